@@ -1,0 +1,67 @@
+# normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
+# workflow/rules, choices in config.yaml. Targets: runs, gain, figures, paper (all of it: no target).
+import json
+import os
+from pathlib import Path
+
+from pydantic import BaseModel
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: "config.yaml"
+
+
+include: "workflow/rules/common.smk"
+
+
+# results of expensive rules live here by the hash of all that decides them; DVC versions it
+os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
+os.makedirs(os.environ["SNAKEMAKE_OUTPUT_CACHE"], exist_ok=True)
+
+CONFIG = validated(config)
+RUNS = CONFIG.trained()
+BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
+FIGURES = ["loss", "curves", "gain"]
+LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
+SOURCES = json.dumps([source.model_dump() for source in CONFIG.dataset.sources])
+DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
+SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
+
+
+wildcard_constraints:
+    arm=r"[a-z0-9_]+",
+    placement=r"[a-z]+",
+    seed=r"\d+",
+    run=r"[a-z0-9_]+-[a-z]+-\d+",
+
+
+rule all:
+    default_target: True
+    input:
+        "results/paper/summary.md",
+        "results/paper/manifest.json",
+        "results/paper/numbers.tex",
+        expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
+
+
+include: "workflow/rules/dataset.smk"
+include: "workflow/rules/train.smk"
+include: "workflow/rules/gain.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/paper.smk"
+
+
+rule figures:
+    input:
+        expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
+
+
+rule paper:
+    input:
+        rules.all.input,
+
+
+onsuccess:
+    print("Summary: results/paper/summary.md   figures: results/paper/figures/")

@@ -1,0 +1,54 @@
+"""Rule figure_curves: training and validation loss against the step, a panel per placement."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic_settings import CliApp
+
+from normscope import style
+from normscope.arms import ARMS
+from normscope.files import write_text
+from normscope.figure import FigureFlags, caption, count
+
+TICKS = (1.5, 2, 2.5, 3, 4)
+BINS = 40  # points of a smoothed training curve
+
+
+class Flags(FigureFlags):
+    """Draw loss curves."""
+
+    curves: Path
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    style.use(flags.font_pt)
+    curves = pd.read_csv(flags.curves)
+    placements = list(dict.fromkeys(curves["placement"]))
+    width = max(1, curves["step"].max() // BINS)
+    curves["bin"] = (curves["step"] - 1) // width
+    figure, axes = style.canvas(flags.width_mm, 75, 1, len(placements))
+    for axis, placement in zip(axes[0], placements, strict=True):
+        panel = curves[curves["placement"] == placement]
+        for arm in style.in_order(panel["arm"]):
+            looks = style.look(arm, list(curves["arm"]))
+            of_arm = panel[panel["arm"] == arm]
+            smooth = of_arm.groupby("bin")[["step", "train_loss"]].mean()
+            axis.plot(smooth["step"], smooth["train_loss"], label=ARMS[arm].label, **looks | {"marker": ""})
+            points = of_arm.dropna(subset="val_loss")
+            axis.plot(
+                points["step"], points["val_loss"], markerfacecolor="none", **looks | {"linestyle": ""}
+            )
+        axis.set_title(f"placement {placement}" if placement != "none" else "no placement")
+        axis.set_xlabel("step")
+        axis.set_yscale("log")
+        axis.set_yticks(TICKS, [f"{t:g}" for t in TICKS])
+        axis.minorticks_off()
+        axis.legend()
+    axes[0, 0].set_ylabel("loss (nats per character)")
+    style.save(figure, flags.out)
+    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, f"n: {count(curves)}."))
+
+
+if __name__ == "__main__":
+    main()

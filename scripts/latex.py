@@ -1,0 +1,43 @@
+"""Rule latex: booktabs tables, and every number as a macro, for a paper to input."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic_settings import CliApp
+
+from normscope.files import write_text
+from normscope.recipe import Strict
+from normscope.summary import gain_table, loss_table
+from normscope.tables import latex, macro, number
+
+
+class Flags(Strict):
+    """Write tables/loss.tex, tables/gain.tex and numbers.tex."""
+
+    arms: Path
+    gains: Path
+    out: Path
+
+
+def macros(table: pd.DataFrame, columns: dict[str, str]) -> list[str]:
+    r"""``\normscopeLayernormPreLoss`` and the like, where there is a number."""
+    return [
+        macro((row["arm"], row["placement"], word), number(row[column]))
+        for row in table.to_dict("records")
+        for column, word in columns.items()
+        if pd.notna(row[column])
+    ]
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    arms, gains = pd.read_csv(flags.arms), pd.read_csv(flags.gains)
+    write_text(flags.out / "tables" / "loss.tex", latex(loss_table(arms)))
+    write_text(flags.out / "tables" / "gain.tex", latex(gain_table(gains)))
+    lines = macros(arms, {"mean": "loss", "low": "loss low", "high": "loss high"})
+    lines += macros(gains, {"growth": "growth", "last_gain": "last gain"})
+    write_text(flags.out / "numbers.tex", "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

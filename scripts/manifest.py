@@ -1,0 +1,47 @@
+"""Rule manifest: where every result came from. No time, host or commit: same inputs, same bytes."""
+
+import hashlib
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope.files import write_json
+from normscope.recipe import Strict
+
+PACKAGES = "torch numpy pandas scipy matplotlib safetensors pydantic snakemake".split()
+
+
+class Flags(Strict):
+    """Write manifest.json."""
+
+    runs: CliPositionalArg[list[Path]] = Field(description="config.json of every run")
+    config: str = Field(description="the validated configuration as JSON")
+    dataset: Path = Field(description="meta.json of the dataset")
+    sources: str = Field(description="comma-separated source files that decide the results")
+    out: Path
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    runs = {path.parent.name: json.loads(path.read_text()) for path in flags.runs}
+    sources = [Path(name) for name in flags.sources.split(",")]
+    manifest = {
+        "config": json.loads(flags.config),
+        "config_sha256": hashlib.sha256(flags.config.encode()).hexdigest(),
+        "dataset": json.loads(flags.dataset.read_text()),
+        "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "runs": runs,
+        "sources_sha256": {str(s): hashlib.sha256(s.read_bytes()).hexdigest() for s in sources},
+    }
+    write_json(flags.out, manifest)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Rule summary: what a reader should know, in one page of Markdown."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+from pydantic_settings import CliApp
+
+from normscope.figure import count, divergences
+from normscope.files import write_text
+from normscope.recipe import Strict
+from normscope.summary import gain_table, loss_table, published_table
+from normscope.tables import markdown
+
+FIGURES = {"loss": "Validation loss", "curves": "Loss curves", "gain": "Residual stream by depth"}
+
+TEXT = """# normscope: summary
+
+What normalization does inside a transformer, measured on {characters} characters of text
+({train:,} tokens to train on, {val:,} to validate). Each model has {n_layer} blocks of {n_head} heads,
+width {n_embd} and a context of {block_size} tokens, and was trained for {steps} steps of {batch_size}
+windows with products in {precision}; losses are fp32, over the whole validation split.
+Trained models: {count}. {divergences}
+
+## Published beside corrected
+
+{published}
+
+Corrected: {baseline}, mean and {level:.0%} t interval over n trained models.
+
+## Validation loss
+
+{losses}
+
+n counts trained models (seeds). Intervals are Student's t at {level:.0%}; those of the differences to
+{baseline}, taken seed by seed, hold together (Bonferroni). A difference is read as better or worse only
+if its interval excludes 0; one model has no interval and supports no claim.
+BatchNorm's statistics run over all positions while it trains, later ones included; its validation loss
+is with running averages, which look at no other token.
+
+## Residual gain
+
+{gains}
+
+Growth is the factor by which a block multiplies the norm of the residual stream, a geometric mean over
+blocks, tokens and models; the last block is also given alone. Position 0 is left out: it sees only
+itself. Post-norm streams are renormalized at the end of every block, so that there the factor says how
+the norm's own gain and bias differ between blocks.
+
+## Figures
+
+{figures}
+
+Settings, versions, seeds and the hashes of all inputs: `manifest.json`. Tables for LaTeX: `tables/`,
+numbers as macros: `numbers.tex`.
+"""
+
+
+class Flags(Strict):
+    """Write summary.md."""
+
+    runs: Path
+    arms: Path
+    gains: Path
+    published: Path
+    dataset: Path
+    config: Path
+    figures: Path
+    baseline: str
+    level: float
+    out: Path
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    runs, arms = pd.read_csv(flags.runs), pd.read_csv(flags.arms)
+    config, meta = json.loads(flags.config.read_text()), json.loads(flags.dataset.read_text())
+    settings = {**config["model"], **config["training"]}
+    is_baseline = arms["arm"] + "-" + arms["placement"] == flags.baseline
+    of_baseline = runs["arm"] + "-" + runs["placement"] == flags.baseline
+    published = published_table(
+        pd.read_csv(flags.published),
+        settings,
+        arms[is_baseline].iloc[0],
+        runs.loc[of_baseline, "val_loss_window_sd"].mean(),
+    )
+    figures = [
+        f"![{title}](figures/{name}.svg)\n\n*{title}.* {(flags.figures / f'{name}.txt').read_text()}"
+        for name, title in FIGURES.items()
+    ]
+    text = TEXT.format(
+        **settings,
+        characters=meta["vocab_size"],
+        train=meta["train_tokens"],
+        val=meta["val_tokens"],
+        count=count(runs),
+        divergences=divergences(runs),
+        published=markdown(published),
+        baseline=flags.baseline,
+        level=flags.level,
+        losses=markdown(loss_table(arms)),
+        gains=markdown(gain_table(pd.read_csv(flags.gains))),
+        figures="\n".join(figures),
+    )
+    write_text(flags.out, text)
+
+
+if __name__ == "__main__":
+    main()

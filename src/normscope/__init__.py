@@ -1,0 +1,1 @@
+"""normscope: what normalization does inside transformers, measured."""

@@ -1,0 +1,184 @@
+"""The configuration, ``config.yaml``: these models are its one definition.
+
+``workflow/schemas/config.schema.json`` is generated from them. Everything wrong in a configuration
+is reported at once, before any job starts: the key, the reason, the allowed values. No torch in
+here: the workflow reads this module for every job.
+"""
+
+import difflib
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from normscope.arms import ARMS
+from normscope.corpus import SHA256, Source
+from normscope.recipe import Model, Placement, PositiveFloat, PositiveInt, Run, Strict, Training
+
+
+class ConfigError(ValueError):
+    """The configuration is wrong; the message names every key, reason and way out."""
+
+
+def _known_arm(name: str) -> str:
+    if name not in ARMS:
+        near = difflib.get_close_matches(name, ARMS, n=3, cutoff=0.4)
+        hint = f"nearest: {', '.join(near)}; " if near else ""
+        raise ValueError(f"unknown arm {name!r}; {hint}known: {', '.join(ARMS)}")
+    return name
+
+
+def _distinct(values: list) -> list:
+    twice = sorted({str(v) for v in values if values.count(v) > 1})
+    if twice:
+        raise ValueError(f"given twice: {', '.join(twice)}")
+    return values
+
+
+ArmName = Annotated[
+    str, AfterValidator(_known_arm), Field(description="a row of src/normscope/arms.py")
+]
+Seed = Annotated[int, Field(ge=0)]
+
+
+class Dataset(Strict):
+    """The corpus: raw text from the first source that has it, or a nanoGPT-format directory."""
+
+    sha256: SHA256 | None = Field(None, description="of the raw text")
+    sources: list[Source] = Field([], description="tried in turn")
+    directory: str | None = Field(
+        None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
+    )
+
+    @model_validator(mode="after")
+    def has_an_origin(self) -> Self:
+        if self.directory is None and (self.sha256 is None or not self.sources):
+            raise ValueError("give sha256 and at least one source, or a directory")
+        return self
+
+
+class Grid(Strict):
+    """One block of runs: every arm with every placement and every seed."""
+
+    arms: Annotated[list[ArmName], Field(min_length=1), AfterValidator(_distinct)]
+    placements: Annotated[list[Placement], Field(min_length=1), AfterValidator(_distinct)]
+    seeds: Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
+
+    @model_validator(mode="after")
+    def identity_has_no_place(self) -> Self:
+        for arm in self.arms:
+            for placement in self.placements:
+                if ARMS[arm].norm.is_identity != (placement == "none"):
+                    raise ValueError(
+                        f"arm {arm} with placement {placement}: an arm that normalizes goes with "
+                        "pre, post or peri; an identity such as none with placement none"
+                    )
+        return self
+
+
+class Baseline(Strict):
+    """What the other arms are compared with, seed by seed."""
+
+    arm: ArmName
+    placement: Placement
+
+
+class Gain(Strict):
+    """Residual gain of the trained models."""
+
+    windows: PositiveInt = Field(description="windows of validation text, spread evenly")
+
+
+class Figures(Strict):
+    """How figures look; changing it draws and nothing else."""
+
+    width_mm: PositiveFloat = Field(description="width on paper")
+    font_pt: PositiveFloat = Field(description="size of text on paper")
+
+
+class Config(Strict):
+    """All choices of the workflow."""
+
+    dataset: Dataset
+    model: Model
+    training: Training
+    runs: Annotated[list[Grid], Field(min_length=1)]
+    baseline: Baseline
+    level: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.95, description="confidence level of every interval"
+    )
+    gain: Gain
+    figures: Figures
+
+    @model_validator(mode="after")
+    def runs_are_distinct(self) -> Self:
+        names = [
+            f"{arm}-{placement}-{seed}"
+            for grid in self.runs
+            for arm in grid.arms
+            for placement in grid.placements
+            for seed in grid.seeds
+        ]
+        _distinct(names)
+        prefix = f"{self.baseline.arm}-{self.baseline.placement}-"
+        if not any(name.startswith(prefix) for name in names):
+            raise ValueError(f"baseline: no run of {prefix[:-1]} among runs")
+        return self
+
+    def trained(self) -> dict[str, Run]:
+        """Every run to train, by the name of its directory, in the order of the configuration."""
+        return {
+            f"{arm}-{placement}-{seed}": Run(
+                norm=ARMS[arm].norm,
+                placement=placement,
+                seed=seed,
+                model=self.model,
+                training=self.training,
+            )
+            for grid in self.runs
+            for arm in grid.arms
+            for placement in grid.placements
+            for seed in grid.seeds
+        }
+
+
+def load(raw: dict[str, Any]) -> Config:
+    """Validate a parsed ``config.yaml``.
+
+    Raises:
+        ConfigError: listing everything that is wrong.
+    """
+    try:
+        return Config.model_validate(raw, strict=True)
+    except ValidationError as e:
+        problems = "\n".join(f"  {_explain(error)}" for error in e.errors(include_url=False))
+        raise ConfigError(f"the configuration has {e.error_count()} problem(s):\n{problems}") from None
+
+
+def _explain(error: Any) -> str:
+    """One line: the key as it is written in YAML, what is wrong, what is allowed."""
+    key = ".".join(str(part) for part in error["loc"]) or "configuration"
+    if error["type"] == "extra_forbidden":
+        allowed = _allowed_keys(error["loc"][:-1])
+        near = difflib.get_close_matches(str(error["loc"][-1]), allowed, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return f"{key}: unknown key; {hint}allowed here: {', '.join(allowed)}"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] in ("missing", "value_error"):
+        return f"{key}: {message}"
+    return f"{key}: {message}, got {error['input']!r} ({type(error['input']).__name__})"
+
+
+def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys allowed at a place of the configuration, read from the generated schema."""
+    schema = Config.model_json_schema()
+    node = schema
+    for part in loc:
+        if isinstance(part, int):
+            node = node["items"]
+        elif "discriminator" in node:
+            node = {"$ref": node["discriminator"]["mapping"][part]}
+        else:
+            node = node["properties"][part]
+        if "$ref" in node:
+            node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
+    return list(node["properties"])

@@ -1,0 +1,166 @@
+"""The one Transformer of every trained experiment.
+
+nanoGPT's architecture and initialization (Radford et al. 2019) by default: learned positions,
+blocks of attention and a 4x GELU MLP, a final norm, a head tied to the embedding. The norm, its
+placement, residual connections, attention, causality and the head are choices.
+
+Shapes: B windows, T tokens in a window, C = n_embd channels, H heads, V characters.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.norms import build
+from normscope.recipe import Model, Norm, Placement
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention, written out.
+
+    softmax: ``softmax(QK^T/sqrt(c) + mask) V``.
+    sigmoid: ``sigmoid(QK^T/sqrt(c) - log n + mask) V`` (Ramapuram et al. 2024, arXiv:2409.04431),
+    with n the number of keys that the query sees: its position + 1 if causal, else T.
+
+    Written out because torch's fused CPU kernel is several times slower at these sizes when the
+    matrix products take oneDNN's path (``normscope.precision``).
+    """
+
+    mask: Tensor
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.n_head, self.kind, self.dropout = model.n_head, model.attention, model.dropout
+        self.qkv = nn.Linear(model.n_embd, 3 * model.n_embd, bias=model.linear_bias)
+        self.proj = nn.Linear(model.n_embd, model.n_embd, bias=model.linear_bias)
+        T = model.block_size
+        hidden = torch.ones(T, T, dtype=torch.bool).triu(1) if model.causal else None
+        mask = torch.zeros(T, T)
+        if hidden is not None:
+            mask = mask.masked_fill(hidden, -math.inf)
+        self.causal = model.causal
+        self.register_buffer("mask", mask, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        B, T, C = x.shape
+        H = self.n_head
+        q, k, v = (
+            self.qkv(x).view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4).reshape(3, B * H, T, C // H)
+        )
+        # one kernel for scale, product and mask: (B*H, T, T)
+        scores = torch.baddbmm(
+            self.mask[:T, :T], q, k.transpose(1, 2), alpha=1 / math.sqrt(C // H)
+        )
+        if self.kind == "softmax":
+            weights = F.softmax(scores, dim=-1)
+        else:
+            seen = torch.arange(1, T + 1).view(T, 1) if self.causal else torch.tensor(T)
+            weights = torch.sigmoid(scores - seen.log())
+        weights = F.dropout(weights, self.dropout, self.training)
+        y = torch.bmm(weights, v).view(B, H, T, C // H).transpose(1, 2).reshape(B, T, C)
+        return F.dropout(self.proj(y), self.dropout, self.training)
+
+
+class MLP(nn.Module):
+    """``W2 gelu(W1 x)`` with a hidden width of 4C."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.fc = nn.Linear(model.n_embd, 4 * model.n_embd, bias=model.linear_bias)
+        self.proj = nn.Linear(4 * model.n_embd, model.n_embd, bias=model.linear_bias)
+        self.dropout = model.dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.dropout(self.proj(F.gelu(self.fc(x))), self.dropout, self.training)
+
+
+class Branch(nn.Module):
+    """A sublayer f with its norms N and, unless switched off, its residual connection.
+
+    pre:  x + f(N(x))       (Xiong et al. 2020, arXiv:2002.04745)
+    post: N(x + f(x))       (Vaswani et al. 2017, arXiv:1706.03762)
+    peri: x + N'(f(N(x)))   (Kim et al. 2025, arXiv:2502.02732)
+    none: x + f(x)
+    """
+
+    def __init__(self, f: nn.Module, norm: Norm, placement: Placement, model: Model) -> None:
+        super().__init__()
+        self.f, self.residual = f, model.residual
+        at = {"pre": ["before"], "peri": ["before", "after"], "post": ["outside"], "none": []}
+        for where in ("before", "after", "outside"):
+            layer = build(norm, model.n_embd) if where in at[placement] else nn.Identity()
+            self.add_module(where, layer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.after(self.f(self.before(x)))
+        return self.outside(x + y if self.residual else y)
+
+
+class Block(nn.Module):
+    """Attention, then MLP: ``(B, T, C)`` to ``(B, T, C)``."""
+
+    def __init__(self, norm: Norm, placement: Placement, model: Model) -> None:
+        super().__init__()
+        self.attention = Branch(Attention(model), norm, placement, model)
+        self.mlp = Branch(MLP(model), norm, placement, model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.mlp(self.attention(x))
+
+
+class Transformer(nn.Module):
+    """Token indices ``(B, T)`` to logits ``(B, T, V)``.
+
+    Args:
+        model: sizes and choices.
+        norm: factors of the norm layers.
+        placement: where the norms stand. pre and peri have a final norm, post and none have not.
+        vocab_size: V.
+
+    Raises:
+        ValueError: a window is longer than block_size.
+    """
+
+    def __init__(self, model: Model, norm: Norm, placement: Placement, vocab_size: int) -> None:
+        super().__init__()
+        self.block_size = model.block_size
+        self.token_embedding = nn.Embedding(vocab_size, model.n_embd)
+        self.position_embedding = nn.Embedding(model.block_size, model.n_embd)
+        self.dropout = nn.Dropout(model.dropout)
+        self.blocks = nn.ModuleList(
+            Block(norm, placement, model) for _ in range(model.n_layer)
+        )
+        final = placement in ("pre", "peri")
+        self.final_norm = build(norm, model.n_embd) if final else nn.Identity()
+        self.head = None if model.tied_head else nn.Linear(model.n_embd, vocab_size, bias=False)
+        self.apply(self._initialize)
+        # GPT-2: the branches' last matrices shrink with depth, as 2 n_layer of them add up
+        for name, p in self.named_parameters():
+            if name.endswith("proj.weight"):
+                nn.init.normal_(p, std=0.02 / math.sqrt(2 * model.n_layer))
+
+    @staticmethod
+    def _initialize(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=0.02)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        T = tokens.shape[1]
+        if T > self.block_size:
+            raise ValueError(f"a window of {T} tokens exceeds block_size {self.block_size}")
+        x = self.token_embedding(tokens) + self.position_embedding.weight[:T]  # (B, T, C)
+        x = self.dropout(x)
+        for block in self.blocks:
+            x = block(x)
+        x = self.final_norm(x)
+        head = self.token_embedding if self.head is None else self.head
+        return F.linear(x, head.weight)
+
+
+def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+    """Cross-entropy in nats of logits ``(B, T, V)`` for targets ``(B, T)``, in fp32."""
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), reduction=reduction)

@@ -1,0 +1,113 @@
+"""What one trained run is: norm, placement, seed, model and training settings.
+
+These models are both a part of the configuration (``normscope.config``) and the command line of
+``scripts/train.py``: one definition. They live apart from the rest of the configuration and from
+the registry of arms, so that a new key or a new arm retrains no other model. No torch in here: the
+workflow reads this module for every job.
+"""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+Placement = Literal["pre", "post", "peri", "none"]
+
+class Strict(BaseModel):
+    """An unknown key is an error; values do not change after validation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Norm(Strict):
+    """The factors of a norm: ``gain * radius * project(center(x)) + bias``.
+
+    ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
+    ``elementwise`` map may bound the activations instead (DyT, Derf), or the layer is the identity.
+    """
+
+    statistic: Literal["token", "batch", "none"] = "token"
+    center: bool = False
+    radius: Literal["1", "sqrt(d)", "learned"] = "sqrt(d)"
+    gain: bool = False
+    bias: bool = False
+    elementwise: Literal["tanh", "erf"] | None = None
+    eps: PositiveFloat = 1e-5
+
+    @model_validator(mode="after")
+    def factors_fit(self) -> Self:
+        if self.statistic == "batch" and not (self.center and self.radius == "sqrt(d)"):
+            raise ValueError("batch statistics always center, at radius sqrt(d)")
+        if self.center and self.radius != "sqrt(d)":
+            raise ValueError("a centered norm has radius sqrt(d)")
+        if self.elementwise and self.statistic != "none":
+            raise ValueError("an elementwise map goes with statistic none")
+        return self
+
+    @property
+    def is_identity(self) -> bool:
+        return self.statistic == "none" and self.elementwise is None
+
+
+class Model(Strict):
+    """The one Transformer; the defaults are nanoGPT's architecture."""
+
+    n_layer: PositiveInt = Field(description="blocks")
+    n_head: PositiveInt = Field(description="attention heads")
+    n_embd: PositiveInt = Field(description="width d of the residual stream")
+    block_size: PositiveInt = Field(description="context length in tokens")
+    dropout: Fraction = Field(0.0, description="dropout probability")
+    linear_bias: bool = Field(False, description="biases in the linear layers")
+    residual: bool = Field(True, description="residual connections")
+    attention: Literal["softmax", "sigmoid"] = "softmax"
+    causal: bool = True
+    tied_head: bool = Field(True, description="output head shares the token embedding")
+
+    @model_validator(mode="after")
+    def heads_divide_width(self) -> Self:
+        if self.n_embd % self.n_head:
+            raise ValueError(f"n_embd ({self.n_embd}) must be a multiple of n_head ({self.n_head})")
+        return self
+
+
+class Training(Strict):
+    """AdamW with nanoGPT's schedule: linear warm-up, then a cosine from learning_rate to min_lr."""
+
+    steps: PositiveInt = Field(description="optimizer steps")
+    batch_size: PositiveInt = Field(description="windows of block_size tokens in a step")
+    learning_rate: PositiveFloat = Field(description="peak learning rate")
+    min_lr: Annotated[float, Field(ge=0)] = Field(description="learning rate at the last step")
+    warmup_steps: Annotated[int, Field(ge=0)] = Field(description="steps of linear warm-up")
+    weight_decay: Annotated[float, Field(ge=0)] = Field(description="on matrices only")
+    beta1: Fraction = 0.9
+    beta2: Fraction = 0.99
+    grad_clip: Annotated[float, Field(ge=0)] = Field(1.0, description="gradient norm; 0: off")
+    eval_every: PositiveInt = Field(description="steps between losses on the whole val split")
+    log_every: PositiveInt = Field(10, description="steps averaged in one row of curve.csv")
+    loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
+    precision: Literal["fp32", "bf16"] = Field(
+        description="matmul operands in training; everything else, and every evaluation, is fp32"
+    )
+
+    @model_validator(mode="after")
+    def schedule_fits(self) -> Self:
+        if self.min_lr > self.learning_rate:
+            raise ValueError(f"min_lr ({self.min_lr}) exceeds learning_rate ({self.learning_rate})")
+        if self.warmup_steps >= self.steps:
+            raise ValueError(f"warmup_steps ({self.warmup_steps}) must be below steps ({self.steps})")
+        return self
+
+
+class Run(Strict):
+    """One trained model: all that decides its weights, beside the data."""
+
+    norm: Norm
+    placement: Placement
+    seed: Annotated[int, Field(ge=0)]
+    model: Model
+    training: Training

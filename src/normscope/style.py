@@ -1,0 +1,68 @@
+"""The look of every figure: print sizes, colours that colour-blind readers tell apart, fixed bytes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+from normscope.arms import ARMS
+
+# Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
+COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+MM_PER_INCH = 25.4
+
+
+def use(font_pt: float) -> None:
+    """Set fonts and lines for print, and what makes two writings of a figure the same bytes."""
+    mpl.use("agg")
+    mpl.rcParams.update(
+        {
+            "font.size": font_pt,
+            "axes.titlesize": font_pt,
+            "axes.labelsize": font_pt,
+            "legend.fontsize": font_pt - 1,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.linewidth": 0.6,
+            "lines.linewidth": 1.0,
+            "lines.markersize": 4,
+            "legend.frameon": False,
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "normscope",
+            "figure.constrained_layout.use": True,
+        }
+    )
+
+
+def canvas(width_mm: float, height_mm: float, rows: int, columns: int) -> tuple[Figure, np.ndarray]:
+    """A figure of that size with panels ``[row, column]``; rows share y, columns share x."""
+    size = (width_mm / MM_PER_INCH, height_mm / MM_PER_INCH)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, sharex="col", sharey="row")
+
+
+def look(arm: str, arms: Sequence[str]) -> dict:
+    """Colour, marker and line of an arm among those in a figure, in the order of the registry."""
+    i = sorted(arms, key=list(ARMS).index).index(arm)
+    return {
+        "color": COLORS[i % len(COLORS)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": LINES[(i + i // len(COLORS)) % len(LINES)],
+    }
+
+
+def in_order(arms: Sequence[str]) -> list[str]:
+    """Distinct arms in the order of the registry."""
+    return sorted(set(arms), key=list(ARMS).index)
+
+
+def save(figure: Figure, stem: Path) -> None:
+    """Write ``stem``.pdf and ``stem``.svg without a date."""
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
+    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    plt.close(figure)

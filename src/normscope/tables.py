@@ -1,0 +1,61 @@
+"""Reading and writing the workflow's tables: tidy CSV in, CSV, LaTeX and Markdown out."""
+
+import io
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from normscope.files import write_bytes
+
+DIGITS = dict(zip("0123456789", "Zero One Two Three Four Five Six Seven Eight Nine".split(), strict=True))
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """The same bytes for the same numbers, on every system."""
+    text = io.StringIO()
+    table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g")
+    write_bytes(path, text.getvalue().encode())
+
+
+def run_key(name: str) -> dict[str, str | int]:
+    """Arm, placement and seed from a run's name, ``layernorm-pre-1337``."""
+    arm, placement, seed = name.split("-")
+    return {"arm": arm, "placement": placement, "seed": int(seed)}
+
+
+def number(value: float, digits: int = 3, sign: bool = False) -> str:
+    """A number for people; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    return f"{value:+.{digits}f}".replace("-", "−") if sign else f"{value:.{digits}f}".replace("-", "−")
+
+
+def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> str:
+    """``[low, high]``, or a dash where there is none."""
+    if math.isnan(low):
+        return "–"
+    return f"[{number(low, digits, sign)}, {number(high, digits, sign)}]"
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A pipe table of cells that are text already."""
+    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def latex(table: pd.DataFrame) -> str:
+    """A booktabs tabular of cells that are text already."""
+    plain = table.map(lambda cell: str(cell).replace("−", "$-$").replace("–", "--"))
+    escaped = plain.map(lambda cell: re.sub(r"([_%&#])", r"\\\1", cell))
+    return escaped.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
+
+
+def macro(words: Iterable[str], value: str) -> str:
+    r"""``\newcommand`` of a number; TeX names have letters only, so digits are spelled."""
+    spelled = "".join(
+        "".join(DIGITS.get(c, c) for c in part).title() for word in words for part in re.split(r"[_\W]", word)
+    )
+    return rf"\newcommand{{\normscope{spelled}}}{{{value.replace('−', '-')}}}"

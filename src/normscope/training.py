@@ -1,0 +1,192 @@
+"""Training one run: nanoGPT's recipe, resumable to the bit.
+
+AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with decay on matrices only, gradient clipping,
+linear warm-up and cosine decay. For one seed every arm sees the same batches in the same order.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from normscope.checkpoint import Checkpoints
+from normscope.dataset import Dataset
+from normscope.model import Transformer, cross_entropy
+from normscope.recipe import Run, Training
+from normscope.runtime import Runtime
+from normscope.windows import SplitLoss, as_tensor, draw, split_loss
+
+Row = dict[str, float | int | None]
+
+
+@dataclass
+class Result:
+    """A trained model, its curve (one row per ``log_every`` steps or evaluation) and its end.
+
+    ``diverged_at`` is the step whose training loss was NaN or above the bound, or whose validation
+    loss was not finite; training stops there.
+    """
+
+    model: Transformer
+    curve: list[Row]
+    val_loss: SplitLoss | None
+    diverged_at: int | None
+
+
+def learning_rate(step: int, t: Training) -> float:
+    """Rate of step ``step`` (from 0): linear warm-up, then a cosine to ``min_lr`` at the end."""
+    if step < t.warmup_steps:
+        return t.learning_rate * (step + 1) / (t.warmup_steps + 1)
+    progress = (step - t.warmup_steps) / (t.steps - t.warmup_steps)
+    return t.min_lr + 0.5 * (1 + math.cos(math.pi * progress)) * (t.learning_rate - t.min_lr)
+
+
+def make_optimizer(model: nn.Module, t: Training) -> torch.optim.AdamW:
+    """AdamW; matrices and embeddings decay, gains, biases and scalars do not."""
+    groups = [
+        {"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": t.weight_decay},
+        {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=t.learning_rate, betas=(t.beta1, t.beta2), fused=True)
+
+
+class Trainer:
+    """All that changes during a run, and how a step changes it."""
+
+    def __init__(self, run: Run, data: Dataset, runtime: Runtime) -> None:
+        self.run, self.runtime = run, runtime
+        self.train_tokens, self.val_tokens = as_tensor(data.train), as_tensor(data.val)
+        torch.manual_seed(run.seed)
+        self.model = Transformer(run.model, run.norm, run.placement, data.vocab_size)
+        self.optimizer = make_optimizer(self.model, run.training)
+        self.batches = torch.Generator().manual_seed(run.seed)
+        self.step = 0
+        self.curve: list[Row] = []
+        self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
+        self.diverged_at: int | None = None
+        self.val_loss: SplitLoss | None = None
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "batches": self.batches.get_state(),
+            "dropout": torch.get_rng_state(),
+            "curve": self.curve,
+            "pending": self.pending,
+            "diverged_at": self.diverged_at,
+            "val_loss": asdict(self.val_loss) if self.val_loss else None,
+        }
+
+    def restore(self, step: int, state: dict[str, Any]) -> None:
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.batches.set_state(state["batches"])
+        torch.set_rng_state(state["dropout"])
+        self.step, self.curve, self.pending = step, state["curve"], state["pending"]
+        self.diverged_at = state["diverged_at"]
+        self.val_loss = SplitLoss(**state["val_loss"]) if state["val_loss"] else None
+
+    def advance(self) -> float:
+        """One optimizer step; returns its training loss and notes a divergence."""
+        t, m = self.run.training, self.run.model
+        x, y = draw(self.train_tokens, m.block_size, t.batch_size, self.batches)
+        with self.runtime.autocast():
+            logits = self.model(x)
+        loss = cross_entropy(logits, y)
+        value = float(loss)
+        if not value <= t.loss_bound:  # NaN compares false
+            self.diverged_at = self.step
+            return value
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), t.grad_clip or math.inf)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate(self.step, t)
+        self.optimizer.step()
+        self.pending.append((value, float(norm)))
+        self.step += 1
+        self._record()
+        return value
+
+    def _record(self) -> None:
+        t = self.run.training
+        last = self.step == t.steps
+        evaluate = last or self.step % t.eval_every == 0
+        if not (evaluate or self.step % t.log_every == 0):
+            return
+        if evaluate:
+            self._evaluate()
+        losses, norms = zip(*self.pending, strict=True)
+        self.pending = []
+        self.curve.append(
+            {
+                "step": self.step,
+                "train_loss": sum(losses) / len(losses),
+                "grad_norm": sum(norms) / len(norms),
+                "learning_rate": learning_rate(self.step - 1, t),
+                "val_loss": self.val_loss.mean if evaluate and self.val_loss else None,
+            }
+        )
+
+    def _evaluate(self) -> None:
+        """Loss on the whole validation split; a divergence if it is not finite."""
+        loss = split_loss(self.model, self.val_tokens, self.run.model.block_size)
+        self.val_loss = loss if math.isfinite(loss.mean) else None
+        if self.val_loss is None:
+            self.diverged_at = self.step
+
+
+def train(
+    run: Run,
+    data: Dataset,
+    runtime: Runtime,
+    checkpoints: Checkpoints,
+    checkpoint_every: int,
+    say: Callable[[str], None],
+    progress: Callable[[int, float], None],
+) -> Result:
+    """Train ``run`` to its last step or its divergence, from the newest checkpoint if there is one.
+
+    An interrupted and resumed run ends with the same bytes as an uninterrupted one. The last step is
+    checkpointed too, so that a failure to write the outputs costs nothing.
+
+    Args:
+        run: what to train.
+        data: tokens; both splits are longer than a window.
+        runtime: threads and precision.
+        checkpoints: of this run, locked by the caller.
+        checkpoint_every: steps that a kill can cost at most.
+        say: takes a line for the log.
+        progress: takes (step, training loss) after each step.
+
+    Raises:
+        ValueError: a split is too short for a window.
+        BrokenCheckpoint, OSError: see ``Checkpoints``.
+    """
+    for split, tokens in (("train", data.train), ("val", data.val)):
+        if len(tokens) <= run.model.block_size:
+            raise ValueError(
+                f"the {split} split has {len(tokens)} tokens, block_size is {run.model.block_size}: "
+                "a window and its targets need at least one more"
+            )
+    trainer = Trainer(run, data, runtime)
+    step, state, notes = checkpoints.load()
+    for note in notes:
+        say(note)
+    if state:
+        trainer.restore(step, state)
+        say(f"continuing from step {step}")
+    while trainer.step < run.training.steps and trainer.diverged_at is None:
+        loss = trainer.advance()
+        progress(trainer.step, loss)
+        done = trainer.step == run.training.steps or trainer.diverged_at is not None
+        if done or trainer.step % checkpoint_every == 0:
+            checkpoints.save(trainer.step, trainer.state())
+    if trainer.diverged_at is not None:
+        say(f"diverged at step {trainer.diverged_at}: the loss is not finite or above the bound")
+        return Result(trainer.model, trainer.curve, None, trainer.diverged_at)
+    return Result(trainer.model, trainer.curve, trainer.val_loss, None)

@@ -1,0 +1,59 @@
+# Functions for the rules; no rules in here.
+import os
+import shlex
+import sys
+
+from normscope.config import ConfigError, load
+from normscope.provenance import closure
+
+PYTHON = shlex.quote(sys.executable)
+
+
+def validated(raw):
+    """The configuration, or one error that names all that is wrong with it."""
+    try:
+        return load(raw)
+    except ConfigError as e:
+        raise WorkflowError(str(e)) from None
+
+
+def code(script):
+    """A script and the modules that it imports: their content decides whether a job runs again."""
+    return [os.path.relpath(path) for path in closure(Path("scripts", f"{script}.py"))]
+
+
+def scripts():
+    """Names of the scripts that are rules."""
+    return sorted(path.stem for path in Path("scripts").glob("*.py"))
+
+
+def nanogpt_files(directory):
+    """What the dataset is made from when it is a nanoGPT-format directory."""
+    return multiext(f"{directory}/", "train.bin", "val.bin", "meta.pkl") if directory else []
+
+
+def flags(model, prefix=""):
+    """A pydantic model as command-line flags, as scripts/*.py read them."""
+    words = []
+    for key, value in model:
+        flag = f"{prefix}{key}".replace("_", "-")
+        if isinstance(value, BaseModel):
+            words += [flags(value, f"{flag}.")]
+        elif isinstance(value, bool):
+            words += [f"--{flag}" if value else f"--no-{flag}"]
+        elif value is not None and value != []:
+            words += [f"--{flag}", shlex.quote(str(value))]
+    return " ".join(words)
+
+
+def run_flags(wildcards):
+    """All that decides a trained model, beside the data."""
+    name = f"{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
+    if name not in RUNS:
+        raise WorkflowError(f"{name} is not among the runs of the configuration: {', '.join(RUNS)}")
+    return flags(RUNS[name])
+
+
+def of_runs(pattern):
+    """A pattern with {run}, for every run of the configuration."""
+    return expand(pattern, run=RUNS)

@@ -1,0 +1,24 @@
+# takes: the corpus from the first source that has it, or a nanoGPT-format directory
+# makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
+
+
+rule dataset:
+    input:
+        code("dataset"),
+        DATASET_FILES,
+    output:
+        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
+    params:
+        # the hash decides; which source had the bytes does not, so sources are no parameter
+        origin=flags(CONFIG.dataset.model_copy(update={"sources": []})),
+    log:
+        "results/logs/dataset.log",
+    benchmark:
+        "results/benchmarks/dataset.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} scripts/dataset.py {params.origin} --sources {SOURCES:q}"
+        " --out results/dataset &> {log}"

@@ -1,0 +1,48 @@
+# takes: results/runs/{run}/, results/dataset/
+# makes: results/stream/{run}.csv, norms and log-gains of the residual stream per position
+
+
+rule stream:
+    input:
+        code("stream"),
+        multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
+        multiext("results/runs/{run}/", model="model.safetensors", config="config.json"),
+    output:
+        "results/stream/{run}.csv",
+    params:
+        windows=CONFIG.gain.windows,
+    log:
+        "results/logs/stream/{run}.log",
+    benchmark:
+        "results/benchmarks/stream/{run}.tsv"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime=20,
+    shell:
+        "{PYTHON} scripts/stream.py --model {input.model} --data results/dataset"
+        " --windows {params.windows} --threads {threads} --out {output} &> {log}"
+
+
+# takes: results/stream/*.csv
+# makes: results/tables/ gain.csv (all runs), gain_by_depth.csv, gain_by_arm.csv (with intervals)
+
+
+rule gain:
+    input:
+        code("gain"),
+        streams=of_runs("results/stream/{run}.csv"),
+    output:
+        multiext("results/tables/", "gain.csv", "gain_by_depth.csv", "gain_by_arm.csv"),
+    params:
+        level=CONFIG.level,
+    log:
+        "results/logs/gain.log",
+    benchmark:
+        "results/benchmarks/gain.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} scripts/gain.py {input.streams} --level {params.level} --out results/tables &> {log}"

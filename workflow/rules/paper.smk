@@ -1,0 +1,76 @@
+# takes: results/tables/*.csv, the captions of results/paper/figures/, data/published.csv
+# makes: results/paper/ summary.md, tables/*.tex, numbers.tex, manifest.json
+
+
+rule summary:
+    input:
+        code("summary"),
+        expand("results/paper/figures/{figure}.txt", figure=FIGURES),
+        runs="results/tables/runs.csv",
+        arms="results/tables/arms.csv",
+        gains="results/tables/gain_by_arm.csv",
+        published="data/published.csv",
+        dataset="results/dataset/meta.json",
+        config=f"results/runs/{next(iter(RUNS))}/config.json",
+    output:
+        "results/paper/summary.md",
+    params:
+        baseline=BASELINE,
+        level=CONFIG.level,
+    log:
+        "results/logs/summary.log",
+    benchmark:
+        "results/benchmarks/summary.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
+        " --published {input.published} --dataset {input.dataset} --config {input.config}"
+        " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
+        " --out {output} &> {log}"
+
+
+rule latex:
+    input:
+        code("latex"),
+        arms="results/tables/arms.csv",
+        gains="results/tables/gain_by_arm.csv",
+    output:
+        "results/paper/numbers.tex",
+        multiext("results/paper/tables/", "loss.tex", "gain.tex"),
+    log:
+        "results/logs/latex.log",
+    benchmark:
+        "results/benchmarks/latex.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
+
+
+rule manifest:
+    input:
+        code("manifest"),
+        SOURCE_FILES,
+        runs=of_runs("results/runs/{run}/config.json"),
+        dataset="results/dataset/meta.json",
+    output:
+        "results/paper/manifest.json",
+    params:
+        config=CONFIG.model_dump_json(exclude={"dataset": {"sources"}}),
+        sources=",".join(SOURCE_FILES),
+    log:
+        "results/logs/manifest.log",
+    benchmark:
+        "results/benchmarks/manifest.tsv"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} scripts/manifest.py {input.runs} --config {params.config:q}"
+        " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"
