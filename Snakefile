@@ -17,15 +17,17 @@ include: "workflow/rules/common.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
-os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
-os.makedirs(os.environ["SNAKEMAKE_OUTPUT_CACHE"], exist_ok=True)
+STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
+os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
 RUNS = CONFIG.trained()
 BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
 FIGURES = ["loss", "curves", "gain"]
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
-SOURCES = json.dumps([source.model_dump() for source in CONFIG.dataset.sources])
+os.environ.update(
+    NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
+)
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 

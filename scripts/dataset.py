@@ -1,4 +1,4 @@
-"""Rule dataset: the corpus, or a nanoGPT-format directory, as train.bin, val.bin, meta.pkl, meta.json."""
+"""Rule dataset: the corpus, or a nanoGPT-format directory, as bins with meta.pkl and meta.json."""
 
 import hashlib
 import sys

@@ -7,8 +7,8 @@ from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
-from normscope.files import write_text
 from normscope.figure import FigureFlags, caption, count
+from normscope.files import write_text
 
 TICKS = (1.5, 2, 2.5, 3, 4)
 BINS = 40  # points of a smoothed training curve
@@ -34,10 +34,18 @@ def main() -> None:
             looks = style.look(arm, list(curves["arm"]))
             of_arm = panel[panel["arm"] == arm]
             smooth = of_arm.groupby("bin")[["step", "train_loss"]].mean()
-            axis.plot(smooth["step"], smooth["train_loss"], label=ARMS[arm].label, **looks | {"marker": ""})
+            axis.plot(
+                smooth["step"],
+                smooth["train_loss"],
+                label=ARMS[arm].label,
+                **looks | {"marker": ""},
+            )
             points = of_arm.dropna(subset="val_loss")
             axis.plot(
-                points["step"], points["val_loss"], markerfacecolor="none", **looks | {"linestyle": ""}
+                points["step"],
+                points["val_loss"],
+                markerfacecolor="none",
+                **looks | {"linestyle": ""},
             )
         axis.set_title(f"placement {placement}" if placement != "none" else "no placement")
         axis.set_xlabel("step")

@@ -8,8 +8,8 @@ from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
-from normscope.files import write_text
 from normscope.figure import FigureFlags, caption, count, divergences
+from normscope.files import write_text
 
 MM_PER_ROW = 6
 
@@ -26,7 +26,7 @@ def main() -> None:
     style.use(flags.font_pt)
     runs, arms = pd.read_csv(flags.runs), pd.read_csv(flags.arms)
     placements = list(dict.fromkeys(runs["placement"]))
-    rows = [(a, p) for a in style.in_order(runs["arm"]) for p in placements]
+    rows = [(a, p) for a in style.in_order(list(runs["arm"])) for p in placements]
     rows = [key for key in rows if key in set(zip(runs["arm"], runs["placement"], strict=True))]
     figure, axes = style.canvas(flags.width_mm, 18 + MM_PER_ROW * len(rows), 1, 1)
     axis = axes[0, 0]
@@ -41,13 +41,17 @@ def main() -> None:
             axis.plot([row["mean"]] * 2, [y - 0.3, y + 0.3], color=looks["color"], linewidth=1.6)
         if not len(losses):
             axis.text(0.02, y, "diverged", transform=axis.get_yaxis_transform(), va="center")
-    axis.set_yticks(range(len(rows)), [f"{ARMS[a].label}, {p}" if p != "none" else ARMS[a].label for a, p in rows])
+    axis.set_yticks(
+        range(len(rows)),
+        [f"{ARMS[a].label}, {p}" if p != "none" else ARMS[a].label for a, p in rows],
+    )
     axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.set_xlabel("validation loss (nats per character, whole split)")
     axis.grid(axis="x", linewidth=0.3, color="0.85")
     axis.set_axisbelow(True)
     style.save(figure, flags.out)
-    n = f"n: {count(runs)}. Bars: {flags.level:.0%} t interval and mean, where n > 1. {divergences(runs)}"
+    bars = f"Bars: {flags.level:.0%} t interval and mean, where n > 1."
+    n = f"n: {count(runs)}. {bars} {divergences(runs)}"
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
 
 

@@ -13,7 +13,16 @@ from pydantic_settings import CliApp, CliPositionalArg
 from normscope.files import write_json
 from normscope.recipe import Strict
 
-PACKAGES = "torch numpy pandas scipy matplotlib safetensors pydantic snakemake".split()
+PACKAGES = [
+    "torch",
+    "numpy",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "safetensors",
+    "pydantic",
+    "snakemake",
+]
 
 
 class Flags(Strict):

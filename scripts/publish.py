@@ -18,7 +18,9 @@ class Flags(Strict):
 def main() -> None:
     flags = CliApp.run(Flags)
     if not (flags.source / "summary.md").is_file():
-        raise SystemExit(f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first")
+        raise SystemExit(
+            f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first"
+        )
     shutil.rmtree(flags.out, ignore_errors=True)
     shutil.copytree(flags.source, flags.out)
 

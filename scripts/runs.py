@@ -32,20 +32,22 @@ def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
     compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
     joint = 1 - (1 - level) / max(compared, 1)
     rows = []
-    for key, group in runs.groupby(["arm", "placement"], sort=False):
+    for (arm, placement), group in runs.groupby(["arm", "placement"], sort=False):
         loss = group.set_index("seed")["val_loss"].dropna()
-        row = dict(zip(("arm", "placement"), key, strict=True))
+        row: dict = {"arm": arm, "placement": placement}
         row |= {"n": len(loss), "diverged": int(group["diverged_at"].notna().sum())}
         if len(loss):
             e = estimate(list(loss), level)
             row |= {"mean": e.mean, "low": e.low, "high": e.high}
         paired = (loss - reference).dropna()
         row["pairs"] = len(paired)
-        if len(paired) and "-".join(key) != baseline:
+        if len(paired) and f"{arm}-{placement}" != baseline:
             d = estimate(list(paired), joint)
             row |= {"difference": d.mean, "difference_low": d.low, "difference_high": d.high}
         rows.append(row)
-    columns = "arm placement n diverged mean low high pairs difference difference_low difference_high"
+    columns = (
+        "arm placement n diverged mean low high pairs difference difference_low difference_high"
+    )
     return pd.DataFrame(rows, columns=columns.split())
 
 
@@ -56,7 +58,9 @@ def main() -> None:
         key = run_key(directory.name)
         runs.append(key | json.loads((directory / "metrics.json").read_text()))
         curves.append(pd.read_csv(directory / "curve.csv").assign(**key))
-    table = pd.DataFrame(runs).astype({"val_loss": float, "train_loss": float, "diverged_at": "Int64"})
+    table = pd.DataFrame(runs).astype(
+        {"val_loss": float, "train_loss": float, "diverged_at": "Int64"}
+    )
     curve = pd.concat(curves, ignore_index=True)
     keys = ["arm", "placement", "seed"]
     write_csv(flags.out / "runs.csv", table[keys + [c for c in table if c not in keys]])

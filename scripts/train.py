@@ -40,6 +40,7 @@ class Progress:
     """Step, loss and time left: a bar on a terminal, a line every few seconds in a log."""
 
     def __init__(self, total: int) -> None:
+        self.total = total
         self.bar = tqdm(total=total, unit="step", disable=None)  # None: off unless a terminal
         self.began = self.spoke = time.monotonic()
         self.steps = 0  # of this process; a resumed run has had more
@@ -49,10 +50,10 @@ class Progress:
         now = time.monotonic()
         self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.bar.update(step - self.bar.n)
-        if self.bar.disable and (now - self.spoke > LOG_EVERY_S or step == self.bar.total):
+        if self.bar.disable and (now - self.spoke > LOG_EVERY_S or step == self.total):
             self.spoke = now
-            left = (now - self.began) / self.steps * (self.bar.total - step)
-            say(f"step {step}/{self.bar.total}  loss {loss:.4f}  {left:.0f} s left")
+            left = (now - self.began) / self.steps * (self.total - step)
+            say(f"step {step}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
 
 
 def say(line: str) -> None:
@@ -95,11 +96,13 @@ def main() -> None:
         f"{runtime.error:.1e} against float64; {runtime.threads} thread(s)"
     )
     decides = [*provenance.closure(Path(__file__)), *sorted(flags.data.glob("*.bin"))]
-    fingerprint = f"{run.model_dump_json()} {runtime} {torch.__version__} {provenance.digest(decides)}"
-    checkpoints = Checkpoints(flags.checkpoints, fingerprint)
+    fingerprint = (
+        f"{run.model_dump_json()} {runtime} {torch.__version__} {provenance.digest(decides)}"
+    )
+    checkpoints = Checkpoints(flags.checkpoints, fingerprint, flags.checkpoint_every)
     with checkpoints.lock():
         progress = Progress(run.training.steps)
-        result = train(run, data, runtime, checkpoints, flags.checkpoint_every, say, progress)
+        result = train(run, data, runtime, checkpoints, say=say, progress=progress)
         write_outputs(flags.out, flags, runtime, data.vocab_size, result)
         checkpoints.clear()
     if flags.timing is not None:

@@ -6,6 +6,7 @@ retrains nothing. ``normscope.norms`` turns factors into a module.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from normscope.recipe import Norm
 
@@ -41,7 +42,7 @@ def _batch(**factors) -> Norm:
     return Norm(statistic="batch", center=True, **factors)
 
 
-def _pointwise(function: str) -> Norm:
+def _pointwise(function: Literal["tanh", "erf"]) -> Norm:
     return Norm(statistic="none", elementwise=function, gain=True, bias=True)
 
 

@@ -32,10 +32,11 @@ class Checkpoints:
     Args:
         directory: theirs alone; made if missing.
         fingerprint: of everything that decides the run. Checkpoints with another one are not used.
+        every: steps between checkpoints, what a kill can cost at most.
     """
 
-    def __init__(self, directory: Path, fingerprint: str) -> None:
-        self.directory, self.fingerprint = directory, fingerprint
+    def __init__(self, directory: Path, fingerprint: str, every: int) -> None:
+        self.directory, self.fingerprint, self.every = directory, fingerprint, every
         directory.mkdir(parents=True, exist_ok=True)
 
     def files(self) -> list[Path]:

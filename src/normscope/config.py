@@ -6,6 +6,7 @@ here: the workflow reads this module for every job.
 """
 
 import difflib
+import json
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
@@ -151,7 +152,9 @@ def load(raw: dict[str, Any]) -> Config:
         return Config.model_validate(raw, strict=True)
     except ValidationError as e:
         problems = "\n".join(f"  {_explain(error)}" for error in e.errors(include_url=False))
-        raise ConfigError(f"the configuration has {e.error_count()} problem(s):\n{problems}") from None
+        raise ConfigError(
+            f"the configuration has {e.error_count()} problem(s):\n{problems}"
+        ) from None
 
 
 def _explain(error: Any) -> str:
@@ -182,3 +185,7 @@ def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
     return list(node["properties"])
+
+
+if __name__ == "__main__":
+    print(json.dumps(Config.model_json_schema(), indent=2, sort_keys=True))

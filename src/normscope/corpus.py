@@ -76,7 +76,9 @@ class WheelSource(Strict):
             command += ["--only-binary=:all:", "--require-hashes", "--no-input", "--retries", "1"]
             command += ["--disable-pip-version-check", "--dest", folder, "--requirement", str(pin)]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout_s)
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=self.timeout_s, check=False
+                )
             except subprocess.TimeoutExpired:
                 raise TimeoutError(f"pip did not end within {self.timeout_s:g} s") from None
             if done.returncode:

@@ -6,6 +6,7 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.recipe import PositiveFloat, Strict
+from normscope.tables import records
 
 
 class FigureFlags(Strict):
@@ -38,5 +39,7 @@ def divergences(runs: pd.DataFrame) -> str:
     lost = runs[runs["diverged_at"].notna()]
     if lost.empty:
         return "No run diverged."
-    names = [f"{r.arm} {r.placement} seed {r.seed} at step {r.diverged_at:.0f}" for r in lost.itertuples()]
+    names = [
+        f"{r.arm} {r.placement} seed {r.seed} at step {r.diverged_at:.0f}" for r in records(lost)
+    ]
     return f"Diverged and not drawn: {', '.join(names)}."

@@ -19,11 +19,13 @@ def write_bytes(path: Path, data: bytes) -> None:
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as e:
         temporary.unlink(missing_ok=True)
         raise OSError(
-            e.errno, f"{e.strerror} while writing {len(data):,} bytes; free space and start again", str(path)
+            e.errno,
+            f"{e.strerror} while writing {len(data):,} bytes; free space and start again",
+            str(path),
         ) from e
 
 

@@ -50,9 +50,7 @@ class Attention(nn.Module):
             self.qkv(x).view(B, T, 3, H, C // H).permute(2, 0, 3, 1, 4).reshape(3, B * H, T, C // H)
         )
         # one kernel for scale, product and mask: (B*H, T, T)
-        scores = torch.baddbmm(
-            self.mask[:T, :T], q, k.transpose(1, 2), alpha=1 / math.sqrt(C // H)
-        )
+        scores = torch.baddbmm(self.mask[:T, :T], q, k.transpose(1, 2), alpha=1 / math.sqrt(C // H))
         if self.kind == "softmax":
             weights = F.softmax(scores, dim=-1)
         else:
@@ -89,9 +87,10 @@ class Branch(nn.Module):
         super().__init__()
         self.f, self.residual = f, model.residual
         at = {"pre": ["before"], "peri": ["before", "after"], "post": ["outside"], "none": []}
-        for where in ("before", "after", "outside"):
-            layer = build(norm, model.n_embd) if where in at[placement] else nn.Identity()
-            self.add_module(where, layer)
+        self.before, self.after, self.outside = (
+            build(norm, model.n_embd) if where in at[placement] else nn.Identity()
+            for where in ("before", "after", "outside")
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.after(self.f(self.before(x)))
@@ -129,9 +128,7 @@ class Transformer(nn.Module):
         self.token_embedding = nn.Embedding(vocab_size, model.n_embd)
         self.position_embedding = nn.Embedding(model.block_size, model.n_embd)
         self.dropout = nn.Dropout(model.dropout)
-        self.blocks = nn.ModuleList(
-            Block(norm, placement, model) for _ in range(model.n_layer)
-        )
+        self.blocks = nn.ModuleList(Block(norm, placement, model) for _ in range(model.n_layer))
         final = placement in ("pre", "peri")
         self.final_norm = build(norm, model.n_embd) if final else nn.Identity()
         self.head = None if model.tied_head else nn.Linear(model.n_embd, vocab_size, bias=False)
@@ -150,7 +147,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         T = tokens.shape[1]
-        if T > self.block_size:
+        if self.block_size < T:
             raise ValueError(f"a window of {T} tokens exceeds block_size {self.block_size}")
         x = self.token_embedding(tokens) + self.position_embedding.weight[:T]  # (B, T, C)
         x = self.dropout(x)

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-
 Placement = Literal["pre", "post", "peri", "none"]
+
 
 class Strict(BaseModel):
     """An unknown key is an error; values do not change after validation."""
@@ -99,7 +99,9 @@ class Training(Strict):
         if self.min_lr > self.learning_rate:
             raise ValueError(f"min_lr ({self.min_lr}) exceeds learning_rate ({self.learning_rate})")
         if self.warmup_steps >= self.steps:
-            raise ValueError(f"warmup_steps ({self.warmup_steps}) must be below steps ({self.steps})")
+            raise ValueError(
+                f"warmup_steps ({self.warmup_steps}) must be below steps ({self.steps})"
+            )
         return self
 
 

@@ -1,16 +1,16 @@
 """Norms of the residual stream, by forward hooks: the same for trained and pretrained models.
 
-The stream is seen at these sites: the embedding (what enters the first block), every block's output,
-and the final norm's output if there is one. The residual gain of a site is the ratio of its norm to
-the norm at the site before, per token; its logarithm is what is averaged.
+The stream is seen at these sites: the embedding (what enters the first block), every block's
+output, and the final norm's output if there is one. The residual gain of a site is the ratio of its
+norm to the norm at the site before, per token; its logarithm is what is averaged.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
 
 
 def site_names(n_blocks: int, final_norm: bool) -> list[str]:
@@ -32,7 +32,7 @@ def recording(blocks: Sequence[nn.Module], final_norm: nn.Module | None) -> Iter
     """
     norms: list[Tensor] = []
 
-    def keep(output: Tensor | tuple[Tensor, ...]) -> None:
+    def keep(output: Any) -> None:
         stream = output if isinstance(output, Tensor) else output[0]
         wide = stream.to(torch.promote_types(stream.dtype, torch.float32))
         norms.append(torch.linalg.vector_norm(wide.detach(), dim=-1))
@@ -71,5 +71,5 @@ def stream_norms(
 
 
 def log_gain(norms: Tensor) -> Tensor:
-    """ln of the ratio to the site before, (sites - 1, windows, positions), of norms of all sites."""
+    """ln of the ratio to the site before, (sites - 1, windows, positions), of norms at all sites."""
     return norms.log().diff(dim=0)

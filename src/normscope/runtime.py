@@ -17,8 +17,8 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 class Runtime:
     """What was set and measured.
 
-    ``matmul`` is torch's float32 matmul precision setting, ``error`` the relative Frobenius error of
-    a product in the training precision against float64.
+    ``matmul`` is torch's float32 matmul precision setting, ``error`` the relative Frobenius error
+    of a product in the training precision against float64.
     """
 
     precision: Literal["fp32", "bf16"]
@@ -45,7 +45,7 @@ def keep_freed_memory() -> None:
 
 
 def product_error(dtype: torch.dtype) -> float:
-    """Relative Frobenius error of a (256, 512) by (512, 256) product in ``dtype``, against float64."""
+    """Relative Frobenius error of a (256, 512) by (512, 256) product in ``dtype``."""
     g = torch.Generator().manual_seed(0)
     a, b = (torch.randn(s, generator=g, dtype=torch.float64) for s in ((256, 512), (512, 256)))
     exact = a @ b
@@ -55,10 +55,10 @@ def product_error(dtype: torch.dtype) -> float:
 def start(precision: Literal["fp32", "bf16"], threads: int) -> Runtime:
     """Set threads, allocator and matrix products for a process; measure what they cost in accuracy.
 
-    torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default on
-    AMD chips with AVX-512. On chips with AMX the same word means bf16 operands: where the measured
-    error says so, the setting goes back to "highest". ``precision="bf16"`` is the explicit choice of
-    bf16 operands with fp32 accumulation.
+    torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default
+    on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands: where the
+    measured error says so, the setting goes back to "highest". ``precision="bf16"`` is the explicit
+    choice of bf16 operands with fp32 accumulation.
     """
     torch.set_num_threads(threads)
     keep_freed_memory()
@@ -67,4 +67,3 @@ def start(precision: Literal["fp32", "bf16"], threads: int) -> Runtime:
         torch.set_float32_matmul_precision("highest")
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     return Runtime(precision, threads, torch.get_float32_matmul_precision(), product_error(dtype))
-

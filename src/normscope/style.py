@@ -1,4 +1,4 @@
-"""The look of every figure: print sizes, colours that colour-blind readers tell apart, fixed bytes."""
+"""The look of every figure: print sizes, colours for colour-blind readers, fixed bytes."""
 
 from collections.abc import Sequence
 from pathlib import Path

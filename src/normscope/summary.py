@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.tables import interval, number
+from normscope.tables import interval, number, records
 
 SETTINGS = ("n_layer", "n_head", "n_embd", "block_size", "batch_size", "steps")
 
@@ -21,15 +21,15 @@ def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
     """Validation loss by arm: n, mean, interval, difference to the baseline and what it shows."""
     return pd.DataFrame(
         {
-            "arm": [name(r.arm, r.placement) for r in arms.itertuples()],
+            "arm": [name(r.arm, r.placement) for r in records(arms)],
             "n": arms["n"],
             "loss": [number(v) for v in arms["mean"]],
-            "interval": [interval(r.low, r.high) for r in arms.itertuples()],
+            "interval": [interval(r.low, r.high) for r in records(arms)],
             "difference": [number(v, sign=True) for v in arms["difference"]],
             "its interval": [
-                interval(r.difference_low, r.difference_high, sign=True) for r in arms.itertuples()
+                interval(r.difference_low, r.difference_high, sign=True) for r in records(arms)
             ],
-            "reads": [verdict(r) for r in arms.itertuples()],
+            "reads": [verdict(r) for r in records(arms)],
         }
     )
 
@@ -51,12 +51,12 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
     """Growth of the residual stream a block, and the last block's gain."""
     return pd.DataFrame(
         {
-            "arm": [name(r.arm, r.placement) for r in gains.itertuples()],
+            "arm": [name(r.arm, r.placement) for r in records(gains)],
             "n": gains["n"].fillna(0).astype(int),
             "growth a block": [number(v) for v in gains["growth"]],
-            "interval": [interval(r.growth_low, r.growth_high) for r in gains.itertuples()],
+            "interval": [interval(r.growth_low, r.growth_high) for r in records(gains)],
             "last block": [number(v) for v in gains["last_gain"]],
-            "its interval": [interval(r.last_gain_low, r.last_gain_high) for r in gains.itertuples()],
+            "its interval": [interval(r.last_gain_low, r.last_gain_high) for r in records(gains)],
         }
     )
 
@@ -64,7 +64,7 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
 def published_table(
     published: pd.DataFrame, settings: Mapping[str, int], baseline: pd.Series, window_sd: float
 ) -> pd.DataFrame:
-    """Each published number beside ours; a number is compared only under the settings it was had with."""
+    """Each published number beside ours, compared only under the settings that it was had with."""
     rows = []
     for p in published.to_dict("records"):
         same = all(settings[key] == p[key] for key in SETTINGS)

@@ -5,12 +5,14 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from normscope.files import write_bytes
 
-DIGITS = dict(zip("0123456789", "Zero One Two Three Four Five Six Seven Eight Nine".split(), strict=True))
+NAMES = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+DIGITS = {str(digit): name for digit, name in enumerate(NAMES)}
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -18,6 +20,11 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     text = io.StringIO()
     table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g")
     write_bytes(path, text.getvalue().encode())
+
+
+def records(table: pd.DataFrame) -> list[Any]:
+    """The rows, with columns as attributes."""
+    return list(table.itertuples())
 
 
 def run_key(name: str) -> dict[str, str | int]:
@@ -30,7 +37,11 @@ def number(value: float, digits: int = 3, sign: bool = False) -> str:
     """A number for people; a dash where there is none."""
     if math.isnan(value):
         return "–"
-    return f"{value:+.{digits}f}".replace("-", "−") if sign else f"{value:.{digits}f}".replace("-", "−")
+    return (
+        f"{value:+.{digits}f}".replace("-", "−")
+        if sign
+        else f"{value:.{digits}f}".replace("-", "−")
+    )
 
 
 def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> str:
@@ -56,6 +67,8 @@ def latex(table: pd.DataFrame) -> str:
 def macro(words: Iterable[str], value: str) -> str:
     r"""``\newcommand`` of a number; TeX names have letters only, so digits are spelled."""
     spelled = "".join(
-        "".join(DIGITS.get(c, c) for c in part).title() for word in words for part in re.split(r"[_\W]", word)
+        "".join(DIGITS.get(c, c) for c in part).title()
+        for word in words
+        for part in re.split(r"[_\W]", word)
     )
     return rf"\newcommand{{\normscope{spelled}}}{{{value.replace('−', '-')}}}"

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from normscope.checkpoint import Checkpoints
 from normscope.dataset import Dataset
@@ -145,21 +145,20 @@ def train(
     data: Dataset,
     runtime: Runtime,
     checkpoints: Checkpoints,
-    checkpoint_every: int,
+    *,
     say: Callable[[str], None],
     progress: Callable[[int, float], None],
 ) -> Result:
     """Train ``run`` to its last step or its divergence, from the newest checkpoint if there is one.
 
-    An interrupted and resumed run ends with the same bytes as an uninterrupted one. The last step is
-    checkpointed too, so that a failure to write the outputs costs nothing.
+    An interrupted and resumed run ends with the same bytes as an uninterrupted one. The last step
+    is checkpointed too, so that a failure to write the outputs costs nothing.
 
     Args:
         run: what to train.
         data: tokens; both splits are longer than a window.
         runtime: threads and precision.
         checkpoints: of this run, locked by the caller.
-        checkpoint_every: steps that a kill can cost at most.
         say: takes a line for the log.
         progress: takes (step, training loss) after each step.
 
@@ -170,8 +169,8 @@ def train(
     for split, tokens in (("train", data.train), ("val", data.val)):
         if len(tokens) <= run.model.block_size:
             raise ValueError(
-                f"the {split} split has {len(tokens)} tokens, block_size is {run.model.block_size}: "
-                "a window and its targets need at least one more"
+                f"the {split} split has {len(tokens)} tokens; windows of block_size "
+                f"{run.model.block_size} and their targets need at least one more than that"
             )
     trainer = Trainer(run, data, runtime)
     step, state, notes = checkpoints.load()
@@ -184,7 +183,7 @@ def train(
         loss = trainer.advance()
         progress(trainer.step, loss)
         done = trainer.step == run.training.steps or trainer.diverged_at is not None
-        if done or trainer.step % checkpoint_every == 0:
+        if done or trainer.step % checkpoints.every == 0:
             checkpoints.save(trainer.step, trainer.state())
     if trainer.diverged_at is not None:
         say(f"diverged at step {trainer.diverged_at}: the loss is not finite or above the bound")

@@ -12,7 +12,9 @@ from normscope.model import cross_entropy
 EVAL_BATCH = 24  # windows; the fastest size at nanoGPT's CPU config on one core
 
 
-def draw(tokens: Tensor, block_size: int, batch_size: int, g: torch.Generator) -> tuple[Tensor, Tensor]:
+def draw(
+    tokens: Tensor, block_size: int, batch_size: int, g: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """A random batch of inputs and targets, each (batch_size, block_size), as nanoGPT draws it."""
     start = torch.randint(len(tokens) - block_size, (batch_size, 1), generator=g)
     window = tokens[start + torch.arange(block_size + 1)]
@@ -53,7 +55,10 @@ def split_loss(model: nn.Module, tokens: Tensor, block_size: int) -> SplitLoss:
     """Cross-entropy over every token of a split but the first, in evaluation mode."""
     was_training = model.training
     model.eval()
-    sums = [cross_entropy(model(x), y, "none").view(y.shape).double().sum(1) for x, y in cover(tokens, block_size)]
+    sums = [
+        cross_entropy(model(x), y, "none").view(y.shape).double().sum(1)
+        for x, y in cover(tokens, block_size)
+    ]
     model.train(was_training)
     per_window = torch.cat(sums)
     whole = per_window[: (len(tokens) - 1) // block_size] / block_size

@@ -3,10 +3,18 @@ import os
 import shlex
 import sys
 
+# jobs run on this Python and this tree's modules, whatever else is installed or activated
+SRC = os.path.abspath("src")
+sys.path.insert(0, SRC)
+os.environ.update(
+    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+    PYTHONPATH=os.pathsep.join([SRC, os.environ.get("PYTHONPATH", "")]).rstrip(
+        os.pathsep
+    ),
+)
+
 from normscope.config import ConfigError, load
 from normscope.provenance import closure
-
-PYTHON = shlex.quote(sys.executable)
 
 
 def validated(raw):
@@ -29,7 +37,11 @@ def scripts():
 
 def nanogpt_files(directory):
     """What the dataset is made from when it is a nanoGPT-format directory."""
-    return multiext(f"{directory}/", "train.bin", "val.bin", "meta.pkl") if directory else []
+    return (
+        multiext(f"{directory}/", "train.bin", "val.bin", "meta.pkl")
+        if directory
+        else []
+    )
 
 
 def flags(model, prefix=""):
@@ -50,7 +62,9 @@ def run_flags(wildcards):
     """All that decides a trained model, beside the data."""
     name = f"{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
     if name not in RUNS:
-        raise WorkflowError(f"{name} is not among the runs of the configuration: {', '.join(RUNS)}")
+        raise WorkflowError(
+            f"{name} is not among the runs of the configuration: {', '.join(RUNS)}"
+        )
     return flags(RUNS[name])
 
 

@@ -8,17 +8,19 @@ rule dataset:
         DATASET_FILES,
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
-    params:
-        # the hash decides; which source had the bytes does not, so sources are no parameter
-        origin=flags(CONFIG.dataset.model_copy(update={"sources": []})),
     log:
         "results/logs/dataset.log",
     benchmark:
         "results/benchmarks/dataset.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        # the hash decides; which source had the bytes does not: sources come by the environment
+        origin=flags(CONFIG.dataset.model_copy(update={"sources": []})),
     shell:
-        "{PYTHON} scripts/dataset.py {params.origin} --sources {SOURCES:q}"
+        'python scripts/dataset.py {params.origin} --sources "$NORMSCOPE_SOURCES"'
         " --out results/dataset &> {log}"

@@ -10,19 +10,25 @@ rule figure_loss:
         caption="workflow/report/loss.rst",
     output:
         multiext("results/paper/figures/loss", ".pdf", ".txt"),
-        report("results/paper/figures/loss.svg", caption="../report/loss.rst", category="Loss"),
-    params:
-        look=LOOK,
+        report(
+            "results/paper/figures/loss.svg",
+            caption="../report/loss.rst",
+            category="Loss",
+        ),
     log:
         "results/logs/figure_loss.log",
     benchmark:
         "results/benchmarks/figure_loss.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        look=LOOK,
     shell:
-        "{PYTHON} scripts/figure_loss.py --runs {input.runs} --arms {input.arms} {params.look}"
+        "python scripts/figure_loss.py --runs {input.runs} --arms {input.arms} {params.look}"
         " --caption {input.caption} --out results/paper/figures/loss &> {log}"
 
 
@@ -33,19 +39,25 @@ rule figure_curves:
         caption="workflow/report/curves.rst",
     output:
         multiext("results/paper/figures/curves", ".pdf", ".txt"),
-        report("results/paper/figures/curves.svg", caption="../report/curves.rst", category="Loss"),
-    params:
-        look=LOOK,
+        report(
+            "results/paper/figures/curves.svg",
+            caption="../report/curves.rst",
+            category="Loss",
+        ),
     log:
         "results/logs/figure_curves.log",
     benchmark:
         "results/benchmarks/figure_curves.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        look=LOOK,
     shell:
-        "{PYTHON} scripts/figure_curves.py --curves {input.curves} {params.look}"
+        "python scripts/figure_curves.py --curves {input.curves} {params.look}"
         " --caption {input.caption} --out results/paper/figures/curves &> {log}"
 
 
@@ -57,17 +69,23 @@ rule figure_gain:
         caption="workflow/report/gain.rst",
     output:
         multiext("results/paper/figures/gain", ".pdf", ".txt"),
-        report("results/paper/figures/gain.svg", caption="../report/gain.rst", category="Gain"),
-    params:
-        look=LOOK,
+        report(
+            "results/paper/figures/gain.svg",
+            caption="../report/gain.rst",
+            category="Gain",
+        ),
     log:
         "results/logs/figure_gain.log",
     benchmark:
         "results/benchmarks/figure_gain.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        look=LOOK,
     shell:
-        "{PYTHON} scripts/figure_gain.py --gain {input.gain} --by-depth {input.by_depth} {params.look}"
+        "python scripts/figure_gain.py --gain {input.gain} --by-depth {input.by_depth} {params.look}"
         " --caption {input.caption} --out results/paper/figures/gain &> {log}"

@@ -9,18 +9,20 @@ rule stream:
         multiext("results/runs/{run}/", model="model.safetensors", config="config.json"),
     output:
         "results/stream/{run}.csv",
-    params:
-        windows=CONFIG.gain.windows,
     log:
         "results/logs/stream/{run}.log",
     benchmark:
         "results/benchmarks/stream/{run}.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1500,
         runtime=20,
+    params:
+        windows=CONFIG.gain.windows,
     shell:
-        "{PYTHON} scripts/stream.py --model {input.model} --data results/dataset"
+        "python scripts/stream.py --model {input.model} --data results/dataset"
         " --windows {params.windows} --threads {threads} --out {output} &> {log}"
 
 
@@ -34,15 +36,17 @@ rule gain:
         streams=of_runs("results/stream/{run}.csv"),
     output:
         multiext("results/tables/", "gain.csv", "gain_by_depth.csv", "gain_by_arm.csv"),
-    params:
-        level=CONFIG.level,
     log:
         "results/logs/gain.log",
     benchmark:
         "results/benchmarks/gain.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        level=CONFIG.level,
     shell:
-        "{PYTHON} scripts/gain.py {input.streams} --level {params.level} --out results/tables &> {log}"
+        "python scripts/gain.py {input.streams} --level {params.level} --out results/tables &> {log}"

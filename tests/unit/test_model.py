@@ -1,0 +1,318 @@
+"""The Transformer against GPT-2, against formulas, and against nanoGPT's initialization."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from normscope.arms import ARMS
+from normscope.model import MLP, Attention, Branch, Transformer, cross_entropy
+from normscope.recipe import Model, Placement
+
+V, T, C = 11, 6, 12
+SIZES = Model(n_layer=2, n_head=3, n_embd=C, block_size=T)
+CELLS = [
+    (arm, placement)
+    for arm, row in ARMS.items()
+    for placement in ("pre", "post", "peri", "none")
+    if row.norm.is_identity == (placement == "none")
+]
+
+
+def variant(**changes) -> Model:
+    return Model(**SIZES.model_dump() | changes)
+
+
+def transformer(arm: str, placement: Placement, **changes) -> Transformer:
+    """In float64, every parameter random."""
+    torch.manual_seed(0)
+    model = Transformer(variant(**changes), ARMS[arm].norm, placement, V).double()
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.5)
+    return model
+
+
+def random_tokens() -> Tensor:
+    return torch.randint(V, (2, T), generator=torch.Generator().manual_seed(1))
+
+
+def gpt2_names(ours: Transformer) -> dict[str, tuple[Tensor, str]]:
+    """GPT-2's name of each of our parameters, and whether it stores the transpose."""
+    names = {
+        "token_embedding": "transformer.wte",
+        "position_embedding": "transformer.wpe",
+        "final_norm": "transformer.ln_f",
+    }
+    for i in range(len(ours.blocks)):
+        for branch, norm, matrices in (
+            ("attention", "ln_1", {"qkv": "attn.c_attn", "proj": "attn.c_proj"}),
+            ("mlp", "ln_2", {"fc": "mlp.c_fc", "proj": "mlp.c_proj"}),
+        ):
+            names[f"blocks.{i}.{branch}.before"] = f"transformer.h.{i}.{norm}"
+            for our_name, their_name in matrices.items():
+                names[f"blocks.{i}.{branch}.f.{our_name}"] = f"transformer.h.{i}.{their_name}"
+    found = {}
+    for name, p in ours.named_parameters():
+        module, _, kind = name.rpartition(".")
+        their_kind = "weight" if kind == "gain" else kind
+        found[name] = (p, f"{names[module]}.{their_kind}")
+    return found
+
+
+def transposed(their_name: str) -> bool:
+    """transformers' Conv1D stores (in, out)."""
+    return their_name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))
+
+
+@pytest.fixture(scope="module")
+def twins() -> tuple[Transformer, GPT2LMHeadModel]:
+    """Our model and transformers' GPT-2 with the same random weights, in float64."""
+    ours = transformer("layernorm", "pre", linear_bias=True)
+    theirs = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=V,
+            n_positions=T,
+            n_embd=C,
+            n_layer=SIZES.n_layer,
+            n_head=SIZES.n_head,
+            activation_function="gelu",
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+    ).double()
+    weights = dict(theirs.named_parameters())
+    pairs = gpt2_names(ours).values()
+    assert {name for _, name in pairs} == set(weights)
+    with torch.no_grad():
+        for p, name in pairs:
+            weights[name].copy_(p.T if transposed(name) else p)
+    return ours, theirs
+
+
+def test_logits_equal_gpt2s(twins):
+    ours, theirs = twins
+    x = random_tokens()
+    torch.testing.assert_close(ours(x), theirs(x).logits, rtol=0, atol=1e-10)
+
+
+def test_gradients_equal_gpt2s(twins):
+    ours, theirs = twins
+    x, y = random_tokens(), random_tokens().flip(1)
+    for logits in (ours(x), theirs(x).logits):
+        F.cross_entropy(logits.flatten(0, 1), y.flatten()).backward()
+    weights = dict(theirs.named_parameters())
+    for p, name in gpt2_names(ours).values():
+        assert p.grad is not None
+        grad = weights[name].grad
+        torch.testing.assert_close(p.grad, grad.T if transposed(name) else grad, rtol=0, atol=1e-10)
+
+
+def test_initialization_is_nanogpts():
+    n_layer = 3
+    sizes = Model(n_layer=n_layer, n_head=4, n_embd=128, block_size=64, linear_bias=True)
+    torch.manual_seed(0)
+    model = Transformer(sizes, ARMS["layernorm"].norm, "pre", 65)
+    for name, p in model.state_dict().items():
+        if p.dim() == 1:
+            assert torch.equal(p, torch.full_like(p, float(name.endswith("gain")))), name
+            continue
+        std = 0.02 / math.sqrt(2 * n_layer) if name.endswith("proj.weight") else 0.02
+        # the sample's deviation scatters by std / sqrt(2 n); five of that
+        assert float(p.std()) == pytest.approx(std, rel=5 / math.sqrt(2 * p.numel())), name
+        assert abs(float(p.mean())) < 5 * std / math.sqrt(p.numel()), name
+
+
+def test_arms_of_one_seed_start_with_the_same_matrices():
+    starts = []
+    for arm, placement in CELLS:
+        torch.manual_seed(7)
+        model = Transformer(SIZES, ARMS[arm].norm, placement, V)
+        starts.append([p for p in model.parameters() if p.dim() == 2])
+    for start in starts[1:]:
+        assert all(torch.equal(p, q) for p, q in zip(start, starts[0], strict=True))
+
+
+def logits_before_and_after_a_change_at(position: int, model: Transformer) -> tuple[Tensor, Tensor]:
+    x = random_tokens()
+    changed = x.clone()
+    changed[:, position] = (changed[:, position] + 1) % V
+    with torch.inference_mode():
+        return model(x), model(changed)
+
+
+@pytest.mark.parametrize("attention", ["softmax", "sigmoid"])
+@pytest.mark.parametrize(("arm", "placement"), CELLS)
+def test_a_later_token_changes_no_earlier_logit(arm, placement, attention):
+    model = transformer(arm, placement, attention=attention).eval()
+    before, after = logits_before_and_after_a_change_at(3, model)
+    torch.testing.assert_close(before[:, :3], after[:, :3], rtol=0, atol=1e-12)
+    assert (before[:, 3:] - after[:, 3:]).abs().amax(-1).gt(1e-6).all()
+
+
+@pytest.mark.parametrize("attention", ["softmax", "sigmoid"])
+def test_without_causality_a_later_token_changes_earlier_logits(attention):
+    model = transformer("layernorm", "pre", attention=attention, causal=False)
+    before, after = logits_before_and_after_a_change_at(3, model)
+    assert (before - after).abs().amax(-1).gt(1e-6).all()
+
+
+def test_batchnorm_sees_later_tokens_in_training():
+    before, after = logits_before_and_after_a_change_at(3, transformer("batchnorm", "pre").train())
+    assert not torch.allclose(before[:, :3], after[:, :3], rtol=0, atol=1e-6)
+
+
+def attend(layer: Attention, x: Tensor, kind: str, causal: bool) -> Tensor:
+    """Attention query by query, head by head."""
+    B, length, width = x.shape
+    c = width // layer.n_head
+    q, k, v = (x @ layer.qkv.weight.T).split(width, dim=-1)
+    y = torch.zeros_like(x)
+    for b in range(B):
+        for head in (slice(h * c, h * c + c) for h in range(layer.n_head)):
+            for i in range(length):
+                n = i + 1 if causal else length
+                scores = k[b, :n, head] @ q[b, i, head] / math.sqrt(c)
+                if kind == "softmax":
+                    weights = scores.exp() / scores.exp().sum()
+                else:
+                    weights = 1 / (1 + (-scores + math.log(n)).exp())
+                y[b, i, head] = weights @ v[b, :n, head]
+    return y @ layer.proj.weight.T
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("kind", ["softmax", "sigmoid"])
+@pytest.mark.parametrize("length", [T, T - 2])
+def test_attention_equals_its_formula(kind, causal, length):
+    torch.manual_seed(0)
+    layer = Attention(variant(attention=kind, causal=causal)).double()
+    x = torch.randn(2, length, C, dtype=torch.float64)
+    torch.testing.assert_close(layer(x), attend(layer, x, kind, causal), rtol=0, atol=1e-6)
+
+
+def test_softmax_attention_equals_torchs():
+    torch.manual_seed(0)
+    layer = Attention(SIZES).double()
+    x = torch.randn(2, T, C, dtype=torch.float64)
+    q, k, v = (
+        part.view(2, T, SIZES.n_head, -1).transpose(1, 2) for part in layer.qkv(x).split(C, dim=-1)
+    )
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    expected = layer.proj(y.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-12)
+
+
+def compose(branch: Branch, placement: Placement, x: Tensor) -> Tensor:
+    if placement == "pre":
+        return x + branch.f(branch.before(x))
+    if placement == "post":
+        return branch.outside(x + branch.f(x))
+    if placement == "peri":
+        return x + branch.after(branch.f(branch.before(x)))
+    return x + branch.f(x)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize(
+    ("arm", "placement"),
+    [("layernorm", "pre"), ("layernorm", "post"), ("layernorm", "peri"), ("none", "none")],
+)
+def test_placements_equal_their_composition(arm, placement, tied):
+    model = transformer(arm, placement, tied_head=tied)
+    tokens = random_tokens()
+    x = model.token_embedding.weight[tokens] + model.position_embedding.weight
+    for block in model.blocks:
+        for name in ("attention", "mlp"):
+            branch = block.get_submodule(name)
+            assert isinstance(branch, Branch)
+            x = compose(branch, placement, x)
+    if placement in ("pre", "peri"):
+        x = model.final_norm(x)
+    head = model.token_embedding if model.head is None else model.head
+    torch.testing.assert_close(model(tokens), x @ head.weight.T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("placement", "norms"), [("pre", 2 * 2 + 1), ("post", 2 * 2), ("peri", 2 * 4 + 1)]
+)
+def test_placements_have_their_number_of_norms(placement, norms):
+    model = transformer("scalenorm", placement)
+    assert sum(name.endswith(".g") for name, _ in model.named_parameters()) == norms
+
+
+def test_without_residual_a_branch_is_its_sublayer_alone():
+    x = torch.randn(2, T, C, generator=torch.Generator().manual_seed(0))
+    model = variant(residual=False)
+    f = MLP(model)
+    norm = ARMS["layernorm_plain"].norm
+    normed = F.layer_norm(x, (C,))
+    assert torch.equal(Branch(f, norm, "pre", model)(x), f(normed))
+    assert torch.equal(Branch(f, norm, "post", model)(x), F.layer_norm(f(x), (C,)))
+    assert torch.equal(Branch(f, norm, "peri", model)(x), F.layer_norm(f(normed), (C,)))
+    assert torch.equal(Branch(f, norm, "none", model)(x), f(x))
+
+
+def test_mlp_is_four_times_wider_with_exact_gelu():
+    torch.manual_seed(0)
+    mlp = MLP(variant(linear_bias=True)).double()
+    x = torch.randn(3, C, dtype=torch.float64)
+    h = F.linear(x, mlp.fc.weight, mlp.fc.bias)
+    assert h.shape == (3, 4 * C)
+    gelu = h * (1 + torch.special.erf(h / math.sqrt(2))) / 2
+    expected = F.linear(gelu, mlp.proj.weight, mlp.proj.bias)
+    torch.testing.assert_close(mlp(x), expected, rtol=0, atol=1e-12)
+
+
+def test_tied_head_shares_the_embedding_and_an_untied_one_does_not():
+    tied, untied = transformer("none", "none"), transformer("none", "none", tied_head=False)
+    assert tied.head is None
+    assert untied.head is not None
+    assert untied.head.weight.shape == (V, C)
+    assert sum(p.numel() for p in untied.parameters()) == V * C + sum(
+        p.numel() for p in tied.parameters()
+    )
+
+
+def test_parameter_count_is_gpt2s():
+    model = Transformer(SIZES, ARMS["layernorm_gain"].norm, "pre", V)
+    per_block = 12 * C**2 + 2 * C
+    count = V * C + T * C + SIZES.n_layer * per_block + C
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+def test_dropout_acts_in_training_alone():
+    model = transformer("layernorm", "pre", dropout=0.5)
+    x = random_tokens()
+    assert not torch.equal(model(x), model(x))
+    model.eval()
+    undropped = transformer("layernorm", "pre")
+    assert torch.equal(model(x), undropped(x))
+
+
+def test_too_long_a_window_is_refused():
+    with pytest.raises(ValueError, match=f"{T + 1} tokens exceeds block_size {T}"):
+        transformer("none", "none")(torch.zeros(1, T + 1, dtype=torch.long))
+
+
+@pytest.mark.parametrize(("arm", "placement"), CELLS)
+def test_every_arm_and_placement_has_finite_loss_and_gradients(arm, placement):
+    torch.manual_seed(0)
+    model = Transformer(SIZES, ARMS[arm].norm, placement, V)
+    loss = cross_entropy(model(random_tokens()), random_tokens())
+    loss.backward()
+    assert loss.isfinite()
+    for name, p in model.named_parameters():
+        assert p.grad is not None, name
+        assert p.grad.isfinite().all(), name
+
+
+def test_cross_entropy_of_uniform_logits_is_ln_v():
+    loss = cross_entropy(torch.zeros(2, T, V, dtype=torch.bfloat16), random_tokens())
+    assert loss.dtype == torch.float32
+    assert float(loss) == pytest.approx(math.log(V), rel=1e-6)

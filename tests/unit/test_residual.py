@@ -1,0 +1,182 @@
+"""Norms of the residual stream, on this project's Transformer and on transformers' own models."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
+
+from normscope.arms import ARMS
+from normscope.model import Transformer
+from normscope.recipe import Model, Placement
+from normscope.residual import log_gain, recording, site_names, stream_norms
+
+V, T, C, LAYERS = 11, 6, 12, 3
+
+
+def transformer(placement: Placement) -> Transformer:
+    torch.manual_seed(0)
+    model = Transformer(
+        Model(n_layer=LAYERS, n_head=3, n_embd=C, block_size=T), ARMS["layernorm"].norm, placement, V
+    )
+    for p in model.parameters():
+        nn.init.normal_(p)
+    return model.eval().requires_grad_(False)
+
+
+def gpt2() -> tuple[nn.Module, list[nn.Module], nn.Module]:
+    torch.manual_seed(0)
+    sizes = {"vocab_size": V, "n_positions": T, "n_embd": C, "n_layer": LAYERS, "n_head": 3}
+    model = GPT2Model(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+    return model, list(model.h), model.ln_f
+
+
+def llama() -> tuple[nn.Module, list[nn.Module], nn.Module]:
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=V,
+        hidden_size=C,
+        intermediate_size=2 * C,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=3,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    model = LlamaModel(config).eval()
+    return model, list(model.layers), model.norm
+
+
+PRETRAINED = pytest.mark.parametrize("load", [gpt2, llama])
+
+
+def tokens(windows: int = 2) -> Tensor:
+    return torch.randint(V, (windows, T), generator=torch.Generator().manual_seed(1))
+
+
+def norm(x: Tensor) -> Tensor:
+    return x.double().square().sum(-1).sqrt()
+
+
+def assert_same(ours: Tensor, theirs: Tensor) -> None:
+    torch.testing.assert_close(ours.double(), theirs.double(), rtol=1e-5, atol=0)
+
+
+def sites(model: Transformer, x: Tensor) -> list[Tensor]:
+    """The stream at every site, composed by hand."""
+    stream = [model.token_embedding(x) + model.position_embedding.weight[: x.shape[1]]]
+    for block in model.blocks:
+        stream.append(block(stream[-1]))
+    return stream
+
+
+@pytest.mark.parametrize("placement", ["pre", "post", "peri"])
+def test_norms_of_the_transformer_are_those_of_its_stream(placement):
+    model = transformer(placement)
+    final_norm = None if placement == "post" else model.final_norm
+    norms = stream_norms(model, list(model.blocks), final_norm, [tokens()])
+    expected = sites(model, tokens())
+    if final_norm is not None:
+        expected.append(final_norm(expected[-1]))
+    assert norms.shape == (len(site_names(LAYERS, final_norm is not None)), 2, T)
+    assert_same(norms, torch.stack([norm(x) for x in expected]))
+
+
+@PRETRAINED
+def test_norms_of_a_pretrained_model_are_those_of_its_hidden_states(load: Callable):
+    model, blocks, final_norm = load()
+    last: list[Tensor] = []
+    handle = blocks[-1].register_forward_hook(
+        lambda _, args, output: last.append(output if isinstance(output, Tensor) else output[0])
+    )
+    with recording(blocks, final_norm) as norms, torch.inference_mode():
+        hidden = model(tokens(), output_hidden_states=True).hidden_states
+    handle.remove()
+    assert len(norms) == LAYERS + 2
+    for ours, theirs in zip(norms[:LAYERS], hidden[:LAYERS], strict=True):
+        assert_same(ours, norm(theirs))
+    assert_same(norms[LAYERS], norm(last[0]))
+    assert_same(norms[-1], norm(hidden[-1]))
+    with torch.inference_mode():
+        assert_same(norm(final_norm(last[0])), norm(hidden[-1]))
+
+
+def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
+    class Pair(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, str]:
+            return 2 * x, "cache"
+
+    block, x = Pair(), torch.randn(2, T, C)
+    with recording([block], None) as norms:
+        block(x)
+    assert_same(torch.stack(norms), torch.stack([norm(x), 2 * norm(x)]))
+
+
+def test_norms_of_a_bf16_stream_are_fp32():
+    block, x = nn.Identity(), torch.full((1, 1, 1000), 1.0, dtype=torch.bfloat16)
+    with recording([block], None) as norms:
+        block(x)
+    assert norms[0].dtype == torch.float32
+    assert_same(norms[0], torch.tensor([[1000**0.5]]))
+
+
+def test_norms_of_an_fp64_stream_are_fp64():
+    block = nn.Identity()
+    with recording([block], None) as norms:
+        block(torch.ones(1, 1, 3, dtype=torch.float64))
+    assert norms[0].dtype == torch.float64
+
+
+def test_batches_follow_one_another():
+    model = transformer("pre")
+    arguments = (model, list(model.blocks), model.final_norm)
+    whole = stream_norms(*arguments, [tokens(5)])
+    parts = stream_norms(*arguments, list(tokens(5).split(2)))
+    assert_same(parts, whole)
+
+
+def test_log_gains_add_up_to_the_growth_from_first_to_last():
+    model = transformer("pre")
+    norms = stream_norms(model, list(model.blocks), model.final_norm, [tokens()]).double()
+    gains = log_gain(norms)
+    assert gains.shape == (LAYERS + 1, 2, T)
+    assert_same(gains.sum(0), (norms[-1] / norms[0]).log())
+    assert_same(gains[0].exp() * norms[0], norms[1])
+
+
+def hooks(model: nn.Module) -> int:
+    return sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+
+
+def test_hooks_are_removed_after_use_and_after_an_error():
+    model = transformer("pre")
+    stream_norms(model, list(model.blocks), model.final_norm, [tokens()])
+    assert hooks(model) == 0
+    with pytest.raises(ZeroDivisionError), recording(list(model.blocks), model.final_norm):
+        assert hooks(model) == LAYERS + 2
+        raise ZeroDivisionError
+    assert hooks(model) == 0
+
+
+def test_measuring_changes_no_weight():
+    model = transformer("pre")
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    stream_norms(model, list(model.blocks), model.final_norm, [tokens()])
+    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
+
+
+@pytest.mark.parametrize("passes", [0, 2])
+def test_a_site_that_fires_more_or_less_than_once_is_an_error(passes):
+    block = nn.Identity()
+
+    def forward(x: Tensor) -> None:
+        for _ in range(passes):
+            block(x)
+
+    with pytest.raises(ValueError, match=f"{2 * passes} recordings at 2 sites"):
+        stream_norms(forward, [block], None, [torch.ones(1, 1, 1)])
+
+
+def test_sites_are_named_by_depth():
+    assert site_names(2, True) == ["embedding", "block_0", "block_1", "final_norm"]
+    assert site_names(1, False) == ["embedding", "block_0"]

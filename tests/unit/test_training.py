@@ -1,0 +1,354 @@
+"""Training: nanoGPT's recipe, the same bits after every interruption, divergence as a result."""
+
+import math
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from normscope import dataset
+from normscope.arms import ARMS
+from normscope.checkpoint import Checkpoints
+from normscope.dataset import Dataset
+from normscope.model import Transformer
+from normscope.recipe import Model, Placement, Run, Training
+from normscope.runtime import Runtime
+from normscope.training import Result, Trainer, learning_rate, make_optimizer, train
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
+FP32 = Runtime("fp32", 1, "highest", 0.0)
+BF16 = Runtime("bf16", 1, "highest", 0.0)
+EVERY = 4  # steps between checkpoints
+
+
+def text(n: int) -> str:
+    return "".join(random.Random(0).choices("abcdef", weights=[8, 4, 2, 1, 1, 1], k=n))
+
+
+DATA = dataset.encode(text(400))
+
+
+def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> Run:
+    """A run of 11 steps; changes go to model and training by their keys."""
+    model = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 8}
+    training = {
+        "steps": 11,
+        "batch_size": 3,
+        "learning_rate": 0.01,
+        "min_lr": 0.001,
+        "warmup_steps": 2,
+        "weight_decay": 0.1,
+        "eval_every": 5,
+        "log_every": 3,
+        "loss_bound": 20.0,
+        "precision": "fp32",
+    }
+    seed = changes.pop("seed", 1337)
+    for key, value in changes.items():
+        (model if key in Model.model_fields else training)[key] = value
+    return Run(
+        norm=ARMS[arm].norm,
+        placement=placement,
+        seed=seed,
+        model=Model(**model),
+        training=Training(**training),
+    )
+
+
+class Interrupted(Exception):
+    pass
+
+
+def go(
+    run: Run, at: Path, stop: int = -1, runtime: Runtime = FP32, data: Dataset = DATA
+) -> tuple[Result, list[str]]:
+    """Train with checkpoints at a place; leave in the middle of things after step ``stop``."""
+    said: list[str] = []
+
+    def progress(step: int, loss: float) -> None:
+        if step == stop:
+            raise Interrupted
+
+    checkpoints = Checkpoints(at, "same", EVERY)
+    return train(run, data, runtime, checkpoints, say=said.append, progress=progress), said
+
+
+def assert_same(a: Result, b: Result) -> None:
+    ours, theirs = a.model.state_dict(), b.model.state_dict()
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert (a.curve, a.val_loss, a.diverged_at) == (b.curve, b.val_loss, b.diverged_at)
+
+
+def test_learning_rate_is_nanogpts():
+    """nanoGPT, train.py, get_lr, with lr_decay_iters = max_iters."""
+
+    def get_lr(it: int) -> float:
+        learning_rate, min_lr, warmup_iters, lr_decay_iters = 1e-3, 1e-4, 100, 2000
+        if it < warmup_iters:
+            return learning_rate * (it + 1) / (warmup_iters + 1)
+        if it > lr_decay_iters:
+            return min_lr
+        decay_ratio = (it - warmup_iters) / (lr_decay_iters - warmup_iters)
+        coeff = 0.5 * (1.0 + math.cos(math.pi * decay_ratio))
+        return min_lr + coeff * (learning_rate - min_lr)
+
+    t = recipe(steps=2000, warmup_steps=100, learning_rate=1e-3, min_lr=1e-4).training
+    assert [learning_rate(i, t) for i in range(2001)] == pytest.approx(
+        [get_lr(i) for i in range(2001)], rel=1e-12
+    )
+    assert learning_rate(100, t) == 1e-3
+    assert learning_rate(2000, t) == pytest.approx(1e-4, rel=1e-12)
+
+
+def test_without_warmup_training_starts_at_the_peak():
+    assert learning_rate(0, recipe(warmup_steps=0).training) == pytest.approx(0.01)
+
+
+def test_matrices_decay_and_gains_biases_and_scalars_do_not():
+    run = recipe("derf", "peri", linear_bias=True)
+    model = Transformer(run.model, run.norm, run.placement, 6)
+    decays = {
+        id(p): group["weight_decay"]
+        for group in make_optimizer(model, run.training).param_groups
+        for p in group["params"]
+    }
+    matrices = ("embedding.weight", "qkv.weight", "proj.weight", "fc.weight")
+    found = {name: decays[id(p)] for name, p in model.named_parameters()}
+    assert found == {name: 0.1 if name.endswith(matrices) else 0.0 for name in found}
+
+
+def test_training_equals_nanogpts_loop(tmp_path):
+    run = recipe()
+    t = run.training
+    torch.manual_seed(run.seed)
+    model = Transformer(run.model, run.norm, run.placement, DATA.vocab_size)
+    decay = [p for p in model.parameters() if p.dim() >= 2]
+    others = [p for p in model.parameters() if p.dim() < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+        betas=(0.9, 0.99),
+        fused=False,
+    )
+    tokens = torch.from_numpy(DATA.train.astype("int64"))
+    g = torch.Generator().manual_seed(run.seed)
+    losses = []
+    for it in range(t.steps):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(it, t)
+        ix = torch.randint(len(tokens) - 8, (3,), generator=g)
+        x = torch.stack([tokens[i : i + 8] for i in ix])
+        y = torch.stack([tokens[i + 1 : i + 9] for i in ix])
+        loss = F.cross_entropy(model(x).view(-1, DATA.vocab_size), y.view(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(loss.item())
+    end, _ = go(run, tmp_path)
+    for name, p in model.state_dict().items():
+        torch.testing.assert_close(end.model.state_dict()[name], p, rtol=1e-4, atol=1e-6)
+    rows = {0: 3, 3: 5, 5: 6, 6: 9, 9: 10, 10: 11}  # a row each 3 steps and at each evaluation
+    means = [sum(losses[i:j]) / (j - i) for i, j in rows.items()]
+    assert [row["step"] for row in end.curve] == list(rows.values())
+    assert [row["train_loss"] for row in end.curve] == pytest.approx(means, rel=1e-5)
+
+
+def test_curve_has_validation_losses_where_it_evaluates(tmp_path):
+    end, _ = go(recipe(), tmp_path)
+    assert [row["step"] for row in end.curve if row["val_loss"] is not None] == [5, 10, 11]
+    assert end.val_loss is not None
+    assert end.curve[-1]["val_loss"] == end.val_loss.mean
+
+
+@pytest.mark.parametrize("change", [{}, {"dropout": 0.2}])
+def test_a_seed_decides_every_bit(tmp_path, change):
+    first, _ = go(recipe(**change), tmp_path / "a")
+    torch.rand(3)
+    again, _ = go(recipe(**change), tmp_path / "b")
+    assert_same(first, again)
+
+
+def test_another_seed_gives_another_model(tmp_path):
+    one, two = (go(recipe(seed=s), tmp_path / str(s))[0] for s in (1, 2))
+    assert one.val_loss != two.val_loss
+
+
+def test_arms_of_one_seed_see_the_same_batches():
+    states = []
+    for arm, placement in (("layernorm", "pre"), ("batchnorm", "post"), ("none", "none")):
+        trainer = Trainer(recipe(arm, placement, dropout=0.2), DATA, FP32)
+        seen = []
+        trainer.model.register_forward_pre_hook(lambda _, args, seen=seen: seen.append(args[0]))
+        for _ in range(3):
+            trainer.advance()
+        states.append(torch.stack(seen))
+    assert torch.equal(states[0], states[1])
+    assert torch.equal(states[0], states[2])
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4, 5, 6, 8, 10, 11])
+@pytest.mark.parametrize(
+    ("arm", "placement", "change", "runtime"),
+    [
+        ("layernorm", "pre", {"dropout": 0.3}, FP32),
+        ("batchnorm", "post", {}, FP32),
+        ("rmsnorm", "peri", {"precision": "bf16"}, BF16),
+    ],
+)
+def test_an_interrupted_run_ends_with_the_same_bits(
+    tmp_path, arm, placement, change, runtime, stop
+):
+    run = recipe(arm, placement, **change)
+    whole, _ = go(run, tmp_path / "whole", runtime=runtime)
+    with pytest.raises(Interrupted):
+        go(run, tmp_path / "parts", stop, runtime)
+    torch.rand(5)
+    resumed, said = go(run, tmp_path / "parts", runtime=runtime)
+    done = (stop - 1) // EVERY * EVERY
+    assert said == ([f"continuing from step {done}"] if done else [])
+    assert_same(resumed, whole)
+
+
+def test_a_run_interrupted_at_every_checkpoint_ends_with_the_same_bits(tmp_path):
+    run = recipe(dropout=0.3)
+    whole, _ = go(run, tmp_path / "whole")
+    for stop in (2, 5, 7, 9, 11):
+        with pytest.raises(Interrupted):
+            go(run, tmp_path / "parts", stop)
+    assert_same(go(run, tmp_path / "parts")[0], whole)
+
+
+def test_a_finished_run_started_again_trains_no_step(tmp_path):
+    whole, _ = go(recipe(), tmp_path)
+    again, said = go(recipe(), tmp_path, stop=11)
+    assert said == ["continuing from step 11"]
+    assert_same(again, whole)
+
+
+def test_a_loss_above_the_bound_is_a_divergence(tmp_path):
+    end, said = go(recipe(loss_bound=0.01), tmp_path)
+    assert (end.diverged_at, end.val_loss, end.curve) == (0, None, [])
+    assert said == ["diverged at step 0: the loss is not finite or above the bound"]
+
+
+def test_a_huge_learning_rate_diverges_and_the_curve_stays(tmp_path):
+    run = recipe("none", "none", steps=200, learning_rate=100.0, log_every=1, grad_clip=0.0)
+    end, _ = go(run, tmp_path)
+    assert end.diverged_at is not None
+    assert 0 < end.diverged_at < 200
+    assert [row["step"] for row in end.curve] == list(range(1, end.diverged_at + 1))
+    assert end.val_loss is None
+
+
+def test_a_validation_loss_that_is_not_finite_is_a_divergence(tmp_path):
+    end, _ = go(recipe(steps=1, warmup_steps=0, learning_rate=1e38), tmp_path)
+    assert (end.diverged_at, end.val_loss) == (1, None)
+    assert [row["val_loss"] for row in end.curve] == [None]
+
+
+def test_a_diverged_run_started_again_says_the_same(tmp_path):
+    run = recipe("none", "none", steps=200, learning_rate=100.0)
+    end, _ = go(run, tmp_path)
+    again, said = go(run, tmp_path)
+    assert_same(again, end)
+    assert said[0] == f"continuing from step {end.diverged_at}"
+
+
+def test_no_clipping_is_clipping_at_infinity(tmp_path):
+    off, _ = go(recipe(grad_clip=0.0), tmp_path / "off")
+    high, _ = go(recipe(grad_clip=1e30), tmp_path / "high")
+    low, _ = go(recipe(grad_clip=0.01, weight_decay=0.1), tmp_path / "low")
+    assert_same(off, high)
+    assert off.val_loss != low.val_loss
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_split_shorter_than_a_window_is_named(tmp_path, split):
+    short = {"train": DATA.train, "val": DATA.val} | {split: DATA.train[:8]}
+    data = Dataset(**short, chars=DATA.chars)
+    with pytest.raises(
+        ValueError, match=f"the {split} split has 8 tokens; windows of block_size 8"
+    ):
+        go(recipe(), tmp_path, data=data)
+
+
+def test_a_window_and_its_target_are_enough(tmp_path):
+    end, _ = go(recipe(), tmp_path, data=Dataset(DATA.train[:9], DATA.val[:9], DATA.chars))
+    assert end.val_loss is not None
+
+
+OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
+
+
+class Script:
+    """scripts/train.py on a small dataset, into one directory."""
+
+    def __init__(self, data: Path, place: Path) -> None:
+        self.out, self.checkpoints = place / "out", place / "checkpoints"
+        flags = {
+            "data": data,
+            "out": self.out,
+            "checkpoints": self.checkpoints,
+            "checkpoint-every": 1,
+            "placement": "pre",
+            "seed": 1,
+            "norm.statistic": "batch",
+            "training.steps": 150,
+        }
+        run = recipe(dropout=0.1).model_dump()
+        for part in ("model", "training"):
+            for key, value in run[part].items():
+                if not isinstance(value, bool):
+                    flags.setdefault(f"{part}.{key}".replace("_", "-"), value)
+        self.command = [sys.executable, str(SCRIPT), "--norm.center", "--norm.gain", "--norm.bias"]
+        for key, value in flags.items():
+            self.command += [f"--{key}", str(value)]
+
+    def start(self) -> subprocess.Popen:
+        return subprocess.Popen(self.command, stderr=subprocess.PIPE, text=True)
+
+    def outputs(self) -> dict[str, bytes]:
+        return {name: (self.out / name).read_bytes() for name in OUTPUTS}
+
+    def newest(self) -> int:
+        return max((int(p.stem.split("-")[1]) for p in self.checkpoints.glob("step-*")), default=0)
+
+    def kill_when(self, moment) -> int:
+        """Start, SIGKILL at some time within 20 ms after the moment; the exit status."""
+        process = self.start()
+        while process.poll() is None and not moment():
+            time.sleep(0.0005)
+        time.sleep(random.uniform(0, 0.02))
+        process.kill()
+        process.communicate()
+        return process.returncode
+
+
+def test_a_killed_script_started_again_writes_the_same_bytes(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, content in dataset.files(DATA).items():
+        (data / name).write_bytes(content)
+    whole = Script(data, tmp_path / "whole")
+    _, log = whole.start().communicate()
+    assert "Traceback" not in log
+    assert whole.newest() == 0
+
+    killed = Script(data, tmp_path / "killed")
+    for step in (1, 50):
+        assert killed.kill_when(lambda step=step: killed.newest() >= step) == -signal.SIGKILL
+        assert killed.newest() >= step
+        assert not killed.out.exists()
+    killed.kill_when((killed.out / "model.safetensors").exists)
+    process = killed.start()
+    _, log = process.communicate()
+    assert process.returncode == 0, log
+    assert killed.outputs() == whole.outputs()

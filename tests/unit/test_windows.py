@@ -1,0 +1,96 @@
+"""Windows of a split, and the loss over all of it."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.model import Transformer
+from normscope.recipe import Model
+from normscope.windows import EVAL_BATCH, as_tensor, cover, draw, split_loss
+
+V, BLOCK = 5, 4
+
+
+def model(arm: str = "layernorm") -> Transformer:
+    torch.manual_seed(0)
+    sizes = Model(n_layer=1, n_head=2, n_embd=8, block_size=BLOCK, dropout=0.3)
+    made = Transformer(sizes, ARMS[arm].norm, "pre", V).double()
+    for p in made.parameters():
+        nn.init.normal_(p)
+    return made
+
+
+def random_tokens(n: int) -> Tensor:
+    return torch.randint(V, (n,), generator=torch.Generator().manual_seed(n))
+
+
+@given(length=st.integers(2, 300), block_size=st.integers(1, 20))
+@example(length=9, block_size=4)
+@example(length=8, block_size=4)
+@example(length=10, block_size=4)
+@example(length=2, block_size=20)
+@example(length=EVAL_BATCH * 4 + 1, block_size=4)
+def test_every_token_but_the_first_is_a_target_once(length, block_size):
+    tokens = torch.arange(length)
+    batches = list(cover(tokens, block_size))
+    assert torch.equal(torch.cat([y.flatten() for _, y in batches]), tokens[1:])
+    assert torch.equal(torch.cat([x.flatten() for x, _ in batches]), tokens[:-1])
+    assert all(x.shape == y.shape and x.shape[1] <= block_size for x, y in batches)
+
+
+def window_losses(m: Transformer, tokens: Tensor) -> list[list[float]]:
+    """Token by token, window by window, with no batches."""
+    m.eval().requires_grad_(False)
+    losses = []
+    for start in range(0, len(tokens) - 1, BLOCK):
+        window = tokens[start : start + BLOCK + 1]
+        logits = m(window[None, :-1])[0].float()
+        steps = zip(logits, window[1:], strict=True)
+        losses.append([float(-F.log_softmax(row, 0)[target]) for row, target in steps])
+    return losses
+
+
+@pytest.mark.parametrize("length", [5, 6, 21, 23, EVAL_BATCH * BLOCK + 3])
+@pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])
+def test_split_loss_is_the_mean_over_all_tokens(arm, length):
+    m, tokens = model(arm), random_tokens(length)
+    loss = split_loss(m, tokens, BLOCK)
+    naive = window_losses(m, tokens)
+    assert loss.mean == pytest.approx(np.mean(np.concatenate(naive)), rel=1e-6)
+    means = [np.mean(window) for window in naive if len(window) == BLOCK]
+    assert loss.window_sd == pytest.approx(np.std(means), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_split_loss_leaves_the_model_as_it_was(training):
+    m = model("batchnorm").train(training)
+    before = {name: t.clone() for name, t in m.state_dict().items()}
+    split_loss(m, random_tokens(30), BLOCK)
+    assert m.training is training
+    assert all(torch.equal(t, before[name]) for name, t in m.state_dict().items())
+
+
+def test_draw_takes_nanogpts_windows():
+    """nanoGPT, train.py, get_batch."""
+    data = random_tokens(100)
+    for seed in range(5):
+        x, y = draw(data, BLOCK, 7, torch.Generator().manual_seed(seed))
+        ix = torch.randint(len(data) - BLOCK, (7,), generator=torch.Generator().manual_seed(seed))
+        assert torch.equal(x, torch.stack([data[i : i + BLOCK] for i in ix]))
+        assert torch.equal(y, torch.stack([data[i + 1 : i + 1 + BLOCK] for i in ix]))
+
+
+def test_draw_reaches_the_first_and_the_last_window():
+    x, y = draw(torch.arange(BLOCK + 3), BLOCK, 200, torch.Generator().manual_seed(0))
+    assert set(x[:, 0].tolist()) == {0, 1, 2}
+    assert int(y.max()) == BLOCK + 2
+
+
+def test_as_tensor_keeps_every_uint16():
+    values = np.array([0, 1, 32767, 32768, 65535], dtype="<u2")
+    assert as_tensor(values).tolist() == values.tolist()

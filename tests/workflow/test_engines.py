@@ -1,0 +1,163 @@
+"""Snakemake makes, DVC versions: the two descriptions agree, and neither undoes the other's work."""
+
+import csv
+import io
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import Project, fresh
+
+TRAINED = re.compile(r"^(?:local)?rule (train|stream|dataset):", re.MULTILINE)
+
+
+def summary_of(project: Project) -> list[dict[str, str]]:
+    """Every output with its rule, inputs and shell command, as Snakemake itself sees the DAG."""
+    text = project.snakemake("--detailed-summary")
+    lines = text[text.index("output_file\t") :]
+    return list(csv.DictReader(io.StringIO(lines), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def is_covered(path: str, dependencies: list[str]) -> bool:
+    return any(path == d or path.startswith(f"{d}/") for d in dependencies)
+
+
+def test_dvc_names_every_source_that_the_dag_reads(made: Project):
+    stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
+    rows = summary_of(made)
+    assert {r["rule"] for r in rows} >= {"dataset", "train", "runs", "stream", "gain", "summary"}
+    tracked = set(made.run("git", "ls-files").splitlines())
+    of_runs = {"dataset", "train", "runs"}
+    for row in rows:
+        stage = stages["runs" if row["rule"] in of_runs else "paper"]
+        read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
+        assert read, row
+        for path in read:
+            assert is_covered(path, stage["deps"]), f"{row['rule']} reads {path}"
+    wiring = ["Snakefile", "config.yaml", "profiles/default/config.yaml"]
+    wiring += [str(p.relative_to(made.root)) for p in (made.root / "workflow/rules").iterdir()]
+    for stage in stages.values():
+        for path in [*wiring, *stage["deps"]]:
+            assert is_covered(path, stage["deps"])
+            assert (made.root / path).exists(), path
+
+
+def test_dvc_outputs_and_targets_exist(made: Project):
+    stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
+    commands = [
+        c for s in stages.values() for c in ([s["cmd"]] if isinstance(s["cmd"], str) else s["cmd"])
+    ]
+    targets = [c.split()[-1] for c in commands if c.startswith("snakemake")]
+    assert targets == ["runs", "paper"]
+    for target in [*targets, "gain", "figures"]:
+        assert "Nothing to be done" in made.snakemake("-n", target)
+    assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
+    assert stages["paper"]["outs"] == ["paper"]
+    kept = {p.resolve().parent for p in (made.root / "results/runs").rglob("*") if p.is_file()}
+    assert kept == {(made.root / "store").resolve()}
+
+
+def test_no_two_cached_jobs_share_what_decides_them(made: Project):
+    commands = {
+        r["output_file"]: r["shellcmd"].partition(" --threads")[0]
+        for r in summary_of(made)
+        if r["rule"] == "train" and r["output_file"].endswith("metrics.json")
+    }
+    assert len(commands) == 4
+    assert len(set(commands.values())) == 4
+
+
+def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
+    text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
+    rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
+    assert len(rules) == 11
+    for rule in rules:
+        name = rule[: rule.index(":")]
+        for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
+            assert part in rule, f"{name} lacks {part}"
+        assert f"scripts/{name}.py" in rule
+        assert "benchmark:" in rule or "cache:" in rule, name
+        assert (made.root / "scripts" / f"{name}.py").is_file()
+
+
+def test_conda_environment_has_the_tested_versions(made: Project):
+    pins = set((made.root / "constraints.txt").read_text().splitlines())
+    environment = yaml.safe_load((made.root / "workflow/envs/normscope.yaml").read_text())
+    (packages,) = (d["pip"] for d in environment["dependencies"] if isinstance(d, dict))
+    assert packages
+    assert set(packages) <= pins
+
+
+@pytest.fixture(scope="module")
+def published(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The made project, recorded by dvc repro."""
+    output = made.run("dvc", "repro")
+    assert not TRAINED.search(output), output
+    return made
+
+
+def test_after_snakemake_dvc_only_records(published: Project):
+    assert published.digests("paper") == published.digests("results/paper")
+    assert published.planned() == {}
+    assert "up to date" in published.run("dvc", "status")
+    again = published.run("dvc", "repro")
+    assert "Running stage" not in again
+    assert published.planned() == {}
+
+
+def test_dvc_alone_makes_everything_with_the_same_bytes(
+    published: Project, tmp_path_factory: pytest.TempPathFactory
+):
+    other = fresh(tmp_path_factory.mktemp("dvc") / "project")
+    output = other.run("dvc", "repro")
+    assert TRAINED.search(output)
+    assert other.digests("paper") == published.digests("paper")
+    assert other.planned() == {}
+    assert "up to date" in other.run("dvc", "status")
+
+
+def test_a_collaborator_pulls_the_models_and_trains_nothing(
+    published: Project, tmp_path_factory: pytest.TempPathFactory
+):
+    remote = tmp_path_factory.mktemp("remote")
+    published.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
+    published.run("dvc", "push")
+    other = fresh(tmp_path_factory.mktemp("clone") / "project")
+    shutil.copy(published.root / "dvc.lock", other.root)
+    other.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
+    other.run("dvc", "pull", "store")
+    output = other.snakemake()
+    assert "rule stream:" in output
+    logs = other.root / "results" / "logs" / "train"
+    assert not list(logs.glob("*.log")) if logs.exists() else True
+    assert other.digests("results/paper") == published.digests("results/paper")
+
+
+def test_back_and_forth_between_two_configurations_trains_nothing(published: Project):
+    before = published.digests("results/paper")
+    undo = published.edit("config.yaml", "steps: 60", "steps: 61")
+    published.snakemake()
+    assert published.digests("results/paper")["summary.md"] != before["summary.md"]
+    entries = set(os.listdir(published.root / "store"))
+    undo()
+    published.snakemake()
+    assert published.digests("results/paper") == before
+    assert set(os.listdir(published.root / "store")) == entries
+    assert published.planned() == {}
+
+
+def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):
+    data = tmp_path / "data"
+    shutil.copytree(made.root / "results/dataset", data)
+    before = made.digests("results/dataset")
+    undo = made.edit("config.yaml", "dataset:", f"dataset:\n  directory: {data}")
+    made.snakemake("results/dataset/train.bin")
+    after = made.digests("results/dataset")
+    undo()
+    made.snakemake()
+    for name in ("train.bin", "val.bin", "meta.pkl"):
+        assert after[name] == before[name]
+    assert made.planned() == {}

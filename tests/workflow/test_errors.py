@@ -1,0 +1,43 @@
+"""A wrong configuration stops before any job starts, and names its way out."""
+
+import pytest
+from conftest import Project
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("steps: 60", "stepps: 60", ["training.stepps", "did you mean steps?", "training.steps"]),
+        ("steps: 60", "steps: many", ["training.steps", "integer", "'many'"]),
+        ("- layernorm\n", "- layernrom\n", ["layernrom", "nearest: layernorm"]),
+        ("- 1\n  - 2", "- 1\n  - 1", ["runs.0.seeds", "given twice: 1"]),
+        ("n_head: 2", "n_head: 3", ["n_embd (32)", "n_head (3)"]),
+    ],
+)
+def test_wrong_configuration(made: Project, old: str, new: str, words: list[str]):
+    undo = made.edit("config.yaml", old, new)
+    output = made.snakemake(ok=False)
+    undo()
+    for word in words:
+        assert word in output
+    assert "Traceback" not in output
+    assert "Job stats" not in output
+
+
+def test_unknown_run_names_those_that_exist(made: Project):
+    output = made.snakemake("results/runs/layernorm-pre-77/metrics.json", ok=False)
+    assert "layernorm-pre-77 is not among the runs" in output
+    assert "layernorm-pre-1" in output
+
+
+def test_no_source_names_each_one_tried(made: Project):
+    corpus = made.root / "corpus.txt"
+    whole = corpus.read_text()
+    corpus.write_text(whole[:-100])
+    output = made.snakemake("--forcerun", "dataset", ok=False)
+    corpus.write_text(whole)
+    assert "corpus.txt: 1" in output
+    assert "truncated or altered" in output
+    assert "Traceback" not in output
+    made.snakemake()
+    assert made.planned() == {}
