@@ -24,7 +24,7 @@ class Flags(Strict):
     @model_validator(mode="after")
     def one_origin(self) -> Self:
         if (self.directory is None) == (self.sha256 is None):
-            raise ValueError("give either --directory or --sha256 with --sources")
+            raise ValueError("give either --directory, or --sha256 with --sources")
         return self
 
 

@@ -56,6 +56,14 @@ class Dataset(Strict):
             raise ValueError("give sha256 and at least one source, or a directory")
         return self
 
+    @property
+    def decides(self) -> dict[str, str]:
+        """What decides the tokens; which source had the text does not."""
+        if self.directory is not None:
+            return {"directory": self.directory}
+        assert self.sha256 is not None
+        return {"sha256": self.sha256}
+
 
 class Grid(Strict):
     """One block of runs: every arm with every placement and every seed."""

@@ -71,5 +71,5 @@ def stream_norms(
 
 
 def log_gain(norms: Tensor) -> Tensor:
-    """ln of the ratio to the site before, (sites - 1, windows, positions), of norms at all sites."""
+    """ln of the ratio to the site before, (sites - 1, windows, positions)."""
     return norms.log().diff(dim=0)

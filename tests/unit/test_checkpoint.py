@@ -138,7 +138,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
             return os.mkdir, (str(tmp_path / "ran"),)
 
     two.save(3, {"w": Hostile()})
-    with pytest.raises(Exception, match="weights_only|Weights only"):
+    with pytest.raises(Exception, match="weights_only"):
         two.load()
     assert not (tmp_path / "ran").exists()
 

@@ -37,12 +37,11 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:  # noqa: N802, the name that http.server asks for
-        name = self.path.removeprefix("/")
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Server)
+        stopped, name = self.server.stopped, self.path.removeprefix("/")
         if name == "silent":
-            self.server.stopped.wait()
+            stopped.wait()
             return
         if name not in ("text", "altered", "cut", "stalls", "drips"):
             self.send_error(404)
@@ -55,8 +54,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.wfile.write(TEXT[:100])
         if name == "stalls":
-            self.server.stopped.wait()
-        while name == "drips" and not self.server.stopped.wait(0.01):
+            stopped.wait()
+        while name == "drips" and not stopped.wait(0.01):
             self.wfile.write(b"x")
 
     def log_message(self, format: str, *args) -> None:
@@ -190,12 +189,13 @@ def wheel(tmp_path, monkeypatch) -> WheelSource:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    return WheelSource(
-        kind="wheel",
-        requirement="poems==1.0",
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        member="poems/text.txt",
-    )
+    pin = {
+        "kind": "wheel",
+        "requirement": "poems==1.0",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "member": "poems/text.txt",
+    }
+    return WheelSource.model_validate(pin)
 
 
 def test_a_wheel_gives_its_member(wheel):

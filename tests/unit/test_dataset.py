@@ -185,7 +185,7 @@ def test_a_huge_meta_is_refused_unread(directory):
 )
 def test_a_meta_that_contradicts_itself_is_refused(directory, changes):
     (directory / "meta.pkl").write_bytes(pickle.dumps(meta() | changes))
-    with pytest.raises(DatasetError, match="contradict each other|lacks the dicts"):
+    with pytest.raises(DatasetError, match=r"contradict each other|lacks the dicts"):
         dataset.read(directory)
 
 

@@ -1,6 +1,7 @@
 """The Transformer against GPT-2, against formulas, and against nanoGPT's initialization."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -13,17 +14,17 @@ from normscope.model import MLP, Attention, Branch, Transformer, cross_entropy
 from normscope.recipe import Model, Placement
 
 V, T, C = 11, 6, 12
-SIZES = Model(n_layer=2, n_head=3, n_embd=C, block_size=T)
-CELLS = [
+SIZES = Model.model_validate({"n_layer": 2, "n_head": 3, "n_embd": C, "block_size": T})
+CELLS: list[tuple[str, Placement]] = [
     (arm, placement)
     for arm, row in ARMS.items()
-    for placement in ("pre", "post", "peri", "none")
+    for placement in get_args(Placement)
     if row.norm.is_identity == (placement == "none")
 ]
 
 
 def variant(**changes) -> Model:
-    return Model(**SIZES.model_dump() | changes)
+    return Model.model_validate(SIZES.model_dump() | changes)
 
 
 def transformer(arm: str, placement: Placement, **changes) -> Transformer:
@@ -115,7 +116,7 @@ def test_gradients_equal_gpt2s(twins):
 
 def test_initialization_is_nanogpts():
     n_layer = 3
-    sizes = Model(n_layer=n_layer, n_head=4, n_embd=128, block_size=64, linear_bias=True)
+    sizes = variant(n_layer=n_layer, n_head=4, n_embd=128, block_size=64, linear_bias=True)
     torch.manual_seed(0)
     model = Transformer(sizes, ARMS["layernorm"].norm, "pre", 65)
     for name, p in model.state_dict().items():

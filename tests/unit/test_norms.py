@@ -137,7 +137,7 @@ LEARNED: dict[str, set[str]] = {
 @ALL
 def test_equals_its_formula_forward_and_backward(arm):
     layer = randomized(build(ARMS[arm].norm, D))
-    parameters = dict(layer.named_parameters())
+    parameters: Parameters = dict(layer.named_parameters())
     leaves = list(parameters.values())
     assert_same(backward(layer, leaves), backward(lambda x: FORMULAS[arm](x, parameters), leaves))
 
@@ -186,7 +186,8 @@ def test_batchnorm_keeps_torchs_running_statistics_and_uses_them_in_evaluation()
     for name, value in theirs.state_dict().items():
         torch.testing.assert_close(ours.state_dict()[name], value, rtol=0, atol=1e-12)
     x = tokens(2, 2)
-    ours.eval(), theirs.eval()
+    ours.eval()
+    theirs.eval()
     torch.testing.assert_close(ours(x), theirs(x.flatten(0, 1)).view_as(x), rtol=0, atol=1e-12)
 
 

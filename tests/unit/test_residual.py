@@ -18,7 +18,10 @@ V, T, C, LAYERS = 11, 6, 12, 3
 def transformer(placement: Placement) -> Transformer:
     torch.manual_seed(0)
     model = Transformer(
-        Model(n_layer=LAYERS, n_head=3, n_embd=C, block_size=T), ARMS["layernorm"].norm, placement, V
+        Model.model_validate({"n_layer": LAYERS, "n_head": 3, "n_embd": C, "block_size": T}),
+        ARMS["layernorm"].norm,
+        placement,
+        V,
     )
     for p in model.parameters():
         nn.init.normal_(p)
@@ -27,8 +30,16 @@ def transformer(placement: Placement) -> Transformer:
 
 def gpt2() -> tuple[nn.Module, list[nn.Module], nn.Module]:
     torch.manual_seed(0)
-    sizes = {"vocab_size": V, "n_positions": T, "n_embd": C, "n_layer": LAYERS, "n_head": 3}
-    model = GPT2Model(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).eval()
+    config = GPT2Config(
+        vocab_size=V,
+        n_positions=T,
+        n_embd=C,
+        n_layer=LAYERS,
+        n_head=3,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
+    model = GPT2Model(config).eval()
     return model, list(model.h), model.ln_f
 
 
@@ -150,11 +161,12 @@ def hooks(model: nn.Module) -> int:
 
 def test_hooks_are_removed_after_use_and_after_an_error():
     model = transformer("pre")
-    stream_norms(model, list(model.blocks), model.final_norm, [tokens()])
-    assert hooks(model) == 0
-    with pytest.raises(ZeroDivisionError), recording(list(model.blocks), model.final_norm):
+    with recording(list(model.blocks), model.final_norm):
         assert hooks(model) == LAYERS + 2
-        raise ZeroDivisionError
+    assert hooks(model) == 0
+    too_long = torch.zeros(1, T + 1, dtype=torch.long)
+    with pytest.raises(ValueError, match="exceeds block_size"):
+        stream_norms(model, list(model.blocks), model.final_norm, [too_long])
     assert hooks(model) == 0
 
 

@@ -53,7 +53,12 @@ def test_intervals_have_brackets_and_a_dash_for_none():
 
 def test_markdown_is_a_pipe_table():
     table = pd.DataFrame({"arm": ["a", "b"], "n": [1, 2]})
-    assert markdown(table).splitlines() == ["| arm | n |", "| --- | --- |", "| a | 1 |", "| b | 2 |"]
+    assert markdown(table).splitlines() == [
+        "| arm | n |",
+        "| --- | --- |",
+        "| a | 1 |",
+        "| b | 2 |",
+    ]
 
 
 def test_latex_is_a_balanced_booktabs_tabular():

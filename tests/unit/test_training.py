@@ -57,8 +57,8 @@ def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> R
         norm=ARMS[arm].norm,
         placement=placement,
         seed=seed,
-        model=Model(**model),
-        training=Training(**training),
+        model=Model.model_validate(model),
+        training=Training.model_validate(training),
     )
 
 
@@ -181,32 +181,37 @@ def test_another_seed_gives_another_model(tmp_path):
     assert one.val_loss != two.val_loss
 
 
+def batches_of(arm: str, placement: Placement) -> torch.Tensor:
+    trainer = Trainer(recipe(arm, placement, dropout=0.2), DATA, FP32)
+    seen: list[torch.Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[torch.Tensor]) -> None:
+        seen.append(args[0])
+
+    trainer.model.register_forward_pre_hook(keep)
+    for _ in range(3):
+        trainer.advance()
+    return torch.stack(seen)
+
+
 def test_arms_of_one_seed_see_the_same_batches():
-    states = []
-    for arm, placement in (("layernorm", "pre"), ("batchnorm", "post"), ("none", "none")):
-        trainer = Trainer(recipe(arm, placement, dropout=0.2), DATA, FP32)
-        seen = []
-        trainer.model.register_forward_pre_hook(lambda _, args, seen=seen: seen.append(args[0]))
-        for _ in range(3):
-            trainer.advance()
-        states.append(torch.stack(seen))
-    assert torch.equal(states[0], states[1])
-    assert torch.equal(states[0], states[2])
+    batches = batches_of("layernorm", "pre")
+    assert torch.equal(batches_of("batchnorm", "post"), batches)
+    assert torch.equal(batches_of("none", "none"), batches)
+    assert not torch.equal(batches[0], batches[1])
 
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 5, 6, 8, 10, 11])
 @pytest.mark.parametrize(
-    ("arm", "placement", "change", "runtime"),
+    ("run", "runtime"),
     [
-        ("layernorm", "pre", {"dropout": 0.3}, FP32),
-        ("batchnorm", "post", {}, FP32),
-        ("rmsnorm", "peri", {"precision": "bf16"}, BF16),
+        (recipe("layernorm", "pre", dropout=0.3), FP32),
+        (recipe("batchnorm", "post"), FP32),
+        (recipe("rmsnorm", "peri", precision="bf16"), BF16),
     ],
+    ids=["dropout", "batchnorm", "bf16"],
 )
-def test_an_interrupted_run_ends_with_the_same_bits(
-    tmp_path, arm, placement, change, runtime, stop
-):
-    run = recipe(arm, placement, **change)
+def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, run, runtime, stop):
     whole, _ = go(run, tmp_path / "whole", runtime=runtime)
     with pytest.raises(Interrupted):
         go(run, tmp_path / "parts", stop, runtime)

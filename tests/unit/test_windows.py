@@ -18,8 +18,8 @@ V, BLOCK = 5, 4
 
 def model(arm: str = "layernorm") -> Transformer:
     torch.manual_seed(0)
-    sizes = Model(n_layer=1, n_head=2, n_embd=8, block_size=BLOCK, dropout=0.3)
-    made = Transformer(sizes, ARMS[arm].norm, "pre", V).double()
+    sizes = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": BLOCK, "dropout": 0.3}
+    made = Transformer(Model.model_validate(sizes), ARMS[arm].norm, "pre", V).double()
     for p in made.parameters():
         nn.init.normal_(p)
     return made

@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,17 +54,17 @@ class Project:
         assert table or "Nothing to be done" in output, output
         return {rule: int(n) for rule, n in table if rule not in ("all", "total")}
 
-    def edit(self, path: str, old: str, new: str) -> Callable[[], None]:
-        """Replace text in a file; the returned function takes it back."""
+    @contextmanager
+    def edited(self, path: str, old: str, new: str) -> Iterator[None]:
+        """Replace text in a file while the body runs."""
         file = self.root / path
         text = file.read_text()
         assert old in text, f"{old!r} is not in {path}"
         file.write_text(text.replace(old, new, 1))
-
-        def undo() -> None:
+        try:
+            yield
+        finally:
             file.write_text(text)
-
-        return undo
 
     def digests(self, folder: str) -> dict[str, str]:
         base = self.root / folder

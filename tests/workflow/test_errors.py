@@ -15,9 +15,8 @@ from conftest import Project
     ],
 )
 def test_wrong_configuration(made: Project, old: str, new: str, words: list[str]):
-    undo = made.edit("config.yaml", old, new)
-    output = made.snakemake(ok=False)
-    undo()
+    with made.edited("config.yaml", old, new):
+        output = made.snakemake(ok=False)
     for word in words:
         assert word in output
     assert "Traceback" not in output
@@ -31,13 +30,12 @@ def test_unknown_run_names_those_that_exist(made: Project):
 
 
 def test_no_source_names_each_one_tried(made: Project):
-    corpus = made.root / "corpus.txt"
-    whole = corpus.read_text()
-    corpus.write_text(whole[:-100])
-    output = made.snakemake("--forcerun", "dataset", ok=False)
-    corpus.write_text(whole)
+    end = (made.root / "corpus.txt").read_text()[-100:]
+    with made.edited("corpus.txt", end, ""):
+        output = made.snakemake("--forcerun", "dataset", ok=False)
     assert "corpus.txt: 1" in output
     assert "truncated or altered" in output
     assert "Traceback" not in output
+    made.snakemake("results/dataset/train.bin")
     made.snakemake()
     assert made.planned() == {}

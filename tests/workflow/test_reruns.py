@@ -2,7 +2,6 @@
 
 import re
 
-import yaml
 from conftest import Project
 
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
@@ -20,74 +19,65 @@ def test_touching_every_file_reruns_nothing(made: Project):
 
 
 def test_figure_style_redraws_and_nothing_else(made: Project):
-    undo = made.edit("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1')
-    planned = made.planned()
-    undo()
+    with made.edited("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1'):
+        planned = made.planned()
     assert set(planned) == {"figure_loss", "figure_curves", "figure_gain", "summary", "manifest"}
     assert made.planned() == {}
 
 
 def test_figure_size_in_the_configuration_redraws_and_nothing_else(made: Project):
-    undo = made.edit("config.yaml", "width_mm: 170", "width_mm: 120")
-    planned = made.planned()
-    undo()
+    with made.edited("config.yaml", "width_mm: 170", "width_mm: 120"):
+        planned = made.planned()
     assert set(planned) == {"figure_loss", "figure_curves", "figure_gain", "summary", "manifest"}
 
 
 def test_gain_module_measures_again_without_training(made: Project):
-    undo = made.edit("src/normscope/residual.py", "return norms.log()", "return 1 * norms.log()")
-    planned = made.planned()
-    undo()
+    with made.edited("src/normscope/residual.py", "return norms.log()", "return 1 * norms.log()"):
+        planned = made.planned()
     assert planned["stream"] == 4
     assert set(planned) == {"stream", "gain", "figure_gain", "latex", "summary", "manifest"}
 
 
 def test_model_module_trains_again(made: Project):
-    undo = made.edit("src/normscope/model.py", "std=0.02)", "std=0.021)")
-    planned = made.planned()
-    undo()
+    with made.edited("src/normscope/model.py", "std=0.02)", "std=0.021)"):
+        planned = made.planned()
     assert planned["train"] == 4
     assert "dataset" not in planned
 
 
 def test_another_order_of_sources_changes_nothing(made: Project):
-    undo = made.edit("config.yaml", "sources:", "sources:\n  - {kind: path, path: elsewhere.txt}")
-    planned = made.planned()
-    undo()
+    with made.edited("config.yaml", "sources:", "sources:\n  - {kind: path, path: elsewhere.txt}"):
+        planned = made.planned()
     assert planned == {}
 
 
 def test_a_new_seed_trains_only_itself(made: Project):
-    undo = made.edit("config.yaml", "- 1\n  - 2", "- 1\n  - 2\n  - 3")
-    planned = made.planned()
-    undo()
+    with made.edited("config.yaml", "- 1\n  - 2", "- 1\n  - 2\n  - 3"):
+        planned = made.planned()
     assert (planned["train"], planned["stream"]) == (1, 1)
     assert set(planned) == {"train", "stream", "gain"} | ANALYSES
 
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project):
-    row = """    "half_affine": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),
-    "none": Arm("""
-    undo_row = made.edit("src/normscope/arms.py", '    "none": Arm(', row)
-    raw = yaml.safe_load((made.root / "config.yaml").read_text())
-    raw["runs"].append({"arms": ["half_affine"], "placements": ["pre"], "seeds": [1]})
-    before = (made.root / "config.yaml").read_text()
-    (made.root / "config.yaml").write_text(yaml.safe_dump(raw, sort_keys=False))
-    planned = made.planned()
-    assert (planned["train"], planned["stream"]) == (1, 1)
-    made.snakemake()
-    paper = made.root / "results" / "paper"
-    for figure in ("loss", "curves", "gain"):
-        assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
-        assert "half_affine" in (paper / "figures" / f"{figure}.txt").read_text(), figure
-    for table in ("tables/loss.tex", "tables/gain.tex", "summary.md"):
-        assert "Half affine" in (paper / table).read_text(), table
-    assert "HalfAffinePreLoss" in (paper / "numbers.tex").read_text()
-    for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
-        path = made.root / "results" / "tables" / f"{table}.csv"
-        assert re.search(r"^half_affine,pre,", path.read_text(), re.MULTILINE), table
-    undo_row()
-    (made.root / "config.yaml").write_text(before)
+    last = '    "none": Arm('
+    row = '    "half": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
+    with (
+        made.edited("src/normscope/arms.py", last, row + last),
+        made.edited("config.yaml", "- manual_l2", "- manual_l2\n  - half"),
+    ):
+        planned = made.planned()
+        assert (planned["train"], planned["stream"]) == (1, 1)
+        made.snakemake()
+        paper = made.root / "results" / "paper"
+        for figure in ("loss", "curves", "gain"):
+            assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
+            assert "half post" in (paper / "figures" / f"{figure}.txt").read_text(), figure
+        for table in ("tables/loss.tex", "tables/gain.tex", "summary.md"):
+            assert "Half affine" in (paper / table).read_text(), table
+        assert "HalfPostLoss" in (paper / "numbers.tex").read_text()
+        for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
+            path = made.root / "results" / "tables" / f"{table}.csv"
+            assert re.search(r"^half,post,", path.read_text(), re.MULTILINE), table
     assert "train" not in made.planned()
     made.snakemake()
     assert made.planned() == {}
@@ -95,8 +85,6 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project):
 
 def test_an_altered_result_is_made_again(made: Project):
     """A result that something else changed does not pass for the real one downstream."""
-    made.edit("results/tables/arms.csv", "layernorm", "layernorn")
-    planned = made.planned()
-    assert {"figure_loss", "latex", "summary"} <= set(planned)
-    made.snakemake("--forcerun", "runs")
+    with made.edited("results/tables/arms.csv", "layernorm", "layernorn"):
+        assert {"figure_loss", "latex", "summary"} <= set(made.planned())
     assert made.planned() == {}

@@ -19,8 +19,8 @@ rule dataset:
         mem_mb=1000,
         runtime=10,
     params:
-        # the hash decides; which source had the bytes does not: sources come by the environment
-        origin=flags(CONFIG.dataset.model_copy(update={"sources": []})),
+        origin=flags(CONFIG.dataset.decides.items()),
+    # sources decide nothing, as the hash does: they come by the environment, not as a parameter
     shell:
         'python scripts/dataset.py {params.origin} --sources "$NORMSCOPE_SOURCES"'
         " --out results/dataset &> {log}"

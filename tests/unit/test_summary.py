@@ -1,0 +1,153 @@
+"""The summary: what each table says, and what it refuses to say."""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from normscope.arms import ARMS
+from normscope.summary import SETTINGS, gain_table, loss_table, name, published_table, verdict
+
+NAN = math.nan
+NANOGPT = {
+    "n_layer": 4,
+    "n_head": 4,
+    "n_embd": 128,
+    "block_size": 64,
+    "batch_size": 12,
+    "steps": 2000,
+}
+
+
+def row(**changes) -> dict:
+    """A baseline of three models; changes make it another arm."""
+    return {
+        "arm": "layernorm",
+        "placement": "pre",
+        "n": 3,
+        "mean": 1.9,
+        "low": 1.85,
+        "high": 1.95,
+        "pairs": 3,
+        "difference": NAN,
+        "difference_low": NAN,
+        "difference_high": NAN,
+    } | changes
+
+
+def against(difference: float, low: float, high: float, **changes) -> dict:
+    bounds = {"difference": difference, "difference_low": low, "difference_high": high}
+    return row(**bounds, **changes)
+
+
+CASES = [
+    (row(), "baseline"),
+    (row(n=1, low=NAN, high=NAN, pairs=1), "baseline"),
+    (row(n=0, mean=NAN, pairs=0), "diverged"),
+    (row(pairs=0), "no seed shared with the baseline"),
+    (against(-0.5, NAN, NAN, n=1, pairs=1), "one model: no claim"),
+    (against(0.5, 0.01, 0.99), "worse"),
+    (against(-0.5, -0.99, -0.01), "better"),
+    (against(0.5, -0.01, 1.01), "not told apart"),
+    (against(-0.5, -1.01, 0.01), "not told apart"),
+    (against(0.5, 0.0, 1.0), "not told apart"),
+    (against(-0.5, -1.0, 0.0), "not told apart"),
+]
+
+
+@pytest.mark.parametrize(("case", "reads"), CASES)
+def test_a_difference_reads_as_its_interval_allows(case, reads):
+    assert verdict(SimpleNamespace(**case)) == reads
+
+
+def test_the_table_of_losses_reads_as_its_rows():
+    table = loss_table(pd.DataFrame([case for case, _ in CASES]))
+    assert table["reads"].tolist() == [reads for _, reads in CASES]
+    worse = table[table["reads"] == "worse"].iloc[0]
+    assert worse[["arm", "n", "loss", "interval"]].tolist() == [
+        "LayerNorm, pre",
+        3,
+        "1.900",
+        "[1.850, 1.950]",
+    ]
+    assert worse[["difference", "its interval"]].tolist() == ["+0.500", "[+0.010, +0.990]"]
+    diverged = table[table["reads"] == "diverged"].iloc[0]
+    assert diverged[["loss", "difference", "its interval"]].tolist() == ["–", "–", "–"]
+
+
+def test_the_table_of_gains_has_a_dash_for_a_diverged_arm():
+    gains = pd.DataFrame(
+        {
+            "arm": ["layernorm", "dyt"],
+            "placement": ["pre", "post"],
+            "n": [2, NAN],
+            "growth": [1.25, NAN],
+            "growth_low": [1.2, NAN],
+            "growth_high": [1.3, NAN],
+            "last_gain": [1.5, NAN],
+            "last_gain_low": [NAN, NAN],
+            "last_gain_high": [NAN, NAN],
+        }
+    )
+    assert gain_table(gains).to_numpy().tolist() == [
+        ["LayerNorm, pre", 2, "1.250", "[1.200, 1.300]", "1.500", "–"],
+        ["DyT, post", 0, "–", "–", "–", "–"],
+    ]
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_arm_is_called_by_its_label_and_placement(arm):
+    assert name(arm, "pre") == f"{ARMS[arm].label}, pre"
+    assert name(arm, "none") == ARMS[arm].label
+
+
+def published(**changes) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "quantity": "validation loss",
+                "value": 1.88,
+                "windows": 240,
+                "protocol": "20 batches",
+                "source": "nanoGPT, README",
+                "differs_because": "a sample",
+                **NANOGPT,
+                **changes,
+            }
+        ]
+    )
+
+
+def beside(table: pd.DataFrame, settings: dict[str, int]) -> pd.Series:
+    return published_table(table, settings, pd.Series(row()), window_sd=0.31).iloc[0]
+
+
+def test_a_number_is_compared_under_the_same_settings():
+    cells = beside(published(), NANOGPT)
+    assert cells[["as published", "corrected", "n"]].tolist() == [
+        "1.88",
+        "1.900 [1.850, 1.950]",
+        "3",
+    ]
+    # 0.31 / sqrt(240)
+    assert cells["why they differ"] == "a sample; the standard error of such a sample is 0.020"
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_a_number_is_not_compared_under_other_settings(key):
+    cells = beside(published(), NANOGPT | {key: NANOGPT[key] + 1})
+    assert cells["corrected"] == "not comparable: other settings"
+    assert cells["n"] == "–"
+    assert "standard error" not in cells["why they differ"]
+
+
+def test_a_number_over_the_whole_split_has_no_standard_error():
+    assert beside(published(windows=NAN), NANOGPT)["why they differ"] == "a sample"
+
+
+def test_the_published_numbers_come_with_their_settings():
+    table = pd.read_csv(Path(__file__).parents[2] / "data" / "published.csv")
+    assert len(published_table(table, NANOGPT, pd.Series(row()), 0.31)) == len(table) > 0
+    assert table[list(SETTINGS)].notna().all(axis=None)
