@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import CliApp
 
 from normscope import corpus, dataset
+from normscope.errors import report
 from normscope.files import write_bytes, write_json
 from normscope.recipe import Strict
 
@@ -17,9 +18,11 @@ class Flags(Strict):
     """Make the dataset from sources pinned by sha256, or take a nanoGPT-format directory."""
 
     out: Path = Field(description="directory for the four files")
-    sha256: corpus.SHA256 | None = Field(None, description="of the raw text")
-    sources: list[corpus.Source] = Field([], description="tried in turn")
-    directory: Path | None = Field(None, description="nanoGPT-format directory to use instead")
+    sha256: corpus.SHA256 | None = Field(default=None, description="of the raw text")
+    sources: list[corpus.Source] = Field(default=[], description="tried in turn")
+    directory: Path | None = Field(
+        default=None, description="nanoGPT-format directory to use instead"
+    )
 
     @model_validator(mode="after")
     def one_origin(self) -> Self:
@@ -36,7 +39,7 @@ def main() -> None:
         assert flags.sha256 is not None
         raw, source = corpus.fetch(flags.sources, flags.sha256)
         print(f"corpus: {source}", file=sys.stderr)
-        data, origin = dataset.encode(raw.decode()), f"text with sha256 {flags.sha256}"
+        data, origin = dataset.encode(corpus.decode(raw)), f"text with sha256 {flags.sha256}"
     files = dataset.files(data)
     for name, content in files.items():
         write_bytes(flags.out / name, content)
@@ -52,7 +55,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (corpus.CorpusError, dataset.DatasetError) as e:
-        sys.exit(f"error: {e}")
+    report(main)

@@ -11,6 +11,7 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import dataset, runtime
+from normscope.errors import report
 from normscope.files import write_bytes
 from normscope.model import Transformer
 from normscope.recipe import Model, Norm, PositiveInt, Strict
@@ -42,7 +43,7 @@ def main() -> None:
     model = load(flags.model)
     tokens, T = as_tensor(dataset.read(flags.data).val), model.block_size
     windows = min(flags.windows, len(tokens) // T)
-    start = torch.linspace(0, len(tokens) - T, windows).long()
+    start = torch.linspace(0, len(tokens) - T, windows, dtype=torch.float64).long()
     batches = tokens[start[:, None] + torch.arange(T)].split(EVAL_BATCH)
     final_norm = None if isinstance(model.final_norm, torch.nn.Identity) else model.final_norm
     norms = stream_norms(model, list(model.blocks), final_norm, batches).double()
@@ -66,4 +67,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

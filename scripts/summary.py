@@ -92,7 +92,7 @@ def main() -> None:
     flags = CliApp.run(Flags)
     runs, arms = pd.read_csv(flags.runs), pd.read_csv(flags.arms)
     config, meta = json.loads(flags.config.read_text()), json.loads(flags.dataset.read_text())
-    settings = {**config["model"], **config["training"]}
+    settings = {**config["model"], **config["training"], "baseline": flags.baseline}
     is_baseline = arms["arm"] + "-" + arms["placement"] == flags.baseline
     of_baseline = runs["arm"] + "-" + runs["placement"] == flags.baseline
     published = published_table(
@@ -113,7 +113,6 @@ def main() -> None:
         count=count(runs),
         divergences=divergences(runs),
         published=markdown(published),
-        baseline=flags.baseline,
         level=flags.level,
         losses=markdown(loss_table(arms)),
         notes=" ".join(notes(set(runs["arm"]))),

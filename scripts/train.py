@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from normscope import dataset, provenance
 from normscope.checkpoint import Checkpoints
+from normscope.errors import report
 from normscope.files import write_bytes, write_json, write_text
 from normscope.recipe import PositiveInt, Run
 from normscope.runtime import Runtime, start
@@ -28,9 +29,15 @@ class Flags(Run):
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for model, config, curve and metrics")
     checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
-    timing: Path | None = Field(None, description="TSV for seconds and steps of this process")
-    checkpoint_every: PositiveInt = Field(250, description="steps that a kill can cost at most")
-    threads: PositiveInt = Field(1, description="CPU threads; sums in another order differ in bits")
+    timing: Path | None = Field(
+        default=None, description="TSV for seconds and steps of this process"
+    )
+    checkpoint_every: PositiveInt = Field(
+        default=250, description="steps that a kill can cost at most"
+    )
+    threads: PositiveInt = Field(
+        default=1, description="CPU threads; sums in another order differ in bits"
+    )
 
     def run(self) -> Run:
         return Run(**{name: getattr(self, name) for name in Run.model_fields})
@@ -95,7 +102,8 @@ def main() -> None:
         f"{runtime.precision} products (float32 setting {runtime.matmul}) are off by "
         f"{runtime.error:.1e} against float64; {runtime.threads} thread(s)"
     )
-    decides = [*provenance.closure(Path(__file__)), *sorted(flags.data.glob("*.bin"))]
+    tokens = [flags.data / name for name in ("train.bin", "val.bin", "meta.pkl")]
+    decides = [*provenance.closure(Path(__file__)), *tokens]
     fingerprint = (
         f"{run.model_dump_json()} {runtime} {torch.__version__} {provenance.digest(decides)}"
     )
@@ -111,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

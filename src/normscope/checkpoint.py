@@ -16,13 +16,18 @@ from typing import Any
 
 import torch
 
+from normscope.errors import Explained
 from normscope.files import write_bytes
 
 GENERATIONS = 2
 DIGEST = 64  # hex characters of a SHA-256
 
 
-class BrokenCheckpoint(ValueError):
+class RunInUse(Explained):
+    """Another process is training this run."""
+
+
+class BrokenCheckpoint(Explained):
     """A checkpoint file is truncated or altered."""
 
 
@@ -75,6 +80,7 @@ class Checkpoints:
                 continue
             if content["fingerprint"] != self.fingerprint:
                 notes.append(f"{path} belongs to other settings, data or code; starting at step 0")
+                self.clear()  # or they would pass for newer than what comes now
                 return 0, {}, notes
             return content["step"], content["state"], notes
         if files:
@@ -94,7 +100,7 @@ class Checkpoints:
         """Hold this run for one process; released by the kernel when the process ends.
 
         Raises:
-            RuntimeError: another process is training this run.
+            RunInUse: another process is training this run.
         """
         path = self.directory / "lock"
         with open(path, "a+") as f:
@@ -102,7 +108,7 @@ class Checkpoints:
                 fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 f.seek(0)
-                raise RuntimeError(
+                raise RunInUse(
                     f"process {f.read().strip()} is training this run ({self.directory}): "
                     "wait until it ends, or end it, then start again"
                 ) from None

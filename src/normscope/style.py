@@ -47,11 +47,11 @@ def canvas(width_mm: float, height_mm: float, rows: int, columns: int) -> tuple[
 
 def look(arm: str, arms: Sequence[str]) -> dict:
     """Colour, marker and line of an arm among those in a figure, in the order of the registry."""
-    i = sorted(arms, key=list(ARMS).index).index(arm)
+    i = in_order(arms).index(arm)
     return {
         "color": COLORS[i % len(COLORS)],
         "marker": MARKERS[i % len(MARKERS)],
-        "linestyle": LINES[(i + i // len(COLORS)) % len(LINES)],
+        "linestyle": LINES[(i % len(COLORS) + i // len(COLORS)) % len(LINES)],
     }
 
 

@@ -8,7 +8,9 @@ import pandas as pd
 from normscope.arms import ARMS
 from normscope.tables import interval, number, records
 
-SETTINGS = ("n_layer", "n_head", "n_embd", "block_size", "batch_size", "steps")
+SETTINGS = (
+    "baseline n_layer n_head n_embd block_size dropout batch_size steps learning_rate".split()
+)
 
 
 def name(arm: str, placement: str) -> str:
@@ -62,18 +64,23 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_table(
-    published: pd.DataFrame, settings: Mapping[str, int], baseline: pd.Series, window_sd: float
+    published: pd.DataFrame,
+    settings: Mapping[str, float | str],
+    baseline: pd.Series,
+    window_sd: float,
 ) -> pd.DataFrame:
     """Each published number beside ours, compared only under the settings that it was had with."""
     rows = []
     for p in published.to_dict("records"):
         same = all(settings[key] == p[key] for key in SETTINGS)
         ours, n = "not comparable: other settings", "–"
-        if same and baseline["n"]:
+        if same and not baseline["n"]:
+            ours = "diverged"
+        elif same:
             ours = f"{number(baseline['mean'])} {interval(baseline['low'], baseline['high'])}"
             n = str(int(baseline["n"]))
         reason = p["differs_because"]
-        if same and p["windows"] > 0:  # NaN: not a sample
+        if same and baseline["n"] and p["windows"] > 0:  # NaN: not a sample
             error = window_sd / math.sqrt(p["windows"])
             reason += f"; the standard error of such a sample is {error:.3f}"
         rows.append(

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from normscope.checkpoint import Checkpoints
-from normscope.dataset import Dataset
+from normscope.dataset import Dataset, DatasetError
 from normscope.model import Transformer, cross_entropy
 from normscope.recipe import Run, Training
 from normscope.runtime import Runtime
@@ -97,7 +97,7 @@ class Trainer:
         with self.runtime.autocast():
             logits = self.model(x)
         loss = cross_entropy(logits, y)
-        value = float(loss)
+        value = loss.item()
         if not value <= t.loss_bound:  # NaN compares false
             self.diverged_at = self.step
             return value
@@ -107,7 +107,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate(self.step, t)
         self.optimizer.step()
-        self.pending.append((value, float(norm)))
+        self.pending.append((value, norm.item()))
         self.step += 1
         self._record()
         return value
@@ -163,12 +163,12 @@ def train(
         progress: takes (step, training loss) after each step.
 
     Raises:
-        ValueError: a split is too short for a window.
+        DatasetError: a split is too short for a window.
         BrokenCheckpoint, OSError: see ``Checkpoints``.
     """
     for split, tokens in (("train", data.train), ("val", data.val)):
         if len(tokens) <= run.model.block_size:
-            raise ValueError(
+            raise DatasetError(
                 f"the {split} split has {len(tokens)} tokens; windows of block_size "
                 f"{run.model.block_size} and their targets need at least one more than that"
             )

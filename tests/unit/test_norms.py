@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from normscope.arms import ARMS
 from normscope.norms import build
+from normscope.recipe import Norm
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
@@ -140,6 +141,19 @@ def test_equals_its_formula_forward_and_backward(arm):
     parameters: Parameters = dict(layer.named_parameters())
     leaves = list(parameters.values())
     assert_same(backward(layer, leaves), backward(lambda x: FORMULAS[arm](x, parameters), leaves))
+
+
+@pytest.mark.parametrize("gain", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("radius", "formula"), [("sqrt(d)", rmsnorm), ("1", unit)])
+def test_factors_combine_beyond_the_registry(radius, formula, gain, bias):
+    eps = {"sqrt(d)": 1e-5, "1": 1e-9}[radius]
+    norm = Norm(statistic="token", radius=radius, gain=gain, bias=bias, eps=eps)
+    layer = randomized(build(norm, D))
+    parameters: Parameters = dict(layer.named_parameters())
+    assert set(parameters) == {name for name, there in (("gain", gain), ("bias", bias)) if there}
+    x = tokens(2, 5)
+    torch.testing.assert_close(layer(x), formula(x, parameters), rtol=0, atol=1e-12)
 
 
 @ALL

@@ -34,14 +34,14 @@ def test_figure_size_in_the_configuration_redraws_and_nothing_else(made: Project
 def test_gain_module_measures_again_without_training(made: Project):
     with made.edited("src/normscope/residual.py", "return norms.log()", "return 1 * norms.log()"):
         planned = made.planned()
-    assert planned["stream"] == 4
+    assert planned["stream"] == 3
     assert set(planned) == {"stream", "gain", "figure_gain", "latex", "summary", "manifest"}
 
 
 def test_model_module_trains_again(made: Project):
     with made.edited("src/normscope/model.py", "std=0.02)", "std=0.021)"):
         planned = made.planned()
-    assert planned["train"] == 4
+    assert planned["train"] == 3
     assert "dataset" not in planned
 
 
@@ -63,21 +63,21 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project):
     row = '    "half": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
     with (
         made.edited("src/normscope/arms.py", last, row + last),
-        made.edited("config.yaml", "- manual_l2", "- manual_l2\n  - half"),
+        made.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
     ):
         planned = made.planned()
-        assert (planned["train"], planned["stream"]) == (1, 1)
+        assert (planned["train"], planned["stream"]) == (2, 2)  # two seeds
         made.snakemake()
         paper = made.root / "results" / "paper"
         for figure in ("loss", "curves", "gain"):
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
-            assert "half post" in (paper / "figures" / f"{figure}.txt").read_text(), figure
+            assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
         for table in ("tables/loss.tex", "tables/gain.tex", "summary.md"):
             assert "Half affine" in (paper / table).read_text(), table
-        assert "HalfPostLoss" in (paper / "numbers.tex").read_text()
+        assert "HalfPreLoss" in (paper / "numbers.tex").read_text()
         for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
             path = made.root / "results" / "tables" / f"{table}.csv"
-            assert re.search(r"^half,post,", path.read_text(), re.MULTILINE), table
+            assert re.search(r"^half,pre,", path.read_text(), re.MULTILINE), table
     assert "train" not in made.planned()
     made.snakemake()
     assert made.planned() == {}
