@@ -7,6 +7,7 @@ from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
+from normscope.errors import report
 from normscope.figure import FigureFlags, caption, count
 from normscope.files import write_text
 
@@ -34,29 +35,22 @@ def main() -> None:
             looks = style.look(arm, list(curves["arm"]))
             of_arm = panel[panel["arm"] == arm]
             smooth = of_arm.groupby("bin")[["step", "train_loss"]].mean()
-            axis.plot(
-                smooth["step"],
-                smooth["train_loss"],
-                label=ARMS[arm].label,
-                **looks | {"marker": ""},
-            )
+            line = looks | {"marker": ""}
+            axis.plot(smooth["step"], smooth["train_loss"], **line)
             points = of_arm.dropna(subset="val_loss")
-            axis.plot(
-                points["step"],
-                points["val_loss"],
-                markerfacecolor="none",
-                **looks | {"linestyle": ""},
-            )
+            dots = looks | {"linestyle": ""}
+            axis.plot(points["step"], points["val_loss"], markerfacecolor="none", **dots)
+            axis.plot([], [], label=ARMS[arm].label, markerfacecolor="none", **looks)
         axis.set_title(f"placement {placement}" if placement != "none" else "no placement")
         axis.set_xlabel("step")
         axis.set_yscale("log")
         axis.set_yticks(TICKS, [f"{t:g}" for t in TICKS])
         axis.minorticks_off()
-        axis.legend()
     axes[0, 0].set_ylabel("loss (nats per character)")
+    style.legend(figure)
     style.save(figure, flags.out)
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, f"n: {count(curves)}."))
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

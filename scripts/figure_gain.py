@@ -8,6 +8,7 @@ from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
+from normscope.errors import report
 from normscope.figure import FigureFlags, caption, count
 from normscope.files import write_text
 
@@ -45,7 +46,7 @@ def main() -> None:
     placements, arms = list(dict.fromkeys(table["placement"])), list(table["arm"])
     sites = table.drop_duplicates("depth").sort_values("depth")
     labels = [site_label(s) for s in sites["site"]]
-    figure, axes = style.canvas(flags.width_mm, 110, 2, len(placements))
+    figure, axes = style.canvas(flags.width_mm, 115, 2, len(placements))
     for column, placement in enumerate(placements):
         panel = table[table["placement"] == placement]
         top, bottom = axes[0, column], axes[1, column]
@@ -56,9 +57,9 @@ def main() -> None:
         bottom.axhline(0, color="0.6", linewidth=0.6)
         bottom.set_xlabel("site")
         bottom.set_xticks(list(sites["depth"]), labels)
-        top.legend()
     axes[0, 0].set_ylabel("norm of the stream")
     axes[1, 0].set_ylabel("log-gain of the site")
+    style.legend(figure)
     style.save(figure, flags.out)
     gain = pd.read_csv(flags.gain)
     n = (
@@ -69,4 +70,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
+from normscope.errors import report
 from normscope.recipe import Strict
 from normscope.stats import estimate
 from normscope.tables import run_key, write_csv
@@ -76,4 +77,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 from pydantic_settings import CliApp
 
+from normscope.errors import report
 from normscope.files import write_text
 from normscope.recipe import Strict
 from normscope.summary import gain_table, loss_table
@@ -40,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

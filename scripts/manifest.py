@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
+from normscope.errors import report
 from normscope.files import write_json
 from normscope.recipe import Strict
 
@@ -53,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic_settings import CliApp
 
+from normscope.errors import report
 from normscope.recipe import Strict
 
 
@@ -26,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic_settings import CliApp
 
 from normscope.arms import ARMS
+from normscope.errors import report
 from normscope.figure import count, divergences
 from normscope.files import write_text
 from normscope.recipe import Strict
@@ -123,4 +124,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    report(main)

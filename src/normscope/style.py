@@ -60,6 +60,17 @@ def in_order(arms: Sequence[str]) -> list[str]:
     return sorted(set(arms), key=list(ARMS).index)
 
 
+def legend(figure: Figure) -> None:
+    """One legend of all arms below the panels, in the order of the registry, hiding no data."""
+    handles = {}
+    for axis in figure.axes:
+        handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    labels = [arm.label for arm in ARMS.values() if arm.label in handles]
+    figure.legend(
+        [handles[x] for x in labels], labels, loc="outside lower center", ncols=min(len(labels), 6)
+    )
+
+
 def save(figure: Figure, stem: Path) -> None:
     """Write ``stem``.pdf and ``stem``.svg without a date."""
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -27,8 +27,10 @@ rule figure_loss:
         runtime=10,
     params:
         look=LOOK,
+        baseline=BASELINE,
     shell:
-        "python scripts/figure_loss.py --runs {input.runs} --arms {input.arms} {params.look}"
+        "python scripts/figure_loss.py --runs {input.runs} --arms {input.arms}"
+        " --baseline {params.baseline} {params.look}"
         " --caption {input.caption} --out results/paper/figures/loss &> {log}"
 
 
