@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from normscope.checkpoint import BrokenCheckpoint, Checkpoints
+from normscope.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
 
 HOLD_THE_LOCK = """
 import sys
@@ -132,6 +132,34 @@ def test_another_fingerprint_starts_at_the_beginning(two):
     assert "other settings, data or code; starting at step 0" in notes[0]
 
 
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_checkpoints_of_other_settings_do_not_push_out_new_ones(tmp_path, last):
+    old = Checkpoints(tmp_path, "f", 1)
+    for step in (5, 6):
+        old.save(step, state(step))
+    new = Checkpoints(tmp_path, "g", 1)
+    new.load()
+    for step in range(1, last + 1):
+        new.save(step, state(step))
+    assert new.load()[0] == last
+
+
+@pytest.mark.parametrize("size", [0, 500, 100_000])
+def test_what_a_kill_left_is_no_checkpoint_and_is_overwritten(two, size):
+    """SIGKILL during a write leaves a part under the temporary name."""
+    two.save(3, state(3))
+    newest, older = two.files()
+    left = newest.with_name(f".{newest.name}.tmp")
+    newest.rename(left)
+    os.truncate(left, size)
+    assert two.load()[::2] == (2, [])
+    two.save(3, state(3))
+    step, loaded, notes = two.load()
+    assert (step, notes) == (3, [])
+    assert torch.equal(loaded["w"], state(3)["w"])
+    assert set(two.directory.iterdir()) == {newest, older}
+
+
 def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
     class Hostile:
         def __reduce__(self):
@@ -161,7 +189,7 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
         checkpoints = Checkpoints(tmp_path, "f", 1)
         for _ in range(2):
             with (
-                pytest.raises(RuntimeError, match=f"process {first.pid} is training this run"),
+                pytest.raises(RunInUse, match=f"process {first.pid} is training this run"),
                 checkpoints.lock(),
             ):
                 pass

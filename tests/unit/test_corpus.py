@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
 from pydantic import TypeAdapter
@@ -31,17 +33,23 @@ class Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.stopped = threading.Event()
+        self.dripped: set[str] = set()  # what it has dripped to the end
 
     def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{name}"
+        return f"http://127.0.0.1:{self.server_port}/{quote(name)}"
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         assert isinstance(self.server, Server)
-        stopped, name = self.server.stopped, self.path.removeprefix("/")
+        stopped, name = self.server.stopped, unquote(self.path.removeprefix("/"))
         if name == "silent":
             stopped.wait()
+            return
+        if name == "drips headers":
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain")
+            self.drip(name, b";" * 15)
+            self.wfile.write(b"\r\n\r\n" + TEXT)
             return
         if name not in ("text", "altered", "cut", "stalls", "drips"):
             self.send_error(404)
@@ -55,8 +63,18 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(TEXT[:100])
         if name == "stalls":
             stopped.wait()
-        while name == "drips" and not stopped.wait(0.01):
-            self.wfile.write(b"x")
+        if name == "drips":
+            self.drip(name, TEXT[100:115])
+            self.wfile.write(TEXT[115:])
+
+    def drip(self, name: str, data: bytes) -> None:
+        """One byte every 0.1 s: each in time, all of them too late."""
+        assert isinstance(self.server, Server)
+        for i in range(len(data)):
+            if self.server.stopped.wait(0.1):
+                return
+            self.wfile.write(data[i : i + 1])
+        self.server.dripped.add(name)
 
     def log_message(self, format: str, *args) -> None:
         pass
@@ -134,17 +152,23 @@ def test_a_file_url_gives_the_text(text):
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("absent", "404"), ("cut", "truncated or altered"), ("altered", "truncated or altered")],
+    [("absent", "404"), ("cut", "IncompleteRead"), ("altered", "truncated or altered")],
 )
 def test_a_url_that_does_not_give_the_text_is_an_error(server, name, reason):
     assert reason in failure(url_source(server.url(name)))
 
 
-@pytest.mark.parametrize("name", ["silent", "stalls", "drips"])
-def test_a_server_that_never_ends_is_left_at_the_time_limit(server, name):
-    reason = failure(url_source(server.url(name), 0.3))
+@pytest.mark.parametrize("name", ["silent", "stalls", "drips", "drips headers"])
+def test_a_server_that_is_slow_to_end_is_left_at_the_time_limit(server, name):
+    server.dripped.discard(name)
+    reason = failure(url_source(server.url(name), 0.5))
     assert "TimeoutError" in reason
+    assert name not in server.dripped
     assert not server.stopped.is_set()
+
+
+def test_a_dripping_server_gives_the_text_within_the_time_limit(server):
+    assert fetch([url_source(server.url("drips headers"), 60)], SHA256)[0] == TEXT
 
 
 def test_a_refused_connection_is_an_error():
@@ -163,7 +187,7 @@ def test_an_error_names_every_source_and_its_reason(server, tmp_path):
         fetch(sources, SHA256)
     lines = str(e.value).splitlines()
     assert lines[0] == f"no source has the corpus with sha256 {SHA256}:"
-    reasons = ("No such file", "404", "truncated or altered", "Connection refused")
+    reasons = ("No such file", "404", "IncompleteRead", "Connection refused")
     for i, (source, reason) in enumerate(zip(sources, reasons, strict=True), 1):
         assert lines[i].startswith(f"  {i}. {source}: ")
         assert reason in lines[i]
@@ -239,9 +263,17 @@ def script(out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def from_path(path: Path) -> list[str]:
+def from_path(path: Path, sha256: str = SHA256) -> list[str]:
     sources = [path_source(path).model_dump()]
-    return ["--sha256", SHA256, "--sources", json.dumps(sources)]
+    return ["--sha256", sha256, "--sources", json.dumps(sources)]
+
+
+def error_of(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    message = re.search(r"^error: (.*)", done.stderr, re.MULTILINE | re.DOTALL)
+    assert message is not None
+    return message[1]
 
 
 def test_the_script_writes_the_dataset_and_its_hashes(text, tmp_path):
@@ -272,11 +304,35 @@ def test_a_failing_script_says_why_and_writes_nothing(tmp_path):
     for flags in (from_path(tmp_path / "missing.txt"), ["--directory", str(tmp_path)]):
         out = tmp_path / "out"
         done = script(out, *flags)
-        assert done.returncode != 0
-        assert done.stderr.startswith("error: ")
-        assert "missing" in done.stderr
-        assert "Traceback" not in done.stderr
+        assert "missing" in error_of(done)
         assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        ([], "give either --directory, or --sha256 with --sources"),
+        (["--sha256", "abc"], "String should match pattern"),
+        (["--sha256", SHA256, "--sources", '[{"kind": "ftp"}]'], "'path', 'url', 'wheel'"),
+    ],
+    ids=["no origin", "no hash", "no source"],
+)
+def test_flags_that_are_wrong_are_an_error(tmp_path, flags, reason):
+    assert reason in error_of(script(tmp_path / "out", *flags))
+
+
+def test_a_text_that_is_not_utf8_is_an_error(tmp_path):
+    path, raw = tmp_path / "latin-1.txt", b"caf\xe9 " * 40
+    path.write_bytes(raw)
+    flags = from_path(path, hashlib.sha256(raw).hexdigest())
+    assert "the corpus is not UTF-8 text" in error_of(script(tmp_path / "out", *flags))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_an_error(text, tmp_path):
+    (tmp_path / "out").write_bytes(b"")
+    done = script(tmp_path / "out", *from_path(text))
+    assert str(tmp_path / "out") in error_of(done)
 
 
 def test_a_failing_script_leaves_the_dataset_before_it_as_it_was(text, tmp_path):

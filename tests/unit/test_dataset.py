@@ -3,6 +3,8 @@
 import hashlib
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,18 @@ from normscope import dataset
 from normscope.dataset import META_LIMIT, DatasetError
 
 TEXT = "to be or not to be: that is the question"
+
+READ_META = """
+import sys, tracemalloc
+from pathlib import Path
+from normscope.dataset import DatasetError, read_meta
+
+tracemalloc.start()
+try:
+    read_meta(Path(sys.argv[1]))
+except DatasetError:
+    print(tracemalloc.get_traced_memory()[1])
+"""
 
 
 class Code:
@@ -90,61 +104,109 @@ def test_code_in_meta_does_not_run(directory, tmp_path):
     assert marker.exists()
     marker.unlink()
     (directory / "meta.pkl").write_bytes(raw)
-    with pytest.raises(DatasetError, match=r"asks for posix.system"):
+    with pytest.raises(DatasetError, match="opcode STACK_GLOBAL"):
         dataset.read(directory)
     assert not marker.exists()
+
+
+def test_behind_the_scan_a_second_wall_stops_code(directory, tmp_path, monkeypatch):
+    monkeypatch.setattr(dataset, "_scan", lambda raw: None)
+    (directory / "meta.pkl").write_bytes(pickle.dumps(Code(tmp_path / "ran")))
+    with pytest.raises(DatasetError, match=r"asks for posix\.system"):
+        dataset.read(directory)
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_code_does_not_run_in_any_protocol(directory, tmp_path, protocol):
     marker = tmp_path / "ran"
     (directory / "meta.pkl").write_bytes(pickle.dumps(Code(marker), protocol))
-    with pytest.raises(DatasetError, match="asks for"):
+    with pytest.raises(DatasetError, match=r"opcode (STACK_)?GLOBAL"):
         dataset.read(directory)
     assert not marker.exists()
 
 
 @pytest.mark.parametrize(
-    ("value", "reason"),
+    ("value", "opcode"),
     [
-        (Thing(), "asks for"),
-        (np.float64(1), "asks for"),
-        (Path(), "asks for"),
-        ([1], "holds a list"),
-        ((1,), "holds a tuple"),
-        (b"1", "holds a bytes"),
-        (1.0, "holds a float"),
-        (True, "holds a bool"),
-        (None, "holds a NoneType"),
+        (Thing(), "STACK_GLOBAL"),
+        (np.float64(1), "STACK_GLOBAL"),
+        (Path(), "STACK_GLOBAL"),
+        ([1], "EMPTY_LIST"),
+        ((1,), "TUPLE1"),
+        ({1}, "EMPTY_SET"),
+        (b"1", "SHORT_BINBYTES"),
+        (1.0, "BINFLOAT"),
+        (True, "NEWTRUE"),
+        (None, "NONE"),
     ],
 )
-def test_values_other_than_plain_ones_are_refused(directory, value, reason):
-    (directory / "meta.pkl").write_bytes(pickle.dumps(meta() | {"x": value}))
+def test_values_other_than_plain_ones_are_refused(directory, value, opcode):
+    path = directory / "meta.pkl"
+    path.write_bytes(pickle.dumps(meta() | {"x": value}))
+    with pytest.raises(DatasetError, match=f"opcode {opcode} "):
+        dataset.read(directory)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        path.write_bytes(pickle.dumps(meta() | {"x": value}, protocol))
+        with pytest.raises(DatasetError, match=r"opcode [A-Z0-9_]+ |holds a bool"):
+            dataset.read(directory)
+
+
+@pytest.mark.parametrize(
+    ("depth", "reason"), [(5, "lacks the dicts"), (100_000, "maximum recursion depth")]
+)
+def test_deep_nesting_is_refused(directory, depth, reason):
+    (directory / "meta.pkl").write_bytes(
+        b"\x80\x04" + b"}K\x00" * depth + b"}" + b"s" * depth + b"."
+    )
     with pytest.raises(DatasetError, match=reason):
         dataset.read(directory)
 
 
-@pytest.mark.parametrize("depth", [5, 100_000])
-def test_deep_nesting_is_refused(directory, depth):
-    (directory / "meta.pkl").write_bytes(
-        b"\x80\x04" + b"}K\x00" * depth + b"}" + b"s" * depth + b"."
-    )
-    with pytest.raises(DatasetError, match="nested too deeply"):
-        dataset.read(directory)
-
-
-def test_a_dict_that_holds_itself_is_refused(directory):
+@pytest.mark.parametrize("shared", ["itself", "its part"])
+def test_a_dict_that_is_held_twice_is_refused(directory, shared):
     value = meta()
-    value["itself"] = value
+    value["again"] = value if shared == "itself" else value["itos"]
     (directory / "meta.pkl").write_bytes(pickle.dumps(value))
-    with pytest.raises(DatasetError, match="nested too deeply"):
+    with pytest.raises(DatasetError, match="holds one dict twice"):
         dataset.read(directory)
+
+
+def doubling() -> bytes:
+    """Four levels of 300 keys, each level one dict: 300^4 steps for who walks them all."""
+    value: dict[int, Any] = {i: i for i in range(300)}
+    for _ in range(3):
+        value = dict.fromkeys(range(300), value)
+    return pickle.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "raw", [doubling(), b"\x80\x04K\x00r\xff\xff\xff\x07."], ids=["walk", "memo of 2^27 entries"]
+)
+def test_a_small_meta_takes_neither_long_nor_much_memory(tmp_path, raw):
+    path = tmp_path / "meta.pkl"
+    path.write_bytes(raw)
+    done = subprocess.run(
+        [sys.executable, "-c", READ_META, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=True,
+    )
+    assert int(done.stdout) < 10_000_000  # bytes
 
 
 def test_a_persistent_object_is_refused(directory):
     (directory / "meta.pkl").write_bytes(b"Pname\n.")
-    with pytest.raises(DatasetError, match="persistent"):
+    with pytest.raises(DatasetError, match="opcode PERSID"):
         dataset.read(directory)
+
+
+def test_a_length_beyond_the_file_is_refused_with_a_reason(directory):
+    path = directory / "meta.pkl"
+    path.write_bytes(b"\x80\x04\x8e" + (2**62).to_bytes(8, "little"))
+    with pytest.raises(DatasetError, match=r"refused: \w.*\. Only dicts, strings and ints"):
+        dataset.read_meta(path)
 
 
 def test_a_truncated_meta_is_refused_at_every_length(directory):

@@ -105,6 +105,19 @@ def test_seven_arms_differ_in_colour_and_in_marker():
         assert a["marker"] != b["marker"]
 
 
+def test_all_arms_of_the_registry_are_told_apart():
+    arms = list(ARMS)
+    looks = [tuple(map(str, style.look(arm, arms).values())) for arm in arms]
+    assert len(set(looks)) == len(arms)
+
+
+def test_a_look_does_not_depend_on_how_often_an_arm_is_listed():
+    once = ["layernorm", "rmsnorm", "none"]
+    often = ["layernorm"] * 6 + ["rmsnorm"] * 3 + ["none"]
+    for arm in once:
+        assert style.look(arm, often) == style.look(arm, once)
+
+
 def test_arms_come_in_the_order_of_the_registry():
     assert style.in_order(["none", "rmsnorm", "layernorm", "rmsnorm"]) == [
         "layernorm",

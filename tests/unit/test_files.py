@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -86,4 +85,15 @@ def test_a_reader_and_a_kill_find_a_whole_file(tmp_path):
             process.stdout.readline()
             assert path.read_bytes() in wholes
         process.kill()
-    assert Path(path).read_bytes() in wholes
+    assert path.read_bytes() in wholes
+    write_bytes(path, b"c")  # over what the kill left
+    assert path.read_bytes() == b"c"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_kill_left_is_overwritten(tmp_path):
+    path = tmp_path / "file"
+    path.with_name(".file.tmp").write_bytes(bytes(1000))
+    write_bytes(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]

@@ -194,7 +194,7 @@ def test_attention_equals_its_formula(kind, causal, length):
     torch.manual_seed(0)
     layer = Attention(variant(attention=kind, causal=causal)).double()
     x = torch.randn(2, length, C, dtype=torch.float64)
-    torch.testing.assert_close(layer(x), attend(layer, x, kind, causal), rtol=0, atol=1e-6)
+    torch.testing.assert_close(layer(x), attend(layer, x, kind, causal), rtol=0, atol=1e-12)
 
 
 def test_softmax_attention_equals_torchs():
@@ -311,6 +311,37 @@ def test_every_arm_and_placement_has_finite_loss_and_gradients(arm, placement):
     for name, p in model.named_parameters():
         assert p.grad is not None, name
         assert p.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize(("arm", "placement"), CELLS)
+@pytest.mark.parametrize("residual", [True, False])
+def test_every_arm_and_placement_trains_under_autocast(arm, placement, residual):
+    torch.manual_seed(0)
+    model = Transformer(variant(residual=residual), ARMS[arm].norm, placement, V)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(random_tokens())
+    cross_entropy(logits, random_tokens()).backward()
+    for name, p in model.named_parameters():
+        assert p.grad is not None, name
+        assert p.grad.isfinite().all(), name
+
+
+@pytest.mark.parametrize("residual", [True, False])
+@pytest.mark.parametrize(("arm", "placement"), [cell for cell in CELLS if cell[1] != "none"])
+def test_under_autocast_norms_read_and_write_fp32(arm, placement, residual):
+    model = Transformer(variant(residual=residual), ARMS[arm].norm, placement, V)
+    seen: list[torch.dtype] = []
+
+    def keep(_: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+        seen.extend((args[0].dtype, output.dtype))
+
+    for name, module in model.named_modules():
+        place = name.endswith(("before", "after", "outside", "final_norm"))
+        if place and not isinstance(module, nn.Identity):
+            module.register_forward_hook(keep)
+    with torch.autocast("cpu", torch.bfloat16):
+        model(random_tokens())
+    assert set(seen) == {torch.float32}
 
 
 def test_cross_entropy_of_uniform_logits_is_ln_v():

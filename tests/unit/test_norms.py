@@ -156,6 +156,33 @@ def test_factors_combine_beyond_the_registry(radius, formula, gain, bias):
     torch.testing.assert_close(layer(x), formula(x, parameters), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("gain", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("factors", "others"),
+    [
+        ({"statistic": "token"}, set()),
+        ({"statistic": "token", "center": True}, set()),
+        ({"statistic": "token", "radius": "1"}, set()),
+        ({"statistic": "token", "radius": "learned"}, {"g"}),
+        ({"statistic": "batch", "center": True}, set()),
+        ({"statistic": "none", "elementwise": "tanh"}, {"alpha"}),
+        ({"statistic": "none", "elementwise": "erf"}, {"alpha", "shift"}),
+        ({"statistic": "none"}, set()),
+    ],
+)
+def test_a_layer_learns_no_more_and_no_less_than_its_factors_say(factors, others, gain, bias):
+    said = {name for name, there in (("gain", gain), ("bias", bias)) if there}
+    identity = factors == {"statistic": "none"}
+    if (factors["statistic"] == "batch" and gain != bias) or (identity and said):
+        with pytest.raises(ValueError, match="gain and"):
+            Norm(**factors, gain=gain, bias=bias)
+        return
+    layer = build(Norm(**factors, gain=gain, bias=bias), D)
+    learned = {name.replace("weight", "gain") for name, _ in layer.named_parameters()}
+    assert learned == said | others
+
+
 @ALL
 def test_learns_what_its_method_learns(arm):
     assert set(dict(build(ARMS[arm].norm, D).named_parameters())) == LEARNED[arm]

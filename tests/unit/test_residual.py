@@ -1,17 +1,24 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
+from normscope import dataset
 from normscope.arms import ARMS
 from normscope.model import Transformer
 from normscope.recipe import Model, Placement
 from normscope.residual import log_gain, recording, site_names, stream_norms
 
+SCRIPT = Path(__file__).parents[2] / "scripts" / "stream.py"
 V, T, C, LAYERS = 11, 6, 12, 3
 
 
@@ -192,3 +199,30 @@ def test_a_site_that_fires_more_or_less_than_once_is_an_error(passes):
 def test_sites_are_named_by_depth():
     assert site_names(2, True) == ["embedding", "block_0", "block_1", "final_norm"]
     assert site_names(1, False) == ["embedding", "block_0"]
+
+
+@pytest.mark.parametrize("missing", ["config.json", "val.bin"])
+def test_the_script_names_what_is_missing(tmp_path, missing):
+    model = transformer("pre")
+    config = {
+        "model": {"n_layer": LAYERS, "n_head": 3, "n_embd": C, "block_size": T},
+        "norm": ARMS["layernorm"].norm.model_dump(),
+        "placement": "pre",
+        "vocab_size": V,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors")
+    for name, content in dataset.files(dataset.encode("abcdefghijk" * 9)).items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / missing).unlink()
+    out = tmp_path / "stream.csv"
+    flags = {"model": tmp_path / "model.safetensors", "data": tmp_path, "windows": 1, "out": out}
+    command = [sys.executable, str(SCRIPT)]
+    for key, value in flags.items():
+        command += [f"--{key}", str(value)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert str(tmp_path / missing) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()

@@ -11,13 +11,16 @@ from normscope.arms import ARMS
 from normscope.summary import SETTINGS, gain_table, loss_table, name, published_table, verdict
 
 NAN = math.nan
-NANOGPT = {
+NANOGPT: dict[str, float | str] = {
+    "baseline": "layernorm-pre",
     "n_layer": 4,
     "n_head": 4,
     "n_embd": 128,
     "block_size": 64,
+    "dropout": 0.0,
     "batch_size": 12,
     "steps": 2000,
+    "learning_rate": 0.001,
 }
 
 
@@ -120,7 +123,7 @@ def published(**changes) -> pd.DataFrame:
     )
 
 
-def beside(table: pd.DataFrame, settings: dict[str, int]) -> pd.Series:
+def beside(table: pd.DataFrame, settings: dict[str, float | str]) -> pd.Series:
     return published_table(table, settings, pd.Series(row()), window_sd=0.31).iloc[0]
 
 
@@ -135,12 +138,24 @@ def test_a_number_is_compared_under_the_same_settings():
     assert cells["why they differ"] == "a sample; the standard error of such a sample is 0.020"
 
 
+def test_settings_are_these():
+    assert set(SETTINGS) == set(NANOGPT)
+
+
 @pytest.mark.parametrize("key", SETTINGS)
 def test_a_number_is_not_compared_under_other_settings(key):
-    cells = beside(published(), NANOGPT | {key: NANOGPT[key] + 1})
+    value = NANOGPT[key]
+    other = "rmsnorm-pre" if isinstance(value, str) else value + 1
+    cells = beside(published(), NANOGPT | {key: other})
     assert cells["corrected"] == "not comparable: other settings"
     assert cells["n"] == "–"
     assert "standard error" not in cells["why they differ"]
+
+
+def test_a_diverged_baseline_is_called_so():
+    diverged = pd.Series(row(n=0, mean=NAN, low=NAN, high=NAN))
+    cells = published_table(published(), NANOGPT, diverged, NAN).iloc[0]
+    assert cells[["corrected", "n", "why they differ"]].tolist() == ["diverged", "–", "a sample"]
 
 
 def test_a_number_over_the_whole_split_has_no_standard_error():
@@ -149,5 +164,7 @@ def test_a_number_over_the_whole_split_has_no_standard_error():
 
 def test_the_published_numbers_come_with_their_settings():
     table = pd.read_csv(Path(__file__).parents[2] / "data" / "published.csv")
-    assert len(published_table(table, NANOGPT, pd.Series(row()), 0.31)) == len(table) > 0
-    assert table[list(SETTINGS)].notna().all(axis=None)
+    assert table[SETTINGS].notna().all(axis=None)
+    cells = published_table(table, NANOGPT, pd.Series(row()), 0.31)
+    assert len(cells) == len(table)
+    assert set(cells["corrected"]) == {"1.900 [1.850, 1.950]"}

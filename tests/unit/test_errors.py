@@ -1,0 +1,54 @@
+"""Errors that a user can mend end a script with one message; all others keep their traceback."""
+
+import pytest
+from pydantic import ValidationError
+
+from normscope.checkpoint import BrokenCheckpoint, RunInUse
+from normscope.config import ConfigError
+from normscope.corpus import CorpusError
+from normscope.dataset import DatasetError
+from normscope.errors import Explained, report
+from normscope.recipe import Norm
+
+EXPLAINED = [BrokenCheckpoint, ConfigError, CorpusError, DatasetError, RunInUse]
+
+
+def raising(error: Exception):
+    def main() -> None:
+        raise error
+
+    return main
+
+
+def invalid() -> ValidationError:
+    with pytest.raises(ValidationError) as e:
+        Norm.model_validate({"eps": -1})
+    return e.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [*(kind("why") for kind in EXPLAINED), FileNotFoundError(2, "No such file", "f"), invalid()],
+    ids=lambda e: type(e).__name__,
+)
+def test_an_error_that_can_be_mended_ends_with_its_message(error):
+    with pytest.raises(SystemExit) as e:
+        report(raising(error))
+    assert e.value.code == f"error: {error}"  # Python prints a text and ends with status 1
+
+
+@pytest.mark.parametrize("kind", EXPLAINED)
+def test_errors_of_the_package_are_explained(kind):
+    assert issubclass(kind, Explained)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("bug"), ValueError("bug"), KeyError("bug")])
+def test_a_bug_keeps_its_traceback(error):
+    with pytest.raises(type(error), match="bug"):
+        report(raising(error))
+
+
+def test_a_script_that_ends_well_is_left_alone():
+    ran: list[bool] = []
+    report(lambda: ran.append(True))
+    assert ran == [True]
