@@ -5,13 +5,14 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import safetensors
 import safetensors.torch
 import torch
 from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import dataset, runtime
-from normscope.errors import report
+from normscope.errors import Explained, report
 from normscope.files import write_bytes
 from normscope.model import Transformer
 from normscope.recipe import Model, Norm, PositiveInt, Strict
@@ -33,7 +34,10 @@ def load(weights: Path) -> Transformer:
     config = json.loads(weights.with_name("config.json").read_text())
     norm, sizes = Norm(**config["norm"]), Model(**config["model"])
     model = Transformer(sizes, norm, config["placement"], config["vocab_size"])
-    model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
+    try:
+        model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
+    except (safetensors.SafetensorError, RuntimeError) as e:
+        raise Explained(f"{weights} does not hold the model of its config.json: {e}") from e
     return model.eval()
 
 
@@ -42,6 +46,8 @@ def main() -> None:
     runtime.start("fp32", flags.threads)
     model = load(flags.model)
     tokens, T = as_tensor(dataset.read(flags.data).val), model.block_size
+    if len(tokens) < T:
+        raise Explained(f"the val split has {len(tokens)} tokens, fewer than a window of {T}")
     windows = min(flags.windows, len(tokens) // T)
     start = torch.linspace(0, len(tokens) - T, windows, dtype=torch.float64).long()
     batches = tokens[start[:, None] + torch.arange(T)].split(EVAL_BATCH)

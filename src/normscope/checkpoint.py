@@ -92,7 +92,7 @@ class Checkpoints:
 
     def clear(self) -> None:
         """Remove the checkpoints once the run's outputs are written."""
-        for path in self.files():
+        for path in [*self.files(), *self.directory.glob(".step-*.tmp")]:
             path.unlink()
 
     @contextmanager

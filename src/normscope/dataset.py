@@ -15,6 +15,7 @@ import numpy as np
 from normscope.errors import Explained
 
 META_LIMIT = 64 << 20  # bytes; nanoGPT's own meta.pkl has 703
+INT_LIMIT = 1 << 20  # tokens are below 65,536, memo indices below a few times that
 PLAIN_OPCODES = frozenset(
     "PROTO FRAME STOP MARK EMPTY_DICT DICT SETITEM SETITEMS MEMOIZE PUT BINPUT LONG_BINPUT GET "
     "BINGET LONG_BINGET UNICODE SHORT_BINUNICODE BINUNICODE BINUNICODE8 INT BININT BININT1 BININT2 "
@@ -109,8 +110,8 @@ def _scan(raw: bytes) -> None:
     for opcode, argument, _ in pickletools.genops(raw):
         if opcode.name not in PLAIN_OPCODES:
             raise DatasetError(f"it uses the pickle opcode {opcode.name} ({argument!r})"[:200])
-        if isinstance(argument, int) and "PUT" in opcode.name and not 0 <= argument <= len(raw):
-            raise DatasetError(f"its memo has an index of {argument}")
+        if isinstance(argument, int) and not 0 <= argument <= INT_LIMIT:
+            raise DatasetError(f"it has an integer outside 0 to {INT_LIMIT:,}")
 
 
 def read_meta(path: Path) -> tuple[str, ...]:

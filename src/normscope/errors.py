@@ -12,7 +12,9 @@ class Explained(Exception):
 
 def report(main: Callable[[], None]) -> None:
     """Run a script's ``main``; end with ``error: ...`` and status 1 on an error of this kind."""
+    from pydantic_settings import SettingsError  # noqa: PLC0415 - the workflow needs no flags
+
     try:
         main()
-    except (Explained, OSError, ValidationError) as e:
+    except (Explained, OSError, SettingsError, ValidationError) as e:
         sys.exit(f"error: {e}")

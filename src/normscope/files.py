@@ -25,7 +25,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
         raise OSError(
             e.errno,
-            f"{e.strerror} while writing {len(data):,} bytes; free space and start again",
+            f"{e.strerror} while writing {len(data):,} bytes; mend that and start again",
             str(path),
         ) from e
 

@@ -49,6 +49,8 @@ class Norm(Strict):
             raise ValueError("an elementwise map goes with statistic none")
         if self.statistic == "batch" and self.gain != self.bias:
             raise ValueError("batch statistics come with gain and bias, or with neither")
+        if self.statistic == "none" and (self.center or self.radius != "sqrt(d)"):
+            raise ValueError("without a statistic there is no center and no radius")
         if self.is_identity and (self.gain or self.bias):
             raise ValueError("an identity has no gain and no bias")
         return self

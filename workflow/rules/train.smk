@@ -22,14 +22,14 @@ rule train:
     # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
     conda:
         "../envs/normscope.yaml"
-    threads: 1
+    threads: slots()
     resources:
         mem_mb=1500,
         runtime=120,
     params:
         run=run_flags,
     shell:
-        "python scripts/train.py {params.run} --threads {threads} --data results/dataset"
+        "python scripts/train.py {params.run} --threads 1 --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
         " --timing results/benchmarks/train/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}.tsv"
         " --out results/runs/{wildcards.arm}-{wildcards.placement}-{wildcards.seed} &> {log}"
