@@ -5,20 +5,23 @@
 DIR is a checkout of karpathy/nanoGPT. Its train.py runs the README's CPU configuration four times,
 one after the other with all cores, as its users run it. Ours runs the same configuration, with the
 same norm (LayerNorm with a gain and no bias), as the workflow schedules it: one-thread jobs side by
-side, as many as there are cores. Both are whole processes, from start to exit; both evaluate once,
-at the end, and both final models are then scored on the whole validation split in fp32.
+side, as many as there are cores. nanoGPT's seed is fixed, so that its four runs are one run; ours
+have four seeds. All final models are scored on the whole validation split in fp32.
 
-Prints a line per round, the losses, and last ``ratio R``: our steps per second over nanoGPT's, the
-median over rounds.
+Steps per second: of a side, its runs at once over the median time of a step, evaluations and start
+left out. Prints a line per round, also with the wall-clock time of the four whole processes, then
+the losses, and last ``ratio R``: ours over nanoGPT's, the median over rounds.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -33,35 +36,46 @@ from normscope.recipe import Model
 from normscope.windows import as_tensor, split_loss
 
 RUNS = 4
+CORES = os.cpu_count() or 1
 ROOT = Path(__file__).resolve().parents[1]
 SIZES: dict[str, Any] = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64}
 
 
-def run(command: list[str], cwd: Path, threads: int) -> None:
+@dataclass(frozen=True)
+class Speed:
+    """Of a grid of four runs: steps per second while training, and seconds for everything."""
+
+    steps_per_s: float
+    wall_s: float
+
+
+def run(command: list[str], cwd: Path, threads: int) -> str:
     env = os.environ | {"OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"error: {' '.join(command)}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-def theirs(checkout: Path, out: Path, iters: int) -> float:
-    """Seconds for nanoGPT's runs, one after the other with all cores."""
+def theirs(checkout: Path, out: Path, iters: int) -> Speed:
+    """nanoGPT's runs, one after the other with all cores."""
     sizes = [f"--{key}={value}" for key, value in SIZES.items()]
-    began = time.perf_counter()
+    began, step_ms = time.perf_counter(), []
     for i in range(RUNS):
         flags = ["--device=cpu", "--compile=False", "--eval_iters=20", "--log_interval=1", *sizes]
         flags += ["--batch_size=12", "--dropout=0.0", f"--max_iters={iters}"]
         flags += [f"--lr_decay_iters={iters}", f"--warmup_iters={min(100, iters // 4)}"]
         flags += [f"--eval_interval={iters}", f"--out_dir={out / str(i)}"]
         command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *flags]
-        run(command, checkout, os.cpu_count() or 1)
-    return time.perf_counter() - began
+        log = run(command, checkout, CORES)
+        step_ms += [float(ms) for ms in re.findall(r"^iter .* time ([\d.]+)ms", log, re.MULTILINE)]
+    return Speed(1e3 / median(step_ms), time.perf_counter() - began)
 
 
-def ours(data: Path, out: Path, iters: int, precision: str) -> float:
-    """Seconds for our runs, one thread each, as many at once as there are cores."""
+def ours(data: Path, out: Path, iters: int, precision: str) -> Speed:
+    """Our runs, one thread each, as many at once as there are cores."""
 
-    def one(seed: int) -> None:
+    def one(seed: int) -> float:
         sizes = [w for k, v in SIZES.items() for w in (f"--model.{k.replace('_', '-')}", str(v))]
         flags = ["--norm.center", "--norm.gain", "--placement", "pre", "--seed", str(seed), *sizes]
         training = {"steps": iters, "batch-size": 12, "learning-rate": 1e-3, "min-lr": 1e-4}
@@ -69,13 +83,15 @@ def ours(data: Path, out: Path, iters: int, precision: str) -> float:
         training |= {"eval-every": iters, "precision": precision}
         flags += [w for k, v in training.items() for w in (f"--training.{k}", str(v))]
         flags += ["--data", str(data), "--out", str(out / str(seed))]
-        flags += ["--checkpoints", str(out / str(seed) / "checkpoints")]
+        timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
+        flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
         run([sys.executable, "scripts/train.py", *flags], ROOT, 1)
+        return float(timing.read_text().split()[-1])
 
-    began = time.perf_counter()
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(one, range(RUNS)))
-    return time.perf_counter() - began
+    began, at_once = time.perf_counter(), min(RUNS, CORES)
+    with ThreadPoolExecutor(at_once) as pool:
+        step_ms = list(pool.map(one, range(RUNS)))
+    return Speed(at_once * 1e3 / median(step_ms), time.perf_counter() - began)
 
 
 def load_theirs(path: Path) -> dict[str, torch.Tensor]:
@@ -127,12 +143,12 @@ def main() -> None:
             out = Path(folder)
             a = theirs(checkout, out / "theirs", args.iters)
             b = ours(data_dir, out / "ours", args.iters, args.precision)
-            ratios.append(a / b)
-            steps = RUNS * args.iters
-            print(
-                f"round {i + 1}: nanoGPT {steps / a:.1f} steps/s, normscope {steps / b:.1f} steps/s"
-            )
-            runtime.start("fp32", os.cpu_count() or 1)
+            ratios.append(b.steps_per_s / a.steps_per_s)
+            for name, speed in (("nanoGPT", a), ("normscope", b)):
+                print(
+                    f"round {i + 1}: {name} {speed.steps_per_s:.1f} steps/s ({speed.wall_s:.0f} s)"
+                )
+            runtime.start("fp32", CORES)
             for j in range(RUNS):
                 weights = load_theirs(out / "theirs" / str(j) / "ckpt.pt")
                 losses["nanoGPT"].append(score(weights, data))

@@ -1,9 +1,11 @@
 """Rule train: one model, from bins to weights, curve and metrics. Started again, it continues."""
 
 import io
+import math
 import sys
 import time
 from pathlib import Path
+from statistics import median
 
 import pandas as pd
 import safetensors.torch
@@ -29,9 +31,7 @@ class Flags(Run):
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for model, config, curve and metrics")
     checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
-    timing: Path | None = Field(
-        default=None, description="TSV for seconds and steps of this process"
-    )
+    timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     checkpoint_every: PositiveInt = Field(
         default=250, description="steps that a kill can cost at most"
     )
@@ -50,16 +50,18 @@ class Progress:
         self.total = total
         self.bar = tqdm(total=total, unit="step", disable=None)  # None: off unless a terminal
         self.began = self.spoke = time.monotonic()
-        self.steps = 0  # of this process; a resumed run has had more
+        self.last = self.began
+        self.steps: list[float] = []  # seconds of each, of this process: a resumed run has had more
 
     def __call__(self, step: int, loss: float) -> None:
-        self.steps += 1
         now = time.monotonic()
+        self.steps.append(now - self.last)
+        self.last = now
         self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.bar.update(step - self.bar.n)
         if self.bar.disable and (now - self.spoke > LOG_EVERY_S or step == self.total):
             self.spoke = now
-            left = (now - self.began) / self.steps * (self.total - step)
+            left = (now - self.began) / len(self.steps) * (self.total - step)
             say(f"step {step}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
 
 
@@ -114,7 +116,9 @@ def main() -> None:
         write_outputs(flags.out, flags, runtime, data.vocab_size, result)
         checkpoints.clear()
     if flags.timing is not None:
-        write_text(flags.timing, f"s\tsteps\n{time.monotonic() - began:.1f}\t{progress.steps}")
+        step_ms = 1e3 * median(progress.steps) if progress.steps else math.nan
+        row = f"{time.monotonic() - began:.1f}\t{len(progress.steps)}\t{step_ms:.2f}"
+        write_text(flags.timing, f"s\tsteps\tms_per_step\n{row}")
     say(f"{result.val_loss}, outputs in {flags.out}")
 
 
