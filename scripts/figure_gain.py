@@ -26,10 +26,13 @@ def site_label(site: str) -> str:
 
 def draw(axis, table: pd.DataFrame, column: str, arms: list[str]) -> None:
     """A line per arm over depth, with its interval over seeds where there is one."""
-    for i, arm in enumerate(style.in_order(list(table["arm"]))):
+    there = style.in_order(list(table["arm"]))
+    for i, arm in enumerate(there):
         line = table[table["arm"] == arm].dropna(subset=column).sort_values("depth")
         looks = style.look(arm, arms)
-        x = line["depth"] + 0.06 * (i - 2)  # side by side, so that intervals do not hide each other
+        x = line["depth"] + 0.06 * (
+            i - (len(there) - 1) / 2
+        )  # side by side, so that intervals do not hide each other
         axis.plot(x, line[column], label=ARMS[arm].label, markerfacecolor="none", **looks)
         axis.vlines(
             x, line[f"{column}_low"], line[f"{column}_high"], color=looks["color"], linewidth=0.8

@@ -45,25 +45,31 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Growth of the stream a block, and the last block's gain, as factors with intervals over runs.
+    """Gains of the first block, of the later ones and of the last, as factors with intervals.
 
-    Both are geometric: means of log-gains over positions but the first and, for the growth, blocks.
+    Geometric means over positions but the first, over blocks (later: the gain of one block) and
+    over runs. The first block lifts the embedding, which starts small, so it stands alone.
     """
     blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
-    last = blocks[blocks["depth"] == blocks["depth"].max()]
+    depth = blocks["depth"]
+    parts = {
+        "first": blocks[depth == 1],
+        "later": blocks[depth > 1],
+        "last": blocks[depth == depth.max()],
+    }
     rows = []
-    for key, group in blocks.groupby(["arm", "placement"], sort=False):
-        row: dict = dict(zip(("arm", "placement"), key, strict=True))
-        ends = last[(last["arm"] == key[0]) & (last["placement"] == key[1])]
-        for name, part in (("growth", group), ("last_gain", ends)):
-            values = [v for v in part.groupby("seed")["log_gain"].mean() if np.isfinite(v)]
+    for (arm, placement), _ in blocks.groupby(["arm", "placement"], sort=False):
+        row: dict = {"arm": arm, "placement": placement}
+        for name, part in parts.items():
+            of_arm = part[(part["arm"] == arm) & (part["placement"] == placement)]
+            values = [v for v in of_arm.groupby("seed")["log_gain"].mean() if np.isfinite(v)]
             if values:
                 e = estimate(values, level)
                 low, high = np.exp(e.low), np.exp(e.high)
                 row |= {"n": e.n, name: np.exp(e.mean), f"{name}_low": low, f"{name}_high": high}
         rows.append(row)
-    columns = "arm placement n growth growth_low growth_high last_gain last_gain_low last_gain_high"
-    return pd.DataFrame(rows, columns=columns.split())
+    bounds = [f"{name}{suffix}" for name in parts for suffix in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])
 
 
 def main() -> None:

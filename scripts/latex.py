@@ -17,6 +17,7 @@ class Flags(Strict):
 
     arms: Path
     gains: Path
+    level: float
     out: Path
 
 
@@ -33,10 +34,10 @@ def macros(table: pd.DataFrame, columns: dict[str, str]) -> list[str]:
 def main() -> None:
     flags = CliApp.run(Flags)
     arms, gains = pd.read_csv(flags.arms), pd.read_csv(flags.gains)
-    write_text(flags.out / "tables" / "loss.tex", latex(loss_table(arms)))
+    write_text(flags.out / "tables" / "loss.tex", latex(loss_table(arms, flags.level)))
     write_text(flags.out / "tables" / "gain.tex", latex(gain_table(gains)))
     lines = macros(arms, {"mean": "loss", "low": "loss low", "high": "loss high"})
-    lines += macros(gains, {"growth": "growth", "last_gain": "last gain"})
+    lines += macros(gains, {"first": "first gain", "later": "later gain", "last": "last gain"})
     write_text(flags.out / "numbers.tex", "\n".join(lines))
 
 

@@ -36,17 +36,20 @@ Corrected: {baseline}, mean and {level:.0%} t interval over n trained models.
 
 n counts trained models (seeds). Intervals are Student's t at {level:.0%}; those of the differences
 to {baseline}, taken seed by seed, hold together (Bonferroni). A difference is read as better or
-worse only if its interval excludes 0; one model has no interval and supports no claim.
+worse only if its interval excludes 0 and there are seeds enough for an exact test to agree: the
+sign flips of n paired differences cannot give a p below 2^(1-n), so that fewer than 6 seeds support
+no claim at 95%.
 {notes}
 
 ## Residual gain
 
 {gains}
 
-Growth is the factor by which a block multiplies the norm of the residual stream, a geometric mean
-over blocks, tokens and models; the last block is also given alone. Position 0 is left out: it sees
-only itself. Post-norm streams are renormalized at the end of every block, so that there the factor
-says how the norm's own gain and bias differ between blocks.
+The factor by which a block multiplies the norm of the residual stream: a geometric mean over tokens
+and models, and over blocks for a later block; where n > 1, with its {level:.0%} interval. The first
+block lifts the embedding, which starts small. Position 0 is left out: it sees only itself. Post-LN
+streams are renormalized at the end of every block, so that there the factor says how the norm's own
+gain and bias differ between blocks.
 
 ## Figures
 
@@ -115,8 +118,8 @@ def main() -> None:
         divergences=divergences(runs),
         published=markdown(published),
         level=flags.level,
-        losses=markdown(loss_table(arms)),
-        notes=" ".join(notes(set(runs["arm"]))),
+        losses=markdown(loss_table(arms, flags.level)),
+        notes="\n".join(notes(set(runs["arm"]))),
         gains=markdown(gain_table(pd.read_csv(flags.gains))),
         figures="\n".join(figures),
     )

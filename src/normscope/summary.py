@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -19,7 +20,7 @@ def name(arm: str, placement: str) -> str:
     return label if placement == "none" else f"{label}, {placement}"
 
 
-def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
+def loss_table(arms: pd.DataFrame, level: float) -> pd.DataFrame:
     """Validation loss by arm: n, mean, interval, difference to the baseline and what it shows."""
     return pd.DataFrame(
         {
@@ -31,36 +32,43 @@ def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
             "its interval": [
                 interval(r.difference_low, r.difference_high, sign=True) for r in records(arms)
             ],
-            "reads": [verdict(r) for r in records(arms)],
+            "reads": [verdict(r, level) for r in records(arms)],
         }
     )
 
 
-def verdict(row) -> str:
-    """What the difference to the baseline shows: a claim needs an interval that excludes 0."""
+def verdict(row: Any, level: float) -> str:
+    """What the difference to the baseline shows.
+
+    A claim needs an interval that excludes 0, and seeds enough that an exact test could agree: of
+    the sign flips of n paired differences, the least two-sided p is ``2^(1 - n)``.
+    """
     if row.n == 0:
         return "diverged"
     if math.isnan(row.difference):
         return "baseline" if row.pairs else "no seed shared with the baseline"
-    if math.isnan(row.difference_low):
-        return "one model: no claim"
+    if 2.0 ** (1 - row.pairs) > 1 - level:
+        return f"{row.pairs} seed{'s' if row.pairs > 1 else ''}: no claim"
     if row.difference_low > 0:
         return "worse"
     return "better" if row.difference_high < 0 else "not told apart"
 
 
 def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
-    """Growth of the residual stream a block, and the last block's gain."""
-    return pd.DataFrame(
-        {
-            "arm": [name(r.arm, r.placement) for r in records(gains)],
-            "n": gains["n"].fillna(0).astype(int),
-            "growth a block": [number(v) for v in gains["growth"]],
-            "interval": [interval(r.growth_low, r.growth_high) for r in records(gains)],
-            "last block": [number(v) for v in gains["last_gain"]],
-            "its interval": [interval(r.last_gain_low, r.last_gain_high) for r in records(gains)],
-        }
-    )
+    """Residual gain of the first block, of a later block, and of the last."""
+    columns = {"first": "first block", "later": "a later block", "last": "last block"}
+    table = {
+        "arm": [name(r.arm, r.placement) for r in records(gains)],
+        "n": gains["n"].fillna(0).astype(int),
+    }
+    for key, title in columns.items():
+        bounds = zip(gains[f"{key}_low"], gains[f"{key}_high"], strict=True)
+        cells = zip(gains[key], bounds, strict=True)
+        table[title] = [
+            number(v) if n < 2 else f"{number(v)} {interval(*b)}"
+            for n, (v, b) in zip(table["n"], cells, strict=True)
+        ]
+    return pd.DataFrame(table)
 
 
 def published_table(

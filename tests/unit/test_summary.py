@@ -11,6 +11,7 @@ from normscope.arms import ARMS
 from normscope.summary import SETTINGS, gain_table, loss_table, name, published_table, verdict
 
 NAN = math.nan
+ENDS = ("", "_low", "_high")
 NANOGPT: dict[str, float | str] = {
     "baseline": "layernorm-pre",
     "n_layer": 4,
@@ -29,11 +30,11 @@ def row(**changes) -> dict:
     return {
         "arm": "layernorm",
         "placement": "pre",
-        "n": 3,
+        "n": 6,
         "mean": 1.9,
         "low": 1.85,
         "high": 1.95,
-        "pairs": 3,
+        "pairs": 6,
         "difference": NAN,
         "difference_low": NAN,
         "difference_high": NAN,
@@ -50,28 +51,30 @@ CASES = [
     (row(n=1, low=NAN, high=NAN, pairs=1), "baseline"),
     (row(n=0, mean=NAN, pairs=0), "diverged"),
     (row(pairs=0), "no seed shared with the baseline"),
-    (against(-0.5, NAN, NAN, n=1, pairs=1), "one model: no claim"),
+    (against(-0.5, NAN, NAN, n=1, pairs=1), "1 seed: no claim"),
     (against(0.5, 0.01, 0.99), "worse"),
     (against(-0.5, -0.99, -0.01), "better"),
     (against(0.5, -0.01, 1.01), "not told apart"),
     (against(-0.5, -1.01, 0.01), "not told apart"),
     (against(0.5, 0.0, 1.0), "not told apart"),
     (against(-0.5, -1.0, 0.0), "not told apart"),
+    # of five sign flips the least two-sided p is 2/32, above 0.05; of six it is 2/64
+    (against(0.5, 0.01, 0.99, n=5, pairs=5), "5 seeds: no claim"),
 ]
 
 
 @pytest.mark.parametrize(("case", "reads"), CASES)
 def test_a_difference_reads_as_its_interval_allows(case, reads):
-    assert verdict(SimpleNamespace(**case)) == reads
+    assert verdict(SimpleNamespace(**case), 0.95) == reads
 
 
 def test_the_table_of_losses_reads_as_its_rows():
-    table = loss_table(pd.DataFrame([case for case, _ in CASES]))
+    table = loss_table(pd.DataFrame([case for case, _ in CASES]), 0.95)
     assert table["reads"].tolist() == [reads for _, reads in CASES]
     worse = table[table["reads"] == "worse"].iloc[0]
     assert worse[["arm", "n", "loss", "interval"]].tolist() == [
         "LayerNorm, pre",
-        3,
+        6,
         "1.900",
         "[1.850, 1.950]",
     ]
@@ -86,17 +89,12 @@ def test_the_table_of_gains_has_a_dash_for_a_diverged_arm():
             "arm": ["layernorm", "dyt"],
             "placement": ["pre", "post"],
             "n": [2, NAN],
-            "growth": [1.25, NAN],
-            "growth_low": [1.2, NAN],
-            "growth_high": [1.3, NAN],
-            "last_gain": [1.5, NAN],
-            "last_gain_low": [NAN, NAN],
-            "last_gain_high": [NAN, NAN],
+            **{part + end: [1.25, NAN] for part in ("first", "later", "last") for end in ENDS},
         }
     )
     assert gain_table(gains).to_numpy().tolist() == [
-        ["LayerNorm, pre", 2, "1.250", "[1.200, 1.300]", "1.500", "–"],
-        ["DyT, post", 0, "–", "–", "–", "–"],
+        ["LayerNorm, pre", 2, *["1.250 [1.250, 1.250]"] * 3],
+        ["DyT, post", 0, "–", "–", "–"],
     ]
 
 
@@ -132,7 +130,7 @@ def test_a_number_is_compared_under_the_same_settings():
     assert cells[["as published", "corrected", "n"]].tolist() == [
         "1.88",
         "1.900 [1.850, 1.950]",
-        "3",
+        "6",
     ]
     # 0.31 / sqrt(240)
     assert cells["why they differ"] == "a sample; the standard error of such a sample is 0.020"

@@ -52,8 +52,11 @@ rule latex:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        level=CONFIG.level,
     shell:
-        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
+        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --level {params.level}"
+        " --out results/paper &> {log}"
 
 
 rule manifest:
