@@ -119,7 +119,9 @@ def main() -> None:
         step_ms = 1e3 * median(progress.steps) if progress.steps else math.nan
         row = f"{time.monotonic() - began:.1f}\t{len(progress.steps)}\t{step_ms:.2f}"
         write_text(flags.timing, f"s\tsteps\tms_per_step\n{row}")
-    say(f"{result.val_loss}, outputs in {flags.out}")
+    progress.bar.close()
+    loss = "none, it diverged" if result.val_loss is None else f"{result.val_loss.mean:.4f}"
+    say(f"validation loss {loss}; outputs in {flags.out}")
 
 
 if __name__ == "__main__":
