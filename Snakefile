@@ -28,6 +28,7 @@ LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
+drop_dangling_links("results/runs")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 

@@ -8,31 +8,32 @@ from pydantic_settings import CliApp
 from normscope import style
 from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count
+from normscope.figure import FigureFlags, caption, count, divergences
 from normscope.files import write_text
 
-TICKS = (1.5, 2, 2.5, 3, 4)
+TICKS = (1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 7, 10, 15, 20)
 BINS = 40  # points of a smoothed training curve
 
 
 class Flags(FigureFlags):
     """Draw loss curves."""
 
+    runs: Path
     curves: Path
 
 
 def main() -> None:
     flags = CliApp.run(Flags)
     style.use(flags.font_pt)
-    curves = pd.read_csv(flags.curves)
-    placements = list(dict.fromkeys(curves["placement"]))
+    runs, curves = pd.read_csv(flags.runs), pd.read_csv(flags.curves)
+    placements = list(dict.fromkeys(runs["placement"]))
     width = max(1, curves["step"].max() // BINS)
     curves["bin"] = (curves["step"] - 1) // width
     figure, axes = style.canvas(flags.width_mm, 75, 1, len(placements))
     for axis, placement in zip(axes[0], placements, strict=True):
         panel = curves[curves["placement"] == placement]
         for arm in style.in_order(panel["arm"]):
-            looks = style.look(arm, list(curves["arm"]))
+            looks = style.look(arm, list(runs["arm"]))
             of_arm = panel[panel["arm"] == arm]
             smooth = of_arm.groupby("bin")[["step", "train_loss"]].mean()
             line = looks | {"marker": ""}
@@ -44,12 +45,15 @@ def main() -> None:
         axis.set_title(f"placement {placement}" if placement != "none" else "no placement")
         axis.set_xlabel("step")
         axis.set_yscale("log")
-        axis.set_yticks(TICKS, [f"{t:g}" for t in TICKS])
+        low, high = axis.get_ylim()
+        ticks = [t for t in TICKS if low <= t <= high]
+        axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
         axis.minorticks_off()
     axes[0, 0].set_ylabel("loss (nats per character)")
     style.legend(figure)
     style.save(figure, flags.out)
-    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, f"n: {count(curves)}."))
+    n = f"n: {count(runs)}. {divergences(runs)}"
+    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
 
 
 if __name__ == "__main__":

@@ -9,13 +9,14 @@ from pydantic_settings import CliApp
 from normscope import style
 from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count
+from normscope.figure import FigureFlags, caption, count, divergences
 from normscope.files import write_text
 
 
 class Flags(FigureFlags):
     """Draw the residual stream by depth."""
 
+    runs: Path
     gain: Path
     by_depth: Path
 
@@ -46,7 +47,8 @@ def main() -> None:
     table = table[table["positions"] == "later"]
     for suffix in ("", "_low", "_high"):
         table["norm" + suffix] = np.exp(table["log_norm" + suffix])
-    placements, arms = list(dict.fromkeys(table["placement"])), list(table["arm"])
+    runs = pd.read_csv(flags.runs)
+    placements, arms = list(dict.fromkeys(runs["placement"])), list(runs["arm"])
     sites = table.drop_duplicates("depth").sort_values("depth")
     labels = [site_label(s) for s in sites["site"]]
     figure, axes = style.canvas(flags.width_mm, 115, 2, len(placements))
@@ -66,8 +68,9 @@ def main() -> None:
     style.save(figure, flags.out)
     gain = pd.read_csv(flags.gain)
     n = (
-        f"n: {count(gain)}; {gain['windows'].max()} windows of validation text, positions 1 to "
-        f"{gain['position'].max()}. Bars: {flags.level:.0%} t interval over models, where n > 1."
+        f"n: {count(runs)}; {gain['windows'].max()} windows of validation text, positions 1 to "
+        f"{gain['position'].max()}. Bars: {flags.level:.0%} t interval over models, where n > 1. "
+        f"{divergences(runs)}"
     )
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
 

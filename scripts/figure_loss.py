@@ -13,7 +13,7 @@ from normscope.figure import FigureFlags, caption, count, divergences
 from normscope.files import write_text
 from normscope.summary import name
 
-MM_PER_ROW = 6
+MM_PER_ROW, PAGE_MM = 6, 230
 NEAR = (0.98, 1.06)  # what the right panel shows, as a share of the baseline's loss
 
 
@@ -51,7 +51,7 @@ def main() -> None:
     placements = list(dict.fromkeys(runs["placement"]))
     grid = [(a, p) for a in style.in_order(list(runs["arm"])) for p in placements]
     rows = [key for key in grid if key in there]
-    figure, axes = style.canvas(flags.width_mm, 20 + MM_PER_ROW * len(rows), 1, 2)
+    figure, axes = style.canvas(flags.width_mm, min(20 + MM_PER_ROW * len(rows), PAGE_MM), 1, 2)
     for axis in axes[0]:
         draw(axis, rows, runs, arms)
     axes[0, 0].set_yticks(range(len(rows)), [name(*key) for key in rows])

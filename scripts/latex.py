@@ -17,7 +17,6 @@ class Flags(Strict):
 
     arms: Path
     gains: Path
-    level: float
     out: Path
 
 
@@ -34,7 +33,7 @@ def macros(table: pd.DataFrame, columns: dict[str, str]) -> list[str]:
 def main() -> None:
     flags = CliApp.run(Flags)
     arms, gains = pd.read_csv(flags.arms), pd.read_csv(flags.gains)
-    write_text(flags.out / "tables" / "loss.tex", latex(loss_table(arms, flags.level)))
+    write_text(flags.out / "tables" / "loss.tex", latex(loss_table(arms)))
     write_text(flags.out / "tables" / "gain.tex", latex(gain_table(gains)))
     lines = macros(arms, {"mean": "loss", "low": "loss low", "high": "loss high"})
     lines += macros(gains, {"first": "first gain", "later": "later gain", "last": "last gain"})

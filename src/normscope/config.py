@@ -39,7 +39,7 @@ def _distinct(values: list) -> list:
 ArmName = Annotated[
     str, AfterValidator(_known_arm), Field(description="a row of src/normscope/arms.py")
 ]
-Seed = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Dataset(Strict):
@@ -47,7 +47,7 @@ class Dataset(Strict):
 
     sha256: SHA256 | None = Field(default=None, description="of the raw text")
     sources: list[Source] = Field(default=[], description="tried in turn")
-    directory: str | None = Field(
+    directory: Annotated[str, Field(min_length=1)] | None = Field(
         default=None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
     )
 

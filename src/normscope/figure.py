@@ -30,7 +30,8 @@ def count(table: pd.DataFrame) -> str:
     parts = []
     for n, group in seeds.groupby(seeds, sort=False):
         names = ", ".join(a if a == p else f"{a} {p}" for a, p in group.index)
-        parts.append(f"{n} trained model{'s' if n != 1 else ''} each of {names}")
+        each = " each" if len(group) > 1 else ""
+        parts.append(f"{n} trained model{'s' if n != 1 else ''}{each} of {names}")
     return "; ".join(parts)
 
 

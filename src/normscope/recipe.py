@@ -21,6 +21,7 @@ class Strict(BaseModel):
 
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -87,19 +88,18 @@ class Training(Strict):
     steps: PositiveInt = Field(description="optimizer steps")
     batch_size: PositiveInt = Field(description="windows of block_size tokens in a step")
     learning_rate: PositiveFloat = Field(description="peak learning rate")
-    min_lr: Annotated[float, Field(ge=0)] = Field(description="learning rate at the last step")
+    min_lr: NonNegativeFloat = Field(description="learning rate that the cosine ends at")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(description="steps of linear warm-up")
-    weight_decay: Annotated[float, Field(ge=0)] = Field(description="on matrices only")
+    weight_decay: NonNegativeFloat = Field(description="on matrices only")
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99
-    grad_clip: Annotated[float, Field(ge=0)] = Field(
-        default=1.0, description="gradient norm; 0: off"
-    )
+    grad_clip: NonNegativeFloat = Field(default=1.0, description="gradient norm; 0: off")
     eval_every: PositiveInt = Field(description="steps between losses on the whole val split")
     log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
     precision: Literal["fp32", "bf16"] = Field(
-        description="matmul operands in training; everything else, and every evaluation, is fp32"
+        description="of the branches and logits in training (bf16 is autocast); the residual "
+        "stream, norms, losses, optimizer and every evaluation are fp32"
     )
 
     @model_validator(mode="after")
@@ -118,6 +118,6 @@ class Run(Strict):
 
     norm: Norm
     placement: Placement
-    seed: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
     model: Model
     training: Training

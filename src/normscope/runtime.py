@@ -58,7 +58,7 @@ def start(precision: Literal["fp32", "bf16"], threads: int) -> Runtime:
     torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default
     on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands: where the
     measured error says so, the setting goes back to "highest". ``precision="bf16"`` is the explicit
-    choice of bf16 operands with fp32 accumulation.
+    choice of autocast: branches and logits in bf16, with products accumulated in fp32.
     """
     torch.set_num_threads(threads)
     keep_freed_memory()

@@ -50,7 +50,7 @@ def look(arm: str, arms: Sequence[str]) -> dict:
     i = in_order(arms).index(arm)
     return {
         "color": COLORS[i % len(COLORS)],
-        "marker": MARKERS[i % len(MARKERS)],
+        "marker": MARKERS[(i + i // len(COLORS)) % len(MARKERS)],
         "linestyle": LINES[(i % len(COLORS) + i // len(COLORS)) % len(LINES)],
     }
 

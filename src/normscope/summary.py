@@ -9,9 +9,17 @@ import pandas as pd
 from normscope.arms import ARMS
 from normscope.tables import interval, number, records
 
-SETTINGS = (
-    "baseline n_layer n_head n_embd block_size dropout batch_size steps learning_rate".split()
-)
+NOTES = {
+    "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
+its validation loss is with running averages, which look at no other token.""",
+    "unit": """Unit L2 in pre placement also ends the network, with outputs of length 1: over a head
+tied to an embedding that starts with a standard deviation of 0.02, its logits are small, and its
+loss is that of a temperature as much as of a norm.""",
+    "pointwise": """DyT and Derf start at alpha = 0.5 in nanoGPT's initialization, whose embeddings
+have a standard deviation of 0.02: their outputs start near zero. For language models the authors of
+DyT tune alpha and scale the embedding by a learned factor that starts at sqrt(d) (Zhu et al. 2025,
+arXiv:2503.10622); neither is done here.""",
+}
 
 
 def name(arm: str, placement: str) -> str:
@@ -20,7 +28,7 @@ def name(arm: str, placement: str) -> str:
     return label if placement == "none" else f"{label}, {placement}"
 
 
-def loss_table(arms: pd.DataFrame, level: float) -> pd.DataFrame:
+def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
     """Validation loss by arm: n, mean, interval, difference to the baseline and what it shows."""
     return pd.DataFrame(
         {
@@ -32,22 +40,32 @@ def loss_table(arms: pd.DataFrame, level: float) -> pd.DataFrame:
             "its interval": [
                 interval(r.difference_low, r.difference_high, sign=True) for r in records(arms)
             ],
-            "reads": [verdict(r, level) for r in records(arms)],
+            "reads": [verdict(r) for r in records(arms)],
         }
     )
 
 
-def verdict(row: Any, level: float) -> str:
+def seeds_needed(alpha: float) -> int:
+    """Pairs from which an exact test can reach ``alpha``.
+
+    Of the sign flips of n paired differences the least two-sided p is ``2^(1 - n)``.
+    """
+    return math.ceil(1 - math.log2(alpha))
+
+
+def verdict(row: Any) -> str:
     """What the difference to the baseline shows.
 
-    A claim needs an interval that excludes 0, and seeds enough that an exact test could agree: of
-    the sign flips of n paired differences, the least two-sided p is ``2^(1 - n)``.
+    A claim needs an interval that excludes 0, seeds enough for an exact test to agree at the same
+    level, and no run of the arm that diverged: the survivors are a selection.
     """
     if row.n == 0:
         return "diverged"
+    if row.diverged:
+        return f"{row.diverged} of {row.diverged + row.n} diverged: no claim"
     if math.isnan(row.difference):
         return "baseline" if row.pairs else "no seed shared with the baseline"
-    if 2.0 ** (1 - row.pairs) > 1 - level:
+    if row.pairs < seeds_needed(row.alpha):
         return f"{row.pairs} seed{'s' if row.pairs > 1 else ''}: no claim"
     if row.difference_low > 0:
         return "worse"
@@ -71,16 +89,28 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Whether ``ours`` has every setting of ``reference``, section by section."""
+    return all(
+        is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
+        for key, value in reference.items()
+    )
+
+
 def published_table(
-    published: pd.DataFrame,
-    settings: Mapping[str, float | str],
-    baseline: pd.Series,
-    window_sd: float,
+    published: pd.DataFrame, comparable: Mapping[str, bool], baseline: pd.Series, window_sd: float
 ) -> pd.DataFrame:
-    """Each published number beside ours, compared only under the settings that it was had with."""
+    """Each published number beside ours, compared only under the settings that it was had with.
+
+    Args:
+        published: rows of data/published.csv.
+        comparable: for each name in its column ``settings``, whether ours are the same.
+        baseline: the baseline's row of arms.csv.
+        window_sd: standard deviation of the mean losses of validation windows.
+    """
     rows = []
     for p in published.to_dict("records"):
-        same = all(settings[key] == p[key] for key in SETTINGS)
+        same = comparable[p["settings"]]
         ours, n = "not comparable: other settings", "–"
         if same and not baseline["n"]:
             ours = "diverged"
@@ -103,3 +133,13 @@ def published_table(
             }
         )
     return pd.DataFrame(rows)
+
+
+def notes(arms: set[str]) -> list[str]:
+    """What a reader must know of the arms that are there."""
+    norms = [ARMS[arm].norm for arm in arms]
+    batch = any(norm.statistic == "batch" for norm in norms)
+    unit = any(norm.radius == "1" for norm in norms)
+    pointwise = any(norm.elementwise for norm in norms)
+    there = {"batch": batch, "unit": unit, "pointwise": pointwise}
+    return [text for name, text in NOTES.items() if there[name]]

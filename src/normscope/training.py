@@ -100,6 +100,8 @@ class Trainer:
         value = loss.item()
         if not value <= t.loss_bound:  # NaN compares false
             self.diverged_at = self.step
+            shown = value if math.isfinite(value) else None
+            self.curve.append({"step": self.step + 1, "train_loss": shown})
             return value
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

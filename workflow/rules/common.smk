@@ -37,11 +37,21 @@ def scripts():
 
 def nanogpt_files(directory):
     """What the dataset is made from when it is a nanoGPT-format directory."""
-    return (
-        multiext(f"{directory}/", "train.bin", "val.bin", "meta.pkl")
-        if directory
-        else []
-    )
+    if directory is None:
+        return []
+    files = [f"{directory}/{name}" for name in ("train.bin", "val.bin", "meta.pkl")]
+    missing = [name for name in files if not os.path.isfile(name)]
+    # with results there, Snakemake would pass over inputs that are not
+    if missing:
+        raise WorkflowError(f"dataset.directory: missing {', '.join(missing)}")
+    return files
+
+
+def drop_dangling_links(folder):
+    """A link to a model that is gone from the store is no result: its run is to be made again."""
+    for path in Path(folder).glob("*/*"):
+        if path.is_symlink() and not path.exists():
+            path.unlink()
 
 
 def flags(model, prefix=""):
@@ -74,7 +84,10 @@ def slots():
     Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
     than 2 and 2. The script itself always runs one thread, so the results are the same.
     """
-    promised, there = workflow.resource_settings.cores or 1, os.cpu_count() or 1
+    promised = workflow.resource_settings.cores or 1
+    there = os.cpu_count()
+    if hasattr(os, "sched_getaffinity"):
+        there = len(os.sched_getaffinity(0))
     return max(1, min(promised, -(-promised // there)))
 
 

@@ -37,6 +37,7 @@ rule figure_loss:
 rule figure_curves:
     input:
         code("figure_curves"),
+        runs="results/tables/runs.csv",
         curves="results/tables/curves.csv",
         caption="workflow/report/curves.rst",
     output:
@@ -59,13 +60,14 @@ rule figure_curves:
     params:
         look=LOOK,
     shell:
-        "python scripts/figure_curves.py --curves {input.curves} {params.look}"
+        "python scripts/figure_curves.py --runs {input.runs} --curves {input.curves} {params.look}"
         " --caption {input.caption} --out results/paper/figures/curves &> {log}"
 
 
 rule figure_gain:
     input:
         code("figure_gain"),
+        runs="results/tables/runs.csv",
         gain="results/tables/gain.csv",
         by_depth="results/tables/gain_by_depth.csv",
         caption="workflow/report/gain.rst",
@@ -89,5 +91,6 @@ rule figure_gain:
     params:
         look=LOOK,
     shell:
-        "python scripts/figure_gain.py --gain {input.gain} --by-depth {input.by_depth} {params.look}"
+        "python scripts/figure_gain.py --runs {input.runs} --gain {input.gain}"
+        " --by-depth {input.by_depth} {params.look}"
         " --caption {input.caption} --out results/paper/figures/gain &> {log}"

@@ -26,7 +26,7 @@ rule stream:
         " --windows {params.windows} --threads {threads} --out {output} &> {log}"
 
 
-# takes: results/stream/*.csv
+# takes: results/stream/*.csv, and from results/tables/runs.csv which runs diverged
 # makes: results/tables/ gain.csv (all runs), gain_by_depth.csv, gain_by_arm.csv (with intervals)
 
 
@@ -34,6 +34,7 @@ rule gain:
     input:
         code("gain"),
         streams=of_runs("results/stream/{run}.csv"),
+        runs="results/tables/runs.csv",
     output:
         multiext("results/tables/", "gain.csv", "gain_by_depth.csv", "gain_by_arm.csv"),
     log:
@@ -49,4 +50,5 @@ rule gain:
     params:
         level=CONFIG.level,
     shell:
-        "python scripts/gain.py {input.streams} --level {params.level} --out results/tables &> {log}"
+        "python scripts/gain.py {input.streams} --runs {input.runs} --level {params.level}"
+        " --out results/tables &> {log}"

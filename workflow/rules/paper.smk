@@ -10,6 +10,8 @@ rule summary:
         arms="results/tables/arms.csv",
         gains="results/tables/gain_by_arm.csv",
         published="data/published.csv",
+        references="data/nanogpt_cpu.json",
+        template="workflow/report/summary.md",
         dataset="results/dataset/meta.json",
         config=f"results/runs/{next(iter(RUNS))}/config.json",
     output:
@@ -29,7 +31,8 @@ rule summary:
         level=CONFIG.level,
     shell:
         "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
-        " --published {input.published} --dataset {input.dataset} --config {input.config}"
+        " --published {input.published} --references {input.references}"
+        " --template {input.template} --dataset {input.dataset} --config {input.config}"
         " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
         " --out {output} &> {log}"
 
@@ -52,11 +55,8 @@ rule latex:
     resources:
         mem_mb=1000,
         runtime=10,
-    params:
-        level=CONFIG.level,
     shell:
-        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --level {params.level}"
-        " --out results/paper &> {log}"
+        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
 
 
 rule manifest:
@@ -78,7 +78,7 @@ rule manifest:
         mem_mb=1000,
         runtime=10,
     params:
-        config=CONFIG.model_dump_json(exclude={"dataset": {"sources"}}),
+        config=CONFIG.model_dump_json(exclude={"dataset"}),
         sources=",".join(SOURCE_FILES),
     shell:
         "python scripts/manifest.py {input.runs} --config {params.config:q}"
