@@ -36,7 +36,7 @@ from normscope.recipe import Model
 from normscope.windows import as_tensor, split_loss
 
 RUNS = 4
-CORES = os.cpu_count() or 1
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ROOT = Path(__file__).resolve().parents[1]
 SIZES: dict[str, Any] = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64}
 
@@ -49,8 +49,9 @@ class Speed:
     wall_s: float
 
 
-def run(command: list[str], cwd: Path, threads: int) -> str:
-    env = os.environ | {"OMP_NUM_THREADS": str(threads)}
+def run(command: list[str], cwd: Path) -> str:
+    """The output of a command; torch chooses its threads, as it does for its users."""
+    env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"error: {' '.join(command)}\n{done.stdout}{done.stderr}")
@@ -67,7 +68,7 @@ def theirs(checkout: Path, out: Path, iters: int) -> Speed:
         flags += [f"--lr_decay_iters={iters}", f"--warmup_iters={min(100, iters // 4)}"]
         flags += [f"--eval_interval={iters}", f"--out_dir={out / str(i)}"]
         command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *flags]
-        log = run(command, checkout, CORES)
+        log = run(command, checkout)
         step_ms += [float(ms) for ms in re.findall(r"^iter .* time ([\d.]+)ms", log, re.MULTILINE)]
     return Speed(1e3 / median(step_ms), time.perf_counter() - began)
 
@@ -85,7 +86,7 @@ def ours(data: Path, out: Path, iters: int, precision: str) -> Speed:
         flags += ["--data", str(data), "--out", str(out / str(seed))]
         timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
         flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
-        run([sys.executable, "scripts/train.py", *flags], ROOT, 1)
+        run([sys.executable, "scripts/train.py", *flags], ROOT)
         return float(timing.read_text().split()[-1])
 
     began, at_once = time.perf_counter(), min(RUNS, CORES)

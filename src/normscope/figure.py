@@ -43,4 +43,4 @@ def divergences(runs: pd.DataFrame) -> str:
     names = [
         f"{r.arm} {r.placement} seed {r.seed} at step {r.diverged_at:.0f}" for r in records(lost)
     ]
-    return f"Diverged and not drawn: {', '.join(names)}."
+    return f"Diverged, and in no mean: {', '.join(names)}."

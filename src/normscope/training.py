@@ -26,8 +26,8 @@ Row = dict[str, float | int | None]
 class Result:
     """A trained model, its curve (one row per ``log_every`` steps or evaluation) and its end.
 
-    ``diverged_at`` is the step whose training loss was NaN or above the bound, or whose validation
-    loss was not finite; training stops there.
+    ``diverged_at`` is the step, counted from 1, whose training loss was NaN or above the bound, or
+    after which the validation loss was not finite; training stops there.
     """
 
     model: Transformer
@@ -99,9 +99,9 @@ class Trainer:
         loss = cross_entropy(logits, y)
         value = loss.item()
         if not value <= t.loss_bound:  # NaN compares false
-            self.diverged_at = self.step
+            self.diverged_at = self.step + 1
             shown = value if math.isfinite(value) else None
-            self.curve.append({"step": self.step + 1, "train_loss": shown})
+            self.curve.append({"step": self.diverged_at, "train_loss": shown})
             return value
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -107,8 +107,9 @@ def test_seven_arms_differ_in_colour_and_in_marker():
 
 def test_all_arms_of_the_registry_are_told_apart():
     arms = list(ARMS)
-    looks = [tuple(map(str, style.look(arm, arms).values())) for arm in arms]
-    assert len(set(looks)) == len(arms)
+    looks = [style.look(arm, arms) for arm in arms]
+    for one, other in (("color", "marker"), ("color", "linestyle")):
+        assert len({(str(x[one]), str(x[other])) for x in looks}) == len(arms)
 
 
 def test_a_look_does_not_depend_on_how_often_an_arm_is_listed():
@@ -142,12 +143,12 @@ TABLE = runs(
 
 def test_count_says_how_many_models_stand_behind_each_arm():
     assert count(TABLE) == (
-        "2 trained models each of layernorm pre; 1 trained model each of dyt post, none"
+        "2 trained models of layernorm pre; 1 trained model each of dyt post, none"
     )
 
 
 def test_divergences_are_named_with_their_step():
-    assert divergences(TABLE) == "Diverged and not drawn: dyt post seed 1 at step 40."
+    assert divergences(TABLE) == "Diverged, and in no mean: dyt post seed 1 at step 40."
     assert divergences(TABLE[TABLE["arm"] != "dyt"]) == "No run diverged."
 
 

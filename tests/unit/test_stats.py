@@ -1,8 +1,6 @@
 """Intervals over models against scipy's own, and the tables of the scripts that use them."""
 
 import math
-import runpy
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,9 +8,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from normscope import aggregate
 from normscope.stats import estimate
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 losses = st.lists(st.floats(0.1, 20), min_size=2, max_size=8)
 
 
@@ -76,7 +74,7 @@ def runs() -> pd.DataFrame:
 
 def compared() -> dict[str, dict]:
     """The row of each arm."""
-    compare = runpy.run_path(str(SCRIPTS / "runs.py"))["compare"]
+    compare = aggregate.compare
     return {row["arm"]: row for row in compare(runs(), "layernorm-pre", 0.95).to_dict("records")}
 
 
@@ -136,7 +134,7 @@ def gains() -> pd.DataFrame:
 
 
 def test_gains_are_geometric_and_leave_out_the_first_position():
-    table = runpy.run_path(str(SCRIPTS / "gain.py"))["by_arm"](gains(), 0.95)
+    table = aggregate.by_arm(gains(), 0.95)
     (row,) = table.to_dict("records")
     assert row["n"] == 2
     # two blocks: the later one is the last
@@ -147,7 +145,7 @@ def test_gains_are_geometric_and_leave_out_the_first_position():
 
 
 def test_depths_keep_the_first_position_apart():
-    table = runpy.run_path(str(SCRIPTS / "gain.py"))["by_depth"](gains(), 0.95)
+    table = aggregate.by_depth(gains(), 0.95)
     first, later = (table[table["positions"] == p].sort_values("depth") for p in ("first", "later"))
     assert later["log_gain"].tolist()[1:] == pytest.approx([0.15, 0.5, -1.1])
     assert first["log_gain"].tolist()[1:] == pytest.approx([9, 9, -9])

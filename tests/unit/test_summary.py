@@ -1,5 +1,7 @@
 """The summary: what each table says, and what it refuses to say."""
 
+import copy
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,21 +10,22 @@ import pandas as pd
 import pytest
 
 from normscope.arms import ARMS
-from normscope.summary import SETTINGS, gain_table, loss_table, name, published_table, verdict
+from normscope.recipe import Model, Training
+from normscope.summary import (
+    gain_table,
+    is_covered,
+    loss_table,
+    name,
+    notes,
+    published_table,
+    seeds_needed,
+    verdict,
+)
 
 NAN = math.nan
 ENDS = ("", "_low", "_high")
-NANOGPT: dict[str, float | str] = {
-    "baseline": "layernorm-pre",
-    "n_layer": 4,
-    "n_head": 4,
-    "n_embd": 128,
-    "block_size": 64,
-    "dropout": 0.0,
-    "batch_size": 12,
-    "steps": 2000,
-    "learning_rate": 0.001,
-}
+DATA = Path(__file__).parents[2] / "data"
+NANOGPT = json.loads((DATA / "nanogpt_cpu.json").read_text())
 
 
 def row(**changes) -> dict:
@@ -35,6 +38,8 @@ def row(**changes) -> dict:
         "low": 1.85,
         "high": 1.95,
         "pairs": 6,
+        "diverged": 0,
+        "alpha": 0.05,
         "difference": NAN,
         "difference_low": NAN,
         "difference_high": NAN,
@@ -60,16 +65,20 @@ CASES = [
     (against(-0.5, -1.0, 0.0), "not told apart"),
     # of five sign flips the least two-sided p is 2/32, above 0.05; of six it is 2/64
     (against(0.5, 0.01, 0.99, n=5, pairs=5), "5 seeds: no claim"),
+    # 39 comparisons leave 0.00128 to each, which ten flips (2/1024) miss and eleven (2/2048) reach
+    (against(0.5, 0.01, 0.99, n=10, pairs=10, alpha=0.05 / 39), "10 seeds: no claim"),
+    (against(0.5, 0.01, 0.99, n=11, pairs=11, alpha=0.05 / 39), "worse"),
+    (against(-0.5, -0.99, -0.01, diverged=2), "2 of 8 diverged: no claim"),
 ]
 
 
 @pytest.mark.parametrize(("case", "reads"), CASES)
 def test_a_difference_reads_as_its_interval_allows(case, reads):
-    assert verdict(SimpleNamespace(**case), 0.95) == reads
+    assert verdict(SimpleNamespace(**case)) == reads
 
 
 def test_the_table_of_losses_reads_as_its_rows():
-    table = loss_table(pd.DataFrame([case for case, _ in CASES]), 0.95)
+    table = loss_table(pd.DataFrame([case for case, _ in CASES]))
     assert table["reads"].tolist() == [reads for _, reads in CASES]
     worse = table[table["reads"] == "worse"].iloc[0]
     assert worse[["arm", "n", "loss", "interval"]].tolist() == [
@@ -105,28 +114,25 @@ def test_an_arm_is_called_by_its_label_and_placement(arm):
 
 
 def published(**changes) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "quantity": "validation loss",
-                "value": 1.88,
-                "windows": 240,
-                "protocol": "20 batches",
-                "source": "nanoGPT, README",
-                "differs_because": "a sample",
-                **NANOGPT,
-                **changes,
-            }
-        ]
-    )
+    cells = {
+        "quantity": "validation loss",
+        "value": 1.88,
+        "windows": 240,
+        "protocol": "20 batches",
+        "source": "nanoGPT, README",
+        "differs_because": "a sample",
+        "settings": "nanogpt_cpu.json",
+    }
+    return pd.DataFrame([cells | changes])
 
 
-def beside(table: pd.DataFrame, settings: dict[str, float | str]) -> pd.Series:
-    return published_table(table, settings, pd.Series(row()), window_sd=0.31).iloc[0]
+def beside(table: pd.DataFrame, same: bool) -> pd.Series:
+    baseline = pd.Series(row())
+    return published_table(table, {"nanogpt_cpu.json": same}, baseline, window_sd=0.31).iloc[0]
 
 
 def test_a_number_is_compared_under_the_same_settings():
-    cells = beside(published(), NANOGPT)
+    cells = beside(published(), same=True)
     assert cells[["as published", "corrected", "n"]].tolist() == [
         "1.88",
         "1.900 [1.850, 1.950]",
@@ -136,33 +142,65 @@ def test_a_number_is_compared_under_the_same_settings():
     assert cells["why they differ"] == "a sample; the standard error of such a sample is 0.020"
 
 
-def test_settings_are_these():
-    assert set(SETTINGS) == set(NANOGPT)
-
-
-@pytest.mark.parametrize("key", SETTINGS)
-def test_a_number_is_not_compared_under_other_settings(key):
-    value = NANOGPT[key]
-    other = "rmsnorm-pre" if isinstance(value, str) else value + 1
-    cells = beside(published(), NANOGPT | {key: other})
+def test_a_number_is_not_compared_under_other_settings():
+    cells = beside(published(), same=False)
     assert cells["corrected"] == "not comparable: other settings"
     assert cells["n"] == "–"
     assert "standard error" not in cells["why they differ"]
 
 
+def flattened(settings: dict, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    parts = []
+    for key, value in settings.items():
+        parts += flattened(value, (*path, key)) if isinstance(value, dict) else [(*path, key)]
+    return parts
+
+
+def test_the_same_settings_cover_and_more_may_be_there():
+    assert is_covered(NANOGPT, NANOGPT | {"threads": 2})
+
+
+@pytest.mark.parametrize("path", flattened(NANOGPT))
+def test_every_setting_counts(path):
+    ours = copy.deepcopy(NANOGPT)
+    part = ours
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = "other"
+    assert not is_covered(NANOGPT, ours)
+
+
+def test_every_choice_of_model_and_training_but_how_it_is_run_must_agree():
+    assert set(NANOGPT["model"]) == set(Model.model_fields)
+    free = {"eval_every", "log_every", "loss_bound", "precision"}
+    assert set(NANOGPT["training"]) == set(Training.model_fields) - free
+
+
 def test_a_diverged_baseline_is_called_so():
     diverged = pd.Series(row(n=0, mean=NAN, low=NAN, high=NAN))
-    cells = published_table(published(), NANOGPT, diverged, NAN).iloc[0]
+    cells = published_table(published(), {"nanogpt_cpu.json": True}, diverged, NAN).iloc[0]
     assert cells[["corrected", "n", "why they differ"]].tolist() == ["diverged", "–", "a sample"]
 
 
 def test_a_number_over_the_whole_split_has_no_standard_error():
-    assert beside(published(windows=NAN), NANOGPT)["why they differ"] == "a sample"
+    assert beside(published(windows=NAN), same=True)["why they differ"] == "a sample"
 
 
-def test_the_published_numbers_come_with_their_settings():
-    table = pd.read_csv(Path(__file__).parents[2] / "data" / "published.csv")
-    assert table[SETTINGS].notna().all(axis=None)
-    cells = published_table(table, NANOGPT, pd.Series(row()), 0.31)
-    assert len(cells) == len(table)
-    assert set(cells["corrected"]) == {"1.900 [1.850, 1.950]"}
+def test_the_published_numbers_name_their_settings():
+    table = pd.read_csv(DATA / "published.csv")
+    assert {(DATA / name).is_file() for name in table["settings"]} == {True}
+    assert (
+        table[["quantity", "value", "protocol", "source", "differs_because"]].notna().all(axis=None)
+    )
+
+
+@pytest.mark.parametrize(("alpha", "seeds"), [(0.05, 6), (0.01, 8), (0.05 / 39, 11), (0.5, 2)])
+def test_seeds_needed_are_the_least_whose_sign_flips_reach_alpha(alpha, seeds):
+    assert seeds_needed(alpha) == seeds
+    assert 2.0 ** (1 - seeds) <= alpha < 2.0 ** (2 - seeds)
+
+
+def test_notes_are_those_of_the_arms_that_are_there():
+    assert notes({"layernorm", "none"}) == []
+    assert "BatchNorm" in " ".join(notes({"layernorm", "batchnorm"}))
+    assert len(notes({"batchnorm", "manual_l2", "derf"})) == 3

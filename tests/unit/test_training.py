@@ -248,8 +248,9 @@ def test_a_finished_run_started_again_trains_no_step(tmp_path):
 
 def test_a_loss_above_the_bound_is_a_divergence(tmp_path):
     end, said = go(recipe(loss_bound=0.01), tmp_path)
-    assert (end.diverged_at, end.val_loss, end.curve) == (0, None, [])
-    assert said == ["diverged at step 0: the loss is not finite or above the bound"]
+    assert (end.diverged_at, end.val_loss) == (1, None)
+    assert [row["step"] for row in end.curve] == [1]
+    assert said == ["diverged at step 1: the loss is not finite or above the bound"]
 
 
 def test_a_huge_learning_rate_diverges_and_the_curve_stays(tmp_path):
@@ -268,19 +269,21 @@ def test_a_validation_loss_that_is_not_finite_is_a_divergence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "run",
+    ("run", "steps_back"),
     [
-        recipe("none", "none", steps=200, learning_rate=100.0),
-        recipe(steps=1, warmup_steps=0, learning_rate=1e38),
+        # a step whose loss diverges is not taken; a validation follows a step
+        (recipe("none", "none", steps=200, learning_rate=100.0), 1),
+        (recipe(steps=1, warmup_steps=0, learning_rate=1e38), 0),
     ],
     ids=["training", "validation"],
 )
-def test_a_diverged_run_started_again_says_the_same(tmp_path, run):
+def test_a_diverged_run_started_again_says_the_same(tmp_path, run, steps_back):
     end, _ = go(run, tmp_path)
     again, said = go(run, tmp_path)
     assert (again.diverged_at, again.val_loss) == (end.diverged_at, None)
     assert str(again.curve) == str(end.curve)
-    assert said[0] == f"continuing from step {end.diverged_at}"
+    assert end.diverged_at is not None
+    assert said[0] == f"continuing from step {end.diverged_at - steps_back}"
 
 
 def test_no_clipping_is_clipping_at_infinity(tmp_path):

@@ -39,3 +39,16 @@ def test_no_source_names_each_one_tried(made: Project):
     made.snakemake("results/dataset/train.bin")
     made.snakemake()
     assert made.planned() == {}
+
+
+def test_divergence_is_a_result(made: Project):
+    with made.edited("config.yaml", "loss_bound: 20.0", "loss_bound: 0.5"):
+        made.snakemake()
+        summary = (made.root / "results/paper/summary.md").read_text()
+        assert "layernorm pre seed 1 at step 1, layernorm pre seed 2 at step 1" in summary
+        assert "| LayerNorm, pre | 0 | – | – | – | – | diverged |" in summary
+        for figure in ("loss", "curves", "gain"):
+            caption = made.root / "results/paper/figures" / f"{figure}.txt"
+            assert "Diverged, and in no mean" in caption.read_text(), figure
+    made.snakemake()
+    assert made.planned() == {}
