@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import Project, fresh
+from project import Project, fresh
 
 TRAINED = re.compile(r"^(?:local)?rule (train|stream|dataset):", re.MULTILINE)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ENGINES, Project, fresh
+from project import ENGINES, Project, fresh
 
 
 @pytest.fixture

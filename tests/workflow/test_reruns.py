@@ -2,7 +2,7 @@
 
 import re
 
-from conftest import Project
+from project import Project
 
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
 

@@ -1,7 +1,7 @@
 """A wrong configuration stops before any job starts, and names its way out."""
 
 import pytest
-from conftest import Project
+from project import Project
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,41 @@
+"""A small corpus and a short run, for the tests of training."""
+
+import random
+
+from normscope import dataset
+from normscope.arms import ARMS
+from normscope.recipe import Model, Placement, Run, Training
+
+
+def text(n: int) -> str:
+    return "".join(random.Random(0).choices("abcdef", weights=[8, 4, 2, 1, 1, 1], k=n))
+
+
+DATA = dataset.encode(text(400))
+
+
+def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> Run:
+    """A run of 11 steps; changes go to model and training by their keys."""
+    model = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 8}
+    training = {
+        "steps": 11,
+        "batch_size": 3,
+        "learning_rate": 0.01,
+        "min_lr": 0.001,
+        "warmup_steps": 2,
+        "weight_decay": 0.1,
+        "eval_every": 5,
+        "log_every": 3,
+        "loss_bound": 20.0,
+        "precision": "fp32",
+    }
+    seed = changes.pop("seed", 1337)
+    for key, value in changes.items():
+        (model if key in Model.model_fields else training)[key] = value
+    return Run(
+        norm=ARMS[arm].norm,
+        placement=placement,
+        seed=seed,
+        model=Model.model_validate(model),
+        training=Training.model_validate(training),
+    )

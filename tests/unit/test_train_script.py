@@ -1,0 +1,211 @@
+"""The script train.py: killed, out of disk, in use, fed bad input."""
+
+import json
+import multiprocessing
+import os
+import pickle
+import random
+import re
+import resource
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from recipes import DATA, recipe
+
+from normscope import dataset
+from normscope.checkpoint import Checkpoints
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
+
+
+OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
+STEPS = 60  # of the script, with a checkpoint after each
+
+# processes that have torch before they start; importing it takes longer than all the rest
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["pandas", "pytest", "torch._dynamo", "normscope.training"])
+
+
+def run_script(arguments: list[str], log: Path, largest_file: int) -> None:
+    """scripts/train.py, in a process of its own; no file may grow beyond a size."""
+    with open(log, "w") as f:
+        os.dup2(f.fileno(), 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    sys.argv = [str(SCRIPT), *arguments]
+    runpy.run_path(str(SCRIPT), run_name="__main__")
+
+
+class Script:
+    """scripts/train.py on a small dataset, into one directory."""
+
+    def __init__(self, data: Path, place: Path) -> None:
+        self.out, self.checkpoints, self.log = place / "out", place / "checkpoints", place / "log"
+        self.delays = random.Random(0)
+        flags = {
+            "data": data,
+            "out": self.out,
+            "checkpoints": self.checkpoints,
+            "checkpoint-every": 1,
+            "placement": "pre",
+            "seed": 1,
+            "norm.statistic": "batch",
+            "training.steps": STEPS,
+        }
+        run = recipe(dropout=0.1).model_dump()
+        for part in ("model", "training"):
+            for key, value in run[part].items():
+                if not isinstance(value, bool):
+                    flags.setdefault(f"{part}.{key}".replace("_", "-"), value)
+        self.arguments = ["--norm.center", "--norm.gain", "--norm.bias"]
+        for key, value in flags.items():
+            self.arguments += [f"--{key}", str(value)]
+
+    def start(self, *more: str, largest_file: int = resource.RLIM_INFINITY):
+        arguments = ([*self.arguments, *more], self.log, largest_file)
+        process = FORKS.Process(target=run_script, args=arguments)
+        process.start()
+        return process
+
+    def succeed(self) -> str:
+        """Run to the end; the log."""
+        process = self.start()
+        process.join()
+        log = self.log.read_text()
+        assert process.exitcode == 0, log
+        return log
+
+    def fail(self, *more: str, largest_file: int = resource.RLIM_INFINITY) -> str:
+        """Run to an error with status 1 and no traceback; its message."""
+        process = self.start(*more, largest_file=largest_file)
+        process.join()
+        log = self.log.read_text()
+        assert process.exitcode == 1, log
+        assert "Traceback" not in log
+        message = re.search(r"^error: (.*)", log, re.MULTILINE | re.DOTALL)
+        assert message is not None, log
+        return message[1]
+
+    def kill_when(self, moment: Callable[[], bool]) -> int | None:
+        """Start, SIGKILL at some time within 20 ms after the moment; the exit status."""
+        process = self.start()
+        while process.is_alive() and not moment():
+            time.sleep(0.0005)
+        time.sleep(self.delays.uniform(0, 0.02))
+        process.kill()
+        process.join()
+        return process.exitcode
+
+    def outputs(self) -> dict[str, bytes]:
+        return {name: (self.out / name).read_bytes() for name in OUTPUTS}
+
+    def newest(self) -> int:
+        return max((int(p.stem.split("-")[1]) for p in self.checkpoints.glob("step-*")), default=0)
+
+
+def write_data(directory: Path) -> Path:
+    directory.mkdir()
+    for name, content in dataset.files(DATA).items():
+        (directory / name).write_bytes(content)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return write_data(tmp_path_factory.mktemp("run") / "data")
+
+
+@pytest.fixture(scope="module")
+def whole(data, tmp_path_factory) -> dict[str, bytes]:
+    """What the script writes when nothing interrupts it, started as people start it."""
+    script = Script(data, tmp_path_factory.mktemp("whole"))
+    command = [sys.executable, str(SCRIPT), *script.arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"step {STEPS}/{STEPS}" in done.stderr
+    assert script.newest() == 0
+    return script.outputs()
+
+
+def test_a_killed_script_started_again_writes_the_same_bytes(tmp_path, data, whole):
+    killed = Script(data, tmp_path)
+    for step in (1, 20):
+        assert killed.kill_when(lambda step=step: killed.newest() >= step) == -signal.SIGKILL
+        assert killed.newest() >= step
+        assert not killed.out.exists()
+    killed.kill_when((killed.out / "model.safetensors").exists)
+    killed.succeed()
+    assert killed.outputs() == whole
+
+
+def test_on_a_full_disk_the_script_stops_and_later_continues(tmp_path, data, whole):
+    script = Script(data, tmp_path)
+    script.kill_when(lambda: script.newest() >= 2)
+    kept = script.newest()
+    newest = script.checkpoints / f"step-{kept:08d}.ckpt"
+    message = script.fail(largest_file=newest.stat().st_size // 2)
+    assert "File too large while writing" in message
+    assert "mend that and start again" in message
+    assert f"step-{kept + 1:08d}.ckpt" in message
+    assert script.newest() == kept
+    assert not script.out.exists()
+    assert f"continuing from step {kept}\n" in script.succeed()
+    assert script.outputs() == whole
+
+
+def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
+    script = Script(data, tmp_path)
+    script.out.write_bytes(b"a file where a directory goes")
+    assert str(script.out) in script.fail()
+    script.out.unlink()
+    assert f"continuing from step {STEPS}\n" in script.succeed()
+    assert script.outputs() == whole
+
+
+def test_a_run_in_use_is_an_error_that_names_the_process(tmp_path, data):
+    script = Script(data, tmp_path)
+    with Checkpoints(script.checkpoints, "f", 1).lock():
+        message = script.fail()
+    assert message.startswith(f"process {os.getpid()} is training this run")
+    assert str(script.checkpoints) in message
+    assert script.newest() == 0
+    assert not script.out.exists()
+
+
+def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path):
+    data = write_data(tmp_path / "data")
+    script = Script(data, tmp_path)
+    script.kill_when(lambda: script.newest() >= 1)
+    meta = pickle.loads((data / "meta.pkl").read_bytes())
+    meta["itos"][6], meta["stoi"]["z"], meta["vocab_size"] = "z", 6, 7
+    (data / "meta.pkl").write_bytes(pickle.dumps(meta))
+    assert "starting at step 0" in script.succeed()
+    assert json.loads(script.outputs()["config.json"])["vocab_size"] == 7
+
+
+def test_a_missing_file_of_the_dataset_is_an_error_that_names_it(tmp_path):
+    data = write_data(tmp_path / "data")
+    (data / "meta.pkl").unlink()
+    assert f"{data / 'meta.pkl'} is missing" in Script(data, tmp_path).fail()
+
+
+def test_a_window_longer_than_the_text_is_an_error(tmp_path, data):
+    message = Script(data, tmp_path).fail("--model.block-size", "1000")
+    assert message.startswith("the train split has 360 tokens; windows of block_size 1000")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "reason"),
+    [
+        ("training.steps", "many", "valid integer"),
+        ("training.steps", "0", "greater than 0"),
+        ("training.warmup-steps", "60", "warmup_steps (60) must be below steps (60)"),
+    ],
+)
+def test_a_flag_that_is_wrong_is_an_error(tmp_path, data, flag, value, reason):
+    assert reason in Script(data, tmp_path).fail(f"--{flag}", value)

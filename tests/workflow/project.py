@@ -1,0 +1,98 @@
+"""A copy of the project with a tiny configuration, on which both engines really run."""
+
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ENGINES = Path(sys.executable).parent
+MADE = {"results", "store", "paper", ".snakemake", ".git", ".venv", "__pycache__", ".dvc"}
+
+
+def corpus() -> str:
+    """Words of a small made-up language: enough for two blocks to learn something."""
+    rng = random.Random(0)
+    words = ["".join(rng.choices("abcdefgh", k=rng.randint(2, 6))) for _ in range(60)]
+    return " ".join(rng.choices(words, k=4000))
+
+
+class Project:
+    """A working copy in a folder of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def run(self, *command: str, ok: bool = True) -> str:
+        env = {
+            k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SNAKEMAKE_OUTPUT_CACHE")
+        }
+        env["PATH"] = f"{ENGINES}{os.pathsep}{env['PATH']}"
+        done = subprocess.run(
+            command, cwd=self.root, env=env, text=True, capture_output=True, check=False
+        )
+        output = done.stdout + done.stderr
+        assert (done.returncode == 0) == ok, output
+        return output
+
+    def snakemake(self, *flags: str, ok: bool = True) -> str:
+        return self.run("snakemake", "--cores", "2", *flags, ok=ok)
+
+    def planned(self) -> dict[str, int]:
+        """Jobs that a dry run wants, by rule, targets left out."""
+        output = self.snakemake("-n")
+        table = re.findall(r"^(\w+) +(\d+)$", output.partition("Job stats:")[2], re.MULTILINE)
+        assert table or "Nothing to be done" in output, output
+        return {rule: int(n) for rule, n in table if rule not in ("all", "total")}
+
+    @contextmanager
+    def edited(self, path: str, old: str, new: str) -> Iterator[None]:
+        """Replace text in a file while the body runs."""
+        file = self.root / path
+        text = file.read_text()
+        assert old in text, f"{old!r} is not in {path}"
+        file.write_text(text.replace(old, new, 1))
+        try:
+            yield
+        finally:
+            file.write_text(text)
+
+    def digests(self, folder: str) -> dict[str, str]:
+        base = self.root / folder
+        return {
+            str(p.relative_to(base)): hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(base.rglob("*"))
+            if p.is_file() and p.name != ".gitignore"
+        }
+
+
+def fresh(root: Path) -> Project:
+    """As a fresh clone: the project's files, a tiny configuration, nothing made."""
+    shutil.copytree(ROOT, root, ignore=lambda _, names: [n for n in names if n in MADE])
+    (root / ".dvc").mkdir()
+    for name in ("config", ".gitignore"):
+        shutil.copy(ROOT / ".dvc" / name, root / ".dvc" / name)
+    text = corpus()
+    (root / "corpus.txt").write_text(text)
+    config = yaml.safe_load((root / "config.yaml").read_text())
+    for key, value in yaml.safe_load((root / "config" / "tiny.yaml").read_text()).items():
+        config[key] = config[key] | value if isinstance(value, dict) else value
+    config["dataset"] = {
+        "sha256": hashlib.sha256(text.encode()).hexdigest(),
+        "sources": [{"kind": "path", "path": "corpus.txt"}],
+    }
+    (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    project = Project(root)
+    project.run("git", "init", "--quiet", "--initial-branch=main")
+    project.run("git", "add", "--all")
+    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+    project.run("git", *identity, "commit", "--quiet", "--message", "as cloned")
+    return project
