@@ -12,9 +12,9 @@ from normscope.tables import interval, number, records
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
-    "unit": """Unit L2 also ends the network, in pre and in post placement, with outputs of length 1:
-over a head tied to an embedding that starts with a standard deviation of 0.02, its logits are small,
-and its loss is that of a temperature as much as of a norm.""",
+    "unit": """Unit L2 also ends the network, in pre and in post placement, with outputs of length
+1: over a head tied to an embedding that starts with a standard deviation of 0.02, its logits are
+small, and its loss is that of a temperature as much as of a norm.""",
     "pointwise": """DyT and Derf start at alpha = 0.5 in nanoGPT's initialization, whose embeddings
 have a standard deviation of 0.02: their outputs start near zero. For language models the authors of
 DyT tune alpha and scale the embedding by a learned factor that starts at sqrt(d) (Zhu et al. 2025,
