@@ -1,6 +1,5 @@
 """Rule stream: norms and log-gains of the residual stream of one trained model, per position."""
 
-import io
 import json
 from pathlib import Path
 
@@ -13,10 +12,10 @@ from pydantic_settings import CliApp
 
 from normscope import dataset, runtime
 from normscope.errors import Explained, report
-from normscope.files import write_bytes
 from normscope.model import Transformer
 from normscope.recipe import Model, Norm, PositiveInt, Strict
 from normscope.residual import log_gain, site_names, stream_norms
+from normscope.tables import write_csv
 from normscope.windows import EVAL_BATCH, as_tensor
 
 
@@ -67,9 +66,7 @@ def main() -> None:
         for depth, site in enumerate(site_names(len(model.blocks), final_norm is not None))
         for position in range(T)
     ]
-    table = io.StringIO()
-    pd.DataFrame(rows).to_csv(table, index=False, lineterminator="\n", float_format="%.9g")
-    write_bytes(flags.out, table.getvalue().encode())
+    write_csv(flags.out, pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,10 @@ def _distinct(values: list) -> list:
     return values
 
 
+def _name(arm: str, placement: str, seed: int) -> str:
+    return f"{arm}-{placement}-{seed}"
+
+
 ArmName = Annotated[
     str, AfterValidator(_known_arm), Field(description="a row of src/normscope/arms.py")
 ]
@@ -119,35 +123,36 @@ class Config(Strict):
     gain: Gain
     figures: Figures
 
-    @model_validator(mode="after")
-    def runs_are_distinct(self) -> Self:
-        names = [
-            f"{arm}-{placement}-{seed}"
+    def _cells(self) -> list[tuple[str, Placement, int]]:
+        """Arm, placement and seed of every run, in the order of the configuration."""
+        return [
+            (arm, placement, seed)
             for grid in self.runs
             for arm in grid.arms
             for placement in grid.placements
             for seed in grid.seeds
         ]
-        _distinct(names)
-        prefix = f"{self.baseline.arm}-{self.baseline.placement}-"
-        if not any(name.startswith(prefix) for name in names):
-            raise ValueError(f"baseline: no run of {prefix[:-1]} among runs")
+
+    @model_validator(mode="after")
+    def runs_are_distinct(self) -> Self:
+        cells = self._cells()
+        _distinct([_name(*cell) for cell in cells])
+        baseline = (self.baseline.arm, self.baseline.placement)
+        if baseline not in {cell[:2] for cell in cells}:
+            raise ValueError(f"baseline: no run of {'-'.join(baseline)} among runs")
         return self
 
     def trained(self) -> dict[str, Run]:
-        """Every run to train, by the name of its directory, in the order of the configuration."""
+        """Every run to train, by the name of its directory."""
         return {
-            f"{arm}-{placement}-{seed}": Run(
+            _name(arm, placement, seed): Run(
                 norm=ARMS[arm].norm,
                 placement=placement,
                 seed=seed,
                 model=self.model,
                 training=self.training,
             )
-            for grid in self.runs
-            for arm in grid.arms
-            for placement in grid.placements
-            for seed in grid.seeds
+            for arm, placement, seed in self._cells()
         }
 
 
