@@ -1,5 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
-# workflow/rules, choices in config.yaml. Targets: runs, gain, figures, paper (all of it: no target).
+# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, figures,
+# paper (all of it: no target).
 import json
 import os
 from pathlib import Path
@@ -22,13 +23,15 @@ os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
 RUNS = CONFIG.trained()
+RECALL_RUNS, CELLS = CONFIG.recall.trained(), CONFIG.recall.cells()
 BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
-FIGURES = ["loss", "curves", "gain"]
+FIGURES = "loss curves gain notebook decisive slice factors sweep".split()
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
 drop_dangling_links("results/runs")
+drop_dangling_links("results/recall_runs")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 
@@ -38,6 +41,7 @@ wildcard_constraints:
     placement=r"[a-z]+",
     seed=r"\d+",
     run=r"[a-z0-9_]+-[a-z]+-\d+",
+    cell=r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+",
 
 
 rule all:
@@ -52,8 +56,16 @@ rule all:
 include: "workflow/rules/dataset.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/gain.smk"
+include: "workflow/rules/recall.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/figures_recall.smk"
 include: "workflow/rules/paper.smk"
+
+
+rule models:
+    input:
+        of_runs("results/runs/{run}/model.safetensors"),
+        expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
 
 
 rule figures:

@@ -1,17 +1,21 @@
-"""Refresh what README.md shows from results: the table of loss and time, and the figure."""
+"""Refresh what README.md shows from results: tables of loss and time, and figures."""
 
 import shutil
 from pathlib import Path
 from statistics import median
 
 import pandas as pd
+import yaml
 
+from normscope.config import Config
 from normscope.files import write_text
+from normscope.recall.summary import cell_table
 from normscope.summary import name
 from normscope.tables import interval, markdown, number, records
 
-README, BEGIN, END = Path("README.md"), "<!-- results: make readme -->", "<!-- end of results -->"
+README = Path("README.md")
 TABLES, TIMES = Path("results/tables"), Path("results/benchmarks/train")
+FIGURES = ("loss", "slice", "factors")
 
 
 def seconds(arm: str, placement: str) -> str:
@@ -21,9 +25,9 @@ def seconds(arm: str, placement: str) -> str:
     return f"{median(times):.0f}" if times else "–"
 
 
-def main() -> None:
+def loss_table() -> pd.DataFrame:
     arms = pd.read_csv(TABLES / "arms.csv")
-    table = pd.DataFrame(
+    return pd.DataFrame(
         {
             "arm": [name(r.arm, r.placement) for r in records(arms)],
             "n": arms["n"],
@@ -32,11 +36,28 @@ def main() -> None:
             "seconds a run": [seconds(r.arm, r.placement) for r in records(arms)],
         }
     )
-    text = README.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
-    write_text(README, f"{head}{BEGIN}\n\n{markdown(table)}\n\n{END}{tail}")
-    shutil.copyfile("results/paper/figures/loss.svg", "docs/loss.svg")
+
+
+def copy_table() -> pd.DataFrame:
+    """The notebook's task: what its loss says, and what else there is to say."""
+    config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
+    table = cell_table(pd.read_csv(TABLES / "recall_cells.csv"), config.recall.published.task)
+    columns = "loss,accuracy,calibrated loss,accuracy without context,effective rank"
+    return table[["arm", "learning rate", *columns.split(",")]]
+
+
+def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
+    """The text with the table between a block's two comments."""
+    begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n\n{markdown(table)}\n\n{end}{rest.split(end)[1]}"
+
+
+def main() -> None:
+    text = refreshed(README.read_text(), "results", loss_table())
+    write_text(README, refreshed(text, "copy", copy_table()))
+    for figure in FIGURES:
+        shutil.copyfile(f"results/paper/figures/{figure}.svg", f"docs/{figure}.svg")
 
 
 if __name__ == "__main__":

@@ -7,16 +7,20 @@ from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.files import write_text
+from normscope.recall.recipe import rate_name
+from normscope.recall.summary import cell_table, factor_table
 from normscope.recipe import Strict
 from normscope.summary import gain_table, loss_table
-from normscope.tables import latex, macro, number
+from normscope.tables import latex, macro, number, records, significant
 
 
 class Flags(Strict):
-    """Write tables/loss.tex, tables/gain.tex and numbers.tex."""
+    """Write tables/*.tex and numbers.tex."""
 
     arms: Path
     gains: Path
+    cells: Path
+    factors: Path
     out: Path
 
 
@@ -37,6 +41,15 @@ def main() -> None:
     write_text(flags.out / "tables" / "gain.tex", latex(gain_table(gains)))
     lines = macros(arms, {"mean": "loss", "low": "loss low", "high": "loss high"})
     lines += macros(gains, {"first": "first gain", "later": "later gain", "last": "last gain"})
+    cells, factors = pd.read_csv(flags.cells), pd.read_csv(flags.factors)
+    for task in cells["task"].unique():
+        table = latex(cell_table(cells, task))
+        write_text(flags.out / "tables" / f"recall_{task}.tex", table)
+    write_text(flags.out / "tables" / "factors.tex", latex(factor_table(factors)))
+    lines += [
+        macro((r.task, r.arm, rate_name(r.learning_rate), r.measure), significant(r.mean))
+        for r in records(cells.dropna(subset="mean"))
+    ]
     write_text(flags.out / "numbers.tex", "\n".join(lines))
 
 

@@ -12,6 +12,7 @@ from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope.errors import report
 from normscope.files import write_json
+from normscope.recall.grid import Recall
 from normscope.recipe import Strict
 
 PACKAGES = [
@@ -30,6 +31,7 @@ class Flags(Strict):
     """Write manifest.json."""
 
     runs: CliPositionalArg[list[Path]] = Field(description="config.json of every run")
+    recall: Path = Field(description="directory of the runs of the decisive test")
     config: str = Field(description="the validated configuration as JSON")
     dataset: Path = Field(description="meta.json of the dataset")
     sources: str = Field(description="comma-separated source files that decide the results")
@@ -39,9 +41,12 @@ class Flags(Strict):
 def main() -> None:
     flags = CliApp.run(Flags)
     runs = {path.parent.name: json.loads(path.read_text()) for path in flags.runs}
+    config = json.loads(flags.config)
+    for name in Recall.model_validate(config["recall"]).trained():
+        runs[name] = json.loads((flags.recall / name / "config.json").read_text())
     sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
-        "config": json.loads(flags.config),
+        "config": config,
         "config_sha256": hashlib.sha256(flags.config.encode()).hexdigest(),
         "dataset": json.loads(flags.dataset.read_text()),
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",

@@ -4,11 +4,14 @@ import json
 from pathlib import Path
 
 import pandas as pd
+from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.figure import count, divergences
 from normscope.files import write_text
+from normscope.recall.grid import Recall
+from normscope.recall.summary import Values, best_table, cell_table, claims, factor_table
 from normscope.recipe import Strict
 from normscope.summary import (
     gain_table,
@@ -20,7 +23,16 @@ from normscope.summary import (
 )
 from normscope.tables import markdown
 
-FIGURES = {"loss": "Validation loss", "curves": "Loss curves", "gain": "Residual stream by depth"}
+FIGURES = {
+    "loss": "Validation loss",
+    "curves": "Loss curves",
+    "gain": "Residual stream by depth",
+    "notebook": "Decisive test, as published",
+    "decisive": "Decisive test, corrected",
+    "slice": "Loss slices, published and corrected",
+    "factors": "Factors of a norm",
+    "sweep": "Learning rates",
+}
 
 
 class Flags(Strict):
@@ -35,9 +47,47 @@ class Flags(Strict):
     dataset: Path
     config: Path
     figures: Path
+    cells: Path
+    best: Path
+    factors: Path
+    recall: str = Field(description="the configuration of the decisive test as JSON")
     baseline: str
     level: float
     out: Path
+
+
+def decisive(flags: Flags) -> dict[str, object]:
+    """What the template says of the decisive test."""
+    recall = Recall.model_validate_json(flags.recall)
+    cells, factors = pd.read_csv(flags.cells), pd.read_csv(flags.factors)
+    corrected, published = recall.corrected, recall.published
+    copy, task = recall.tasks[published.task], recall.tasks[corrected.task]
+    values = Values(
+        cells=cells,
+        published={a.arm: a.learning_rate for a in published.arms},
+        published_task=published.task,
+        corrected_task=corrected.task,
+        rate=corrected.learning_rate,
+    )
+    table, best = factor_table(factors), best_table(pd.read_csv(flags.best))
+    of_rate = cells[cells["learning_rate"] == corrected.learning_rate]
+    return {
+        "recall_width": task.n_embd,
+        "entities": task.entities,
+        "attributes": task.attributes,
+        "copy_steps": copy.steps,
+        "recall_steps": task.steps,
+        "copy_std": copy.embedding_std,
+        "recall_std": task.embedding_std,
+        "recall_rate": corrected.learning_rate,
+        "claims": markdown(claims(values, factors, task)),
+        "copy": markdown(cell_table(cells, published.task)),
+        "recall": markdown(cell_table(of_rate, corrected.task)),
+        "best": markdown(best) if len(best) else "No arm has two learning rates here.",
+        "factors": markdown(table) if len(table) else "No crossed grid in this configuration.",
+        "effects": len(factors),
+        "recall_needed": seeds_needed(factors["alpha"].iloc[0]) if len(factors) else "–",
+    }
 
 
 def main() -> None:
@@ -59,6 +109,7 @@ def main() -> None:
         caption = (flags.figures / f"{name}.txt").read_text()
         figures.append(f"![{title}](figures/{name}.svg)\n\n*{title}.* {caption}")
     text = flags.template.read_text().format(
+        **decisive(flags),
         **config["model"],
         **config["training"],
         baseline=flags.baseline,

@@ -9,41 +9,33 @@ import difflib
 import json
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from normscope.arms import ARMS
+from normscope.arms import ARMS, ArmName
 from normscope.corpus import SHA256, Source
 from normscope.errors import Explained
-from normscope.recipe import Model, Placement, PositiveFloat, PositiveInt, Run, Strict, Training
+from normscope.recall.grid import Recall
+from normscope.recipe import (
+    Distinct,
+    Model,
+    Placement,
+    PositiveFloat,
+    PositiveInt,
+    Run,
+    Seed,
+    Some,
+    Strict,
+    Training,
+    distinct,
+)
 
 
 class ConfigError(Explained):
     """The configuration is wrong; the message names every key, reason and way out."""
 
 
-def _known_arm(name: str) -> str:
-    if name not in ARMS:
-        near = difflib.get_close_matches(name, ARMS, n=3, cutoff=0.4)
-        hint = f"nearest: {', '.join(near)}; " if near else ""
-        raise ValueError(f"unknown arm {name!r}; {hint}known: {', '.join(ARMS)}")
-    return name
-
-
-def _distinct(values: list) -> list:
-    twice = sorted({str(v) for v in values if values.count(v) > 1})
-    if twice:
-        raise ValueError(f"given twice: {', '.join(twice)}")
-    return values
-
-
 def _name(arm: str, placement: str, seed: int) -> str:
     return f"{arm}-{placement}-{seed}"
-
-
-ArmName = Annotated[
-    str, AfterValidator(_known_arm), Field(description="a row of src/normscope/arms.py")
-]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Dataset(Strict):
@@ -73,9 +65,9 @@ class Dataset(Strict):
 class Grid(Strict):
     """One block of runs: every arm with every placement and every seed."""
 
-    arms: Annotated[list[ArmName], Field(min_length=1), AfterValidator(_distinct)]
-    placements: Annotated[list[Placement], Field(min_length=1), AfterValidator(_distinct)]
-    seeds: Annotated[list[Seed], Field(min_length=1), AfterValidator(_distinct)]
+    arms: Annotated[list[ArmName], Some, Distinct]
+    placements: Annotated[list[Placement], Some, Distinct]
+    seeds: Annotated[list[Seed], Some, Distinct]
 
     @model_validator(mode="after")
     def identity_has_no_place(self) -> Self:
@@ -115,12 +107,13 @@ class Config(Strict):
     dataset: Dataset
     model: Model
     training: Training
-    runs: Annotated[list[Grid], Field(min_length=1)]
+    runs: Annotated[list[Grid], Some]
     baseline: Baseline
     level: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.95, description="confidence level of every interval"
     )
     gain: Gain
+    recall: Recall
     figures: Figures
 
     def _cells(self) -> list[tuple[str, Placement, int]]:
@@ -134,9 +127,9 @@ class Config(Strict):
         ]
 
     @model_validator(mode="after")
-    def runs_are_distinct(self) -> Self:
+    def runs_aredistinct(self) -> Self:
         cells = self._cells()
-        _distinct([_name(*cell) for cell in cells])
+        distinct([_name(*cell) for cell in cells])
         baseline = (self.baseline.arm, self.baseline.placement)
         if baseline not in {cell[:2] for cell in cells}:
             raise ValueError(f"baseline: no run of {'-'.join(baseline)} among runs")

@@ -39,14 +39,14 @@ class Affine(nn.Module):
 
 
 class TokenNorm(Affine):
-    r"""Project each token on a sphere: LayerNorm, RMSNorm, unit L2 and ScaleNorm.
+    r"""Project each token on a sphere: LayerNorm, RMSNorm, unit L2, ScaleNorm, and between.
 
     With ``u = x - mean(x)`` if centered, else ``u = x``::
 
         radius sqrt(d):  y = u / sqrt(mean(u^2) + eps)     LayerNorm (Ba 2016, eq. 4),
                                                            RMSNorm (Zhang & Sennrich 2019, eq. 4)
-        radius 1:        y = x / max(||x||, eps)           unit L2
-        radius learned:  y = g x / max(||x||, eps)         ScaleNorm (Nguyen & Salazar 2019, eq. 3),
+        radius 1:        y = u / max(||u||, eps)           unit L2
+        radius learned:  y = g u / max(||u||, eps)         ScaleNorm (Nguyen & Salazar 2019, eq. 3),
                                                            g started at sqrt(d)
 
     then ``gain * y + bias``. The norm of ``y`` is the radius wherever eps is negligible.
@@ -59,12 +59,13 @@ class TokenNorm(Affine):
             self.g = nn.Parameter(torch.tensor(math.sqrt(d)))
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.center:
-            return F.layer_norm(x, (self.d,), self.gain, self.bias, self.eps)
         if self.radius == "sqrt(d)":
+            if self.center:
+                return F.layer_norm(x, (self.d,), self.gain, self.bias, self.eps)
             y = F.rms_norm(x, (self.d,), self.gain, self.eps)
             return y if self.bias is None else y + self.bias
-        y = F.normalize(x, dim=-1, eps=self.eps)
+        u = x - x.mean(-1, keepdim=True) if self.center else x
+        y = F.normalize(u, dim=-1, eps=self.eps)
         return super().forward(y * self.g if self.radius == "learned" else y)
 
 

@@ -45,8 +45,8 @@ def _imports(path: Path) -> frozenset[Path]:
     for name in names:
         package, *rest = name.split(".")
         if package == PACKAGE.name:
-            files.add(PACKAGE / "__init__.py")
-            module = PACKAGE.joinpath(*rest).with_suffix(".py")
-            if rest and module.is_file():
-                files.add(module)
+            found = [PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(len(rest) + 1)]
+            if rest:
+                found.append(PACKAGE.joinpath(*rest).with_suffix(".py"))
+            files |= {path for path in found if path.is_file()}
     return frozenset(files)

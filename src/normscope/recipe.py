@@ -8,7 +8,7 @@ workflow reads this module for every job.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 Placement = Literal["pre", "post", "peri", "none"]
 
@@ -23,6 +23,19 @@ PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def distinct(values: list) -> list:
+    """The values; an error that names those given twice."""
+    twice = sorted({str(v) for v in values if values.count(v) > 1})
+    if twice:
+        raise ValueError(f"given twice: {', '.join(twice)}")
+    return values
+
+
+Distinct = AfterValidator(distinct)
+Some = Field(min_length=1)
 
 
 class Norm(Strict):
@@ -44,8 +57,6 @@ class Norm(Strict):
     def factors_fit(self) -> Self:
         if self.statistic == "batch" and not (self.center and self.radius == "sqrt(d)"):
             raise ValueError("batch statistics always center, at radius sqrt(d)")
-        if self.center and self.radius != "sqrt(d)":
-            raise ValueError("a centered norm has radius sqrt(d)")
         if self.elementwise and self.statistic != "none":
             raise ValueError("an elementwise map goes with statistic none")
         if self.statistic == "batch" and self.gain != self.bias:
@@ -118,6 +129,6 @@ class Run(Strict):
 
     norm: Norm
     placement: Placement
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
+    seed: Seed
     model: Model
     training: Training

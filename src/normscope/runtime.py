@@ -30,6 +30,24 @@ class Runtime:
         """The context of a training forward pass."""
         return torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16")
 
+    @property
+    def described(self) -> str:
+        """A line for a log."""
+        return (
+            f"{self.precision} products (float32 setting {self.matmul}) are off by "
+            f"{self.error:.1e} against float64; {self.threads} thread(s)"
+        )
+
+    @property
+    def recorded(self) -> dict[str, str | int | float]:
+        """What a run's config.json says of the arithmetic."""
+        return {
+            "threads": self.threads,
+            "matmul": self.matmul,
+            "matmul_error": self.error,
+            "torch": torch.__version__,
+        }
+
 
 def keep_freed_memory() -> None:
     """Let malloc keep large freed blocks, so that a step's buffers are not mapped afresh each step.

@@ -1,12 +1,15 @@
 """The look of every figure: print sizes, colours for colour-blind readers, fixed bytes."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from normscope.arms import ARMS
 
@@ -39,10 +42,32 @@ def use(font_pt: float) -> None:
     )
 
 
-def canvas(width_mm: float, height_mm: float, rows: int, columns: int) -> tuple[Figure, np.ndarray]:
-    """A figure of that size with panels ``[row, column]``; rows share y, columns share x."""
+def canvas(
+    width_mm: float, height_mm: float, rows: int, columns: int, *, shared: bool = True
+) -> tuple[Figure, np.ndarray]:
+    """A figure of that size with panels ``[row, column]``; rows share y, columns x, if shared."""
     size = (width_mm / MM_PER_INCH, height_mm / MM_PER_INCH)
-    return plt.subplots(rows, columns, figsize=size, squeeze=False, sharex="col", sharey="row")
+    sharing: dict = {"sharex": "col", "sharey": "row"} if shared else {}
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing)
+
+
+def log_y(axis: Axes) -> None:
+    """A logarithmic y axis whose ticks can be read: plain numbers where it spans little."""
+    axis.set_yscale("log")
+    low, high = axis.get_ylim()
+    if low <= 0:  # nothing is drawn
+        axis.set_yscale("linear")
+        return
+    if high / low > 30:
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        return
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    every = [m * 10.0**k for k in range(first, last + 1) for m in (1, 1.5, 2, 3, 5, 7)]
+    ticks = [t for t in every if low <= t <= high]
+    if len(ticks) < 2:
+        ticks = list(np.linspace(low, high, 4)[1:3])
+    axis.set_yticks(ticks, [f"{t:.3g}" for t in ticks])
+    axis.minorticks_off()
 
 
 def look(arm: str, arms: Sequence[str]) -> dict:

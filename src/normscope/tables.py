@@ -11,6 +11,7 @@ import pandas as pd
 
 from normscope.files import write_bytes
 
+SMALLEST = 1e-6  # what is below is printed as such
 NAMES = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 DIGITS = {str(digit): name for digit, name in enumerate(NAMES)}
 
@@ -42,6 +43,16 @@ def number(value: float, digits: int = 3, sign: bool = False) -> str:
         if sign
         else f"{value:.{digits}f}".replace("-", "−")
     )
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """A number over many orders of magnitude, to so many digits; a dash where there is none."""
+    if math.isnan(value):
+        return "–"
+    if 0 <= abs(value) < SMALLEST:
+        return f"< {SMALLEST:f}".replace("-", "−")
+    digits_after = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(0, digits_after)}f}".replace("-", "−")
 
 
 def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> str:

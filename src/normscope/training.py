@@ -16,6 +16,7 @@ from normscope.checkpoint import Checkpoints
 from normscope.dataset import Dataset, DatasetError
 from normscope.model import Transformer, cross_entropy
 from normscope.recipe import Run, Training
+from normscope.resume import run_to_end
 from normscope.runtime import Runtime
 from normscope.windows import SplitLoss, as_tensor, draw, split_loss
 
@@ -68,6 +69,10 @@ class Trainer:
         self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
         self.diverged_at: int | None = None
         self.val_loss: SplitLoss | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.step == self.run.training.steps or self.diverged_at is not None
 
     def state(self) -> dict[str, Any]:
         return {
@@ -151,18 +156,13 @@ def train(
     say: Callable[[str], None],
     progress: Callable[[int, float], None],
 ) -> Result:
-    """Train ``run`` to its last step or its divergence, from the newest checkpoint if there is one.
-
-    An interrupted and resumed run ends with the same bytes as an uninterrupted one. The last step
-    is checkpointed too, so that a failure to write the outputs costs nothing.
+    """Train ``run`` to its last step or its divergence, resuming where it was interrupted.
 
     Args:
         run: what to train.
         data: tokens; both splits are longer than a window.
         runtime: threads and precision.
-        checkpoints: of this run, locked by the caller.
-        say: takes a line for the log.
-        progress: takes (step, training loss) after each step.
+        checkpoints, say, progress: see ``normscope.resume.run_to_end``.
 
     Raises:
         DatasetError: a split is too short for a window.
@@ -175,18 +175,7 @@ def train(
                 f"{run.model.block_size} and their targets need at least one more than that"
             )
     trainer = Trainer(run, data, runtime)
-    step, state, notes = checkpoints.load()
-    for note in notes:
-        say(note)
-    if state:
-        trainer.restore(step, state)
-        say(f"continuing from step {step}")
-    while trainer.step < run.training.steps and trainer.diverged_at is None:
-        loss = trainer.advance()
-        progress(trainer.step, loss)
-        done = trainer.step == run.training.steps or trainer.diverged_at is not None
-        if done or trainer.step % checkpoints.every == 0:
-            checkpoints.save(trainer.step, trainer.state())
+    run_to_end(trainer, checkpoints, say=say, progress=progress)
     if trainer.diverged_at is not None:
         say(f"diverged at step {trainer.diverged_at}: the loss is not finite or above the bound")
         return Result(trainer.model, trainer.curve, None, trainer.diverged_at)

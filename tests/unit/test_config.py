@@ -69,15 +69,19 @@ def test_every_arm_trains_with_every_placement_and_seed_of_its_block():
     ]
 
 
+def laid_over(base: Any, variant: Any) -> Any:
+    if not isinstance(base, dict) or not isinstance(variant, dict):
+        return variant
+    return base | {k: laid_over(base[k], v) if k in base else v for k, v in variant.items()}
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.stem)
 def test_variants_laid_over_config_yaml_are_valid(path):
     raw = copy.deepcopy(MAIN)
     variant = yaml.safe_load(path.read_text())
     update_config(raw, variant)
     loaded = load(raw).model_dump(mode="json", exclude_unset=True)
-    for key, value in variant.items():
-        expected = {**MAIN[key], **value} if isinstance(value, dict) else value
-        assert loaded[key] == expected
+    assert loaded == laid_over(MAIN, variant)
 
 
 def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
@@ -89,7 +93,7 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
 @pytest.mark.parametrize(
     ("key", "near", "allowed"),
     [
-        ("modle", "model", "dataset, model, training, runs, baseline, level, gain, figures"),
+        ("modle", "model", "dataset, model, training, runs, baseline, level, gain, recall, figures"),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
         ("runs.1.seed", "seeds", "arms, placements, seeds"),

@@ -19,6 +19,7 @@ D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
 TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 TOKEN = pytest.mark.parametrize("arm", TOKEN_ARMS)
+CENTERED = pytest.mark.parametrize("arm", [n for n in TOKEN_ARMS if ARMS[n].norm.center])
 Parameters = dict[str, Tensor]
 
 
@@ -95,6 +96,22 @@ def unit(x: Tensor, p: Parameters) -> Tensor:
     return affine(x / x.square().sum(-1, keepdim=True).sqrt().clamp(min=1e-9), p)
 
 
+def centered(x: Tensor) -> Tensor:
+    return x - x.mean(-1, keepdim=True)
+
+
+def centered_unit(x: Tensor, p: Parameters) -> Tensor:
+    return unit(centered(x), p)
+
+
+def scalenorm(x: Tensor, p: Parameters) -> Tensor:
+    return affine(p["g"] * unit(x, {}), p)
+
+
+def centered_scalenorm(x: Tensor, p: Parameters) -> Tensor:
+    return scalenorm(centered(x), p)
+
+
 def affine(y: Tensor, p: Parameters) -> Tensor:
     return y * p.get("gain", p.get("weight", torch.tensor(1.0))) + p.get("bias", torch.tensor(0.0))
 
@@ -105,10 +122,25 @@ FORMULAS: dict[str, Callable[[Tensor, Parameters], Tensor]] = {
     "layernorm_bias": layernorm,
     "layernorm_plain": layernorm,
     "rmsnorm": rmsnorm,
+    "rmsnorm_affine": rmsnorm,
+    "rmsnorm_bias": rmsnorm,
     "rmsnorm_plain": rmsnorm,
     "manual_l2": unit,
+    "manual_l2_gain": unit,
+    "manual_l2_bias": unit,
     "manual_l2_affine": unit,
-    "scalenorm": lambda x, p: p["g"] * unit(x, {}),
+    "centered_l2": centered_unit,
+    "centered_l2_gain": centered_unit,
+    "centered_l2_bias": centered_unit,
+    "centered_l2_affine": centered_unit,
+    "scalenorm": scalenorm,
+    "scalenorm_gain": scalenorm,
+    "scalenorm_bias": scalenorm,
+    "scalenorm_affine": scalenorm,
+    "centered_scalenorm": centered_scalenorm,
+    "centered_scalenorm_gain": centered_scalenorm,
+    "centered_scalenorm_bias": centered_scalenorm,
+    "centered_scalenorm_affine": centered_scalenorm,
     "batchnorm": batchnorm,
     "batchnorm_plain": batchnorm,
     "dyt": lambda x, p: affine(torch.tanh(p["alpha"] * x), p),
@@ -123,10 +155,25 @@ LEARNED: dict[str, set[str]] = {
     "layernorm_bias": {"bias"},
     "layernorm_plain": set(),
     "rmsnorm": {"gain"},
+    "rmsnorm_affine": AFFINE,
+    "rmsnorm_bias": {"bias"},
     "rmsnorm_plain": set(),
     "manual_l2": set(),
+    "manual_l2_gain": {"gain"},
+    "manual_l2_bias": {"bias"},
     "manual_l2_affine": AFFINE,
+    "centered_l2": set(),
+    "centered_l2_gain": {"gain"},
+    "centered_l2_bias": {"bias"},
+    "centered_l2_affine": AFFINE,
     "scalenorm": {"g"},
+    "scalenorm_gain": {"g", "gain"},
+    "scalenorm_bias": {"g", "bias"},
+    "scalenorm_affine": {"g", *AFFINE},
+    "centered_scalenorm": {"g"},
+    "centered_scalenorm_gain": {"g", "gain"},
+    "centered_scalenorm_bias": {"g", "bias"},
+    "centered_scalenorm_affine": {"g", *AFFINE},
     "batchnorm": {"weight", "bias"},
     "batchnorm_plain": set(),
     "dyt": {"alpha", *AFFINE},
@@ -143,17 +190,16 @@ def test_equals_its_formula_forward_and_backward(arm):
     assert_same(backward(layer, leaves), backward(lambda x: FORMULAS[arm](x, parameters), leaves))
 
 
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("radius", ["sqrt(d)", "1", "learned"])
 @pytest.mark.parametrize("gain", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(("radius", "formula"), [("sqrt(d)", rmsnorm), ("1", unit)])
-def test_factors_combine_beyond_the_registry(radius, formula, gain, bias):
-    eps = {"sqrt(d)": 1e-5, "1": 1e-9}[radius]
-    norm = Norm(statistic="token", radius=radius, gain=gain, bias=bias, eps=eps)
-    layer = randomized(build(norm, D))
-    parameters: Parameters = dict(layer.named_parameters())
-    assert set(parameters) == {name for name, there in (("gain", gain), ("bias", bias)) if there}
-    x = tokens(2, 5)
-    torch.testing.assert_close(layer(x), formula(x, parameters), rtol=0, atol=1e-12)
+def test_every_crossing_of_the_token_factors_is_one_arm(center, radius, gain, bias):
+    factors = (center, radius, gain, bias)
+    norms = {name: ARMS[name].norm for name in TOKEN_ARMS}
+    there = [a for a, n in norms.items() if (n.center, n.radius, n.gain, n.bias) == factors]
+    assert len(there) == 1
+    assert len(TOKEN_ARMS) == 2 * 3 * 2 * 2
 
 
 @pytest.mark.parametrize("gain", [True, False])
@@ -165,6 +211,8 @@ def test_factors_combine_beyond_the_registry(radius, formula, gain, bias):
         ({"statistic": "token", "center": True}, set()),
         ({"statistic": "token", "radius": "1"}, set()),
         ({"statistic": "token", "radius": "learned"}, {"g"}),
+        ({"statistic": "token", "center": True, "radius": "1"}, set()),
+        ({"statistic": "token", "center": True, "radius": "learned"}, {"g"}),
         ({"statistic": "batch", "center": True}, set()),
         ({"statistic": "none", "elementwise": "tanh"}, {"alpha"}),
         ({"statistic": "none", "elementwise": "erf"}, {"alpha", "shift"}),
@@ -206,14 +254,33 @@ def test_gradients_agree_with_finite_differences(arm):
     assert torch.autograd.gradcheck(f, [leaf.detach().requires_grad_() for leaf in leaves])
 
 
-@pytest.mark.parametrize("arm", ["manual_l2", "scalenorm", "rmsnorm", "layernorm"])
-def test_zero_token_has_finite_output_and_gradient(arm):
-    x = torch.zeros(1, D, requires_grad=True)
+def assert_zero_with_finite_gradient(arm: str, x: Tensor) -> None:
+    x.requires_grad_()
     y = build(ARMS[arm].norm, D)(x)
     y.sum().backward()
     assert x.grad is not None
     assert torch.equal(y, torch.zeros(1, D))
     assert x.grad.isfinite().all()
+
+
+@TOKEN
+def test_zero_token_has_finite_output_and_gradient(arm):
+    assert_zero_with_finite_gradient(arm, torch.zeros(1, D))
+
+
+@CENTERED
+def test_constant_token_has_finite_output_and_gradient_where_the_mean_is_subtracted(arm):
+    assert_zero_with_finite_gradient(arm, torch.full((1, D), 3.0))
+
+
+@pytest.mark.parametrize("arm", [n for n in TOKEN_ARMS if ARMS[n].norm.radius != "sqrt(d)"])
+def test_a_token_shorter_than_eps_is_divided_by_eps(arm):
+    """As ScaleNorm's authors clamp the norm; half of eps comes out at half of the radius."""
+    layer, eps = build(ARMS[arm].norm, D).double(), ARMS[arm].norm.eps
+    u = centered(tokens(2, 2))
+    y = layer(eps / 2 * u / u.norm(dim=-1, keepdim=True))
+    half = {"1": 0.5, "learned": math.sqrt(D) / 2}[ARMS[arm].norm.radius]
+    torch.testing.assert_close(y.norm(dim=-1), torch.full((2, 2), half).double())
 
 
 def test_batchnorm_keeps_torchs_running_statistics_and_uses_them_in_evaluation():
@@ -286,18 +353,41 @@ def test_token_norms_project_on_their_radius(arm, x, g):
     torch.testing.assert_close(norms, torch.full_like(norms, radius), rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("arm", [name for name in TOKEN_ARMS if ARMS[name].norm.center])
+@CENTERED
 @given(x=spread_tokens)
 def test_centered_norms_have_zero_mean(arm, x):
     mean = build(ARMS[arm].norm, D).double()(x).mean(-1)
     torch.testing.assert_close(mean, torch.zeros_like(mean), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("plain", "center"),
+    [
+        ("rmsnorm", "layernorm"),
+        ("manual_l2_bias", "centered_l2_bias"),
+        ("scalenorm_affine", "centered_scalenorm_affine"),
+    ],
+)
 @given(x=spread_tokens)
-def test_rmsnorm_of_a_centered_token_is_layernorm(x):
-    x = x - x.mean(-1, keepdim=True)
-    rms, layer = (build(ARMS[arm].norm, D).double() for arm in ("rmsnorm", "layernorm"))
-    torch.testing.assert_close(rms(x), layer(x), rtol=0, atol=1e-9)
+def test_a_norm_of_a_centered_token_is_the_centered_norm(plain, center, x):
+    x = centered(x)
+    without, within = (build(ARMS[arm].norm, D).double() for arm in (plain, center))
+    torch.testing.assert_close(without(x), within(x), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arm", "other", "ratio"),
+    [
+        ("layernorm", "centered_l2_affine", math.sqrt(D)),
+        ("rmsnorm_plain", "manual_l2", math.sqrt(D)),
+        ("centered_scalenorm", "layernorm_plain", 1),
+        ("scalenorm_gain", "rmsnorm", 1),
+    ],
+)
+@given(x=spread_tokens)
+def test_arms_of_other_radius_start_as_multiples_of_each_other(arm, other, ratio, x):
+    one, two = (build(ARMS[name].norm, D).double() for name in (arm, other))
+    torch.testing.assert_close(one(x), ratio * two(x), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("arm", ["dyt", "derf"])

@@ -52,6 +52,37 @@ def test_every_way_to_import_is_seen(tmp_path, statement):
     assert closure(script) == [script, PACKAGE / "__init__.py", PACKAGE / "stats.py"]
 
 
+RECIPES = ["recall/__init__.py", "recall/recipe.py", "recipe.py"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "files"),
+    [
+        ("import normscope.recall.recipe", RECIPES),
+        ("from normscope.recall import recipe", RECIPES),
+        ("from normscope.recall.recipe import Task", RECIPES),
+        ("import normscope.recall", ["recall/__init__.py"]),
+        ("from normscope import recall", ["recall/__init__.py"]),
+        ("import normscope", []),
+        ("import normscope_other.recall, numpy.recall", None),
+    ],
+)
+def test_a_subpackage_comes_with_its_init_and_what_it_imports(tmp_path, statement, files):
+    script = tmp_path / "script.py"
+    script.write_text(f"{statement}\n")
+    expected = [] if files is None else sorted(PACKAGE / f for f in ["__init__.py", *files])
+    assert closure(script) == [script, *expected]
+
+
+def test_a_script_depends_on_every_module_of_a_subpackage_that_it_imports():
+    recall, train = (next(p for p in SCRIPTS if p.stem == name) for name in ("recall", "train"))
+    for name in ("model", "recipe", "tasks", "training"):
+        assert PACKAGE / "recall" / f"{name}.py" in closure(recall)
+        assert PACKAGE / "recall" / f"{name}.py" not in closure(train)
+    for other in ("recall/measure.py", "recall/grid.py", "arms.py", "config.py", "sharpness.py"):
+        assert PACKAGE / other not in closure(recall)
+
+
 def test_a_module_that_is_not_imported_is_left_out():
     train = next(p for p in SCRIPTS if p.stem == "train")
     assert PACKAGE / "arms.py" not in closure(train)

@@ -1,52 +1,29 @@
 """The script train.py: killed, out of disk, in use, fed bad input."""
 
 import json
-import multiprocessing
 import os
 import pickle
-import random
-import re
-import resource
-import runpy
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
+import processes
 import pytest
 from recipes import DATA, recipe
 
 from normscope import dataset
 from normscope.checkpoint import Checkpoints
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "train.py"
-
-
 OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
 STEPS = 60  # of the script, with a checkpoint after each
 
-# processes that have torch before they start; importing it takes longer than all the rest
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["pandas", "pytest", "torch._dynamo", "normscope.training"])
 
-
-def run_script(arguments: list[str], log: Path, largest_file: int) -> None:
-    """scripts/train.py, in a process of its own; no file may grow beyond a size."""
-    with open(log, "w") as f:
-        os.dup2(f.fileno(), 2)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    sys.argv = [str(SCRIPT), *arguments]
-    runpy.run_path(str(SCRIPT), run_name="__main__")
-
-
-class Script:
+class Script(processes.Script):
     """scripts/train.py on a small dataset, into one directory."""
 
     def __init__(self, data: Path, place: Path) -> None:
-        self.out, self.checkpoints, self.log = place / "out", place / "checkpoints", place / "log"
-        self.delays = random.Random(0)
+        self.out, self.checkpoints = place / "out", place / "checkpoints"
         flags = {
             "data": data,
             "out": self.out,
@@ -62,44 +39,10 @@ class Script:
             for key, value in run[part].items():
                 if not isinstance(value, bool):
                     flags.setdefault(f"{part}.{key}".replace("_", "-"), value)
-        self.arguments = ["--norm.center", "--norm.gain", "--norm.bias"]
+        arguments = ["--norm.center", "--norm.gain", "--norm.bias"]
         for key, value in flags.items():
-            self.arguments += [f"--{key}", str(value)]
-
-    def start(self, *more: str, largest_file: int = resource.RLIM_INFINITY):
-        arguments = ([*self.arguments, *more], self.log, largest_file)
-        process = FORKS.Process(target=run_script, args=arguments)
-        process.start()
-        return process
-
-    def succeed(self) -> str:
-        """Run to the end; the log."""
-        process = self.start()
-        process.join()
-        log = self.log.read_text()
-        assert process.exitcode == 0, log
-        return log
-
-    def fail(self, *more: str, largest_file: int = resource.RLIM_INFINITY) -> str:
-        """Run to an error with status 1 and no traceback; its message."""
-        process = self.start(*more, largest_file=largest_file)
-        process.join()
-        log = self.log.read_text()
-        assert process.exitcode == 1, log
-        assert "Traceback" not in log
-        message = re.search(r"^error: (.*)", log, re.MULTILINE | re.DOTALL)
-        assert message is not None, log
-        return message[1]
-
-    def kill_when(self, moment: Callable[[], bool]) -> int | None:
-        """Start, SIGKILL at some time within 20 ms after the moment; the exit status."""
-        process = self.start()
-        while process.is_alive() and not moment():
-            time.sleep(0.0005)
-        time.sleep(self.delays.uniform(0, 0.02))
-        process.kill()
-        process.join()
-        return process.exitcode
+            arguments += [f"--{key}", value]
+        super().__init__("train", arguments, place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}
@@ -124,7 +67,7 @@ def data(tmp_path_factory) -> Path:
 def whole(data, tmp_path_factory) -> dict[str, bytes]:
     """What the script writes when nothing interrupts it, started as people start it."""
     script = Script(data, tmp_path_factory.mktemp("whole"))
-    command = [sys.executable, str(SCRIPT), *script.arguments]
+    command = [sys.executable, str(script.path), *script.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert f"step {STEPS}/{STEPS}" in done.stderr

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from project import Project, fresh
 
-TRAINED = re.compile(r"^(?:local)?rule (train|stream|dataset):", re.MULTILINE)
+TRAINED = re.compile(r"^(?:local)?rule (train|recall|stream|probe|dataset):", re.MULTILINE)
 
 
 def summary_of(project: Project) -> list[dict[str, str]]:
@@ -27,9 +27,9 @@ def is_covered(path: str, dependencies: list[str]) -> bool:
 def test_dvc_names_every_source_that_the_dag_reads(made: Project):
     stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
     rows = summary_of(made)
-    assert {r["rule"] for r in rows} >= {"dataset", "train", "runs", "stream", "gain", "summary"}
+    assert {r["rule"] for r in rows} >= {"dataset", "train", "recall", "probe", "decisive", "summary"}
     tracked = set(made.run("git", "ls-files").splitlines())
-    of_runs = {"dataset", "train", "runs"}
+    of_runs = {"dataset", "train", "recall"}
     for row in rows:
         stage = stages["runs" if row["rule"] in of_runs else "paper"]
         read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
@@ -50,29 +50,31 @@ def test_dvc_outputs_and_targets_exist(made: Project):
         c for s in stages.values() for c in ([s["cmd"]] if isinstance(s["cmd"], str) else s["cmd"])
     ]
     targets = [c.split()[-1] for c in commands if c.startswith("snakemake")]
-    assert targets == ["runs", "paper"]
-    for target in [*targets, "gain", "figures"]:
+    assert targets == ["models", "paper"]
+    for target in [*targets, "runs", "gain", "decisive", "figures"]:
         assert "Nothing to be done" in made.snakemake("-n", target)
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
     assert stages["paper"]["outs"] == ["paper"]
-    kept = {p.resolve().parent for p in (made.root / "results/runs").rglob("*") if p.is_file()}
-    assert kept == {(made.root / "store").resolve()}
+    for folder in ("runs", "recall_runs"):
+        files = [p for p in (made.root / "results" / folder).rglob("*") if p.is_file()]
+        assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}
 
 
 def test_no_two_cached_jobs_share_what_decides_them(made: Project):
-    commands = {
-        r["output_file"]: r["shellcmd"].partition(" --threads")[0]
-        for r in summary_of(made)
-        if r["rule"] == "train" and r["output_file"].endswith("metrics.json")
-    }
-    assert len(commands) == 3
-    assert len(set(commands.values())) == 3
+    for rule, runs in (("train", 3), ("recall", 6)):
+        commands = {
+            r["output_file"]: r["shellcmd"].partition(" --threads")[0]
+            for r in summary_of(made)
+            if r["rule"] == rule and r["output_file"].endswith("metrics.json")
+        }
+        assert len(commands) == runs
+        assert len(set(commands.values())) == runs
 
 
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
     rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
-    assert len(rules) == 11
+    assert len(rules) == 19
     for rule in rules:
         name = rule[: rule.index(":")]
         for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
@@ -130,8 +132,9 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     other.run("dvc", "pull", "store")
     output = other.snakemake()
     assert "rule stream:" in output
-    assert output.count("from cache") == 12  # four files of three runs
-    assert not (other.root / "results/benchmarks/train").exists()  # what a training would write
+    assert output.count("from cache") == 36  # four files of nine runs
+    for rule in ("train", "recall"):  # what a training would write
+        assert not (other.root / "results/benchmarks" / rule).exists()
     assert other.digests("results/paper") == published.digests("results/paper")
 
 

@@ -5,6 +5,8 @@ import re
 from project import Project
 
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
+DECISIVE = {f"figure_{name}" for name in ("notebook", "decisive", "slice", "factors", "sweep")}
+FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE
 
 
 def test_nothing_is_left_to_do(made: Project):
@@ -21,14 +23,14 @@ def test_touching_every_file_reruns_nothing(made: Project):
 def test_figure_style_redraws_and_nothing_else(made: Project):
     with made.edited("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1'):
         planned = made.planned()
-    assert set(planned) == {"figure_loss", "figure_curves", "figure_gain", "summary", "manifest"}
+    assert set(planned) == FIGURES | {"summary", "manifest"}
     assert made.planned() == {}
 
 
 def test_figure_size_in_the_configuration_redraws_and_nothing_else(made: Project):
     with made.edited("config.yaml", "width_mm: 170", "width_mm: 120"):
         planned = made.planned()
-    assert set(planned) == {"figure_loss", "figure_curves", "figure_gain", "summary", "manifest"}
+    assert set(planned) == FIGURES | {"summary", "manifest"}
 
 
 def test_gain_module_measures_again_without_training(made: Project):
@@ -43,6 +45,29 @@ def test_model_module_trains_again(made: Project):
         planned = made.planned()
     assert planned["train"] == 3
     assert "dataset" not in planned
+
+
+def test_measurements_of_the_decisive_test_are_made_again_without_training(made: Project):
+    with made.edited("src/normscope/spectrum.py", "x = x.double()", "x = 1 * x.double()"):
+        planned = made.planned()
+    assert planned["probe"] == 4
+    paper = {"decisive", "latex", "summary", "manifest"}
+    assert set(planned) == {"probe"} | DECISIVE | paper
+
+
+def test_a_norm_that_is_computed_otherwise_trains_every_model_again(made: Project):
+    with made.edited("src/normscope/norms.py", "self.alpha * x", "x * self.alpha"):
+        planned = made.planned()
+    assert (planned["train"], planned["recall"]) == (3, 6)
+
+
+def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
+    old, new = "    seeds:\n    - 1\n    - 2\n  directions", "    seeds: [1, 2, 3]\n  directions"
+    with made.edited("config.yaml", old, new):
+        planned = made.planned()
+    assert (planned["recall"], planned["probe"]) == (2, 2)  # of two arms, and only their cells
+    paper = {"decisive", "latex", "summary", "manifest"}
+    assert set(planned) == {"recall", "probe"} | DECISIVE | paper
 
 
 def test_another_order_of_sources_changes_nothing(made: Project):

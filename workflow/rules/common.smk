@@ -78,6 +78,26 @@ def run_flags(wildcards):
     return flags(RUNS[name])
 
 
+def recall_flags(wildcards):
+    """All that decides a model of the decisive test."""
+    name = f"{wildcards.cell}-{wildcards.seed}"
+    if name not in RECALL_RUNS:
+        raise WorkflowError(
+            f"{name} is not among the runs of recall: {', '.join(RECALL_RUNS)}"
+        )
+    return flags(RECALL_RUNS[name])
+
+
+def of_cell(name):
+    """A file of every seed's run in the cell of the wildcards."""
+    return lambda wildcards: expand(
+        "results/recall_runs/{cell}-{seed}/{name}",
+        cell=wildcards.cell,
+        seed=CELLS[wildcards.cell],
+        name=name,
+    )
+
+
 def slots():
     """What a one-thread training takes of --cores: 1, or more where --cores exceeds the machine.
 

@@ -9,6 +9,9 @@ rule summary:
         runs="results/tables/runs.csv",
         arms="results/tables/arms.csv",
         gains="results/tables/gain_by_arm.csv",
+        cells="results/tables/recall_cells.csv",
+        best="results/tables/recall_best.csv",
+        factors="results/tables/factors.csv",
         published="data/published.csv",
         references="data/nanogpt_cpu.json",
         template="workflow/report/summary.md",
@@ -29,8 +32,10 @@ rule summary:
     params:
         baseline=BASELINE,
         level=CONFIG.level,
+        recall=CONFIG.recall.model_dump_json(),
     shell:
         "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
+        " --cells {input.cells} --best {input.best} --factors {input.factors} --recall {params.recall:q}"
         " --published {input.published} --references {input.references}"
         " --template {input.template} --dataset {input.dataset} --config {input.config}"
         " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
@@ -42,9 +47,17 @@ rule latex:
         code("latex"),
         arms="results/tables/arms.csv",
         gains="results/tables/gain_by_arm.csv",
+        cells="results/tables/recall_cells.csv",
+        factors="results/tables/factors.csv",
     output:
         "results/paper/numbers.tex",
-        multiext("results/paper/tables/", "loss.tex", "gain.tex"),
+        multiext(
+            "results/paper/tables/",
+            "loss.tex",
+            "gain.tex",
+            "factors.tex",
+        ),
+        expand("results/paper/tables/recall_{task}.tex", task=CONFIG.recall.tasks),
     log:
         "results/logs/latex.log",
     benchmark:
@@ -56,7 +69,8 @@ rule latex:
         mem_mb=1000,
         runtime=10,
     shell:
-        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --out results/paper &> {log}"
+        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --cells {input.cells}"
+        " --factors {input.factors} --out results/paper &> {log}"
 
 
 rule manifest:
@@ -64,6 +78,7 @@ rule manifest:
         code("manifest"),
         SOURCE_FILES,
         runs=of_runs("results/runs/{run}/config.json"),
+        recall=expand("results/recall_runs/{run}/config.json", run=RECALL_RUNS),
         dataset="results/dataset/meta.json",
     output:
         "results/paper/manifest.json",
@@ -81,5 +96,5 @@ rule manifest:
         config=CONFIG.model_dump_json(exclude={"dataset"}),
         sources=",".join(SOURCE_FILES),
     shell:
-        "python scripts/manifest.py {input.runs} --config {params.config:q}"
+        "python scripts/manifest.py {input.runs} --recall results/recall_runs --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"

@@ -1,0 +1,69 @@
+"""Rule figure_decisive: the decisive test's three panels, corrected."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope import style
+from normscope.arms import ARMS
+from normscope.errors import report
+from normscope.figure import FigureFlags, caption
+from normscope.files import write_text
+from normscope.recall.figure import mark_divergence, n_of, of_cells
+
+SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
+
+
+class Flags(FigureFlags):
+    """Draw the corrected figure."""
+
+    cells: CliPositionalArg[list[str]] = Field(description="the arms of the notebook, corrected")
+    runs: Path
+    curves: Path
+    slices: Path
+    spectra: Path
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    style.use(flags.font_pt)
+    tables = (flags.runs, flags.curves, flags.slices, flags.spectra)
+    runs, curves, slices, spectra = (of_cells(pd.read_csv(path), flags.cells) for path in tables)
+    slices = slices[slices["kind"] == "filter"]
+    spectra = spectra[spectra["where"] == "query"]
+    figure, axes = style.canvas(flags.width_mm, 70, 1, 3, shared=False)
+    losses, cuts, values = axes[0]
+    arms = list(runs["arm"])
+    for arm in style.in_order(arms):
+        looks = style.look(arm, arms) | {"marker": ""}
+        color = looks["color"]
+        for _, curve in curves[curves["arm"] == arm].groupby("seed"):
+            losses.plot(curve["step"], curve["train_loss"], linewidth=0.5, **looks)
+        over = slices[slices["arm"] == arm].groupby("alpha")["loss"]
+        cuts.plot(over.mean(), **looks)
+        cuts.fill_between(over.mean().index, over.min(), over.max(), color=color, alpha=0.15, lw=0)
+        for _, s in spectra[spectra["arm"] == arm].groupby("seed"):
+            values.plot(s["index"], s["value"] / s["value"].max(), linewidth=0.5, **looks)
+        values.plot([], [], label=ARMS[arm].label, **looks)
+    mark_divergence(losses, runs)
+    for axis, title, x, y in (
+        (losses, "training loss", "step", "loss (nats)"),
+        (cuts, "loss slice, filter-normalized", "offset", "loss (nats)"),
+        (values, "singular values, centered", "index", "share of the largest"),
+    ):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+        style.log_y(axis)
+    values.set_ylim(bottom=SMALLEST)
+    style.legend(figure)
+    style.save(figure, flags.out)
+    directions = slices["direction"].nunique()
+    n = f"{directions} directions, the same for every arm and seed. {n_of(runs)}"
+    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,67 @@
+"""Rule figure_notebook: the decisive test's three panels as the notebook draws them."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope import style
+from normscope.arms import ARMS
+from normscope.errors import report
+from normscope.figure import FigureFlags, caption
+from normscope.files import write_text
+from normscope.recall.figure import mark_divergence, n_of, of_cells
+from normscope.tables import records
+
+
+class Flags(FigureFlags):
+    """Draw the notebook's figure."""
+
+    cells: CliPositionalArg[list[str]] = Field(description="the notebook's runs")
+    seed: int
+    runs: Path
+    curves: Path
+    slices: Path
+    spectra: Path
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    style.use(flags.font_pt)
+
+    def read(path: Path) -> pd.DataFrame:
+        table = of_cells(pd.read_csv(path), flags.cells)
+        return table[table["seed"] == flags.seed]
+
+    runs, curves = read(flags.runs), read(flags.curves)
+    slices, spectra = read(flags.slices), read(flags.spectra)
+    slices = slices[slices["kind"] == "published"]
+    spectra = spectra[spectra["where"] == "published"]
+    figure, axes = style.canvas(flags.width_mm, 70, 1, 3, shared=False)
+    losses, cuts, values = axes[0]
+    looks = {arm: style.look(arm, list(runs["arm"])) for arm in runs["arm"]}
+    for r in records(runs):
+        line = looks[r.arm] | {"marker": ""}
+        curve, cut, s = (t[t["arm"] == r.arm] for t in (curves, slices, spectra))
+        losses.plot(curve["step"], curve["train_loss"], linewidth=0.6, **line)
+        cuts.plot(cut["alpha"], cut["loss"], markersize=2, **looks[r.arm])
+        values.plot(s["index"], s["value"], label=ARMS[r.arm].label, **line)
+    mark_divergence(losses, runs)
+    for axis, title, x, y in (
+        (losses, "training loss", "step", "loss (nats)"),
+        (cuts, "loss slice, offsets accumulating", "alpha as labelled", "loss (nats)"),
+        (values, "singular values, uncentered", "index", "singular value"),
+    ):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+    losses.set_yscale("log")
+    values.set_yscale("log")
+    style.legend(figure)
+    style.save(figure, flags.out)
+    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n_of(runs)))
+
+
+if __name__ == "__main__":
+    report(main)

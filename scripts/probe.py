@@ -1,0 +1,70 @@
+"""Rule probe: what is measured of the trained models of one cell of the decisive test."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import safetensors
+import safetensors.torch
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope import runtime
+from normscope.errors import Explained, report
+from normscope.recall.measure import curvature, evaluate, slices, spectra
+from normscope.recall.model import RecallModel
+from normscope.recall.recipe import RecallRun
+from normscope.recipe import PositiveInt, Strict
+from normscope.tables import write_csv
+
+SLICE = ["kind", "direction", "alpha", "offset", "loss"]
+SPECTRUM = ["where", "index", "value"]
+
+
+class Flags(Strict):
+    """Measure trained models: loss, calibration, curvature, spectra, slices."""
+
+    models: CliPositionalArg[list[Path]] = Field(
+        description="model.safetensors of every seed, with config.json and metrics.json beside it"
+    )
+    directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
+    out: Path = Field(description="directory for metrics.csv, slices.csv, spectra.csv")
+    threads: PositiveInt = 1
+
+
+def load(weights: Path) -> tuple[RecallRun, RecallModel]:
+    """A trained model in evaluation mode, and what it was trained by."""
+    config = json.loads(weights.with_name("config.json").read_text())
+    run = RecallRun(**{name: config[name] for name in RecallRun.model_fields})
+    model = RecallModel(run.task, run.norm)
+    try:
+        model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
+    except (safetensors.SafetensorError, RuntimeError) as e:
+        raise Explained(f"{weights} does not hold the model of its config.json: {e}") from e
+    return run, model.eval()
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    runtime.start("fp32", flags.threads)
+    metrics, cuts, values = [], [], []
+    for path in flags.models:
+        run, model = load(path)
+        row: dict = {"seed": run.seed}
+        row |= json.loads(path.with_name("metrics.json").read_text())
+        if row["diverged_at"] is None:
+            ranks, spectrum = spectra(model, run.task)
+            row |= evaluate(model, run.task) | curvature(model, run.task) | ranks
+            values.append(pd.DataFrame(spectrum, columns=SPECTRUM).assign(seed=run.seed))
+            cut = slices(model, run.task, flags.directions)
+            cuts.append(pd.DataFrame(cut, columns=SLICE).assign(seed=run.seed))
+        metrics.append(row)
+    write_csv(flags.out / "metrics.csv", pd.DataFrame(metrics).astype({"diverged_at": "Int64"}))
+    for name, parts, columns in (("slices", cuts, SLICE), ("spectra", values, SPECTRUM)):
+        empty = pd.DataFrame(columns=["seed", *columns])
+        table = pd.concat(parts, ignore_index=True) if parts else empty
+        write_csv(flags.out / f"{name}.csv", table[["seed", *columns]])
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,83 @@
+"""What every training script says and writes: progress, speed, and the four files of a run."""
+
+import csv
+import io
+import math
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import safetensors.torch
+from torch import nn
+from tqdm import tqdm
+
+from normscope.files import write_bytes, write_json, write_text
+
+LOG_EVERY_S = 5.0
+
+
+def say(line: str) -> None:
+    """A line of the log, past a progress bar if there is one."""
+    tqdm.write(line, file=sys.stderr)
+
+
+class Progress:
+    """Step, loss and time left: a bar on a terminal, a line every few seconds in a log."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.bar = tqdm(total=total, unit="step", disable=None)  # None: off unless a terminal
+        self.began = self.spoke = time.monotonic()
+        self.last = self.began
+        self.steps: list[float] = []  # seconds of each, of this process: a resumed run has had more
+
+    def __call__(self, step: int, loss: float) -> None:
+        now = time.monotonic()
+        self.steps.append(now - self.last)
+        self.last = now
+        self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+        self.bar.update(step - self.bar.n)
+        if self.bar.disable and (now - self.spoke > LOG_EVERY_S or step == self.total):
+            self.spoke = now
+            left = (now - self.began) / len(self.steps) * (self.total - step)
+            say(f"step {step}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
+
+    def write_timing(self, path: Path, seconds: float) -> None:
+        """A TSV row: seconds of the process, its steps, median milliseconds of a step."""
+        step_ms = 1e3 * median(self.steps) if self.steps else math.nan
+        row = f"{seconds:.1f}\t{len(self.steps)}\t{step_ms:.2f}"
+        write_text(path, f"s\tsteps\tms_per_step\n{row}")
+
+
+def write_run(
+    out: Path,
+    model: nn.Module,
+    *,
+    config: Mapping[str, Any],
+    columns: Iterable[str],
+    curve: Iterable[Mapping[str, Any]],
+    metrics: Mapping[str, Any],
+) -> None:
+    """model.safetensors, config.json, curve.csv, and last metrics.json: where it is, all are whole.
+
+    Args:
+        out: directory of the run.
+        model: trained.
+        config: all that decided it, resolved.
+        columns: of the curve.
+        curve: rows; a missing or None cell stays empty.
+        metrics: at the end; the number of parameters is added.
+    """
+    weights = {name: t.contiguous() for name, t in model.state_dict().items()}
+    write_bytes(out / "model.safetensors", safetensors.torch.save(weights))
+    write_json(out / "config.json", dict(config))
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(curve)
+    write_bytes(out / "curve.csv", table.getvalue().encode())
+    parameters = sum(p.numel() for p in model.parameters())
+    write_json(out / "metrics.json", {**metrics, "parameters": parameters})

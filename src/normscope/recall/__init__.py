@@ -1,0 +1,1 @@
+"""The decisive test: one small block, two tasks, every norm."""

@@ -1,0 +1,41 @@
+"""What the figures of the decisive test share."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from normscope import style
+from normscope.figure import count, divergences
+from normscope.recall.tables import KEYS, cell_key
+
+
+def of_cells(table: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
+    """The rows of some cells, given by name, in the order of the names."""
+    return pd.DataFrame([cell_key(cell) for cell in cells]).merge(table, on=KEYS, how="inner")
+
+
+def label(cell: str) -> str:
+    """Arm and learning rate, as a caption names a curve."""
+    key = cell_key(cell)
+    return f"{key['arm']} {key['learning_rate']:g}"
+
+
+def n_of(runs: pd.DataFrame) -> str:
+    """n of a caption, and what diverged."""
+    by = ["arm", "task", "learning_rate"]
+    return f"n: {count(runs, by)}. {divergences(runs, by)}"
+
+
+def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:
+    """A cross at the top of a panel for every run that diverged, at its value of ``x``."""
+    arms = list(runs["arm"])
+    for r in runs[runs["diverged_at"].notna()].to_dict("records"):
+        axis.plot(
+            r[x],
+            0.97,
+            marker="x",
+            color=style.look(r["arm"], arms)["color"],
+            transform=axis.get_xaxis_transform(),
+            clip_on=False,
+        )

@@ -1,0 +1,73 @@
+"""Scripts of the project in processes of their own: to the end, to an error, killed on the way."""
+
+import multiprocessing
+import os
+import random
+import re
+import resource
+import runpy
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+# processes that have torch before they start; importing it takes longer than all the rest
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["pandas", "pytest", "torch._dynamo", "normscope.training", "normscope.recall.measure"]
+)
+
+
+def run_script(script: Path, arguments: list[str], log: Path, largest_file: int) -> None:
+    """A script, in a process of its own; no file may grow beyond a size."""
+    with open(log, "w") as f:
+        os.dup2(f.fileno(), 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    sys.argv = [str(script), *arguments]
+    runpy.run_path(str(script), run_name="__main__")
+
+
+class Script:
+    """One of scripts/ with its arguments; what it says goes to a log."""
+
+    def __init__(self, name: str, arguments: Sequence[object], log: Path) -> None:
+        self.path, self.log = SCRIPTS / f"{name}.py", log
+        self.arguments = [str(a) for a in arguments]
+        self.delays = random.Random(0)
+
+    def start(self, *more: str, largest_file: int = resource.RLIM_INFINITY):
+        arguments = (self.path, [*self.arguments, *more], self.log, largest_file)
+        process = FORKS.Process(target=run_script, args=arguments)
+        process.start()
+        return process
+
+    def succeed(self) -> str:
+        """Run to the end; the log."""
+        process = self.start()
+        process.join()
+        log = self.log.read_text()
+        assert process.exitcode == 0, log
+        return log
+
+    def fail(self, *more: str, largest_file: int = resource.RLIM_INFINITY) -> str:
+        """Run to an error with status 1 and no traceback; its message."""
+        process = self.start(*more, largest_file=largest_file)
+        process.join()
+        log = self.log.read_text()
+        assert process.exitcode == 1, log
+        assert "Traceback" not in log
+        message = re.search(r"^error: (.*)", log, re.MULTILINE | re.DOTALL)
+        assert message is not None, log
+        return message[1]
+
+    def kill_when(self, moment: Callable[[], bool]) -> int | None:
+        """Start, SIGKILL at some time within 20 ms after the moment; the exit status."""
+        process = self.start()
+        while process.is_alive() and not moment():
+            time.sleep(0.0005)
+        time.sleep(self.delays.uniform(0, 0.02))
+        process.kill()
+        process.join()
+        return process.exitcode

@@ -1,0 +1,68 @@
+"""Small tasks, runs and models of the decisive test, for its tests."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from normscope.arms import ARMS
+from normscope.recall.recipe import RecallRun, Task
+
+KINDS = ("copy", "recall")
+
+
+def task(kind: str, **changes: Any) -> Task:
+    """A task of 16 keys and 11 steps."""
+    small = {
+        "entities": 4,
+        "attributes": 4,
+        "n_embd": 8,
+        "batch_size": 6,
+        "steps": 11,
+        "log_every": 3,
+    }
+    return Task.model_validate({"kind": kind, **small, **changes})
+
+
+def recall_run(
+    arm: str = "layernorm", kind: str = "recall", *, learning_rate: float = 0.01, **changes: Any
+) -> RecallRun:
+    """A run of 11 steps; changes go to the task by their keys."""
+    seed = changes.pop("seed", 1337)
+    return RecallRun(
+        task=task(kind, **changes), norm=ARMS[arm].norm, learning_rate=learning_rate, seed=seed
+    )
+
+
+def moved(module: nn.Module, seed: int = 0) -> nn.Module:
+    """Every parameter away from where it starts: no bias is 0, no gain is 1."""
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            p.add_(0.3 * torch.randn(p.shape, generator=g, dtype=p.dtype))
+    return module
+
+
+def dense_hessian(model: nn.Module, loss: Callable[[], Tensor]) -> np.ndarray:
+    """torch's own, over one flat vector that is written into the parameters' places."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    sizes = [p.numel() for p in parameters]
+    modules = [(model.get_submodule(n.rpartition(".")[0]), n.rpartition(".")[2]) for n in names]
+
+    def of_flat(flat: Tensor) -> Tensor:
+        for (module, name), p, part in zip(modules, parameters, flat.split(sizes), strict=True):
+            del module._parameters[name]
+            object.__setattr__(module, name, part.view_as(p))
+        try:
+            return loss()
+        finally:
+            for (module, name), p in zip(modules, parameters, strict=True):
+                object.__delattr__(module, name)
+                module._parameters[name] = p
+
+    flat = torch.cat([p.detach().flatten() for p in parameters])
+    matrix = torch.autograd.functional.hessian(of_flat, flat, vectorize=True)
+    assert isinstance(matrix, Tensor)
+    return matrix.numpy()

@@ -1,0 +1,121 @@
+"""One temperature: found where it is known, the best of all, blind to the scale of the logits."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import logsumexp, softmax
+from torch import Tensor
+
+from normscope.calibration import accuracy, calibrated_loss, fit_temperature
+
+N, CLASSES = 20_000, 10
+logit_arrays = arrays(np.float64, (12, 4), elements=st.floats(-5, 5, width=32)).map(
+    torch.from_numpy
+)
+answer_lists = arrays(np.int64, 12, elements=st.integers(0, 3)).map(torch.from_numpy)
+
+
+def cross_entropy(logits: Tensor, answers: Tensor, temperature: float) -> float:
+    z = logits.double().numpy() / temperature
+    return float((logsumexp(z, axis=1) - z[np.arange(len(z)), answers.numpy()]).mean())
+
+
+def sampled(temperature: float, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Logits, and answers drawn from ``softmax(logits / temperature)``."""
+    rng = np.random.default_rng(seed)
+    z = 2 * temperature * rng.standard_normal((N, CLASSES))
+    draws = (z / temperature + rng.gumbel(size=z.shape)).argmax(1)
+    return torch.from_numpy(z).float(), torch.from_numpy(draws)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.5, 1.0, 3.0, 100.0])
+def test_a_known_temperature_is_recovered(temperature):
+    """To four standard errors of the maximum-likelihood estimate: of ln T, the information of one
+    answer is the variance of z / T under softmax(z / T)."""
+    logits, answers = sampled(temperature)
+    z = logits.double().numpy() / temperature
+    p = softmax(z, axis=1)
+    information = ((p * z**2).sum(1) - (p * z).sum(1) ** 2).sum()
+    error = 4 / math.sqrt(information)
+    assert error < 0.05
+    assert abs(math.log(fit_temperature(logits, answers) / temperature)) < error
+
+
+@given(logits=logit_arrays, answers=answer_lists)
+def test_no_temperature_does_better_than_the_fitted_one(logits, answers):
+    fitted = fit_temperature(logits, answers)
+    best = cross_entropy(logits, answers, fitted)
+    assert 1e-4 * (1 - 1e-9) <= fitted <= 1e4 * (1 + 1e-9)
+    grid = [1.0, *np.geomspace(1e-4, 1e4, 97)]
+    assert best <= min(cross_entropy(logits, answers, t) for t in grid) + 1e-6
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.3, 7.0, 50.0])
+def test_scaling_the_logits_scales_the_temperature_and_leaves_the_calibrated_loss(scale):
+    logits, answers = sampled(1.5)
+    fitted = fit_temperature(logits, answers)
+    scaled = fit_temperature(scale * logits, answers)
+    assert scaled == pytest.approx(scale * fitted, rel=1e-3)
+    assert calibrated_loss(scale * logits, answers, scaled) == pytest.approx(
+        calibrated_loss(logits, answers, fitted), rel=1e-6
+    )
+
+
+@given(logits=logit_arrays, answers=answer_lists, shift=st.floats(-100, 100))
+def test_a_common_shift_of_the_logits_changes_nothing(logits, answers, shift):
+    ours = calibrated_loss(logits + shift, answers, 2.0)
+    assert ours == pytest.approx(calibrated_loss(logits, answers, 2.0), rel=1e-9, abs=1e-9)
+
+
+@given(logits=logit_arrays, answers=answer_lists, temperature=st.floats(0.1, 10))
+def test_calibrated_loss_is_the_cross_entropy_of_the_divided_logits(logits, answers, temperature):
+    expected = cross_entropy(logits, answers, temperature)
+    assert calibrated_loss(logits, answers, temperature) == pytest.approx(expected, abs=1e-12)
+
+
+def test_fp32_logits_are_judged_in_fp64():
+    """A margin of 30 is a loss of 9e-14 nats, which fp32 rounds to nothing."""
+    logits = torch.tensor([[30.0, 0.0]])
+    expected = math.log1p(math.exp(-30))
+    assert calibrated_loss(logits, torch.tensor([0]), 1.0) == pytest.approx(expected, rel=1e-2)
+
+
+def test_answers_that_always_have_the_largest_logit_end_at_no_loss():
+    logits, _ = sampled(1.0)
+    logits = logits[logits.topk(2).values.diff().abs()[:, 0] > 0.1]
+    answers = logits.argmax(1)
+    fitted = fit_temperature(logits, answers)
+    assert fitted < 0.01
+    assert calibrated_loss(logits, answers, fitted) < 1e-12
+
+
+def test_logits_that_tell_nothing_end_at_chance():
+    """Answers drawn without them: at the best temperature the loss is that of a uniform guess."""
+    logits, _ = sampled(1.0)
+    answers = torch.randint(CLASSES, (N,), generator=torch.Generator().manual_seed(5))
+    fitted = fit_temperature(logits, answers)
+    # within what 4 standard errors of one fitted factor gain: their square over 2 n
+    assert calibrated_loss(logits, answers, fitted) == pytest.approx(
+        math.log(CLASSES), abs=4**2 / (2 * N) + 1e-4
+    )
+    assert calibrated_loss(logits, answers, 1.0) > math.log(CLASSES) + 1
+
+
+def test_logits_that_are_always_wrong_are_turned_off():
+    logits, _ = sampled(1.0)
+    fitted = fit_temperature(logits, logits.argmin(1))
+    assert fitted == pytest.approx(1e4, rel=1e-2)
+    loss = calibrated_loss(logits, logits.argmin(1), fitted)
+    assert loss == pytest.approx(math.log(CLASSES), abs=1e-2)
+
+
+@given(logits=logit_arrays, answers=answer_lists, temperature=st.floats(0.1, 10))
+def test_accuracy_is_a_share_and_no_temperature_changes_it(logits, answers, temperature):
+    hits = [row.index(max(row)) == a for row, a in zip(logits.tolist(), answers, strict=True)]
+    assert accuracy(logits, answers) == pytest.approx(sum(hits) / 12)
+    assert accuracy(4 * logits, answers) == accuracy(logits, answers)

@@ -1,0 +1,235 @@
+"""Effects of a crossed design: planted ones come back, seeds are blocks, intervals cover."""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from normscope.factorial import contrasts, effects, missing_cells
+
+FACTORS = {
+    "center": ["no", "yes"],
+    "radius": ["sqrt(d)", "1", "learned"],
+    "gain": ["no", "yes"],
+    "bias": ["no", "yes"],
+}
+SMALL = {"gain": ["no", "yes"], "bias": ["no", "yes"]}
+ALPHA = 1e-4
+COLUMNS = "contrast kind n effect low high joint_low joint_high alpha".split()
+
+Levels = dict[str, str]
+
+
+def crossed(
+    response: Callable[[Levels, int], float], seeds: int = 2, factors: dict = FACTORS
+) -> pd.DataFrame:
+    """A row per cell and seed, shuffled."""
+    rows = []
+    for seed in range(seeds):
+        for cell in itertools.product(*factors.values()):
+            levels = dict(zip(factors, cell, strict=True))
+            rows.append({"seed": seed, **levels, "y": response(levels, seed)})
+    return pd.DataFrame(rows).sample(frac=1, random_state=0)
+
+
+def found(runs: pd.DataFrame, factors: dict = FACTORS, level: float = 0.95) -> pd.DataFrame:
+    return effects(runs, factors, "y", level).set_index("contrast")
+
+
+def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
+    assert [str(c) for c in contrasts(FACTORS)] == [
+        "center: yes − no",
+        "radius: 1 − sqrt(d)",
+        "radius: learned − sqrt(d)",
+        "gain: yes − no",
+        "bias: yes − no",
+        "center: yes − no x radius: 1 − sqrt(d)",
+        "center: yes − no x radius: learned − sqrt(d)",
+        "center: yes − no x gain: yes − no",
+        "center: yes − no x bias: yes − no",
+        "radius: 1 − sqrt(d) x gain: yes − no",
+        "radius: learned − sqrt(d) x gain: yes − no",
+        "radius: 1 − sqrt(d) x bias: yes − no",
+        "radius: learned − sqrt(d) x bias: yes − no",
+        "gain: yes − no x bias: yes − no",
+    ]
+    kinds = [c.kind for c in contrasts(FACTORS)]
+    assert kinds == ["main effect"] * 5 + ["interaction"] * 9
+
+
+def test_planted_main_effects_come_back_and_there_is_no_interaction():
+    center, gain = {"no": 0, "yes": 0.5}, {"no": 0, "yes": -2}
+    radius = {"sqrt(d)": 1, "1": 4, "learned": 0.5}
+    table = found(
+        crossed(lambda c, _: center[c["center"]] + radius[c["radius"]] + gain[c["gain"]])
+    )
+    planted = {
+        "center: yes − no": 0.5,
+        "radius: 1 − sqrt(d)": 3,
+        "radius: learned − sqrt(d)": -0.5,
+        "gain: yes − no": -2,
+    }
+    for contrast, effect in table["effect"].items():
+        assert effect == pytest.approx(planted.get(str(contrast), 0), abs=1e-12)
+
+
+def test_a_planted_interaction_comes_back_and_is_shared_out_to_its_main_effects():
+    """6 where centered at radius 1: in a third of the radii, and in half of the centers."""
+    table = found(crossed(lambda c, _: 6.0 * (c["center"] == "yes" and c["radius"] == "1")))
+    planted = {
+        "center: yes − no x radius: 1 − sqrt(d)": 6,
+        "center: yes − no": 2,
+        "radius: 1 − sqrt(d)": 3,
+    }
+    for contrast, effect in table["effect"].items():
+        assert effect == pytest.approx(planted.get(str(contrast), 0), abs=1e-12)
+
+
+def test_a_three_way_interaction_is_averaged_over_the_third_factor():
+    """8 in one corner of three factors of two levels and one of three."""
+
+    def corner(c: Levels, _: int) -> float:
+        return 8.0 * (c["center"] == c["gain"] == c["bias"] == "yes")
+
+    table = found(crossed(corner))["effect"]
+    assert table["center: yes − no x gain: yes − no"] == pytest.approx(4)
+    assert table["gain: yes − no x bias: yes − no"] == pytest.approx(4)
+    assert table["bias: yes − no"] == pytest.approx(2)
+    assert table["center: yes − no x radius: 1 − sqrt(d)"] == pytest.approx(0, abs=1e-12)
+
+
+def by_marginal_means(y: np.ndarray, contrast: str) -> float:
+    """The same from the marginal means of an array with an axis a factor, in the order of FACTORS:
+    level minus first; for two factors the difference of two such differences."""
+    axes, index = [], []
+    for part in contrast.split(" x "):
+        name, _, levels = part.partition(": ")
+        axes.append(list(FACTORS).index(name))
+        index.append(FACTORS[name].index(levels.split(" − ")[0]))
+    mean = y.mean(axis=tuple(i for i in range(y.ndim) if i not in axes))
+    if len(axes) == 1:
+        return mean[index[0]] - mean[0]
+    i, j = index
+    return (mean[i, j] - mean[0, j]) - (mean[i, 0] - mean[0, 0])
+
+
+@given(seed=st.integers(0, 10**6))
+def test_any_response_has_the_effects_of_its_marginal_means_and_scipys_intervals(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.standard_normal((3, 2, 3, 2, 2))
+    cells = [tuple(levels.index(v) for levels, v in zip(FACTORS.values(), c, strict=True))
+             for c in itertools.product(*FACTORS.values())]  # fmt: skip
+    where = dict(zip(itertools.product(*FACTORS.values()), cells, strict=True))
+    runs = crossed(lambda c, s: y[s][where[tuple(c[f] for f in FACTORS)]], seeds=3)
+    for contrast, row in found(runs, level=0.9).iterrows():
+        values = [by_marginal_means(block, str(contrast)) for block in y]
+        assert row["n"] == 3
+        assert row["effect"] == pytest.approx(np.mean(values), abs=1e-12)
+        test = stats.ttest_1samp(values, 0)
+        for level, names in ((0.9, ("low", "high")), (1 - 0.1 / 14, ("joint_low", "joint_high"))):
+            interval = test.confidence_interval(level)
+            assert (row[names[0]], row[names[1]]) == pytest.approx(
+                (interval.low, interval.high), abs=1e-9
+            )
+        assert row["alpha"] == pytest.approx(0.1 / 14)
+
+
+def test_what_a_seed_adds_to_all_its_cells_cancels():
+    """Blocks a thousand times the effect apart: the interval has no width."""
+
+    def response(c: Levels, seed: int) -> float:
+        return 1000.0 * seed**2 + 0.5 * (c["gain"] == "yes")
+
+    row = found(crossed(response, seeds=4)).loc["gain: yes − no"]
+    assert (row["low"], row["effect"], row["high"]) == pytest.approx((0.5, 0.5, 0.5), abs=1e-9)
+    assert row["n"] == 4
+
+
+@pytest.mark.parametrize("lost", ["row", "nan", "inf"])
+def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
+    noise = np.random.default_rng(0).standard_normal(3 * 24).tolist()
+    runs = crossed(lambda c, s: noise.pop() + 10 * s * (c["bias"] == "yes"), seeds=3)
+    hit = runs.index[runs["seed"] == 1][5]
+    whole = found(runs[runs["seed"] != 1])
+    runs = (
+        runs.drop(index=hit)
+        if lost == "row"
+        else runs.assign(y=runs["y"].where(runs.index != hit, float(lost)))
+    )
+    table = found(runs)
+    assert set(table["n"]) == {2}
+    pd.testing.assert_frame_equal(table, whole)
+
+
+def test_one_seed_has_effects_without_intervals():
+    table = found(crossed(lambda c, _: float(c["gain"] == "yes"), seeds=1))
+    assert set(table["n"]) == {1}
+    assert table.loc["gain: yes − no", "effect"] == 1
+    assert table[["low", "high", "joint_low", "joint_high"]].isna().all().all()
+
+
+def test_without_a_complete_seed_there_is_no_row():
+    runs = crossed(lambda c, _: 1.0)
+    table = effects(runs[runs["radius"] != "1"], FACTORS, "y", 0.95)
+    assert list(table.columns) == COLUMNS
+    assert len(table) == 0
+
+
+def test_a_run_of_another_level_leaves_its_seed_out():
+    runs = crossed(lambda c, _: 1.0)
+    runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = "2"
+    assert set(found(runs)["n"]) == {1}
+
+
+def test_missing_cells_are_named_in_order():
+    runs = crossed(lambda c, _: 1.0)
+    assert missing_cells(runs, FACTORS) == []
+    gone = (runs["center"] == "yes") & (runs["radius"] == "1") & (runs["gain"] == "no")
+    assert missing_cells(runs[~gone], FACTORS) == [
+        ("yes", "1", "no", "no"),
+        ("yes", "1", "no", "yes"),
+    ]
+    assert missing_cells(runs[~(gone & (runs["seed"] == 0))], FACTORS) == []
+    assert len(missing_cells(runs[:0], FACTORS)) == 24
+
+
+def test_intervals_cover_what_is_true_as_often_as_they_say():
+    """200 designs of four seeds with noise in every cell; the main effects of a 2 x 2 and their
+    interaction are orthogonal, so that 600 intervals are independent but for their seeds."""
+    rng = np.random.default_rng(0)
+    level, designs = 0.8, 200
+    truth = {"gain: yes − no": 1.5, "bias: yes − no": 0.0, "gain: yes − no x bias: yes − no": 1.0}
+    single, joint = dict.fromkeys(truth, 0), 0
+
+    def noisy(c: Levels, seed: int) -> float:
+        gain, bias = c["gain"] == "yes", c["bias"] == "yes"
+        return gain + gain * bias - 0.5 * bias + offsets[seed] + rng.standard_normal()
+
+    for _ in range(designs):
+        offsets = 100 * rng.standard_normal(4)
+        table = found(crossed(noisy, seeds=4, factors=SMALL), SMALL, level)
+        true = pd.Series(truth)
+        for contrast in truth:
+            row = table.loc[contrast]
+            single[contrast] += int(row["low"] <= truth[contrast] <= row["high"])
+        joint += int(((table["joint_low"] <= true) & (true <= table["joint_high"])).all())
+    for covered in single.values():
+        assert stats.binomtest(covered, designs, level).pvalue > ALPHA
+    # Bonferroni: at least, and with three intervals not far above
+    assert stats.binomtest(joint, designs, level, alternative="less").pvalue > ALPHA
+    assert stats.binomtest(joint, designs, (1 - 0.2 / 3) ** 3).pvalue > ALPHA
+
+
+def test_a_design_of_one_factor_has_main_effects_only():
+    factors = {"radius": FACTORS["radius"]}
+    runs = crossed(lambda c, s: {"sqrt(d)": 1.0, "1": 3.0, "learned": 0.0}[c["radius"]], 2, factors)
+    table = found(runs, factors)
+    assert list(table["kind"]) == ["main effect", "main effect"]
+    assert list(table["effect"]) == [2, -1]
+    assert not math.isnan(table["joint_low"].iloc[0])

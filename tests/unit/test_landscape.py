@@ -1,0 +1,253 @@
+"""Loss slices: a model is put back bit for bit, directions are what they are said to be."""
+
+import math
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from recall_recipes import moved, recall_run, task
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.landscape import (
+    accumulating_slice,
+    filter_normalized,
+    restored,
+    slice_loss,
+    unit_direction,
+)
+from normscope.recall.model import RecallModel
+from normscope.recall.tasks import draw
+
+OFFSETS = [-0.7, 0.0, 0.25, 1.5]
+SLICES = pytest.mark.parametrize("cut", [slice_loss, accumulating_slice])
+DIRECTIONS = pytest.mark.parametrize("draw_direction", [unit_direction, filter_normalized])
+
+
+def generator(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def bits(model: nn.Module) -> dict[str, bytes]:
+    """Parameters and buffers, byte for byte: -0.0 is not 0.0 here, and every NaN is itself."""
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    return {name: t.detach().numpy().tobytes() for name, t in tensors.items()}
+
+
+def batchnorm_model() -> tuple[nn.Module, Callable[[], float]]:
+    """With running statistics, which every loss in training mode moves."""
+    torch.manual_seed(1)
+    model = RecallModel(task("copy"), ARMS["batchnorm"].norm)
+    moved(model)
+    tokens, answers = draw(task("copy"), 8, generator())
+    return model, lambda: F.cross_entropy(model(tokens), answers).item()
+
+
+def odd_model() -> tuple[nn.Module, Callable[[], float]]:
+    """-0.0, NaN with a payload and a subnormal number, in a parameter and in a buffer."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+    (nan,) = struct.unpack("f", struct.pack("I", 0x7FC01234))
+    odd = torch.from_numpy(np.array([-0.0, nan, 1e-41], dtype=np.float32))
+    with torch.no_grad():
+        model.state_dict()["0.weight"][0] = odd
+        model.state_dict()["1.running_mean"][:3] = odd
+    assert bits(model)["0.weight"][4:8] == struct.pack("I", 0x7FC01234)
+    x = torch.randn(5, 3, generator=generator())
+    return model, lambda: model(x).sum().item()
+
+
+MODELS = pytest.mark.parametrize("made", [batchnorm_model, odd_model])
+
+
+@MODELS
+@SLICES
+@DIRECTIONS
+def test_a_slice_leaves_every_bit_of_the_model(made, cut, draw_direction):
+    model, loss = made()
+    before = bits(model)
+    tensors = {name: t.clone() for name, t in model.state_dict().items()}
+    inside = []
+
+    def watched() -> float:
+        inside.append(bits(model))
+        return loss()
+
+    losses = cut(model, watched, draw_direction(model, generator()), OFFSETS)
+    assert len(losses) == len(OFFSETS)
+    assert bits(model) == before
+    for name, t in model.state_dict().items():
+        same = (t == tensors[name]) | (t.isnan() & tensors[name].isnan())
+        assert same.all(), name
+    # the slices did move them, running statistics too
+    moved_in_between = {name for name in before if inside[-1][name] != before[name]}
+    assert any("running_mean" in name for name in moved_in_between)
+    assert any(name.endswith("weight") for name in moved_in_between)
+
+
+@MODELS
+@SLICES
+def test_a_slice_that_breaks_off_leaves_every_bit_too(made, cut):
+    model, loss = made()
+    before, calls = bits(model), []
+
+    def breaks() -> float:
+        calls.append(loss())
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    with pytest.raises(KeyboardInterrupt):
+        cut(model, breaks, unit_direction(model, generator()), OFFSETS)
+    assert len(calls) == 3
+    assert bits(model) == before
+
+
+def test_restored_undoes_whatever_its_body_does():
+    model, loss = batchnorm_model()
+    before = bits(model)
+    with restored(model):
+        with torch.no_grad():
+            for p in model.parameters():
+                p.fill_(math.nan)
+        loss()
+        assert bits(model) != before
+    assert bits(model) == before
+
+
+@DIRECTIONS
+@pytest.mark.parametrize("arm", ["layernorm", "batchnorm", "scalenorm_affine", "none"])
+def test_at_offset_zero_the_loss_is_exactly_the_unperturbed_one(draw_direction, arm):
+    torch.manual_seed(1)
+    run = recall_run(arm)
+    model = RecallModel(run.task, run.norm).eval()
+    tokens, answers = draw(run.task, 16, generator())
+
+    def loss() -> float:
+        return F.cross_entropy(model(tokens), answers).item()
+
+    start = loss()
+    losses = slice_loss(model, loss, draw_direction(model, generator()), [0.5, 0.0, -0.5, 0.0])
+    assert losses[1] == losses[3] == start
+    assert start not in (losses[0], losses[2])
+
+
+class Quadratic(nn.Module):
+    """|p|^2 over two parameters, in float64."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(4, 3, generator=generator(1), dtype=torch.float64))
+        self.b = nn.Parameter(torch.randn(4, generator=generator(2), dtype=torch.float64))
+
+    def loss(self) -> float:
+        return sum(p.square().sum().item() for p in self.parameters())
+
+    def at(self, offsets: np.ndarray, direction: list[Tensor]) -> list[float]:
+        """|p|^2 + 2 c <p, d> + c^2 |d|^2, from dot products."""
+        p, d = (
+            torch.cat([t.detach().double().flatten() for t in tensors]).numpy()
+            for tensors in (self.parameters(), direction)
+        )
+        return [p @ p + 2 * c * (p @ d) + c**2 * (d @ d) for c in offsets]
+
+
+ALPHAS = [-0.5, -0.25, 0.5, 0.5, 0.125, -1.0]
+
+
+@DIRECTIONS
+def test_a_slice_is_at_its_offsets(draw_direction):
+    model = Quadratic()
+    direction = draw_direction(model, generator())
+    expected = model.at(np.array(ALPHAS), direction)
+    assert slice_loss(model, model.loss, direction, ALPHAS) == pytest.approx(expected, rel=1e-12)
+
+
+@DIRECTIONS
+def test_the_accumulating_slice_is_at_the_running_sums_of_its_alphas(draw_direction):
+    model = Quadratic()
+    direction = draw_direction(model, generator())
+    losses = accumulating_slice(model, model.loss, direction, ALPHAS)
+    sums = [-0.5, -0.75, -0.25, 0.25, 0.375, -0.625]
+    assert losses == pytest.approx(model.at(np.array(sums), direction), rel=1e-12)
+    assert losses != pytest.approx(model.at(np.array(ALPHAS), direction), rel=1e-3)
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "none", "batchnorm", "centered_scalenorm_affine"])
+def test_a_unit_direction_has_norm_1_over_all_parameters(arm):
+    model = RecallModel(task("recall"), ARMS[arm].norm)
+    direction = unit_direction(model, generator())
+    assert [d.shape for d in direction] == [p.shape for p in model.parameters()]
+    total = sum(float(d.double().square().sum()) for d in direction)
+    assert total == pytest.approx(1, abs=1e-6)
+
+
+def test_a_unit_direction_is_a_gaussian_scaled():
+    """Its entries: as many sizes as a chi-square says, none of a parameter left out."""
+    model = nn.Linear(100, 100)
+    flat = torch.cat([d.flatten() for d in unit_direction(model, generator())]).double()
+    z = flat * math.sqrt(len(flat))
+    # of n standard normals, the mean has deviation 1/sqrt(n), the fourth moment 3 sqrt(96/n)
+    assert abs(float(z.mean())) < 4 / math.sqrt(len(z))
+    assert abs(float(z.pow(4).mean()) - 3) < 4 * math.sqrt(96 / len(z))
+    assert all((d != 0).all() for d in unit_direction(model, generator()))
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "none", "batchnorm", "scalenorm_affine", "dyt"])
+def test_a_filter_normalized_direction_has_the_rows_of_the_matrices_and_moves_nothing_else(arm):
+    torch.manual_seed(1)
+    model = RecallModel(task("recall"), ARMS[arm].norm)
+    moved(model)
+    matrices = 0
+    for p, d in zip(model.parameters(), filter_normalized(model, generator()), strict=True):
+        assert d.shape == p.shape
+        if p.dim() < 2:
+            assert torch.equal(d, torch.zeros_like(p))
+            continue
+        matrices += 1
+        rows = np.linalg.norm(p.detach().double().numpy(), axis=1)
+        ours = np.linalg.norm(d.detach().double().numpy(), axis=1)
+        np.testing.assert_allclose(ours, rows, rtol=1e-5)
+    assert matrices == 6  # embedding, queries with keys and values, projection, two of MLP, head
+
+
+def test_a_row_of_zeros_is_not_moved():
+    model = nn.Linear(3, 2)
+    with torch.no_grad():
+        model.weight[1] = 0
+    direction, _ = filter_normalized(model, generator())
+    assert torch.equal(direction[1], torch.zeros(3))
+    assert direction[0].norm() > 0
+
+
+def shared(model: nn.Module, direction: list[Tensor]) -> dict[str, Tensor]:
+    names = [name for name, _ in model.named_parameters()]
+    named = dict(zip(names, direction, strict=True))
+    return {n: d for n, d in named.items() if not n.startswith("norm") and d.dim() > 1}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_arms_share_the_directions_of_the_matrices_that_they_share(arm):
+    """Filter-normalized ones are the same; unit ones are parallel, one length over all of them."""
+    models = []
+    for name in (arm, "none"):
+        torch.manual_seed(1)
+        models.append(RecallModel(task("recall"), ARMS[name].norm))
+    ours, theirs = (shared(m, filter_normalized(m, generator())) for m in models)
+    assert len(theirs) == 6
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], d) for name, d in theirs.items())
+    ours, theirs = (shared(m, unit_direction(m, generator())) for m in models)
+    ratios = torch.cat([(ours[name] / d).flatten() for name, d in theirs.items()])
+    torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios[0])))
+    assert 0.5 < ratios[0] <= 1
+
+
+@DIRECTIONS
+def test_a_seed_decides_a_direction(draw_direction):
+    model = RecallModel(task("recall"), ARMS["layernorm"].norm)
+    first, again, other = (draw_direction(model, generator(seed)) for seed in (1, 1, 2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0], other[0])

@@ -1,0 +1,273 @@
+"""What is measured, on models made by hand whose loss, ranks and slices are known."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from recall_recipes import KINDS, dense_hessian, moved, recall_run, task
+from scipy import stats
+from scipy.special import logsumexp
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.recall import measure
+from normscope.recall.measure import curvature, evaluate, parameter_norm, slices, spectra
+from normscope.recall.model import RecallModel
+from normscope.recall.recipe import Task
+
+ALPHA = 1e-4
+TASKS = pytest.mark.parametrize("kind", KINDS)
+E, A = 4, 5
+
+
+def zeros(t: Task) -> RecallModel:
+    """Without a norm, every parameter 0."""
+    model = RecallModel(t, ARMS["none"].norm).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    return model
+
+
+def solver(beta: float, gamma: float) -> tuple[RecallModel, Task]:
+    """Recall, solved by attention alone.
+
+    Channels: entity of a pair, entity of a query, attribute. The query scores beta with the pair of
+    its entity and 0 with all else; the head multiplies the attribute by gamma.
+    """
+    d = 2 * E + A
+    t = task("recall", entities=E, attributes=A, n_embd=d)
+    model = zeros(t)
+    e, a = torch.arange(E), torch.arange(A)
+    with torch.no_grad():
+        for entity in range(E):
+            pairs = model.embedding.weight[entity * A : (entity + 1) * A]
+            pairs[:, entity] = 1
+            pairs[a, 2 * E + a] = 1
+        model.embedding.weight[E * A + e, E + e] = 1
+        wq, wk, wv = model.attention.in_proj_weight.chunk(3)
+        wq[e, E + e] = beta * math.sqrt(d)
+        wk[e, e] = 1
+        wv[2 * E + a, 2 * E + a] = 1
+        model.attention.out_proj.weight.copy_(torch.eye(d))
+        model.head.weight[a, 2 * E + a] = gamma
+    return model, t
+
+
+def batches_of(model: nn.Module, body: Callable[[], object]) -> list[Tensor]:
+    """What the model is called with while the body runs."""
+    seen: list[Tensor] = []
+    handle = model.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    body()
+    handle.remove()
+    return seen
+
+
+def test_a_model_that_solves_recall_has_the_loss_of_its_margin_and_is_at_chance_without_context():
+    gamma = 3.0
+    model, t = solver(beta=60.0, gamma=gamma)
+    row = evaluate(model, t)
+    assert row["accuracy"] == 1
+    assert row["loss"] == pytest.approx(math.log1p((A - 1) * math.exp(-gamma)), rel=1e-4)
+    # without context all logits are equal: the first class is guessed
+    hits = round(float(row["accuracy_without_context"]) * measure.SAMPLES)
+    assert stats.binomtest(hits, measure.SAMPLES, t.chance).pvalue > ALPHA
+    # and sharpening costs nothing
+    assert row["temperature"] < gamma / 100
+    assert 0 <= row["calibrated_loss"] < 1e-12
+    pairs, queries, wk, wv, out = 2 * E * A, E, E, A, 2 * E + A
+    squares = pairs + queries + E * 60**2 * (2 * E + A) + wk + wv + out + A * gamma**2
+    assert row["parameter_norm"] == pytest.approx(math.sqrt(squares), rel=1e-6)
+
+
+def assert_mean(found: float, equally_likely: Sequence[float]) -> None:
+    """The mean of SAMPLES draws, to four of its standard errors."""
+    error = 4 * float(np.std(equally_likely)) / math.sqrt(measure.SAMPLES)
+    assert found == pytest.approx(float(np.mean(equally_likely)), abs=error)
+
+
+def test_a_blurred_model_has_the_loss_of_its_attention_weights():
+    """Of the E + 1 tokens the right one has weight w, each of the others 1/E of the rest; all
+    attributes that the E - 1 wrong pairs can have, one after the other."""
+    beta, gamma = 2.0, 4.0
+    model, t = solver(beta, gamma)
+    row = evaluate(model, t)
+    w = math.exp(beta) / (math.exp(beta) + E)
+    losses = []
+    for others in itertools.product(range(A), repeat=E - 1):
+        logits = gamma * (1 - w) / E * np.bincount(others, minlength=A)
+        logits[0] += gamma * w  # the answer
+        losses.append(logsumexp(logits) - logits[0])
+    assert_mean(float(row["loss"]), losses)
+    assert row["accuracy"] == 1  # w exceeds what the others have together
+
+
+def test_a_constant_guess_has_the_loss_of_its_bias_and_calibrates_to_chance():
+    t = task("recall", entities=E, attributes=A)
+    model = zeros(t)
+    bias = torch.tensor([3.0, -1.0, 0.5, 0.0, 1.0])
+    with torch.no_grad():
+        model.head.bias.copy_(bias)
+    row = evaluate(model, t)
+    # the loss of each answer; answers are uniform
+    assert_mean(float(row["loss"]), (torch.logsumexp(bias, 0) - bias).tolist())
+    hits = round(float(row["accuracy"]) * measure.SAMPLES)
+    assert stats.binomtest(hits, measure.SAMPLES, 1 / A).pvalue > ALPHA
+    assert row["accuracy_without_context"] == row["accuracy"]
+    # one factor fitted to as many samples gains or loses a few parts of 1 / n
+    assert row["calibrated_loss"] == pytest.approx(math.log(A), abs=20 / measure.SAMPLES)
+    assert row["temperature"] > 5
+    assert row["parameter_norm"] == pytest.approx(float(bias.norm()))
+
+
+def test_copying_the_query_needs_no_context():
+    t = task("copy", n_embd=18)
+    model = zeros(t)
+    with torch.no_grad():
+        model.embedding.weight.copy_(torch.eye(18))
+        model.head.weight.copy_(2 * torch.eye(18))
+    row = evaluate(model, t)
+    assert row["accuracy"] == row["accuracy_without_context"] == 1
+    assert row["loss"] == pytest.approx(math.log1p(17 * math.exp(-2)), rel=1e-6)
+
+
+@TASKS
+def test_temperature_and_loss_are_of_different_samples_the_same_for_every_arm(kind):
+    seen = []
+    for arm in ("layernorm", "none"):
+        model = RecallModel(task(kind), ARMS[arm].norm).eval()
+        seen.append(batches_of(model, lambda m=model: evaluate(m, task(kind))))
+    fit, judged, alone = seen[0]
+    assert len(fit) == len(judged) == len(alone) == measure.SAMPLES
+    assert (fit != judged).any(1).float().mean() > 0.5
+    assert torch.equal(alone, judged[:, -1:])
+    assert all(torch.equal(a, b) for a, b in zip(*seen, strict=True))
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])
+def test_curvature_is_the_top_of_the_dense_hessian_on_one_batch(arm):
+    t = task("copy", entities=2, attributes=2, n_embd=4)
+    torch.manual_seed(1)
+    model = RecallModel(t, ARMS[arm].norm)
+    moved(model)
+    model.eval()
+    rows: list[measure.Row] = []
+    (tokens,) = batches_of(model, lambda: rows.append(curvature(model, t)))
+    assert len(tokens) == measure.CURVATURE_SAMPLES
+    flat = np.concatenate([p.detach().numpy().ravel() for p in model.parameters()])
+    model.double()
+    dense = dense_hessian(model, lambda: F.cross_entropy(model(tokens), tokens[:, -1]))
+    top = np.linalg.eigvalsh(dense)[-1]
+    assert rows[0]["sharpness"] == pytest.approx(top, rel=2e-3)
+    assert rows[0]["scaled_sharpness"] == pytest.approx(top * (flat @ flat), rel=2e-3)
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "scalenorm", "batchnorm"])
+def test_the_norm_of_the_parameters_is_of_all_of_them(arm):
+    model = RecallModel(task("copy"), ARMS[arm].norm)
+    flat = np.concatenate([p.detach().double().numpy().ravel() for p in model.parameters()])
+    assert parameter_norm(model) == pytest.approx(np.linalg.norm(flat), rel=1e-12)
+
+
+def test_ranks_of_outputs_that_are_one_direction_a_token():
+    """Of k orthogonal outputs equally often, the covariance has k - 1 equal eigenvalues.
+
+    20 tokens, each a twentieth of all: 16 pairs, 4 queries."""
+    t = task("recall", n_embd=20, batch_size=2000)
+    model = zeros(t)
+    with torch.no_grad():
+        model.embedding.weight.copy_(3 * torch.eye(20))
+    ranks, rows = spectra(model, t)
+    for name in ("effective_rank", "matrix_rank", "stable_rank", "participation_ratio"):
+        # the stable rank has the largest of the eigenvalues below it, the noisiest
+        rel = 0.15 if name == "stable_rank" else 0.01
+        assert ranks[f"{name}_query"] == pytest.approx(3, rel=rel)
+        assert ranks[f"{name}_all"] == pytest.approx(19, rel=rel)
+    values = {
+        where: [r["value"] for r in rows if r["where"] == where]
+        for where in ("published", "query", "all")
+    }
+    n = 2000 * 5  # outputs of the batch, each of length 3
+    assert all(list(v) == sorted(v, reverse=True) for v in values.values())
+    assert [len(v) for v in values.values()] == [20, 20, 20]
+    assert [r["index"] for r in rows] == 3 * list(range(20))
+    published, everywhere, query = (
+        np.array(values[where], dtype=float) for where in ("published", "all", "query")
+    )
+    assert (published**2).sum() == pytest.approx(9 * n, rel=1e-9)
+    np.testing.assert_allclose(published, 3 * math.sqrt(n / 20), rtol=0.15)
+    np.testing.assert_allclose(everywhere[:19], 3 * math.sqrt(n / 20), rtol=0.15)
+    np.testing.assert_allclose(query[:3], 3 * math.sqrt(measure.SAMPLES / 4), rtol=0.1)
+    assert everywhere[19] < 1e-6
+    assert query[3] < 1e-6
+
+
+def test_a_common_offset_is_in_the_published_spectrum_alone():
+    t = task("recall", n_embd=20, batch_size=500)
+    plain, shifted = (zeros(t) for _ in range(2))
+    with torch.no_grad():
+        for model in (plain, shifted):
+            model.embedding.weight.copy_(torch.eye(20))
+        shifted.mlp[2].bias.copy_(torch.linspace(1, 8, 20))
+    (ranks, rows), (moved_ranks, moved_rows) = (spectra(m, t) for m in (plain, shifted))
+    for name, value in ranks.items():
+        assert moved_ranks[name] == pytest.approx(value, rel=1e-4), name
+    tops = [next(r["value"] for r in rs if r["where"] == "published") for rs in (rows, moved_rows)]
+    length = float(torch.linspace(1, 8, 20).norm()) * math.sqrt(500 * 5)
+    assert tops[1] == pytest.approx(length, rel=0.1)
+    assert tops[0] < 0.1 * length
+
+
+def trained() -> tuple[RecallModel, Task]:
+    torch.manual_seed(1)
+    run = recall_run("layernorm", "copy", entities=3, attributes=3)
+    return RecallModel(run.task, run.norm).eval(), run.task
+
+
+def test_slices_are_at_the_offsets_that_they_say():
+    """The published one at the running sums of its 40 alphas, which end where they began."""
+    model, t = trained()
+    rows = slices(model, t, directions=2)
+    kinds = [(r["kind"], r["direction"]) for r in rows]
+    filters = [("filter", 0)] * 21 + [("filter", 1)] * 21
+    assert kinds == [("published", 0)] * 40 + [("restored", 0)] * 61 + filters
+    published, coarse, fine = rows[:40], rows[40:61], rows[61:101]
+    alphas = [-0.5 + i / 39 for i in range(40)]
+    sums = [math.fsum(alphas[: i + 1]) for i in range(40)]
+    assert [r["alpha"] for r in published] == pytest.approx(alphas, abs=1e-12)
+    assert 0 not in [r["alpha"] for r in published]
+    assert [r["offset"] for r in published] == pytest.approx(sums, abs=1e-12)
+    assert [r["offset"] for r in fine] == pytest.approx(sums, abs=1e-12)
+    for part in (coarse, rows[101:122], rows[122:]):
+        assert [r["offset"] for r in part] == pytest.approx([-0.5 + i / 20 for i in range(21)])
+        assert [r["alpha"] for r in part] == [r["offset"] for r in part]
+        assert part[10]["offset"] == 0
+    # one direction, two ways to get there
+    assert [r["loss"] for r in fine] == pytest.approx([r["loss"] for r in published], rel=1e-4)
+
+
+def test_slices_pass_through_the_loss_of_the_model_and_leave_it_as_it_is():
+    model, t = trained()
+    before = {name: w.clone() for name, w in model.state_dict().items()}
+    rows: list[measure.Row] = []
+    tokens = batches_of(model, lambda: rows.extend(slices(model, t, directions=2)))
+    assert all(torch.equal(w, before[name]) for name, w in model.state_dict().items())
+    assert all(torch.equal(x, tokens[0]) for x in tokens)
+    assert len(tokens[0]) == t.batch_size
+    loss = F.cross_entropy(model(tokens[0]), tokens[0][:, -1]).item()
+    at_zero = [r["loss"] for r in rows if r["kind"] != "published" and r["offset"] == 0]
+    assert at_zero == [loss] * 3
+    ends = [r["loss"] for r in rows if r["kind"] == "filter" and abs(float(r["offset"])) == 0.5]
+    assert len(set(ends)) == 4
+
+
+def test_all_arms_are_sliced_on_the_same_batch():
+    seen = []
+    for arm in ("layernorm", "none"):
+        model = RecallModel(task("recall"), ARMS[arm].norm).eval()
+        seen.append(batches_of(model, lambda m=model: slices(m, task("recall"), 1))[0])
+    assert torch.equal(*seen)

@@ -1,0 +1,184 @@
+"""The two tasks: what a sequence holds, exactly, and how it is drawn, against theory."""
+
+import numpy as np
+import pytest
+import torch
+from recall_recipes import KINDS, task
+from scipy import stats
+from torch import Tensor
+
+from normscope.recall.recipe import Task
+from normscope.recall.tasks import draw
+
+ALPHA = 1e-4  # with the seeds fixed, a test passes always or never
+TASKS = pytest.mark.parametrize("kind", KINDS)
+COPY, RECALL = (Task(kind=kind, steps=1) for kind in KINDS)  # the published sizes
+N = 8000
+
+
+def drawn(t: Task, n: int = N) -> tuple[Tensor, Tensor]:
+    return draw(t, n, torch.Generator().manual_seed(1))
+
+
+def assert_uniform(values: Tensor, size: int) -> None:
+    counts = np.bincount(values.flatten().numpy(), minlength=size)
+    assert len(counts) == size
+    assert stats.chisquare(counts).pvalue > ALPHA
+
+
+def assert_independent(a: Tensor, b: Tensor, sizes: tuple[int, int]) -> None:
+    table = np.bincount((a * sizes[1] + b).numpy(), minlength=sizes[0] * sizes[1]).reshape(sizes)
+    assert stats.chi2_contingency(table, correction=False).pvalue > ALPHA
+
+
+def notebooks_loop(n: int, entities: int, attributes: int) -> np.ndarray:
+    """Sequences as the notebook draws them, one at a time."""
+    rng = np.random.RandomState(1)
+    rows = []
+    for _ in range(n):
+        keys = rng.choice(entities * attributes, entities + attributes, replace=False)
+        query, context = keys[0], keys[1:]
+        rows.append([*context, 0, query])
+    return np.array(rows)
+
+
+def test_copy_is_39_distinct_keys_then_token_0_then_another_key_which_is_the_answer():
+    tokens, answers = drawn(COPY)
+    assert (tokens.shape, answers.shape) == ((N, 41), (N,))
+    assert tokens.dtype == answers.dtype == torch.int64
+    keys = torch.cat([tokens[:, :39], tokens[:, 40:]], 1).sort(1).values
+    assert (keys[:, 1:] > keys[:, :-1]).all()
+    assert (keys[:, 0] >= 0).all()
+    assert (keys[:, -1] < 400).all()
+    assert (tokens[:, 39] == 0).all()
+    assert torch.equal(tokens[:, 40], answers)
+
+
+def test_copy_has_the_layout_of_the_notebooks_loop():
+    loop = torch.from_numpy(notebooks_loop(100, 20, 20))
+    ours = drawn(COPY, 100)[0]
+    assert loop.shape == ours.shape
+    for tokens in (ours, loop):
+        assert (tokens[:, 39] == 0).all()
+        assert not (tokens[:, :39] == tokens[:, 40:]).any()
+
+
+@pytest.mark.parametrize("position", [0, 1, 19, 38, 40])
+def test_every_key_is_as_likely_at_every_position_of_copy(position):
+    assert_uniform(drawn(COPY)[0][:, position], 400)
+
+
+def test_copy_shows_every_key_equally_often():
+    """Of n samples without replacement, 40 of 400, the counts have the covariance
+    n p (1 - p) 400/399 (I - 1/400) with p = 1/10: scaled, their squares sum to a chi-square."""
+    tokens = drawn(COPY)[0]
+    shown = np.bincount(tokens[:, [*range(39), 40]].flatten().numpy(), minlength=400)
+    variance = N * 0.1 * 0.9 * 400 / 399
+    total = ((shown - 0.1 * N) ** 2 / variance).sum()
+    assert ALPHA / 2 < stats.chi2.sf(total, 399) < 1 - ALPHA / 2
+
+
+def test_query_and_context_of_copy_meet_as_without_replacement():
+    """In 20 groups of 20 keys, a group meets itself 19 times where it meets another 20 times."""
+    tokens = drawn(COPY)[0]
+    met = (tokens[:, 40] // 20 * 20 + tokens[:, 0] // 20).numpy()
+    expected = np.full((20, 20), 20.0 * 20)
+    np.fill_diagonal(expected, 20.0 * 19)
+    counts = np.bincount(met, minlength=400)
+    assert stats.chisquare(counts, N * expected.flatten() / expected.sum()).pvalue > ALPHA
+
+
+def test_every_sequence_of_a_small_copy_is_equally_likely():
+    """Six keys, five shown: all 720 orders, each as often; a loop that draws them one by one too."""
+    n, size = 72_000, 6**5
+    loop = notebooks_loop(n // 8, 2, 3)
+    ours = drawn(task("copy", entities=2, attributes=3), n)[0].numpy()
+    counts = []
+    for tokens in (ours, loop):
+        assert (tokens[:, 4] == 0).all()
+        codes = tokens[:, [5, 0, 1, 2, 3]] @ 6 ** np.arange(5)
+        counts.append(np.bincount(codes, minlength=size))
+    possible = counts[0] > 0
+    assert possible.sum() == 720
+    assert (counts[1][~possible] == 0).all()
+    assert stats.chisquare(counts[0][possible]).pvalue > ALPHA
+    table = np.array([c[possible] for c in counts])
+    assert stats.chi2_contingency(table).pvalue > ALPHA
+
+
+def test_recall_is_a_pair_for_every_entity_then_an_entity_whose_attribute_is_the_answer():
+    tokens, answers = drawn(RECALL)
+    assert (tokens.shape, answers.shape) == ((N, 21), (N,))
+    assert tokens.dtype == answers.dtype == torch.int64
+    entities, attributes = tokens[:, :20] // 20, tokens[:, :20] % 20
+    assert torch.equal(entities, torch.arange(20).expand(N, 20))
+    asked = tokens[:, 20] - 400
+    assert asked.min() == 0
+    assert asked.max() == 19
+    assert torch.equal(answers, attributes[torch.arange(N), asked])
+
+
+def test_attributes_of_recall_are_uniform_and_of_each_other_independent():
+    tokens, _ = drawn(RECALL)
+    attributes = tokens[:, :20] % 20
+    for entity in range(20):
+        counts = np.bincount(attributes[:, entity].numpy(), minlength=20)
+        assert stats.chisquare(counts).pvalue > ALPHA / 20
+    assert_independent(attributes[:, 0], attributes[:, 1], (20, 20))
+    assert_independent(attributes[:, 3], attributes[:, 19], (20, 20))
+
+
+def test_queries_of_recall_are_uniform():
+    assert_uniform(drawn(RECALL)[0][:, 20] - 400, 20)
+
+
+def test_without_the_context_nothing_tells_the_answer_of_recall():
+    tokens, answers = drawn(RECALL)
+    asked = tokens[:, 20] - 400
+    assert_uniform(answers, 20)
+    assert_independent(asked, answers, (20, 20))
+    # the best of all rules from query to answer, chosen on half, is at chance on the other half
+    table = np.zeros((20, 20))
+    np.add.at(table, (asked[: N // 2].numpy(), answers[: N // 2].numpy()), 1)
+    best = torch.from_numpy(table.argmax(1))
+    hits = int((best[asked[N // 2 :]] == answers[N // 2 :]).sum())
+    assert stats.binomtest(hits, N // 2, RECALL.chance).pvalue > ALPHA
+
+
+def test_the_attribute_shown_with_the_asked_entity_alone_tells_the_answer_of_recall():
+    """Those of the other entities are independent of it."""
+    t = task("recall", entities=2, attributes=3)
+    tokens, answers = drawn(t)
+    asked = tokens[:, 2] - 6
+    other = tokens[torch.arange(N), 1 - asked] % 3
+    assert_independent(other, answers, (3, 3))
+
+
+@TASKS
+def test_a_seed_decides_the_batches_and_the_global_generator_does_not(kind):
+    t = task(kind)
+    batches = []
+    for seed, noise in ((1, 0), (1, 7), (2, 0)):
+        torch.manual_seed(noise)
+        g = torch.Generator().manual_seed(seed)
+        batches.append([draw(t, 5, g) for _ in range(3)])
+    first, again, other = batches
+    for ours, theirs in zip(first, again, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    assert not torch.equal(first[0][0], other[0][0])
+    assert not torch.equal(first[0][0], first[1][0])
+
+
+@pytest.mark.parametrize(("t", "chance"), [(COPY, 1 / 400), (RECALL, 1 / 20)])
+def test_chance_is_the_share_of_one_answer(t, chance):
+    assert t.chance == chance
+    _, answers = drawn(t)
+    hits = int((answers == 7).sum())
+    assert stats.binomtest(hits, N, chance).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("key", ["entities", "attributes"])
+@TASKS
+def test_a_task_needs_two_of_each(kind, key):
+    with pytest.raises(ValueError, match=f"{key}\n  Input should be greater than 1"):
+        task(kind, **{key: 1})

@@ -1,0 +1,203 @@
+"""Training the decisive test: torch's Adam to the bit, resumed to the bit, divergence as a result."""
+
+import copy
+import math
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from recall_recipes import KINDS, recall_run, task
+from torch import nn
+from torch.nn import functional as F
+
+from normscope.checkpoint import Checkpoints
+from normscope.recall.model import RecallModel
+from normscope.recall.recipe import RecallRun
+from normscope.recall.tasks import draw
+from normscope.recall.training import Adam, RecallTrainer
+from normscope.resume import run_to_end
+
+EVERY = 4  # steps between checkpoints
+ARM = pytest.mark.parametrize("arm", ["layernorm", "batchnorm", "centered_scalenorm_affine", "none"])
+TASKS = pytest.mark.parametrize("kind", KINDS)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def go(run: RecallRun, at: Path, stop: int = -1) -> tuple[RecallTrainer, list[str], list[float]]:
+    """Train with checkpoints at a place; leave in the middle of things after step ``stop``."""
+    said: list[str] = []
+    losses: list[float] = []
+
+    def progress(step: int, loss: float) -> None:
+        losses.append(loss)
+        if step == stop:
+            raise Interrupted
+
+    trainer = RecallTrainer(run)
+    run_to_end(trainer, Checkpoints(at, "same", EVERY), say=said.append, progress=progress)
+    return trainer, said, losses
+
+
+def weights(model: nn.Module) -> bytes:
+    return safetensors.torch.save(model.state_dict())
+
+
+def assert_same(a: RecallTrainer, b: RecallTrainer) -> None:
+    assert weights(a.model) == weights(b.model)
+    assert (a.curve, a.step, a.diverged_at) == (b.curve, b.step, b.diverged_at)
+
+
+@pytest.mark.parametrize("rate", [1e-4, 0.003, 1.0])
+def test_adam_is_torchs_to_the_bit(rate):
+    g = torch.Generator().manual_seed(1)
+    shapes = [(5, 3), (7,), (), (64, 33)]
+    ours = [torch.randn(s, generator=g) for s in shapes]
+    theirs = [nn.Parameter(p.clone()) for p in ours]
+    adam, torchs = Adam(ours, rate), torch.optim.Adam(theirs, lr=rate, fused=True)
+    for step in range(25):
+        gradients = [10.0 ** (step % 7 - 3) * torch.randn(s, generator=g) for s in shapes]
+        adam.step([d.clone() for d in gradients])
+        for p, d in zip(theirs, gradients, strict=True):
+            p.grad = d
+        torchs.step()
+        assert all(torch.equal(p, q) for p, q in zip(ours, theirs, strict=True))
+    for i, p in enumerate(theirs):
+        state = torchs.state[p]
+        assert torch.equal(adam.first[i], state["exp_avg"])
+        assert torch.equal(adam.second[i], state["exp_avg_sq"])
+        assert torch.equal(adam.steps[i], state["step"])
+
+
+@ARM
+@TASKS
+def test_training_is_torchs_plain_loop_to_the_bit(tmp_path, arm, kind):
+    run = recall_run(arm, kind)
+    torch.manual_seed(run.seed)
+    model = RecallModel(run.task, run.norm)
+    optimizer = torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
+    g = torch.Generator().manual_seed(run.seed)
+    losses = []
+    for _ in range(run.task.steps):
+        tokens, answers = draw(run.task, run.task.batch_size, g)
+        loss = F.cross_entropy(model(tokens), answers)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    trained, _, seen = go(run, tmp_path)
+    assert seen == losses
+    assert weights(trained.model) == weights(model)
+
+
+@TASKS
+def test_training_learns(tmp_path, kind):
+    """From chance to a tenth of its loss."""
+    run = recall_run("layernorm", kind, steps=300, batch_size=32, embedding_std=0.3)
+    _, _, losses = go(run, tmp_path)
+    assert losses[0] > 0.8 * math.log(run.task.attributes)
+    assert sum(losses[-20:]) / 20 < 0.1 * math.log(run.task.attributes)
+
+
+def test_rows_of_the_curve_average_the_steps_since_the_one_before(tmp_path):
+    trainer, _, losses = go(recall_run(), tmp_path)
+    spans = [(0, 3), (3, 6), (6, 9), (9, 11)]
+    expected = [{"step": b, "train_loss": sum(losses[a:b]) / (b - a)} for a, b in spans]
+    assert trainer.curve == expected
+    assert trainer.step == 11
+    assert trainer.diverged_at is None
+
+
+@pytest.mark.parametrize(("log_every", "steps"), [(1, list(range(1, 12))), (11, [11]), (20, [11])])
+def test_the_last_step_has_a_row_and_is_not_recorded_twice(tmp_path, log_every, steps):
+    trainer, _, _ = go(recall_run(log_every=log_every), tmp_path)
+    assert [row["step"] for row in trainer.curve] == steps
+
+
+@ARM
+@pytest.mark.parametrize("stop", range(1, 12))
+def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path, arm, stop):
+    run = recall_run(arm, "copy")
+    whole, _, _ = go(run, tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        go(run, tmp_path / "parts", stop)
+    torch.rand(5)
+    resumed, said, _ = go(run, tmp_path / "parts")
+    done = (stop - 1) // EVERY * EVERY
+    assert said == ([f"continuing from step {done}"] if done else [])
+    assert_same(resumed, whole)
+
+
+def test_a_finished_run_started_again_trains_no_step(tmp_path):
+    whole, _, _ = go(recall_run("batchnorm"), tmp_path)
+    again, said, losses = go(recall_run("batchnorm"), tmp_path, stop=11)
+    assert (said, losses) == (["continuing from step 11"], [])
+    assert_same(again, whole)
+
+
+def test_a_state_is_all_that_a_step_depends_on():
+    first, second = RecallTrainer(recall_run("batchnorm")), RecallTrainer(recall_run("batchnorm"))
+    for _ in range(5):
+        first.advance()
+    second.restore(5, copy.deepcopy(first.state()))
+    for _ in range(6):
+        assert first.advance() == second.advance()
+    assert_same(first, second)
+
+
+def test_a_loss_above_the_bound_is_a_divergence_and_ends_the_run(tmp_path):
+    trainer, _, losses = go(recall_run(loss_bound=0.01), tmp_path)
+    assert (trainer.diverged_at, trainer.step, trainer.done) == (1, 0, True)
+    assert trainer.curve == [{"step": 1, "train_loss": losses[0]}]
+    assert weights(trainer.model) == weights(RecallTrainer(recall_run()).model)
+
+
+def test_a_loss_at_the_bound_is_none(tmp_path):
+    _, _, losses = go(recall_run(), tmp_path / "a")
+    trainer, _, _ = go(recall_run(loss_bound=max(losses)), tmp_path / "b")
+    assert trainer.diverged_at is None
+
+
+def test_a_loss_that_is_not_finite_is_a_divergence_without_a_number(tmp_path):
+    """Adam's first step is the learning rate long: 1e30 squares to infinity in fp32."""
+    trainer, _, losses = go(recall_run("none", learning_rate=1e30), tmp_path)
+    assert math.isfinite(losses[0])
+    assert not math.isfinite(losses[1])
+    assert (trainer.diverged_at, trainer.step) == (2, 1)
+    assert trainer.curve == [{"step": 2, "train_loss": None}]
+
+
+def test_a_diverged_run_started_again_says_the_same(tmp_path):
+    run = recall_run("none", learning_rate=1e30)
+    diverged, _, _ = go(run, tmp_path)
+    again, said, losses = go(run, tmp_path)
+    assert (said, losses) == (["continuing from step 1"], [])
+    assert_same(again, diverged)
+
+
+@TASKS
+def test_arms_of_one_seed_see_the_same_batches(kind):
+    seen = []
+    for arm in ("layernorm", "batchnorm", "none"):
+        trainer, batches = RecallTrainer(recall_run(arm, kind)), []
+        trainer.model.register_forward_pre_hook(lambda _, args, b=batches: b.append(args[0]))
+        for _ in range(3):
+            trainer.advance()
+        seen.append(torch.stack(batches))
+    assert torch.equal(seen[0], seen[1])
+    assert torch.equal(seen[0], seen[2])
+    assert not torch.equal(seen[0][0], seen[0][1])
+
+
+def test_another_seed_gives_another_model(tmp_path):
+    one, two = (go(recall_run(seed=s), tmp_path / str(s))[0] for s in (1, 2))
+    assert weights(one.model) != weights(two.model)
+    assert one.curve != two.curve
+
+
+def test_a_run_is_decided_by_factors_and_not_by_names():
+    assert "layernorm" not in recall_run("layernorm").model_dump_json()
+    assert task("copy").model_dump_json() in recall_run("layernorm", "copy").model_dump_json()

@@ -1,0 +1,167 @@
+"""Sharpness against dense Hessians, and where full-batch Adam is known to hold it."""
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from recall_recipes import dense_hessian, moved, task
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
+from scipy.stats import ortho_group
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.recall.model import RecallModel
+from normscope.recall.tasks import draw
+from normscope.sharpness import hessian, sharpness
+
+Closure = Callable[[], Tensor]
+
+
+def mlp() -> tuple[nn.Module, Closure]:
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(3, 6), nn.Tanh(), nn.Linear(6, 2)).double()
+    x, y = (torch.randn(10, n, dtype=torch.float64) for n in (3, 2))
+    return model, lambda: F.mse_loss(model(x), y)
+
+
+def recall_model(arm: str) -> tuple[nn.Module, Closure]:
+    torch.manual_seed(1)
+    t = task("recall", entities=2, attributes=2, n_embd=4)
+    model = RecallModel(t, ARMS[arm].norm).double()
+    moved(model)
+    tokens, answers = draw(t, 16, torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        model(tokens)
+    model.eval()
+    return model, lambda: F.cross_entropy(model(tokens), answers)
+
+
+CASES = {"mlp": mlp} | {
+    arm: lambda arm=arm: recall_model(arm) for arm in ("layernorm", "manual_l2", "batchnorm", "dyt")
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_operator_is_torchs_dense_hessian_and_its_top_eigenvalue_the_sharpness(case):
+    model, loss = CASES[case]()
+    dense = dense_hessian(model, loss)
+    operator = hessian(loss(), list(model.parameters()))
+    assert operator.shape == dense.shape
+    ours = operator.matmat(np.eye(len(dense)))
+    np.testing.assert_allclose(ours, dense, rtol=0, atol=1e-10 * np.abs(dense).max())
+    eigenvalues = np.linalg.eigvalsh(dense)
+    assert eigenvalues[0] < 0  # indefinite, as away from a minimum they are
+    assert sharpness(operator) == pytest.approx(eigenvalues[-1], rel=1e-3)
+
+
+def test_fp32_gives_the_sharpness_of_fp64():
+    model, loss = recall_model("layernorm")
+    exact = np.linalg.eigvalsh(dense_hessian(model, loss))[-1]
+    model.float()
+    operator = hessian(loss(), list(model.parameters()))
+    assert operator.dtype == np.float32
+    assert sharpness(operator) == pytest.approx(exact, rel=2e-3)
+
+
+def quadratic(eigenvalues: list[float], dtype: torch.dtype = torch.float64) -> LinearOperator:
+    """Hessian of x'Ax/2 with A of given eigenvalues, x in two parameters."""
+    n = len(eigenvalues)
+    q = ortho_group.rvs(n, random_state=3)
+    a = torch.from_numpy(q @ np.diag(eigenvalues) @ q.T).to(dtype)
+    one, two = (torch.ones(k, dtype=dtype, requires_grad=True) for k in (2, n - 2))
+    x = torch.cat([one, two])
+    return hessian(x @ a @ x / 2, [one, two])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize(
+    "eigenvalues",
+    [
+        [1, 2, 5, 0.5, 0.1],
+        [-10, 3, 1, 0, -2, 0.5],
+        [-5, -1, -2, -9],
+        [4, 4, 4, 1, 1],
+        [1e6, 1, 1e-6, 2],
+        [3e-9, 1e-9, 2e-9, 0],
+        [7, 0, 0, 0, 0, 0],
+    ],
+)
+def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenvalues, dtype):
+    found = sharpness(quadratic(eigenvalues, dtype))
+    assert found == pytest.approx(max(eigenvalues), rel=1e-3)
+
+
+def test_products_are_linear_and_symmetric():
+    model, loss = mlp()
+    h = hessian(loss(), list(model.parameters()))
+    rng = np.random.default_rng(0)
+    u, v = rng.standard_normal((2, h.shape[0]))
+    assert u @ h.matvec(v) == pytest.approx(v @ h.matvec(u), rel=1e-10)
+    np.testing.assert_allclose(h.matvec(2 * u - v), 2 * h.matvec(u) - h.matvec(v), atol=1e-12)
+
+
+def test_the_operator_is_of_where_the_loss_was_taken():
+    """x^4 / 12 has the Hessian diag(x^2); what the parameter is later does not matter to it."""
+    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    h = hessian(x.pow(4).sum() / 12, [x])
+    np.testing.assert_allclose(h.matmat(np.eye(3)), np.diag([1, 4, 9]), rtol=1e-12)
+    assert sharpness(h) == pytest.approx(9, rel=1e-3)
+
+
+def test_the_same_operator_gives_the_same_bits():
+    model, loss = recall_model("layernorm")
+    first, again = (sharpness(hessian(loss(), list(model.parameters()))) for _ in range(2))
+    assert first == again
+
+
+def test_without_convergence_there_is_no_number(monkeypatch):
+    """One restart of Lanczos is not enough for the edge of a dense spectrum to 12 digits."""
+    monkeypatch.setattr("normscope.sharpness.eigsh", functools.partial(eigsh, maxiter=1))
+    dense = aslinearoperator(np.diag(np.linspace(0, 1, 400)))
+    assert math.isnan(sharpness(dense, tolerance=1e-12))
+
+
+def preconditioned(h: LinearOperator, p: np.ndarray) -> LinearOperator:
+    """P^(-1/2) H P^(-1/2) of a diagonal P: it has the eigenvalues of P^(-1) H, and is symmetric."""
+    d = p**-0.5
+    return LinearOperator(
+        h.shape, matvec=lambda v: d * h.matvec(d * v.reshape(-1)), dtype=np.dtype(float)
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "beta1", "steps"), [(0.003, 0.9, 2000), (0.01, 0.9, 2000), (0.003, 0.5, 1500)]
+)
+def test_full_batch_adam_holds_its_preconditioned_sharpness_at_the_edge_of_stability(
+    rate, beta1, steps
+):
+    """Cohen et al. 2022, arXiv:2207.14484: at (2 + 2 beta1) / ((1 - beta1) rate), which is
+    38 / rate for beta1 = 0.9; P = (1 - beta1^t) (diag(sqrt(v / (1 - beta2^t))) + eps)."""
+    beta2, eps, every = 0.99, 1e-8, 25
+    edge = (2 + 2 * beta1) / ((1 - beta1) * rate)
+    assert beta1 != 0.9 or edge == pytest.approx(38 / rate)
+    torch.manual_seed(0)
+    x = torch.linspace(-1, 1, 32, dtype=torch.float64)[:, None]
+    y = torch.sin(3 * x) + torch.sin(9 * x) / 2
+    layers = nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, 1)
+    model = nn.Sequential(*layers).double()
+    parameters = list(model.parameters())
+    optimizer = torch.optim.Adam(parameters, lr=rate, betas=(beta1, beta2), eps=eps)
+    found = []
+    for t in range(1, steps + 1):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        if t % every == 0 and (t > 0.6 * steps or t == every):
+            v = torch.cat([optimizer.state[p]["exp_avg_sq"].flatten() for p in parameters])
+            p = (1 - beta1**t) * ((v / (1 - beta2**t)).sqrt() + eps)
+            h = hessian(F.mse_loss(model(x), y), parameters)
+            found.append(sharpness(preconditioned(h, p.numpy())) / edge)
+    assert len(found) > 20
+    assert np.median(found[1:]) == pytest.approx(1, abs=0.1)
+    if beta1 == 0.9:  # it rose to there
+        assert found[0] < 0.5
