@@ -11,7 +11,7 @@ from normscope.errors import report
 from normscope.figure import count, divergences
 from normscope.files import write_text
 from normscope.recall.grid import Recall
-from normscope.recall.summary import Values, best_table, cell_table, claims, factor_table
+from normscope.recall.summary import section
 from normscope.recipe import Strict
 from normscope.summary import (
     gain_table,
@@ -56,40 +56,6 @@ class Flags(Strict):
     out: Path
 
 
-def decisive(flags: Flags) -> dict[str, object]:
-    """What the template says of the decisive test."""
-    recall = Recall.model_validate_json(flags.recall)
-    cells, factors = pd.read_csv(flags.cells), pd.read_csv(flags.factors)
-    corrected, published = recall.corrected, recall.published
-    copy, task = recall.tasks[published.task], recall.tasks[corrected.task]
-    values = Values(
-        cells=cells,
-        published={a.arm: a.learning_rate for a in published.arms},
-        published_task=published.task,
-        corrected_task=corrected.task,
-        rate=corrected.learning_rate,
-    )
-    table, best = factor_table(factors), best_table(pd.read_csv(flags.best))
-    of_rate = cells[cells["learning_rate"] == corrected.learning_rate]
-    return {
-        "recall_width": task.n_embd,
-        "entities": task.entities,
-        "attributes": task.attributes,
-        "copy_steps": copy.steps,
-        "recall_steps": task.steps,
-        "copy_std": copy.embedding_std,
-        "recall_std": task.embedding_std,
-        "recall_rate": corrected.learning_rate,
-        "claims": markdown(claims(values, factors, task)),
-        "copy": markdown(cell_table(cells, published.task)),
-        "recall": markdown(cell_table(of_rate, corrected.task)),
-        "best": markdown(best) if len(best) else "No arm has two learning rates here.",
-        "factors": markdown(table) if len(table) else "No crossed grid in this configuration.",
-        "effects": len(factors),
-        "recall_needed": seeds_needed(factors["alpha"].iloc[0]) if len(factors) else "–",
-    }
-
-
 def main() -> None:
     flags = CliApp.run(Flags)
     runs, arms = pd.read_csv(flags.runs), pd.read_csv(flags.arms)
@@ -108,8 +74,10 @@ def main() -> None:
     for name, title in FIGURES.items():
         caption = (flags.figures / f"{name}.txt").read_text()
         figures.append(f"![{title}](figures/{name}.svg)\n\n*{title}.* {caption}")
+    recall = Recall.model_validate_json(flags.recall)
+    tables = (flags.cells, flags.best, flags.factors)
     text = flags.template.read_text().format(
-        **decisive(flags),
+        **section(recall, *(pd.read_csv(path) for path in tables)),
         **config["model"],
         **config["training"],
         baseline=flags.baseline,

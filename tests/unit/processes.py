@@ -8,8 +8,9 @@ import resource
 import runpy
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -27,6 +28,20 @@ def run_script(script: Path, arguments: list[str], log: Path, largest_file: int)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     sys.argv = [str(script), *arguments]
     runpy.run_path(str(script), run_name="__main__")
+
+
+def flags(values: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Nested values as a command line, as the workflow writes it."""
+    words = []
+    for key, value in values.items():
+        flag = f"{prefix}{key}".replace("_", "-")
+        if isinstance(value, dict):
+            words += flags(value, f"{flag}.")
+        elif isinstance(value, bool):
+            words += [f"--{flag}" if value else f"--no-{flag}"]
+        elif value is not None:
+            words += [f"--{flag}", str(value)]
+    return words
 
 
 class Script:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -43,6 +44,12 @@ def moved(module: nn.Module, seed: int = 0) -> nn.Module:
         for p in module.parameters():
             p.add_(0.3 * torch.randn(p.shape, generator=g, dtype=p.dtype))
     return module
+
+
+def by(table: pd.DataFrame, *columns: str) -> dict[Any, dict[str, Any]]:
+    """The rows of a table by what they have in a column, or in several."""
+    rows = [{str(c): v for c, v in row.items()} for row in table.to_dict("records")]
+    return {tuple(r[c] for c in columns) if columns[1:] else r[columns[0]]: r for r in rows}
 
 
 def dense_hessian(model: nn.Module, loss: Callable[[], Tensor]) -> np.ndarray:

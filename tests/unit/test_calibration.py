@@ -82,7 +82,10 @@ def test_fp32_logits_are_judged_in_fp64():
     """A margin of 30 is a loss of 9e-14 nats, which fp32 rounds to nothing."""
     logits = torch.tensor([[30.0, 0.0]])
     expected = math.log1p(math.exp(-30))
-    assert calibrated_loss(logits, torch.tensor([0]), 1.0) == pytest.approx(expected, rel=1e-2)
+    loss = calibrated_loss(logits, torch.tensor([0]), 1.0)
+    assert loss == pytest.approx(expected, rel=1e-2, abs=0)
+    logits, answers = sampled(1.5)
+    assert fit_temperature(logits, answers) == fit_temperature(logits.double(), answers)
 
 
 def test_answers_that_always_have_the_largest_logit_end_at_no_loss():

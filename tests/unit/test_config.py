@@ -93,7 +93,11 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
 @pytest.mark.parametrize(
     ("key", "near", "allowed"),
     [
-        ("modle", "model", "dataset, model, training, runs, baseline, level, gain, recall, figures"),
+        (
+            "modle",
+            "model",
+            "dataset, model, training, runs, baseline, level, gain, recall, figures",
+        ),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
         ("runs.1.seed", "seeds", "arms, placements, seeds"),

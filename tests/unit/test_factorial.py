@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recall_recipes import by
 from scipy import stats
 
 from normscope.factorial import contrasts, effects, missing_cells
@@ -38,8 +39,9 @@ def crossed(
     return pd.DataFrame(rows).sample(frac=1, random_state=0)
 
 
-def found(runs: pd.DataFrame, factors: dict = FACTORS, level: float = 0.95) -> pd.DataFrame:
-    return effects(runs, factors, "y", level).set_index("contrast")
+def found(runs: pd.DataFrame, factors: dict = FACTORS, level: float = 0.95) -> dict[str, dict]:
+    """The row of each contrast."""
+    return by(effects(runs, factors, "y", level), "contrast")
 
 
 def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
@@ -66,17 +68,15 @@ def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
 def test_planted_main_effects_come_back_and_there_is_no_interaction():
     center, gain = {"no": 0, "yes": 0.5}, {"no": 0, "yes": -2}
     radius = {"sqrt(d)": 1, "1": 4, "learned": 0.5}
-    table = found(
-        crossed(lambda c, _: center[c["center"]] + radius[c["radius"]] + gain[c["gain"]])
-    )
+    table = found(crossed(lambda c, _: center[c["center"]] + radius[c["radius"]] + gain[c["gain"]]))
     planted = {
         "center: yes − no": 0.5,
         "radius: 1 − sqrt(d)": 3,
         "radius: learned − sqrt(d)": -0.5,
         "gain: yes − no": -2,
     }
-    for contrast, effect in table["effect"].items():
-        assert effect == pytest.approx(planted.get(str(contrast), 0), abs=1e-12)
+    for contrast, row in table.items():
+        assert row["effect"] == pytest.approx(planted.get(contrast, 0), abs=1e-12)
 
 
 def test_a_planted_interaction_comes_back_and_is_shared_out_to_its_main_effects():
@@ -87,8 +87,8 @@ def test_a_planted_interaction_comes_back_and_is_shared_out_to_its_main_effects(
         "center: yes − no": 2,
         "radius: 1 − sqrt(d)": 3,
     }
-    for contrast, effect in table["effect"].items():
-        assert effect == pytest.approx(planted.get(str(contrast), 0), abs=1e-12)
+    for contrast, row in table.items():
+        assert row["effect"] == pytest.approx(planted.get(contrast, 0), abs=1e-12)
 
 
 def test_a_three_way_interaction_is_averaged_over_the_third_factor():
@@ -97,11 +97,11 @@ def test_a_three_way_interaction_is_averaged_over_the_third_factor():
     def corner(c: Levels, _: int) -> float:
         return 8.0 * (c["center"] == c["gain"] == c["bias"] == "yes")
 
-    table = found(crossed(corner))["effect"]
-    assert table["center: yes − no x gain: yes − no"] == pytest.approx(4)
-    assert table["gain: yes − no x bias: yes − no"] == pytest.approx(4)
-    assert table["bias: yes − no"] == pytest.approx(2)
-    assert table["center: yes − no x radius: 1 − sqrt(d)"] == pytest.approx(0, abs=1e-12)
+    effect = {contrast: row["effect"] for contrast, row in found(crossed(corner)).items()}
+    assert effect["center: yes − no x gain: yes − no"] == pytest.approx(4)
+    assert effect["gain: yes − no x bias: yes − no"] == pytest.approx(4)
+    assert effect["bias: yes − no"] == pytest.approx(2)
+    assert effect["center: yes − no x radius: 1 − sqrt(d)"] == pytest.approx(0, abs=1e-12)
 
 
 def by_marginal_means(y: np.ndarray, contrast: str) -> float:
@@ -127,8 +127,8 @@ def test_any_response_has_the_effects_of_its_marginal_means_and_scipys_intervals
              for c in itertools.product(*FACTORS.values())]  # fmt: skip
     where = dict(zip(itertools.product(*FACTORS.values()), cells, strict=True))
     runs = crossed(lambda c, s: y[s][where[tuple(c[f] for f in FACTORS)]], seeds=3)
-    for contrast, row in found(runs, level=0.9).iterrows():
-        values = [by_marginal_means(block, str(contrast)) for block in y]
+    for contrast, row in found(runs, level=0.9).items():
+        values = [by_marginal_means(block, contrast) for block in y]
         assert row["n"] == 3
         assert row["effect"] == pytest.approx(np.mean(values), abs=1e-12)
         test = stats.ttest_1samp(values, 0)
@@ -146,7 +146,7 @@ def test_what_a_seed_adds_to_all_its_cells_cancels():
     def response(c: Levels, seed: int) -> float:
         return 1000.0 * seed**2 + 0.5 * (c["gain"] == "yes")
 
-    row = found(crossed(response, seeds=4)).loc["gain: yes − no"]
+    row = found(crossed(response, seeds=4))["gain: yes − no"]
     assert (row["low"], row["effect"], row["high"]) == pytest.approx((0.5, 0.5, 0.5), abs=1e-9)
     assert row["n"] == 4
 
@@ -163,15 +163,16 @@ def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
         else runs.assign(y=runs["y"].where(runs.index != hit, float(lost)))
     )
     table = found(runs)
-    assert set(table["n"]) == {2}
-    pd.testing.assert_frame_equal(table, whole)
+    assert {row["n"] for row in table.values()} == {2}
+    assert table == whole
 
 
 def test_one_seed_has_effects_without_intervals():
     table = found(crossed(lambda c, _: float(c["gain"] == "yes"), seeds=1))
-    assert set(table["n"]) == {1}
-    assert table.loc["gain: yes − no", "effect"] == 1
-    assert table[["low", "high", "joint_low", "joint_high"]].isna().all().all()
+    assert {row["n"] for row in table.values()} == {1}
+    assert table["gain: yes − no"]["effect"] == 1
+    for row in table.values():
+        assert all(math.isnan(row[name]) for name in ("low", "high", "joint_low", "joint_high"))
 
 
 def test_without_a_complete_seed_there_is_no_row():
@@ -184,7 +185,7 @@ def test_without_a_complete_seed_there_is_no_row():
 def test_a_run_of_another_level_leaves_its_seed_out():
     runs = crossed(lambda c, _: 1.0)
     runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = "2"
-    assert set(found(runs)["n"]) == {1}
+    assert {row["n"] for row in found(runs).values()} == {1}
 
 
 def test_missing_cells_are_named_in_order():
@@ -214,11 +215,9 @@ def test_intervals_cover_what_is_true_as_often_as_they_say():
     for _ in range(designs):
         offsets = 100 * rng.standard_normal(4)
         table = found(crossed(noisy, seeds=4, factors=SMALL), SMALL, level)
-        true = pd.Series(truth)
-        for contrast in truth:
-            row = table.loc[contrast]
-            single[contrast] += int(row["low"] <= truth[contrast] <= row["high"])
-        joint += int(((table["joint_low"] <= true) & (true <= table["joint_high"])).all())
+        for contrast, value in truth.items():
+            single[contrast] += table[contrast]["low"] <= value <= table[contrast]["high"]
+        joint += all(table[c]["joint_low"] <= v <= table[c]["joint_high"] for c, v in truth.items())
     for covered in single.values():
         assert stats.binomtest(covered, designs, level).pvalue > ALPHA
     # Bonferroni: at least, and with three intervals not far above
@@ -230,6 +229,6 @@ def test_a_design_of_one_factor_has_main_effects_only():
     factors = {"radius": FACTORS["radius"]}
     runs = crossed(lambda c, s: {"sqrt(d)": 1.0, "1": 3.0, "learned": 0.0}[c["radius"]], 2, factors)
     table = found(runs, factors)
-    assert list(table["kind"]) == ["main effect", "main effect"]
-    assert list(table["effect"]) == [2, -1]
-    assert not math.isnan(table["joint_low"].iloc[0])
+    assert [row["kind"] for row in table.values()] == ["main effect", "main effect"]
+    assert [row["effect"] for row in table.values()] == [2, -1]
+    assert not any(math.isnan(row["joint_low"]) for row in table.values())

@@ -58,6 +58,10 @@ def solver(beta: float, gamma: float) -> tuple[RecallModel, Task]:
     return model, t
 
 
+def evaluated(model: RecallModel, t: Task) -> dict[str, float]:
+    return {name: float(value) for name, value in evaluate(model, t).items()}
+
+
 def batches_of(model: nn.Module, body: Callable[[], object]) -> list[Tensor]:
     """What the model is called with while the body runs."""
     seen: list[Tensor] = []
@@ -70,11 +74,11 @@ def batches_of(model: nn.Module, body: Callable[[], object]) -> list[Tensor]:
 def test_a_model_that_solves_recall_has_the_loss_of_its_margin_and_is_at_chance_without_context():
     gamma = 3.0
     model, t = solver(beta=60.0, gamma=gamma)
-    row = evaluate(model, t)
+    row = evaluated(model, t)
     assert row["accuracy"] == 1
     assert row["loss"] == pytest.approx(math.log1p((A - 1) * math.exp(-gamma)), rel=1e-4)
     # without context all logits are equal: the first class is guessed
-    hits = round(float(row["accuracy_without_context"]) * measure.SAMPLES)
+    hits = round(row["accuracy_without_context"] * measure.SAMPLES)
     assert stats.binomtest(hits, measure.SAMPLES, t.chance).pvalue > ALPHA
     # and sharpening costs nothing
     assert row["temperature"] < gamma / 100
@@ -95,14 +99,14 @@ def test_a_blurred_model_has_the_loss_of_its_attention_weights():
     attributes that the E - 1 wrong pairs can have, one after the other."""
     beta, gamma = 2.0, 4.0
     model, t = solver(beta, gamma)
-    row = evaluate(model, t)
+    row = evaluated(model, t)
     w = math.exp(beta) / (math.exp(beta) + E)
     losses = []
     for others in itertools.product(range(A), repeat=E - 1):
         logits = gamma * (1 - w) / E * np.bincount(others, minlength=A)
         logits[0] += gamma * w  # the answer
         losses.append(logsumexp(logits) - logits[0])
-    assert_mean(float(row["loss"]), losses)
+    assert_mean(row["loss"], losses)
     assert row["accuracy"] == 1  # w exceeds what the others have together
 
 
@@ -112,10 +116,10 @@ def test_a_constant_guess_has_the_loss_of_its_bias_and_calibrates_to_chance():
     bias = torch.tensor([3.0, -1.0, 0.5, 0.0, 1.0])
     with torch.no_grad():
         model.head.bias.copy_(bias)
-    row = evaluate(model, t)
+    row = evaluated(model, t)
     # the loss of each answer; answers are uniform
-    assert_mean(float(row["loss"]), (torch.logsumexp(bias, 0) - bias).tolist())
-    hits = round(float(row["accuracy"]) * measure.SAMPLES)
+    assert_mean(row["loss"], (torch.logsumexp(bias, 0) - bias).tolist())
+    hits = round(row["accuracy"] * measure.SAMPLES)
     assert stats.binomtest(hits, measure.SAMPLES, 1 / A).pvalue > ALPHA
     assert row["accuracy_without_context"] == row["accuracy"]
     # one factor fitted to as many samples gains or loses a few parts of 1 / n
@@ -130,7 +134,7 @@ def test_copying_the_query_needs_no_context():
     with torch.no_grad():
         model.embedding.weight.copy_(torch.eye(18))
         model.head.weight.copy_(2 * torch.eye(18))
-    row = evaluate(model, t)
+    row = evaluated(model, t)
     assert row["accuracy"] == row["accuracy_without_context"] == 1
     assert row["loss"] == pytest.approx(math.log1p(17 * math.exp(-2)), rel=1e-6)
 
@@ -206,17 +210,31 @@ def test_ranks_of_outputs_that_are_one_direction_a_token():
     assert query[3] < 1e-6
 
 
+@pytest.mark.parametrize("where", ["query", "all"])
+def test_ranks_are_of_the_singular_values_beside_them(where):
+    """Of the covariance, squares; of the matrix, the values themselves."""
+    ranks, rows = spectra(*trained())
+    s = np.array([float(r["value"]) for r in rows if r["where"] == where])
+    assert ranks[f"effective_rank_{where}"] == pytest.approx(math.exp(stats.entropy(s**2)))
+    assert ranks[f"matrix_rank_{where}"] == pytest.approx(math.exp(stats.entropy(s)))
+    assert ranks[f"stable_rank_{where}"] == pytest.approx((s**2).sum() / s.max() ** 2)
+    participation = (s**2).sum() ** 2 / (s**4).sum()
+    assert ranks[f"participation_ratio_{where}"] == pytest.approx(participation)
+
+
 def test_a_common_offset_is_in_the_published_spectrum_alone():
     t = task("recall", n_embd=20, batch_size=500)
     plain, shifted = (zeros(t) for _ in range(2))
     with torch.no_grad():
         for model in (plain, shifted):
             model.embedding.weight.copy_(torch.eye(20))
-        shifted.mlp[2].bias.copy_(torch.linspace(1, 8, 20))
+        dict(shifted.named_parameters())["mlp.2.bias"].copy_(torch.linspace(1, 8, 20))
     (ranks, rows), (moved_ranks, moved_rows) = (spectra(m, t) for m in (plain, shifted))
     for name, value in ranks.items():
         assert moved_ranks[name] == pytest.approx(value, rel=1e-4), name
-    tops = [next(r["value"] for r in rs if r["where"] == "published") for rs in (rows, moved_rows)]
+    tops = [
+        max(float(r["value"]) for r in rs if r["where"] == "published") for rs in (rows, moved_rows)
+    ]
     length = float(torch.linspace(1, 8, 20).norm()) * math.sqrt(500 * 5)
     assert tops[1] == pytest.approx(length, rel=0.1)
     assert tops[0] < 0.1 * length

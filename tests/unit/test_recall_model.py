@@ -99,11 +99,12 @@ def test_gradients_through_everywhere_are_those_of_the_whole_block(arm, kind):
     model = model_of(arm, kind)
     tokens, _ = batch(kind)
     weights = torch.linspace(-1, 2, tokens.numel() * model.d, dtype=torch.float64)
-    results = []
-    for out in (model.everywhere(tokens), whole_block(model, tokens)):
-        value = (weights.view_as(out) * out).sum() + model.head.weight.sum() + model.head.bias.sum()
-        results.append(gradients(model, value))
-    assert_close(*results, 1e-12)
+    unused = model.head.weight.sum() + model.head.bias.sum()
+    ours, theirs = (
+        gradients(model, (weights.view_as(out) * out).sum() + unused)
+        for out in (model.everywhere(tokens), whole_block(model, tokens))
+    )
+    assert_close(ours, theirs, 1e-12)
 
 
 @TOKEN_WISE
@@ -147,9 +148,9 @@ def test_batchnorm_trains_and_evaluates_as_torchs_modules_do(arm, kind, dtype, t
     for seed in (2, 3, 4):
         tokens, answers = batch(kind, seed)
         assert_same_step((ours, ours(tokens)), (theirs, theirs(tokens)), answers, tolerance)
-        buffers = [{n: b for n, b in m.named_buffers() if b.dim()} for m in (ours, theirs)]
-        assert len(buffers[0]) == 4
-        assert_close(*buffers, tolerance)
+        running = [{n: b for n, b in m.named_buffers() if b.dim()} for m in (ours, theirs)]
+        assert len(running[0]) == 4
+        assert_close(running[0], running[1], tolerance)
     counts = [int(m.state_dict()["norm1.num_batches_tracked"]) for m in (ours, theirs)]
     assert counts == [3, 3]
     tokens, _ = batch(kind)

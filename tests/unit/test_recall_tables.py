@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from recall_recipes import by
 from scipy import stats
 
 from normscope.arms import ARMS
@@ -51,29 +52,32 @@ def test_a_cell_has_the_mean_and_interval_of_its_models():
     found = by_cell(table([*rows, run("none", 0, loss=7.0)]), 0.9)
     assert list(found.columns) == [*KEYS, *"measure n diverged mean low high".split()]
     assert len(found) == 2 * len(MEASURES)
-    row = found[(found["arm"] == "layernorm") & (found["measure"] == "loss")].iloc[0]
+    rows_by_cell = by(found, "arm", "measure")
+    row = rows_by_cell["layernorm", "loss"]
     low, high = stats.t.interval(0.9, 2, loc=np.mean(losses), scale=stats.sem(losses))
     assert (row["n"], row["diverged"]) == (3, 0)
     assert (row["mean"], row["low"], row["high"]) == pytest.approx((np.mean(losses), low, high))
-    row = found[(found["arm"] == "none") & (found["measure"] == "loss")].iloc[0]
+    row = rows_by_cell["none", "loss"]
     assert (row["n"], row["mean"]) == (1, 7)
     assert math.isnan(row["low"])
 
 
 def test_a_diverged_model_is_counted_and_in_no_mean():
-    found = by_cell(
-        table([run("none", 1, loss=2.0), diverged("none", 2), diverged("dyt", 1)]), 0.95
-    ).set_index(["arm", "measure"])
-    assert found.loc[("none", "loss"), ["n", "diverged", "mean"]].tolist() == [1, 1, 2]
-    assert found.loc[("dyt", "loss"), ["n", "diverged"]].tolist() == [0, 1]
-    assert math.isnan(float(found.loc[("dyt", "loss"), "mean"]))
+    rows = [run("none", 1, loss=2.0), diverged("none", 2), diverged("dyt", 1)]
+    found = by(by_cell(table(rows), 0.95), "arm", "measure")
+    row = found["none", "loss"]
+    assert (row["n"], row["diverged"], row["mean"]) == (1, 1, 2)
+    row = found["dyt", "loss"]
+    assert (row["n"], row["diverged"]) == (0, 1)
+    assert math.isnan(row["mean"])
 
 
 def test_a_measure_that_is_not_finite_leaves_its_model_out_of_that_mean_alone():
     rows = [run("none", 1, sharpness=math.nan, loss=2.0), run("none", 2, sharpness=5.0, loss=4.0)]
-    found = by_cell(table(rows), 0.95).set_index("measure")
-    assert found.loc["sharpness", ["n", "mean", "diverged"]].tolist() == [1, 5, 0]
-    assert found.loc["loss", ["n", "mean"]].tolist() == [2, 3]
+    found = by(by_cell(table(rows), 0.95), "measure")
+    assert (found["sharpness"]["n"], found["sharpness"]["mean"]) == (1, 5)
+    assert (found["loss"]["n"], found["loss"]["mean"]) == (2, 3)
+    assert found["sharpness"]["diverged"] == 0
 
 
 def test_cells_of_other_tasks_and_rates_are_apart():
@@ -134,10 +138,11 @@ def test_planted_effects_of_the_24_arms_come_back_where_they_multiply_and_where_
         ("ln loss", "radius: 1 − sqrt(d) x gain: yes − no"): math.log(9),
         ("accuracy", "bias: yes − no"): 0.25,
     }
-    for key, effect in found.set_index(["response", "contrast"])["effect"].items():
-        assert effect == pytest.approx(planted.get(key, 0.0), abs=1e-9), key
+    for key, row in by(found, "response", "contrast").items():
+        assert row["effect"] == pytest.approx(planted.get(key, 0.0), abs=1e-9), key
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_seed_is_left_out_of_the_responses_that_it_lacks():
     """Diverged: of all. No logarithm, as of a sharpness below 0: of that one."""
     arms = ("layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain")
@@ -178,20 +183,21 @@ def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edg
         for rate, pair in at.items()
         for seed, loss in enumerate(pair)
     ]
-    found = best_rates(table([*rows, run("dyt", 1)])).set_index("arm")
-    assert list(found.index) == ["layernorm", "none"]
-    assert found.loc["layernorm"].tolist() == ["recall", 3, 0.2, 2, 1.5, 0.75, False]
-    assert found.loc["none"].tolist() == ["recall", 2, 0.2, 2, 1.5, 0.75, True]
+    found = best_rates(table([*rows, run("dyt", 1)]))
+    assert found.values.tolist() == [
+        ["recall", "layernorm", 3, 0.2, 2, 1.5, 0.75, False],
+        ["recall", "none", 2, 0.2, 2, 1.5, 0.75, True],
+    ]
 
 
 def test_a_rate_at_which_a_run_diverged_is_not_the_best():
     rows = [run("none", s, 0.1, loss=2.0) for s in (1, 2)]
     rows += [run("none", 1, 0.2, loss=1.0), diverged("none", 2, 0.2)]
     rows += [diverged("dyt", 1, rate) for rate in (0.1, 0.2)]
-    found = best_rates(table(rows)).set_index("arm")
-    assert found.loc["none", ["rates", "best"]].tolist() == [2, 0.1]
-    assert found.loc["dyt", "rates"] == 2
-    assert math.isnan(float(found.loc["dyt", "best"]))
+    found = by(best_rates(table(rows)), "arm")
+    assert (found["none"]["rates"], found["none"]["best"]) == (2, 0.1)
+    assert found["dyt"]["rates"] == 2
+    assert math.isnan(found["dyt"]["best"])
 
 
 def slice_rows(kind: str, direction: int, losses: dict[float, float], seed: int = 1) -> list[dict]:
@@ -213,7 +219,8 @@ def test_heights_of_slices():
         *slice_rows("filter", 0, {-0.5: 1.0, 0.0: 1.0, 0.5: 1.0}, seed=2),
         *slice_rows("published", 0, {-0.5: 1.0, -1.0: 1.0, -1.1: 1.0, 0.0: 1.0}, seed=2),
     ]
-    found = slice_heights(pd.DataFrame(rows)).set_index("seed")
-    assert found.loc[1, ["task", "arm", "learning_rate"]].tolist() == ["copy", "none", 0.1]
-    assert found.loc[1, ["rise", "hump"]].tolist() == [3, 5]
-    assert found.loc[2, ["rise", "hump"]].tolist() == [0, 0]
+    key = {"task": "copy", "arm": "none", "learning_rate": 0.1}
+    assert slice_heights(pd.DataFrame(rows)).to_dict("records") == [
+        key | {"seed": 1, "rise": 3, "hump": 5},
+        key | {"seed": 2, "rise": 0, "hump": 0},
+    ]

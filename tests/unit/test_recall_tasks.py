@@ -89,7 +89,7 @@ def test_query_and_context_of_copy_meet_as_without_replacement():
 
 
 def test_every_sequence_of_a_small_copy_is_equally_likely():
-    """Six keys, five shown: all 720 orders, each as often; a loop that draws them one by one too."""
+    """Six keys, five shown: all 720 orders, each as often, as a loop draws them one by one."""
     n, size = 72_000, 6**5
     loop = notebooks_loop(n // 8, 2, 3)
     ours = drawn(task("copy", entities=2, attributes=3), n)[0].numpy()

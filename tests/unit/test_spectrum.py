@@ -1,5 +1,6 @@
 """Ranks of activations: closed forms, bounds and invariances."""
 
+import itertools
 import math
 
 import numpy as np
@@ -125,7 +126,7 @@ def test_ranks_are_between_one_and_the_number_of_values(rank, s):
 def test_ranks_are_in_the_order_of_renyi_entropies(s):
     """Of the shares of variance: order infinity, 2 and 1; then the flatter shares of s itself."""
     ranks = [RANKS[n](s) for n in ("stable", "participation", "covariance", "matrix")]
-    assert all(a <= b * (1 + 1e-9) for a, b in zip(ranks, ranks[1:], strict=False))
+    assert all(a <= b * (1 + 1e-9) for a, b in itertools.pairwise(ranks))
 
 
 @ALL

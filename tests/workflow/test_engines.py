@@ -27,7 +27,14 @@ def is_covered(path: str, dependencies: list[str]) -> bool:
 def test_dvc_names_every_source_that_the_dag_reads(made: Project):
     stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
     rows = summary_of(made)
-    assert {r["rule"] for r in rows} >= {"dataset", "train", "recall", "probe", "decisive", "summary"}
+    assert {r["rule"] for r in rows} >= {
+        "dataset",
+        "train",
+        "recall",
+        "probe",
+        "decisive",
+        "summary",
+    }
     tracked = set(made.run("git", "ls-files").splitlines())
     of_runs = {"dataset", "train", "recall"}
     for row in rows:
