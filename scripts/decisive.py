@@ -61,6 +61,8 @@ def main() -> None:
     write_csv(flags.out / "recall_curves.csv", curve[[*KEYS, "seed", "step", "train_loss"]])
     shown = runs[(runs["task"] == flags.task) & (runs["learning_rate"] == flags.learning_rate)]
     table, factors = crossed(shown)
+    if not factors:
+        print("no factor effects: the arms differ in no factor", file=sys.stderr)
     if missing := missing_cells(table, factors):
         names = "; ".join(", ".join(cell) for cell in missing)
         print(

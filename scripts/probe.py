@@ -12,13 +12,11 @@ from pydantic_settings import CliApp, CliPositionalArg
 from normscope import runtime
 from normscope.errors import Explained, report
 from normscope.recall.measure import curvature, evaluate, slices, spectra
+from normscope.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.recall.model import RecallModel
 from normscope.recall.recipe import RecallRun
 from normscope.recipe import PositiveInt, Strict
 from normscope.tables import write_csv
-
-SLICE = ["kind", "direction", "alpha", "offset", "loss"]
-SPECTRUM = ["where", "index", "value"]
 
 
 class Flags(Strict):
@@ -32,10 +30,20 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
+def read(path: Path, *names: str) -> dict:
+    """Some values of a run's JSON file."""
+    try:
+        content = json.loads(path.read_text())
+        return {name: content[name] for name in names}
+    except (ValueError, KeyError) as e:
+        raise Explained(
+            f"{path} is damaged ({e!r}): remove {path.parent} to have that run made again"
+        ) from e
+
+
 def load(weights: Path) -> tuple[RecallRun, RecallModel]:
     """A trained model in evaluation mode, and what it was trained by."""
-    config = json.loads(weights.with_name("config.json").read_text())
-    run = RecallRun(**{name: config[name] for name in RecallRun.model_fields})
+    run = RecallRun(**read(weights.with_name("config.json"), *RecallRun.model_fields))
     model = RecallModel(run.task, run.norm)
     try:
         model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
@@ -50,16 +58,18 @@ def main() -> None:
     metrics, cuts, values = [], [], []
     for path in flags.models:
         run, model = load(path)
-        row: dict = {"seed": run.seed}
-        row |= json.loads(path.with_name("metrics.json").read_text())
+        row = {"seed": run.seed}
+        row |= read(path.with_name("metrics.json"), "diverged_at", "parameters")
         if row["diverged_at"] is None:
             ranks, spectrum = spectra(model, run.task)
             row |= evaluate(model, run.task) | curvature(model, run.task) | ranks
-            values.append(pd.DataFrame(spectrum, columns=SPECTRUM).assign(seed=run.seed))
+            values.append(pd.DataFrame(spectrum, columns=list(SPECTRUM)).assign(seed=run.seed))
             cut = slices(model, run.task, flags.directions)
-            cuts.append(pd.DataFrame(cut, columns=SLICE).assign(seed=run.seed))
+            cuts.append(pd.DataFrame(cut, columns=list(SLICE)).assign(seed=run.seed))
         metrics.append(row)
-    write_csv(flags.out / "metrics.csv", pd.DataFrame(metrics).astype({"diverged_at": "Int64"}))
+    columns = ["seed", "diverged_at", "parameters", *MEASURES]
+    table = pd.DataFrame(metrics, columns=columns).astype({"diverged_at": "Int64"})
+    write_csv(flags.out / "metrics.csv", table)
     for name, parts, columns in (("slices", cuts, SLICE), ("spectra", values, SPECTRUM)):
         empty = pd.DataFrame(columns=["seed", *columns])
         table = pd.concat(parts, ignore_index=True) if parts else empty

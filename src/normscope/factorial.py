@@ -57,9 +57,16 @@ def contrasts(factors: Mapping[str, Levels]) -> Iterator[Contrast]:
 
 
 def missing_cells(cells: pd.DataFrame, factors: Mapping[str, Levels]) -> list[tuple[str, ...]]:
-    """Combinations of levels that no row has."""
+    """Combinations of levels that no row has; none where there is nothing to combine."""
+    if not factors:
+        return []
     there = set(cells[list(factors)].itertuples(index=False, name=None))
     return [cell for cell in itertools.product(*factors.values()) if cell not in there]
+
+
+def _keys(cells: pd.Series) -> list[tuple]:
+    """The cells of an index over one factor or more, always as tuples."""
+    return [key if isinstance(key, tuple) else (key,) for key in cells.index]
 
 
 def effects(
@@ -70,7 +77,8 @@ def effects(
     Args:
         runs: a column per factor, ``seed`` and the response; a row per trained model.
         factors: levels in order, the first being what the others are compared with. Crossed.
-        response: column to analyse. A seed with a cell that is missing or not finite is left out.
+        response: column to analyse. Several models of one cell and seed count as their mean; a
+            seed with a cell that is missing or not finite is left out.
         level: confidence level of each interval; the joint ones are Bonferroni's.
 
     Returns:
@@ -78,15 +86,18 @@ def effects(
         Bonferroni leaves to one contrast); no row without a complete seed.
     """
     columns = "contrast kind n effect low high joint_low joint_high alpha".split()
+    compared = list(contrasts(factors))
+    if not compared:
+        return pd.DataFrame(columns=columns)
     names = list(factors)
-    size = int(np.prod([len(levels) for levels in factors.values()]))
+    every = list(itertools.product(*factors.values()))
     blocks = []
     for _, block in runs.groupby("seed"):
-        cells = block.set_index(names)[response]
-        if len(cells) == size and np.isfinite(cells).all():
+        means = block.groupby(names)[response].mean()
+        cells = means[[cell in every for cell in _keys(means)]]
+        if len(cells) == len(every) and np.isfinite(cells).all():
             blocks.append(cells)
-    compared = list(contrasts(factors))
-    if not blocks or not compared:
+    if not blocks:
         return pd.DataFrame(columns=columns)
     alpha = (1 - level) / len(compared)
     rows = []

@@ -17,13 +17,14 @@ Direction = list[Tensor]
 @contextmanager
 def restored(model: nn.Module) -> Iterator[None]:
     """Put every parameter and buffer back bit for bit, whatever the body does to them."""
-    kept = {name: t.detach().clone() for name, t in model.state_dict().items()}
+    tensors = [*model.parameters(), *model.buffers()]
+    kept = [t.detach().clone() for t in tensors]
     try:
         yield
     finally:
         with torch.no_grad():
-            for name, t in model.state_dict().items():
-                t.copy_(kept[name])
+            for t, was in zip(tensors, kept, strict=True):
+                t.copy_(was)
 
 
 def unit_direction(model: nn.Module, g: torch.Generator) -> Direction:
@@ -40,7 +41,7 @@ def filter_normalized(model: nn.Module, g: torch.Generator) -> Direction:
     fewer than two dimensions (biases, gains) are not moved.
     """
     return [
-        d * p.norm(dim=1, keepdim=True) / d.norm(dim=1, keepdim=True)
+        d * p.detach().norm(dim=1, keepdim=True) / d.norm(dim=1, keepdim=True)
         if p.dim() > 1
         else torch.zeros_like(p)
         for d, p in zip(_gaussian(model, g), model.parameters(), strict=True)

@@ -27,7 +27,9 @@ def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
     def product(v: np.ndarray) -> np.ndarray:
         parts = torch.from_numpy(np.ascontiguousarray(v).reshape(-1)).to(dtype).split(sizes)
         along = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
-        columns = torch.autograd.grad(gradient, parameters, along, retain_graph=True)
+        columns = torch.autograd.grad(
+            gradient, parameters, along, retain_graph=True, materialize_grads=True
+        )
         return torch.cat([c.reshape(-1) for c in columns]).numpy()
 
     n = sum(sizes)
@@ -35,13 +37,20 @@ def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
 
 
 def sharpness(operator: LinearOperator, tolerance: float = 1e-3) -> float:
-    """The largest eigenvalue of a symmetric operator; NaN if Lanczos does not converge.
+    """The largest eigenvalue of a symmetric operator.
+
+    NaN if Lanczos does not converge or the operator gives numbers that are not finite.
 
     Args:
         operator: symmetric.
         tolerance: relative, of the eigenvalue.
     """
     start = np.random.default_rng(0).standard_normal(operator.shape[0]).astype(operator.dtype)
+    once = operator @ start
+    if not np.isfinite(once).all():
+        return float("nan")
+    if not once.any():
+        return 0.0  # of a random vector: the operator is zero, where ARPACK cannot start
     try:
         (value,) = eigsh(
             operator, k=1, which="LA", v0=start, tol=tolerance, return_eigenvectors=False

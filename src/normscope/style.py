@@ -16,7 +16,7 @@ from normscope.arms import ARMS
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (8, 2)))
 MM_PER_INCH = 25.4
 
 

@@ -245,6 +245,11 @@ def test_arms_share_the_directions_of_the_matrices_that_they_share(arm):
     assert 0.5 < ratios[0] <= 1
 
 
+def test_directions_are_plain_numbers():
+    model = RecallModel(task("recall"), ARMS["layernorm"].norm)
+    assert not any(d.requires_grad for d in filter_normalized(model, generator()))
+
+
 @DIRECTIONS
 def test_a_seed_decides_a_direction(draw_direction):
     model = RecallModel(task("recall"), ARMS["layernorm"].norm)

@@ -216,6 +216,15 @@ def test_a_missing_file_of_a_run_is_an_error_that_names_it(tmp_path, whole, name
     assert str(run / name) in probe(tmp_path, run).fail()
 
 
+@pytest.mark.parametrize("name", ["config.json", "metrics.json"])
+@pytest.mark.parametrize("content", ["{", "{}"])
+def test_a_damaged_file_of_a_run_is_an_error_that_names_it(tmp_path, whole, name, content):
+    run = tmp_path / "run"
+    shutil.copytree(whole.out, run)
+    (run / name).write_text(content)
+    assert str(run / name) in probe(tmp_path, run).fail()
+
+
 class Decisive(processes.Script):
     """scripts/decisive.py on made-up cells of one model a seed."""
 
@@ -293,6 +302,32 @@ def test_a_complete_crossing_has_its_effects_and_no_complaint(tmp_path):
     assert (row["n"], row["kind"]) == (3, "main effect")
     assert found["ln loss", "bias: yes − no"]["effect"] == pytest.approx(0, abs=1e-8)
     assert len(script.read("recall")) == 4 * 3 + 4 + 1
+
+
+def test_one_arm_with_factors_has_no_effects(tmp_path):
+    script = Decisive(tmp_path)
+    for arm in ("layernorm", "none"):
+        script.add(arm, 1, 2)
+    script.collect()
+    assert (tmp_path / "tables" / "factors.csv").read_text() == f"{COLUMNS}\n"
+
+
+def test_without_an_arm_with_factors_no_cell_is_missing(tmp_path):
+    script = Decisive(tmp_path)
+    script.add("none", 1, 2)
+    assert "no run has" not in script.collect()
+
+
+def test_cells_that_all_diverged_are_collected(tmp_path, diverged):
+    probe(tmp_path, diverged.out).succeed()
+    script = Decisive(tmp_path)
+    cell = tmp_path / "recall" / CELL
+    shutil.copytree(tmp_path / "probe", cell)
+    shutil.copytree(diverged.out, tmp_path / "runs" / f"{CELL}-2")
+    script.cells.append(cell)
+    script.collect()
+    (row,) = script.read("recall").to_dict("records")
+    assert (row["seed"], row["diverged_at"]) == (2, 1)
 
 
 def test_measured_models_and_diverged_ones_are_collected(tmp_path, probed, whole, diverged):

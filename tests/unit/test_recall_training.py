@@ -172,6 +172,14 @@ def test_a_loss_that_is_not_finite_is_a_divergence_without_a_number(tmp_path):
     assert trainer.curve == [{"step": 2, "train_loss": None}]
 
 
+def test_weights_that_have_no_finite_loss_at_the_end_are_a_divergence(tmp_path):
+    trainer, _, losses = go(recall_run("none", learning_rate=1e30, steps=1), tmp_path)
+    tokens, answers = draw(trainer.run.task, 8, torch.Generator().manual_seed(1))
+    assert math.isfinite(losses[0])
+    assert not F.cross_entropy(trainer.model(tokens), answers).isfinite()
+    assert trainer.diverged_at == 1
+
+
 def test_a_diverged_run_started_again_says_the_same(tmp_path):
     run = recall_run("none", learning_rate=1e30)
     diverged, _, _ = go(run, tmp_path)

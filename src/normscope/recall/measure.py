@@ -55,8 +55,8 @@ def parameter_norm(model: RecallModel) -> float:
 def curvature(model: RecallModel, task: Task) -> Row:
     """Sharpness, and sharpness times the squared norm of the parameters.
 
-    The product does not change when weights and their scale are traded between layers of a
-    homogeneous network, as sharpness alone does.
+    Where a norm makes the loss blind to the scale of all weights together, the product is blind to
+    it too, as sharpness alone is not.
     """
     tokens, answers = draw(task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)

@@ -5,9 +5,9 @@ in here: the workflow reads this module for every job.
 """
 
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from normscope.recipe import Norm, PositiveFloat, PositiveInt, Seed, Strict
 
@@ -38,15 +38,6 @@ class Task(Strict):
     loss_bound: PositiveFloat = Field(
         default=1000.0, description="a training loss above it is divergence"
     )
-
-    @model_validator(mode="after")
-    def has_keys_enough(self) -> Self:
-        keys = self.entities * self.attributes
-        if self.kind == "copy" and keys < self.entities + self.attributes:
-            raise ValueError(
-                f"copy shows entities + attributes distinct keys, of which there are {keys}"
-            )
-        return self
 
     @property
     def vocabulary(self) -> int:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from normscope.arms import ARMS
 from normscope.factorial import effects
+from normscope.recall.measures import HEIGHTS, MEASURES
 from normscope.stats import estimate
 
 KEYS = ["task", "arm", "learning_rate"]
@@ -21,23 +22,6 @@ RESPONSES = {
 }
 LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
 
-MEASURES = (
-    *RESPONSES,
-    "temperature",
-    "accuracy_without_context",
-    "parameter_norm",
-    "scaled_sharpness",
-    "matrix_rank_query",
-    "stable_rank_query",
-    "participation_ratio_query",
-    "effective_rank_all",
-    "matrix_rank_all",
-    "stable_rank_all",
-    "participation_ratio_all",
-    "rise",
-    "hump",
-)
-
 
 def cell_key(name: str) -> dict[str, str | float]:
     """Task, arm and learning rate from a cell's name, ``copy-layernorm-0.0001``."""
@@ -49,21 +33,19 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
     """A row per run, from its loss slices.
 
     ``rise``: mean of loss at both ends minus loss at 0 over the filter-normalized directions.
-    ``hump``: loss at the middle of the published slice minus at its ends, of which one is all but
-    where the model was trained.
+    ``hump``: mean loss at the labels nearest 0 of the published slice minus that at its ends, of
+    which one is all but where the model was trained.
     """
     keys = [*KEYS, "seed"]
-    filtered = slices[slices["kind"] == "filter"].copy()
-    end = filtered["offset"].abs().max()
-    filtered["at"] = np.select(
-        [filtered["offset"].abs() == end, filtered["offset"] == 0], ["end", "middle"], ""
-    )
-    rise = filtered.groupby([*keys, "at"])["loss"].mean().unstack("at")
-    published = slices[slices["kind"] == "published"].groupby(keys)["loss"]
-    ends = (published.first() + published.last()) / 2
-    middle = published.apply(lambda loss: float(np.median(loss.iloc[len(loss) // 2 - 1 :][:2])))
-    heights = pd.DataFrame({"rise": rise["end"] - rise["middle"], "hump": middle - ends})
-    return heights.reset_index()
+    distance = slices["alpha"].abs()
+    far, near = (distance.groupby(slices["kind"]).transform(f) for f in ("max", "min"))
+    at = np.select([distance == far, distance == near], ["end", "middle"], "between")
+    means = slices.assign(at=at).groupby([*keys, "kind", "at"])["loss"].mean().unstack("at")
+    means = means.reindex(columns=["end", "middle"])
+    height = (means["end"] - means["middle"]).unstack("kind")
+    height = height.reindex(columns=["filter", "published"])
+    found = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
+    return found.reset_index()
 
 
 def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -71,7 +53,7 @@ def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
     rows = []
     for key, group in runs.groupby(KEYS, sort=False):
         diverged = int(group["diverged_at"].notna().sum())
-        for measure in MEASURES:
+        for measure in (*MEASURES, *HEIGHTS):
             values = [v for v in group[measure] if np.isfinite(v)]
             row = dict(zip(KEYS, key, strict=True)) | {"measure": measure, "n": len(values)}
             row |= {"diverged": diverged}

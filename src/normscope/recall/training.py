@@ -94,6 +94,15 @@ class RecallTrainer:
         self.step, self.curve, self.pending = step, state["curve"], state["pending"]
         self.diverged_at = state["diverged_at"]
 
+    def _ends_well(self) -> bool:
+        """Whether the weights after the last step, which no training loss has seen, have a loss."""
+        tokens, answers = draw(self.run.task, self.run.task.batch_size, self.batches)
+        self.model.eval()
+        with torch.no_grad():
+            loss = F.cross_entropy(self.model(tokens), answers).item()
+        self.model.train()
+        return loss <= self.run.task.loss_bound
+
     def advance(self) -> float:
         """One optimizer step; returns its training loss and notes a divergence."""
         task = self.run.task
@@ -108,6 +117,8 @@ class RecallTrainer:
         self.optimizer.step(torch.autograd.grad(loss, self.optimizer.parameters))
         self.step += 1
         self.pending.append(value)
+        if self.step == task.steps and not self._ends_well():
+            self.diverged_at = self.step
         if self.step % task.log_every == 0 or self.step == task.steps:
             mean = sum(self.pending) / len(self.pending)
             self.curve.append({"step": self.step, "train_loss": mean})

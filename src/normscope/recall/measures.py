@@ -1,0 +1,21 @@
+"""Names of what is measured of a model of the decisive test: columns of its tables. No torch."""
+
+MEASURES = (
+    "loss",
+    "accuracy",
+    "temperature",
+    "calibrated_loss",
+    "accuracy_without_context",
+    "parameter_norm",
+    "sharpness",
+    "scaled_sharpness",
+    *(
+        f"{rank}_{where}"
+        for where in ("query", "all")
+        for rank in ("effective_rank", "matrix_rank", "stable_rank", "participation_ratio")
+    ),
+)
+
+HEIGHTS = ("rise", "hump")  # of the loss slices
+SLICE = ("kind", "direction", "alpha", "offset", "loss")  # a row a point
+SPECTRUM = ("where", "index", "value")  # a row a singular value
