@@ -60,6 +60,9 @@ class TokenNorm(Affine):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.radius == "sqrt(d)":
+            if self.center and self.gain is None and self.bias is not None:
+                # apart, as torch 2.13 has no second derivative of layer_norm with a bias alone
+                return F.layer_norm(x, (self.d,), eps=self.eps) + self.bias
             if self.center:
                 return F.layer_norm(x, (self.d,), self.gain, self.bias, self.eps)
             y = F.rms_norm(x, (self.d,), self.gain, self.eps)
