@@ -1,29 +1,20 @@
 """Rule figure_decisive: the decisive test's three panels, corrected."""
 
-from pathlib import Path
-
 import pandas as pd
-from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
+from normscope.figure import caption
 from normscope.files import write_text
-from normscope.recall.figure import mark_divergence, n_of, of_cells
+from normscope.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
 
 SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
 
 
-class Flags(FigureFlags):
+class Flags(PanelFlags):
     """Draw the corrected figure."""
-
-    cells: CliPositionalArg[list[str]] = Field(description="the arms of the notebook, corrected")
-    runs: Path
-    curves: Path
-    slices: Path
-    spectra: Path
 
 
 def main() -> None:
@@ -48,14 +39,13 @@ def main() -> None:
             values.plot(s["index"], s["value"] / s["value"].max(), linewidth=0.5, **looks)
         values.plot([], [], label=ARMS[arm].label, **looks)
     mark_divergence(losses, runs)
-    for axis, title, x, y in (
-        (losses, "training loss", "step", "loss (nats)"),
-        (cuts, "loss slice, filter-normalized", "offset", "loss (nats)"),
-        (values, "singular values, centered", "index", "share of the largest"),
-    ):
-        axis.set_title(title)
-        axis.set_xlabel(x)
-        axis.set_ylabel(y)
+    name_axes(
+        axes[0],
+        ("training loss", "step", "loss (nats)"),
+        ("loss slice, filter-normalized", "offset", "loss (nats)"),
+        ("singular values, centered", "index", "share of the largest"),
+    )
+    for axis in axes[0]:
         style.log_y(axis)
     values.set_ylim(bottom=SMALLEST)
     style.legend(figure)

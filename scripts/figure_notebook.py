@@ -3,27 +3,21 @@
 from pathlib import Path
 
 import pandas as pd
-from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliApp
 
 from normscope import style
 from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
+from normscope.figure import caption
 from normscope.files import write_text
-from normscope.recall.figure import mark_divergence, n_of, of_cells
+from normscope.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
 from normscope.tables import records
 
 
-class Flags(FigureFlags):
+class Flags(PanelFlags):
     """Draw the notebook's figure."""
 
-    cells: CliPositionalArg[list[str]] = Field(description="the notebook's runs")
     seed: int
-    runs: Path
-    curves: Path
-    slices: Path
-    spectra: Path
 
 
 def main() -> None:
@@ -48,14 +42,12 @@ def main() -> None:
         cuts.plot(cut["alpha"], cut["loss"], markersize=2, **looks[r.arm])
         values.plot(s["index"], s["value"], label=ARMS[r.arm].label, **line)
     mark_divergence(losses, runs)
-    for axis, title, x, y in (
-        (losses, "training loss", "step", "loss (nats)"),
-        (cuts, "loss slice, offsets accumulating", "alpha as labelled", "loss (nats)"),
-        (values, "singular values, uncentered", "index", "singular value"),
-    ):
-        axis.set_title(title)
-        axis.set_xlabel(x)
-        axis.set_ylabel(y)
+    name_axes(
+        axes[0],
+        ("training loss", "step", "loss (nats)"),
+        ("loss slice, offsets accumulating", "alpha as labelled", "loss (nats)"),
+        ("singular values, uncentered", "index", "singular value"),
+    )
     losses.set_yscale("log")
     values.set_yscale("log")
     style.legend(figure)

@@ -4,32 +4,20 @@ import time
 from pathlib import Path
 
 import torch
-from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import provenance
 from normscope.checkpoint import Checkpoints
 from normscope.errors import report
-from normscope.outputs import Progress, say, write_run
+from normscope.outputs import Progress, TrainingFlags, say, write_run
 from normscope.recall.recipe import RecallRun
 from normscope.recall.training import RecallTrainer
-from normscope.recipe import PositiveInt
 from normscope.resume import run_to_end
 from normscope.runtime import start
 
 
-class Flags(RecallRun):
+class Flags(TrainingFlags, RecallRun):
     """Train one model of the decisive test."""
-
-    out: Path = Field(description="directory for model, config, curve and metrics")
-    checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
-    timing: Path | None = Field(default=None, description="TSV for the speed of this process")
-    checkpoint_every: PositiveInt = Field(
-        default=1000, description="steps that a kill can cost at most"
-    )
-    threads: PositiveInt = Field(
-        default=1, description="CPU threads; sums in another order differ in bits"
-    )
 
     def run(self) -> RecallRun:
         return RecallRun(**{name: getattr(self, name) for name in RecallRun.model_fields})

@@ -10,27 +10,18 @@ from pydantic_settings import CliApp
 from normscope import dataset, provenance
 from normscope.checkpoint import Checkpoints
 from normscope.errors import report
-from normscope.outputs import Progress, say, write_run
-from normscope.recipe import PositiveInt, Run
+from normscope.outputs import Progress, TrainingFlags, say, write_run
+from normscope.recipe import Run
 from normscope.runtime import start
 from normscope.training import train
 
 COLUMNS = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
 
 
-class Flags(Run):
+class Flags(TrainingFlags, Run):
     """Train one model."""
 
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    out: Path = Field(description="directory for model, config, curve and metrics")
-    checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
-    timing: Path | None = Field(default=None, description="TSV for the speed of this process")
-    checkpoint_every: PositiveInt = Field(
-        default=250, description="steps that a kill can cost at most"
-    )
-    threads: PositiveInt = Field(
-        default=1, description="CPU threads; sums in another order differ in bits"
-    )
 
     def run(self) -> Run:
         return Run(**{name: getattr(self, name) for name in Run.model_fields})

@@ -1,4 +1,4 @@
-"""What every training script says and writes: progress, speed, and the four files of a run."""
+"""What every training script is told, says and writes: flags, progress, the files of a run."""
 
 import csv
 import io
@@ -11,12 +11,28 @@ from statistics import median
 from typing import Any
 
 import safetensors.torch
+from pydantic import Field
 from torch import nn
 from tqdm import tqdm
 
 from normscope.files import write_bytes, write_json, write_text
+from normscope.recipe import PositiveInt, Strict
 
 LOG_EVERY_S = 5.0
+
+
+class TrainingFlags(Strict):
+    """What every training script is told beside the run itself; none of it decides the weights."""
+
+    out: Path = Field(description="directory for model, config, curve and metrics")
+    checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
+    timing: Path | None = Field(default=None, description="TSV for the speed of this process")
+    checkpoint_every: PositiveInt = Field(
+        default=250, description="steps that a kill can cost at most"
+    )
+    threads: PositiveInt = Field(
+        default=1, description="CPU threads; sums in another order differ in bits"
+    )
 
 
 def say(line: str) -> None:

@@ -16,8 +16,8 @@ from recall_recipes import by, recall_run
 
 from normscope.arms import ARMS
 from normscope.checkpoint import Checkpoints
+from normscope.recall.measures import MEASURES
 from normscope.recall.recipe import rate_name
-from normscope.recall.tables import MEASURES
 
 OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
 STEPS = 150  # with a checkpoint after each
@@ -238,9 +238,7 @@ class Decisive(processes.Script):
         cell.mkdir(parents=True)
         self.cells.append(cell)
         row = dict.fromkeys(MEASURES, 1.0) | {"diverged_at": None, "parameters": 7} | measures
-        pd.DataFrame([{"seed": s, **row} for s in seeds]).drop(columns=["rise", "hump"]).to_csv(
-            cell / "metrics.csv", index=False
-        )
+        pd.DataFrame([{"seed": s, **row} for s in seeds]).to_csv(cell / "metrics.csv", index=False)
         cuts = [(s, k, o) for s in seeds for k in ("published", "filter") for o in (-0.5, 0, 0.5)]
         pd.DataFrame(
             [

@@ -9,9 +9,9 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.arms import ARMS
+from normscope.recall.measures import HEIGHTS, MEASURES
 from normscope.recall.tables import (
     KEYS,
-    MEASURES,
     RESPONSES,
     best_rates,
     by_cell,
@@ -23,17 +23,18 @@ from normscope.recall.tables import (
     swept,
 )
 
+COLUMNS = (*MEASURES, *HEIGHTS)
 TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 
 
 def run(arm: str, seed: int, rate: float = 0.01, task: str = "recall", **measures: float) -> dict:
     """A row of recall.csv; measures that are not given are 1."""
     row = {"task": task, "arm": arm, "learning_rate": rate, "seed": seed, "diverged_at": None}
-    return row | dict.fromkeys(MEASURES, 1.0) | measures
+    return row | dict.fromkeys(COLUMNS, 1.0) | measures
 
 
 def diverged(arm: str, seed: int, rate: float = 0.01, task: str = "recall") -> dict:
-    return run(arm, seed, rate, task) | dict.fromkeys(MEASURES, math.nan) | {"diverged_at": 3}
+    return run(arm, seed, rate, task) | dict.fromkeys(COLUMNS, math.nan) | {"diverged_at": 3}
 
 
 def table(rows: list[dict]) -> pd.DataFrame:
@@ -51,7 +52,7 @@ def test_a_cell_has_the_mean_and_interval_of_its_models():
     rows = [run("layernorm", s, loss=x) for s, x in enumerate(losses)]
     found = by_cell(table([*rows, run("none", 0, loss=7.0)]), 0.9)
     assert list(found.columns) == [*KEYS, *"measure n diverged mean low high".split()]
-    assert len(found) == 2 * len(MEASURES)
+    assert len(found) == 2 * len(COLUMNS)
     rows_by_cell = by(found, "arm", "measure")
     row = rows_by_cell["layernorm", "loss"]
     low, high = stats.t.interval(0.9, 2, loc=np.mean(losses), scale=stats.sem(losses))
@@ -203,8 +204,8 @@ def test_a_rate_at_which_a_run_diverged_is_not_the_best():
 def slice_rows(kind: str, direction: int, losses: dict[float, float], seed: int = 1) -> list[dict]:
     key = {"task": "copy", "arm": "none", "learning_rate": 0.1, "seed": seed, "kind": kind}
     return [
-        key | {"direction": direction, "alpha": 0.0, "offset": o, "loss": loss}
-        for o, loss in losses.items()
+        key | {"direction": direction, "alpha": a, "offset": a, "loss": loss}
+        for a, loss in losses.items()
     ]
 
 
@@ -214,10 +215,10 @@ def test_heights_of_slices():
     rows = [
         *slice_rows("filter", 0, {-0.5: 2.0, -0.25: 50.0, 0.0: 1.0, 0.5: 3.0}),
         *slice_rows("filter", 1, {-0.5: 4.0, 0.0: 1.0, 0.25: -7.0, 0.5: 7.0}),
-        *slice_rows("published", 0, {-0.5: 1.0, -1.0: 5.0, -1.1: 9.0, 0.0: 3.0}),
+        *slice_rows("published", 0, {-0.5: 1.0, -0.1: 5.0, 0.1: 9.0, 0.5: 3.0}),
         *slice_rows("restored", 0, {-0.5: 100.0, 0.0: 100.0, 0.5: 100.0}),
         *slice_rows("filter", 0, {-0.5: 1.0, 0.0: 1.0, 0.5: 1.0}, seed=2),
-        *slice_rows("published", 0, {-0.5: 1.0, -1.0: 1.0, -1.1: 1.0, 0.0: 1.0}, seed=2),
+        *slice_rows("published", 0, {-0.5: 1.0, -0.1: 1.0, 0.1: 1.0, 0.5: 1.0}, seed=2),
     ]
     key = {"task": "copy", "arm": "none", "learning_rate": 0.1}
     assert slice_heights(pd.DataFrame(rows)).to_dict("records") == [

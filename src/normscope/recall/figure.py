@@ -1,24 +1,39 @@
 """What the figures of the decisive test share."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
+from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope import style
-from normscope.figure import count, divergences
+from normscope.figure import FigureFlags, count, divergences
 from normscope.recall.tables import KEYS, cell_key
+
+
+class PanelFlags(FigureFlags):
+    """Flags of the figures with the notebook's three panels."""
+
+    cells: CliPositionalArg[list[str]] = Field(description="task-arm-rate of what is drawn")
+    runs: Path
+    curves: Path
+    slices: Path
+    spectra: Path
+
+
+def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
+    """Title, x label and y label of each panel."""
+    for axis, (title, x, y) in zip(axes, words, strict=True):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
 
 
 def of_cells(table: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
     """The rows of some cells, given by name, in the order of the names."""
     return pd.DataFrame([cell_key(cell) for cell in cells]).merge(table, on=KEYS, how="inner")
-
-
-def label(cell: str) -> str:
-    """Arm and learning rate, as a caption names a curve."""
-    key = cell_key(cell)
-    return f"{key['arm']} {key['learning_rate']:g}"
 
 
 def n_of(runs: pd.DataFrame) -> str:

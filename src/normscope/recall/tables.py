@@ -37,9 +37,9 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
     which one is all but where the model was trained.
     """
     keys = [*KEYS, "seed"]
-    distance = slices["alpha"].abs()
+    distance = slices["alpha"].astype(float).abs()
     far, near = (distance.groupby(slices["kind"]).transform(f) for f in ("max", "min"))
-    at = np.select([distance == far, distance == near], ["end", "middle"], "between")
+    at = np.select([distance == far, np.isclose(distance, near)], ["end", "middle"], "between")
     means = slices.assign(at=at).groupby([*keys, "kind", "at"])["loss"].mean().unstack("at")
     means = means.reindex(columns=["end", "middle"])
     height = (means["end"] - means["middle"]).unstack("kind")

@@ -1,0 +1,28 @@
+"""The notebook's protocol at its own size, against numbers of another implementation."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.recall.recipe import RecallRun, Task
+from normscope.recall.tasks import draw
+from normscope.recall.training import RecallTrainer
+
+STEPS = 1500
+
+
+@pytest.mark.parametrize(("arm", "loss"), [("manual_l2", 5.02), ("manual_l2_gain", 4.78)])
+def test_unit_l2_at_step_1500(arm: str, loss: float):
+    """Another seed and other batches move the loss in the third digit."""
+    task = Task(kind="copy", steps=STEPS)
+    trainer = RecallTrainer(
+        RecallRun(task=task, norm=ARMS[arm].norm, learning_rate=1e-4, seed=1337)
+    )
+    while not trainer.done:
+        trainer.advance()
+    tokens, answers = draw(task, 2048, torch.Generator().manual_seed(0))
+    trainer.model.eval()
+    with torch.no_grad():
+        measured = F.cross_entropy(trainer.model(tokens), answers).item()
+    assert measured == pytest.approx(loss, abs=0.03)
