@@ -8,15 +8,14 @@ from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope.errors import report
-from normscope.factorial import missing_cells
 from normscope.recall.tables import (
     KEYS,
     best_rates,
     by_cell,
     cell_key,
-    crossed,
     factor_effects,
     slice_heights,
+    why_no_effects,
 )
 from normscope.recipe import Strict
 from normscope.tables import write_csv
@@ -35,7 +34,8 @@ class Flags(Strict):
 
 def collect(cells: list[Path], name: str) -> pd.DataFrame:
     parts = [pd.read_csv(cell / name).assign(**cell_key(cell.name)) for cell in cells]
-    table = pd.concat([p for p in parts if len(p)] or parts, ignore_index=True)
+    kept = [p for p in parts if len(p)]  # an empty one would turn numbers into objects
+    table = pd.concat(kept, ignore_index=True) if kept else parts[0]
     keys = [*KEYS, "seed"]
     return table[keys + [c for c in table if c not in keys]]
 
@@ -60,17 +60,11 @@ def main() -> None:
     curve = pd.concat(curves, ignore_index=True)
     write_csv(flags.out / "recall_curves.csv", curve[[*KEYS, "seed", "step", "train_loss"]])
     shown = runs[(runs["task"] == flags.task) & (runs["learning_rate"] == flags.learning_rate)]
-    table, factors = crossed(shown)
-    if not factors:
-        print("no factor effects: the arms differ in no factor", file=sys.stderr)
-    if missing := missing_cells(table, factors):
-        names = "; ".join(", ".join(cell) for cell in missing)
-        print(
-            f"no factor effects: of the crossed levels of {', '.join(factors)}, no run has "
-            f"{names}. Add the arms with these factors to recall.runs",
-            file=sys.stderr,
-        )
-    write_csv(flags.out / "factors.csv", factor_effects(shown, flags.level))
+    found = factor_effects(shown, flags.level)
+    if found.empty:
+        reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
+        print(f"no factor effects: {reason}", file=sys.stderr)
+    write_csv(flags.out / "factors.csv", found)
 
 
 if __name__ == "__main__":

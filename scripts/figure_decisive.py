@@ -33,8 +33,10 @@ def main() -> None:
         for _, curve in curves[curves["arm"] == arm].groupby("seed"):
             losses.plot(curve["step"], curve["train_loss"], linewidth=0.5, **looks)
         over = slices[slices["arm"] == arm].groupby("alpha")["loss"]
-        cuts.plot(over.mean(), **looks)
-        cuts.fill_between(over.mean().index, over.min(), over.max(), color=color, alpha=0.15, lw=0)
+        if over.ngroups:
+            cuts.plot(over.mean(), **looks)
+            band = {"color": color, "alpha": 0.15, "lw": 0}
+            cuts.fill_between(over.mean().index, over.min(), over.max(), **band)
         for _, s in spectra[spectra["arm"] == arm].groupby("seed"):
             values.plot(s["index"], s["value"] / s["value"].max(), linewidth=0.5, **looks)
         values.plot([], [], label=ARMS[arm].label, **looks)
@@ -47,7 +49,11 @@ def main() -> None:
     )
     for axis in axes[0]:
         style.log_y(axis)
-    values.set_ylim(bottom=SMALLEST)
+    if len(spectra):
+        values.set_ylim(bottom=SMALLEST)
+    else:
+        for axis in (cuts, values):
+            axis.text(0.5, 0.5, "diverged", ha="center", transform=axis.transAxes)
     style.legend(figure)
     style.save(figure, flags.out)
     directions = slices["direction"].nunique()

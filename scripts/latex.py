@@ -45,7 +45,11 @@ def main() -> None:
     for task in cells["task"].unique():
         table = latex(cell_table(cells, task))
         write_text(flags.out / "tables" / f"recall_{task}.tex", table)
-    write_text(flags.out / "tables" / "factors.tex", latex(factor_table(factors)))
+    if factors.empty:
+        effects = pd.DataFrame({"contrast": ["none: the grid is not crossed"]})
+    else:
+        effects = factor_table(factors)
+    write_text(flags.out / "tables" / "factors.tex", latex(effects))
     lines += [
         macro((r.task, r.arm, rate_name(r.learning_rate), r.measure), significant(r.mean))
         for r in records(cells.dropna(subset="mean"))

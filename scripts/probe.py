@@ -30,15 +30,18 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
+def _damaged(path: Path, reason: str) -> str:
+    """What is wrong, and what to remove: the stored file, as a run's own files are links to it."""
+    return f"{path} is damaged ({reason}): remove {path.resolve()} and start again"
+
+
 def read(path: Path, *names: str) -> dict:
     """Some values of a run's JSON file."""
     try:
         content = json.loads(path.read_text())
         return {name: content[name] for name in names}
     except (ValueError, KeyError) as e:
-        raise Explained(
-            f"{path} is damaged ({e!r}): remove {path.parent} to have that run made again"
-        ) from e
+        raise Explained(_damaged(path, repr(e))) from e
 
 
 def load(weights: Path) -> tuple[RecallRun, RecallModel]:
@@ -48,7 +51,8 @@ def load(weights: Path) -> tuple[RecallRun, RecallModel]:
     try:
         model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
     except (safetensors.SafetensorError, RuntimeError) as e:
-        raise Explained(f"{weights} does not hold the model of its config.json: {e}") from e
+        reason = f"it does not hold the model of its config.json: {e}"
+        raise Explained(_damaged(weights, reason)) from e
     return run, model.eval()
 
 

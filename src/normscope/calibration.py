@@ -3,18 +3,19 @@
 import math
 
 import torch
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from torch import Tensor
 from torch.nn import functional as F
 
 BOUND = 1e4  # of the factor on the logits, both ways
+FLOOR = 1e-6  # nats, below which a loss counts as none
 
 
 def fit_temperature(logits: Tensor, answers: Tensor) -> float:
     """The temperature T in [1/BOUND, BOUND] at which ``cross_entropy(logits / T)`` is least.
 
-    The loss is convex in 1/T. Where every answer has the largest logit it falls as T does, and
-    T comes out at the bound or where the loss is 0 in float64.
+    The loss is convex in 1/T. Where every answer has the largest logit it falls to 0 as T does;
+    T is then the largest at which it is FLOOR.
 
     Args:
         logits: (n, classes).
@@ -22,13 +23,14 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
     """
     logits = logits.double()
     bound = math.log(BOUND)
-    found = minimize_scalar(
-        lambda log_factor: float(F.cross_entropy(logits * math.exp(log_factor), answers)),
-        bounds=(-bound, bound),
-        method="bounded",
-        options={"xatol": 1e-4},
-    )
-    return math.exp(-found.x)
+
+    def loss(log_factor: float) -> float:
+        return float(F.cross_entropy(logits * math.exp(log_factor), answers))
+
+    found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-4})
+    if loss(found.x) >= FLOOR or loss(-bound) <= FLOOR:
+        return math.exp(-found.x)
+    return math.exp(-float(brentq(lambda x: loss(x) - FLOOR, -bound, found.x, xtol=1e-4)))
 
 
 def calibrated_loss(logits: Tensor, answers: Tensor, temperature: float) -> float:

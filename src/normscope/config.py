@@ -7,6 +7,7 @@ in here: the workflow reads this module for every job.
 
 import difflib
 import json
+import re
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -127,7 +128,7 @@ class Config(Strict):
         ]
 
     @model_validator(mode="after")
-    def runs_aredistinct(self) -> Self:
+    def runs_are_distinct(self) -> Self:
         cells = self._cells()
         distinct([_name(*cell) for cell in cells])
         baseline = (self.baseline.arm, self.baseline.placement)
@@ -175,7 +176,11 @@ def _explain(error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "value_error"):
         return f"{key}: {message}"
-    return f"{key}: {message}, got {error['input']!r} ({type(error['input']).__name__})"
+    got = error["input"]
+    hint = ""
+    if isinstance(got, str) and re.fullmatch(r"\d+e-?\d+", got):
+        hint = "; YAML reads it as text: write 1.0e-4 for 1e-4"
+    return f"{key}: {message}, got {got!r} ({type(got).__name__}){hint}"
 
 
 def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:

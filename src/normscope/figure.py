@@ -33,14 +33,14 @@ def _words(key: tuple) -> str:
     )
 
 
-def count(table: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) -> str:
+def count(table: pd.DataFrame, by: Sequence[str] = ("arm", "placement"), many: str = "arms") -> str:
     """How many trained models stand behind each arm, as words; many names become a number."""
     seeds = table.groupby(list(by), sort=False)["seed"].nunique()
     parts = []
     for n, group in seeds.groupby(seeds, sort=False):
         names = [_words(key) for key in group.index]
         each = " each" if len(names) > 1 else ""
-        whom = ", ".join(names) if len(names) <= NAMES else f"{len(names)} arms"
+        whom = ", ".join(names) if len(names) <= NAMES else f"{len(names)} {many}"
         parts.append(f"{n} trained model{'s' if n != 1 else ''}{each} of {whom}")
     return "; ".join(parts)
 

@@ -186,7 +186,7 @@ def test_ranks_of_outputs_that_are_one_direction_a_token():
     with torch.no_grad():
         model.embedding.weight.copy_(3 * torch.eye(20))
     ranks, rows = spectra(model, t)
-    for name in ("effective_rank", "matrix_rank", "stable_rank", "participation_ratio"):
+    for name in ("effective_rank", "effective_rank_sv", "stable_rank", "participation_ratio"):
         # the stable rank has the largest of the eigenvalues below it, the noisiest
         rel = 0.15 if name == "stable_rank" else 0.01
         assert ranks[f"{name}_query"] == pytest.approx(3, rel=rel)
@@ -216,7 +216,7 @@ def test_ranks_are_of_the_singular_values_beside_them(where):
     ranks, rows = spectra(*trained())
     s = np.array([float(r["value"]) for r in rows if r["where"] == where])
     assert ranks[f"effective_rank_{where}"] == pytest.approx(math.exp(stats.entropy(s**2)))
-    assert ranks[f"matrix_rank_{where}"] == pytest.approx(math.exp(stats.entropy(s)))
+    assert ranks[f"effective_rank_sv_{where}"] == pytest.approx(math.exp(stats.entropy(s)))
     assert ranks[f"stable_rank_{where}"] == pytest.approx((s**2).sum() / s.max() ** 2)
     participation = (s**2).sum() ** 2 / (s**4).sum()
     assert ranks[f"participation_ratio_{where}"] == pytest.approx(participation)

@@ -42,13 +42,34 @@ def test_no_source_names_each_one_tried(made: Project):
 
 
 def test_divergence_is_a_result(made: Project):
-    with made.edited("config.yaml", "loss_bound: 20.0", "loss_bound: 0.5"):
+    with (
+        made.edited("config.yaml", "loss_bound: 20.0", "loss_bound: 0.5"),
+        made.edited("config.yaml", "kind: copy", "kind: copy\n      loss_bound: 0.01"),
+        made.edited("config.yaml", "kind: recall", "kind: recall\n      loss_bound: 0.01"),
+    ):
         made.snakemake()
         summary = (made.root / "results/paper/summary.md").read_text()
         assert "layernorm pre seed 1 at step 1, layernorm pre seed 2 at step 1" in summary
         assert "| LayerNorm, pre | 0 | – | – | – | – | diverged |" in summary
-        for figure in ("loss", "curves", "gain"):
+        assert "| LayerNorm | 0.01 | 0, 2 diverged | – |" in summary
+        for figure in ("loss", "curves", "gain", "notebook", "decisive", "slice", "factors"):
             caption = made.root / "results/paper/figures" / f"{figure}.txt"
             assert "Diverged, and in no mean" in caption.read_text(), figure
     made.snakemake()
+    assert made.planned() == {}
+
+
+def test_the_way_out_of_a_damaged_model_works(made: Project):
+    run = "results/recall_runs/recall-layernorm-0.01-1"
+    stored = (made.root / run / "model.safetensors").resolve()
+    whole = stored.read_bytes()
+    stored.chmod(0o644)
+    stored.write_bytes(whole[:100])
+    output = made.snakemake("--forcerun", "probe", ok=False)
+    assert f"{run}/model.safetensors is damaged" in output
+    assert f"remove {stored} and start again" in output
+    assert "Traceback" not in output
+    stored.unlink()
+    made.snakemake("--forcerun", "probe")
+    assert (made.root / run / "model.safetensors").read_bytes() == whole
     assert made.planned() == {}

@@ -1,6 +1,13 @@
-"""The notebook's statements, each beside what its protocol and the corrected one show."""
+"""The notebook's statements, each beside what its protocol shows and what the corrected one shows.
 
-from collections.abc import Callable
+A verdict is the answer of the test that stands beside the statement: holds, fails, or undecided
+with the reason. Under the notebook's protocol it speaks of that protocol's runs alone. Under the
+corrected one it needs seeds enough for an exact test, and the same answer over all ends of the
+intervals. A test of what models are like asks first whether they learned their task.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,167 +15,233 @@ import pandas as pd
 
 from normscope.arms import ARMS
 from normscope.recall.grid import Cell, Recall
+from normscope.summary import seeds_needed
 from normscope.tables import number, significant
 
-LEARNED = 0.99  # accuracy from which a task counts as learned
-ALIKE = 2.0  # ratio of sharpnesses below which two arms count as equally flat
+LEARNED = 0.9  # accuracy from which a task counts as learned
+ALIKE = 2.0  # ratio of sharpnesses up to which two arms count as equally flat
+ALPHA = 0.05  # level that seeds enough for a verdict can reach
+
+ALONE, RANK = "accuracy_without_context", "effective_rank_query"
 
 
 @dataclass(frozen=True)
-class Values:
-    """Means of measures by task, arm and learning rate; NaN for what was not trained."""
+class Protocol:
+    """Means of the measures of some cells, one an arm."""
 
-    cells: pd.DataFrame  # recall_cells.csv
-    recall: Recall
+    means: pd.DataFrame  # recall_cells.csv
+    cells: Sequence[Cell]
+    chance: float
+    seeds: int  # below which nothing is decided
 
-    @property
-    def published(self) -> list[Cell]:
-        return self.recall.published_cells()
-
-    def at(self, cell: Cell, measure: str) -> float:
-        c = self.cells
-        row = c[(c["task"] == cell.task) & (c["arm"] == cell.arm) & (c["measure"] == measure)]
-        found = row.loc[row["learning_rate"] == cell.learning_rate, "mean"]
+    def of(self, cell: Cell, measure: str, column: str = "mean") -> float:
+        """The mean of a measure, of any cell; NaN for what was not trained or diverged."""
+        m = self.means
+        row = m[(m["task"] == cell.task) & (m["arm"] == cell.arm) & (m["measure"] == measure)]
+        found = row.loc[row["learning_rate"] == cell.learning_rate, column]
         return float(found.iloc[0]) if len(found) else float("nan")
 
-    def was(self, arm: str, measure: str) -> float:
-        """Under the notebook's protocol."""
-        cells = [cell for cell in self.published if cell.arm == arm]
-        return self.at(cells[0], measure) if cells else float("nan")
+    def get(self, arm: str, measure: str, column: str = "mean") -> float:
+        """The mean of a measure of an arm, or another column of its row."""
+        cells = [cell for cell in self.cells if cell.arm == arm]
+        return self.of(cells[0], measure, column) if cells else float("nan")
 
-    def now(self, arm: str, measure: str) -> float:
-        """On the corrected task."""
-        corrected = self.recall.corrected
-        return self.at(Cell(corrected.task, arm, corrected.learning_rate), measure)
+    def range(self, arm: str, measure: str) -> tuple[float, ...]:
+        """The ends of a measure's interval over seeds; of one seed its value."""
+        if self.n() < 2:
+            return (self.get(arm, measure),)
+        return self.get(arm, measure, "low"), self.get(arm, measure, "high")
 
-    def each(self, value: Callable[[str, str], float], measure: str) -> str:
-        """The measure of every published arm, as words."""
+    def each(self, measure: str) -> str:
+        """The measure of every arm, as words."""
         show = number if measure.startswith("accuracy") else significant
-        return ", ".join(
-            f"{ARMS[cell.arm].label} {show(value(cell.arm, measure))}" for cell in self.published
-        )
+        return ", ".join(f"{ARMS[c.arm].label} {show(self.of(c, measure))}" for c in self.cells)
+
+    def n(self) -> int:
+        """The fewest models that stand behind an arm's means."""
+        keys = pd.DataFrame(self.cells, columns=list(Cell._fields))
+        return int(keys.merge(self.means, on=list(Cell._fields))["n"].min())
+
+    def verdict(
+        self, needs: Sequence[tuple[str, str]], holds: Callable[..., bool], learned: Sequence[str]
+    ) -> str:
+        """Whether ``holds`` of the values of ``needs`` (arm, measure), where it can be asked.
+
+        Args:
+            needs: what ``holds`` is given, in order.
+            holds: the test.
+            learned: arms that must have learned their task, or the test asks of nothing.
+        """
+        values = [self.get(arm, measure) for arm, measure in needs]
+        if not np.isfinite([*values, *(self.get(arm, "accuracy") for arm in learned)]).all():
+            return "no data"
+        for arm in learned:
+            if self.get(arm, "accuracy") < LEARNED:
+                return f"undecided: {ARMS[arm].label} did not learn the task"
+        if self.n() < self.seeds:
+            return f"undecided: {self.n()} seeds, {self.seeds} needed"
+        ranges = [self.range(arm, measure) for arm, measure in needs]
+        answers = {holds(*corner) for corner in itertools.product(*ranges)}
+        if len(answers) > 1:
+            return "undecided: intervals overlap"
+        return "holds" if answers.pop() else "fails"
 
 
-def _verdict(fails: bool | None) -> str:
-    """In these runs; None where what the test needs was not trained."""
-    return "no data" if fails is None else ("fails" if fails else "holds")
-
-
-def _exceeds(value: float, bound: float) -> bool | None:
-    return None if np.isnan(value) or np.isnan(bound) else bool(value > bound)
-
-
-def claims(cells: pd.DataFrame, factors: pd.DataFrame, recall: Recall) -> pd.DataFrame:
-    """Each statement of the notebook: what its protocol shows, what the corrected one shows.
-
-    The verdicts compare means of this grid's runs by the test that stands beside them; they are no
-    inference about other seeds.
+def claims(cells: pd.DataFrame, recall: Recall) -> pd.DataFrame:
+    """A row per statement of the notebook.
 
     Args:
         cells: means of measures, recall_cells.csv.
-        factors: effects of the factors, factors.csv.
         recall: what was trained, and what of it is published and what corrected.
     """
-    v = Values(cells, recall)
-    rows = [_is_recall(v), _l2_cannot_learn(v), _affine_expresses(v, factors)]
-    rows += [_l2_is_as_flat(v), _none_collapses(v), _norms_are_needed(v)]
-    columns = ["claim", "as published", "corrected", "test", "verdict"]
+    tasks = recall.tasks
+    chance = [tasks[part.task].chance for part in (recall.published, recall.corrected)]
+    was = Protocol(cells, recall.published_cells(), chance[0], 1)
+    now = Protocol(cells, recall.corrected_cells(), chance[1], seeds_needed(ALPHA))
+    rows = [
+        _is_recall(was, now),
+        _l2_cannot_learn(was, now),
+        _affine_expresses(now, recall),
+        _l2_is_as_flat(was, now),
+        _none_collapses(was, now),
+        _norms_are_needed(was, now),
+    ]
+    columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _is_recall(v: Values) -> list[str]:
-    chance = v.recall.tasks[v.recall.corrected.task].chance
-    alone = [v.at(cell, "accuracy_without_context") for cell in v.published]
+def _is_recall(was: Protocol, now: Protocol) -> list[str]:
+    def verdict(p: Protocol) -> str:
+        arms = [cell.arm for cell in p.cells]
+        bound = (1 + p.chance) / 2
+        return p.verdict([(a, ALONE) for a in arms], lambda *alone: max(alone) < bound, arms)
+
     return [
         "The task is associative recall.",
-        "accuracy with the whole context deleted: "
-        f"{v.each(v.was, 'accuracy_without_context')}. The answer is the query itself.",
-        f"on the task of that name: {v.each(v.now, 'accuracy_without_context')}; chance is "
-        f"{number(chance)}. With the context: {v.each(v.now, 'accuracy')}.",
-        "accuracy without context is below 0.5",
-        _verdict(_exceeds(min(alone), 0.5)),
+        "without its context, accuracy is nearer to chance than to 1",
+        f"accuracy without context: {was.each(ALONE)}; with it: {was.each('accuracy')}.",
+        verdict(was),
+        f"without: {now.each(ALONE)}, chance {number(now.chance)}; with: {now.each('accuracy')}.",
+        verdict(now),
     ]
 
 
-def _l2_cannot_learn(v: Values) -> list[str]:
-    l2, ln = "manual_l2", "layernorm"
+def _l2_cannot_learn(was: Protocol, now: Protocol) -> list[str]:
+    def words(p: Protocol) -> str:
+        loss, accuracy, temperature, calibrated = (
+            p.get("manual_l2", m) for m in ("loss", "accuracy", "temperature", "calibrated_loss")
+        )
+        return (
+            f"loss {significant(loss)} (LayerNorm {significant(p.get('layernorm', 'loss'))}), "
+            f"accuracy {number(accuracy)} ({number(p.get('layernorm', 'accuracy'))}), loss "
+            f"{significant(calibrated)} ({significant(p.get('layernorm', 'calibrated_loss'))}) "
+            f"after division of its logits by {significant(temperature)}."
+        )
+
+    def verdict(p: Protocol) -> str:
+        needs = [("manual_l2", "accuracy")]
+        return p.verdict(needs, lambda accuracy: accuracy < LEARNED, ["layernorm"])
+
     return [
         "Unit L2 fails to learn the task, for want of an affine part.",
-        f"loss {significant(v.was(l2, 'loss'))} (LayerNorm {significant(v.was(ln, 'loss'))}) at "
-        f"accuracy {number(v.was(l2, 'accuracy'))}.",
-        f"all logits divided by one temperature, {significant(v.was(l2, 'temperature'))}, the same "
-        f"model's loss is {significant(v.was(l2, 'calibrated_loss'))}. Recall: accuracy "
-        f"{number(v.now(l2, 'accuracy'))} (LayerNorm {number(v.now(ln, 'accuracy'))}), calibrated "
-        f"loss {significant(v.now(l2, 'calibrated_loss'))} "
-        f"({significant(v.now(ln, 'calibrated_loss'))}).",
-        f"accuracy under the notebook's protocol is below {LEARNED}",
-        _verdict(_exceeds(v.was(l2, "accuracy"), LEARNED)),
+        f"its accuracy stays below {LEARNED:g} where LayerNorm's does not",
+        words(was),
+        verdict(was),
+        words(now),
+        verdict(now),
     ]
 
 
-def _effect(factors: pd.DataFrame, response: str, contrast: str) -> float:
-    found = factors.loc[
-        (factors["response"] == response) & (factors["contrast"] == contrast), "effect"
-    ]
-    return float(found.iloc[0]) if len(found) else float("nan")
+def _affine_expresses(now: Protocol, recall: Recall) -> list[str]:
+    corrected = recall.corrected
 
+    def get(arm: str, measure: str) -> float:
+        return now.of(Cell(corrected.task, arm, corrected.learning_rate), measure)
 
-def _affine_expresses(v: Values, factors: pd.DataFrame) -> list[str]:
-    gain, bias, radius = (
-        _effect(factors, "ln calibrated loss", contrast)
-        for contrast in ("gain: yes − no", "bias: yes − no", "radius: 1 − sqrt(d)")
-    )
-    plain, ln = "layernorm_plain", "layernorm"
+    def pair(one: str, other: str) -> str:
+        losses = " to ".join(significant(get(arm, "loss")) for arm in (one, other))
+        calibrated = " to ".join(significant(get(arm, "calibrated_loss")) for arm in (one, other))
+        accuracy = " to ".join(number(get(arm, "accuracy")) for arm in (one, other))
+        return f"loss {losses}, calibrated {calibrated}, accuracy {accuracy}"
+
+    arms = ("manual_l2", "manual_l2_affine", "layernorm_plain")
+    cells = [Cell(corrected.task, arm, corrected.learning_rate) for arm in arms]
+    crossed = Protocol(now.means, cells, now.chance, now.seeds)
     return [
         "The affine part is the expressive engine that makes a solution reachable.",
-        "read off the loss of Unit L2 alone, whose radius is other than LayerNorm's too.",
-        f"main effects on ln calibrated loss, crossed: gain {number(gain, sign=True)}, bias "
-        f"{number(bias, sign=True)}, radius 1 instead of sqrt(d) {number(radius, sign=True)}. "
-        f"LayerNorm without gain and bias: accuracy {number(v.now(plain, 'accuracy'))}, with both "
-        f"{number(v.now(ln, 'accuracy'))}.",
-        "gain or bias changes the calibrated loss by more than the radius does",
-        _verdict(_exceeds(abs(radius), max(abs(gain), abs(bias)))),
+        "on Unit L2, gain and bias lower the calibrated loss by more than radius sqrt(d) does",
+        "one arm, Unit L2, that lacks the affine part and has another radius than LayerNorm.",
+        "undecided: the two are confounded",
+        f"gain and bias on Unit L2: {pair('manual_l2', 'manual_l2_affine')}; on LayerNorm: "
+        f"{pair('layernorm_plain', 'layernorm')}; radius sqrt(d) and centering on Unit L2: "
+        f"{pair('manual_l2', 'layernorm_plain')}.",
+        crossed.verdict(
+            [(arm, "calibrated_loss") for arm in arms],
+            lambda plain, affine, radius: affine < radius and affine < plain,
+            ["layernorm_plain"],
+        ),
     ]
 
 
-def _l2_is_as_flat(v: Values) -> list[str]:
-    l2, ln = "manual_l2", "layernorm"
-    ratio = v.was(l2, "sharpness") / v.was(ln, "sharpness")
+def _l2_is_as_flat(was: Protocol, now: Protocol) -> list[str]:
+    def words(p: Protocol) -> str:
+        return f"sharpness: {p.each('sharpness')}; at losses {p.each('loss')}"
+
+    def alike(l2: float, *others: float) -> bool:
+        return all(0 < l2 <= ALIKE * other and other <= ALIKE * l2 for other in others)
+
+    def verdict(p: Protocol) -> str:
+        arms = ["manual_l2", "layernorm", "batchnorm"]
+        return p.verdict([(a, "sharpness") for a in arms], alike, arms)
+
     return [
         "Unit L2 shares the flat landscape of LayerNorm and BatchNorm.",
-        f"height of the slice's hump, which its procedure makes: {v.each(v.was, 'hump')}.",
-        f"largest Hessian eigenvalue of the same models: {v.each(v.was, 'sharpness')}; of recall: "
-        f"{v.each(v.now, 'sharpness')}. Rise of the loss along filter-normalized directions: "
-        f"{v.each(v.was, 'rise')}; of recall: {v.each(v.now, 'rise')}.",
-        f"its sharpness is within {ALIKE:g} times LayerNorm's, notebook's protocol",
-        _verdict(None if np.isnan(ratio) else not 1 / ALIKE <= ratio <= ALIKE),
+        f"largest Hessian eigenvalues within a factor of {ALIKE:g}, of the raw loss",
+        f"middle of the published slice above its ends by {was.each('hump')}, at parameters far "
+        f"from those that its labels name; {words(was)}.",
+        verdict(was),
+        f"{words(now)}. Filter-normalized slices rise by {now.each('rise')}.",
+        verdict(now),
     ]
 
 
-def _none_collapses(v: Values) -> list[str]:
-    measure = "effective_rank_query"
-    normed = [v.at(cell, measure) for cell in v.published if cell.arm != "none"]
+def _none_collapses(was: Protocol, now: Protocol) -> list[str]:
+    def words(p: Protocol) -> str:
+        return f"effective rank: {p.each(RANK)}; at losses {p.each('loss')}."
+
+    def verdict(p: Protocol) -> str:
+        arms = ["none", *(cell.arm for cell in p.cells if cell.arm != "none")]
+        needs = [(arm, RANK) for arm in arms]
+        return p.verdict(needs, lambda none, *normed: none < min(normed, default=none), arms)
+
     return [
         "Norms keep representations isotropic; without one they collapse.",
-        f"effective rank: {v.each(v.was, measure)}.",
-        f"of recall: {v.each(v.now, measure)}. Losses of the same models, copy: "
-        f"{v.each(v.was, 'loss')}; recall: {v.each(v.now, 'loss')}.",
-        "under the notebook's protocol the effective rank without norm is below every norm's",
-        _verdict(_exceeds(v.was("none", measure), min(normed, default=float("nan")))),
+        "the effective rank without norm is below that of every norm",
+        words(was),
+        verdict(was),
+        words(now),
+        verdict(now),
     ]
 
 
-def _norms_are_needed(v: Values) -> list[str]:
-    rates = {cell.arm: cell.learning_rate for cell in v.published}
-    rate = rates.get("layernorm", float("nan"))
-    same = v.at(Cell(v.recall.published.task, "none", rate), "loss")
-    ln = v.was("layernorm", "loss")
+def _norms_are_needed(was: Protocol, now: Protocol) -> list[str]:
+    def words(p: Protocol) -> str:
+        return f"loss {p.each('loss')}; learning rates " + ", ".join(
+            f"{cell.learning_rate:g}" for cell in p.cells
+        )
+
+    def verdict(p: Protocol) -> str:
+        needs = [("none", "loss"), ("layernorm", "loss")]
+        return p.verdict(needs, lambda none, layernorm: none > layernorm, ["layernorm"])
+
+    rates = {cell.arm: cell.learning_rate for cell in was.cells}
+    matched = Cell(was.cells[0].task, "none", rates.get("layernorm", float("nan")))
+    same = significant(was.of(matched, "loss"))
     return [
-        "A high-performance solution needs a norm; the unconstrained baseline shows what is lost.",
-        f"loss without norm {significant(v.was('none', 'loss'))}, at a learning rate of its own.",
-        f"at LayerNorm's rate {significant(same)}, LayerNorm {significant(ln)}. Recall, one rate: "
-        f"accuracy {number(v.now('none', 'accuracy'))} and {number(v.now('layernorm', 'accuracy'))}"
-        ".",
-        "at one learning rate the loss without norm is above LayerNorm's (copy)",
-        _verdict(_exceeds(ln, same)),
+        "A good solution needs a norm; the baseline without one shows what is lost.",
+        "the loss without norm is above LayerNorm's",
+        f"{words(was)}; without norm at LayerNorm's rate: {same}.",
+        verdict(was),
+        f"{words(now)}.",
+        verdict(now),
     ]

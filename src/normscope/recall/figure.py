@@ -39,7 +39,9 @@ def of_cells(table: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
 def n_of(runs: pd.DataFrame) -> str:
     """n of a caption, and what diverged."""
     by = ["arm", "task", "learning_rate"]
-    return f"n: {count(runs, by)}. {divergences(runs, by)}"
+    rates = runs.groupby("task")["learning_rate"].nunique()
+    many = "arms" if len(rates) == 1 and rates.iloc[0] == 1 else "pairs of arm and learning rate"
+    return f"n: {count(runs, by, many)}. {divergences(runs, by)}"
 
 
 def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:

@@ -3,13 +3,25 @@
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.arms import ARMS, ArmName
 from normscope.recall.recipe import RecallRun, Task, rate_name
 from normscope.recipe import Distinct, PositiveFloat, PositiveInt, Seed, Some, Strict, distinct
 
+FLOATS = ".9g"  # how tables write numbers (normscope.tables), by which cells are found in them
 TaskName = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", description="a key of recall.tasks")]
+
+
+def _survives_tables(rate: float) -> float:
+    if float(f"{rate:{FLOATS}}") != rate:
+        raise ValueError(f"tables keep 9 digits, in which {rate!r} is {rate:{FLOATS}}: give that")
+    return rate
+
+
+Rate = Annotated[
+    PositiveFloat, AfterValidator(_survives_tables), Field(description="of Adam, constant")
+]
 
 
 class Cell(NamedTuple):
@@ -28,7 +40,7 @@ class PublishedArm(Strict):
     """An arm of the notebook, at the rate that it has there."""
 
     arm: ArmName
-    learning_rate: PositiveFloat
+    learning_rate: Rate
 
 
 class Published(Strict):
@@ -50,7 +62,7 @@ class Corrected(Strict):
     """What the corrected figures draw, and where the factors are crossed."""
 
     task: TaskName
-    learning_rate: PositiveFloat
+    learning_rate: Rate
 
 
 class RecallGrid(Strict):
@@ -58,7 +70,7 @@ class RecallGrid(Strict):
 
     task: TaskName
     arms: Annotated[list[ArmName], Some, Distinct]
-    learning_rates: Annotated[list[PositiveFloat], Some, Distinct]
+    learning_rates: Annotated[list[Rate], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
 
@@ -86,9 +98,16 @@ class Recall(Strict):
 
     @model_validator(mode="after")
     def parts_fit(self) -> Self:
-        for part in (self.published, self.corrected, *self.runs):
+        parts = {"published": self.published, "corrected": self.corrected}
+        parts |= {f"runs.{i}": grid for i, grid in enumerate(self.runs)}
+        for where, part in parts.items():
             if part.task not in self.tasks:
-                raise ValueError(f"unknown task {part.task!r}; known: {', '.join(self.tasks)}")
+                known = ", ".join(self.tasks)
+                raise ValueError(f"{where}.task: unknown task {part.task!r}; known: {known}")
+        for where, kind in (("published", "copy"), ("corrected", "recall")):
+            name = parts[where].task
+            if self.tasks[name].kind != kind:
+                raise ValueError(f"{where}.task: {name} is not of kind {kind}")
         distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
         there = {cell for cell, _ in self._all()}
         for cell in self.corrected_cells():

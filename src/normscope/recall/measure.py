@@ -86,7 +86,7 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
         s = values[where]
         ranks |= {
             f"effective_rank_{where}": spectrum.effective_rank(s.square()),
-            f"matrix_rank_{where}": spectrum.effective_rank(s),
+            f"effective_rank_sv_{where}": spectrum.effective_rank(s),
             f"stable_rank_{where}": spectrum.stable_rank(s),
             f"participation_ratio_{where}": spectrum.participation_ratio(s),
         }

@@ -12,7 +12,7 @@ MEASURES = (
     *(
         f"{rank}_{where}"
         for where in ("query", "all")
-        for rank in ("effective_rank", "matrix_rank", "stable_rank", "participation_ratio")
+        for rank in ("effective_rank", "effective_rank_sv", "stable_rank", "participation_ratio")
     ),
 )
 

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.recall.claims import claims
+from normscope.recall.claims import ALPHA, claims
 from normscope.recall.grid import Recall
+from normscope.recall.tables import why_no_effects
 from normscope.summary import seeds_needed
 from normscope.tables import interval, markdown, number, records, significant
 
@@ -66,7 +67,8 @@ def factor_table(factors: pd.DataFrame) -> pd.DataFrame:
         star = "*" if enough and (r.joint_low > 0 or r.joint_high < 0) else ""
         row = rows.setdefault(r.contrast, {"contrast": r.contrast, "n": str(r.n)})
         bounds = "" if r.n < 2 else f" {interval(r.low, r.high, sign=True)}"
-        row[r.response] = f"{number(r.effect, sign=True)}{bounds}{star}"
+        own = "" if str(r.n) == row["n"] else f", n = {r.n}"
+        row[r.response] = f"{number(r.effect, sign=True)}{bounds}{star}{own}"
     return pd.DataFrame(list(rows.values()))
 
 
@@ -81,21 +83,38 @@ def section(
     """
     corrected, published = recall.corrected, recall.published
     copy, task = recall.tasks[published.task], recall.tasks[corrected.task]
-    of_rate = cells[cells["learning_rate"] == corrected.learning_rate]
+    tables = [
+        f"### Task {name}, {settings.steps} steps, embedding started at {settings.embedding_std:g}"
+        f"\n\n{markdown(cell_table(cells, name))}"
+        for name, settings in recall.tasks.items()
+        if name in set(cells["task"])
+    ]
     return {
         "recall_width": task.n_embd,
+        "copy_entities": copy.entities,
+        "copy_attributes": copy.attributes,
         "entities": task.entities,
         "attributes": task.attributes,
-        "copy_steps": copy.steps,
-        "recall_steps": task.steps,
-        "copy_std": copy.embedding_std,
-        "recall_std": task.embedding_std,
+        "corrected_task": corrected.task,
         "recall_rate": corrected.learning_rate,
-        "claims": markdown(claims(cells, factors, recall)),
-        "copy": markdown(cell_table(cells, published.task)),
-        "recall": markdown(cell_table(of_rate, corrected.task)),
+        "claims": markdown(claims(cells, recall)),
+        "verdict_seeds": seeds_needed(ALPHA),
+        "tasks": "\n\n".join(tables),
         "best": markdown(best_table(best)) if len(best) else "No arm has two learning rates here.",
-        "factors": markdown(factor_table(factors)) if len(factors) else "No crossed grid here.",
-        "effects": len(factors),
-        "recall_needed": seeds_needed(factors["alpha"].iloc[0]) if len(factors) else "–",
+        "factors": _factors(recall, cells, factors),
     }
+
+
+def _factors(recall: Recall, cells: pd.DataFrame, factors: pd.DataFrame) -> str:
+    """The table of effects with how to read it, or why there is none."""
+    corrected = recall.corrected
+    if factors.empty:
+        at = (cells["task"] == corrected.task) & (cells["learning_rate"] == corrected.learning_rate)
+        return f"No effects: {why_no_effects(cells[at].drop_duplicates('arm'))}."
+    needed = seeds_needed(factors["alpha"].iloc[0])
+    return (
+        f"Intervals: Student's t over seeds, each on its own: of {len(factors)} effects a few will "
+        "exclude 0 by chance. A star marks those whose joint interval (Bonferroni, within a "
+        "column) excludes 0 with seeds enough for an exact test to agree, here "
+        f"{needed}.\n\n{markdown(factor_table(factors))}"
+    )

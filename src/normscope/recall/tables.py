@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.factorial import effects
+from normscope.factorial import effects, missing_cells
 from normscope.recall.measures import HEIGHTS, MEASURES
 from normscope.stats import estimate
 
@@ -21,6 +21,14 @@ RESPONSES = {
     "sharpness": "ln sharpness",
 }
 LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
+
+
+ORDER = {
+    "center": ("no", "yes"),
+    "radius": ("sqrt(d)", "1", "learned"),
+    "gain": ("no", "yes"),
+    "bias": ("no", "yes"),
+}
 
 
 def cell_key(name: str) -> dict[str, str | float]:
@@ -93,7 +101,12 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
-    """Center, radius, gain and bias of the arms with token statistics, a row each."""
+    """Center, radius, gain and bias of the arms with token statistics, a row each.
+
+    Of arms that these factors do not tell apart (another eps) the first in the registry stands for
+    them; the others are left out, as they would pass for repetitions of it.
+    """
+    arms = sorted(set(arms), key=list(ARMS).index)
     norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
     yes = {True: "yes", False: "no"}
     return pd.DataFrame(
@@ -101,16 +114,8 @@ def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
             [arm, yes[norm.center], norm.radius, yes[norm.gain], yes[norm.bias]]
             for arm, norm in norms.items()
         ],
-        columns=["arm", "center", "radius", "gain", "bias"],
-    )
-
-
-ORDER = {
-    "center": ("no", "yes"),
-    "radius": ("sqrt(d)", "1", "learned"),
-    "gain": ("no", "yes"),
-    "bias": ("no", "yes"),
-}
+        columns=["arm", *ORDER],
+    ).drop_duplicates(list(ORDER))
 
 
 def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
@@ -136,3 +141,21 @@ def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
     ]
     found = pd.concat(parts, ignore_index=True)
     return found[["response", *(c for c in found if c != "response")]]
+
+
+def why_no_effects(runs: pd.DataFrame) -> str:
+    """What keeps the factors' effects from being computed, or an empty text.
+
+    Args:
+        runs: a row per arm with the column ``diverged`` (models), of one task and learning rate.
+    """
+    table, factors = crossed(runs)
+    if not factors:
+        return "the arms differ in no factor of a norm"
+    if missing := missing_cells(table, factors):
+        cells = "; ".join(", ".join(cell) for cell in missing)
+        return f"no arm has these levels of {', '.join(factors)}: {cells}. Add it to recall.runs"
+    lost = table.loc[table["diverged"] > 0, "arm"]
+    if len(lost):
+        return f"a complete crossing in no seed, as runs diverged: {', '.join(dict.fromkeys(lost))}"
+    return ""
