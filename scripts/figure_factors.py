@@ -11,8 +11,7 @@ from normscope.arms import ARMS
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
-from normscope.recall.figure import n_of
-from normscope.recall.tables import ORDER, factor_levels
+from normscope.recall.figure import AFFINE, PANELS, faceted, n_of
 
 ROWS = {
     "loss": "loss (nats)",
@@ -22,12 +21,6 @@ ROWS = {
     "sharpness": "sharpness",
 }
 LINEAR = ("accuracy", "effective_rank_query")
-AFFINE = {
-    ("no", "no"): "none",
-    ("yes", "no"): "gain",
-    ("no", "yes"): "bias",
-    ("yes", "yes"): "both",
-}
 CENTER = {
     "no": {"color": style.COLORS[2], "marker": "o"},
     "yes": {"color": style.COLORS[1], "marker": "^"},
@@ -45,18 +38,15 @@ class Flags(FigureFlags):
 
 def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Panel (a radius, or "other"), position and look of every run; the names of the others."""
-    table = runs.merge(factor_levels(style.in_order(list(runs["arm"]))), on="arm", how="left")
-    crossed = table["radius"].notna()
-    others = style.in_order(list(table.loc[~crossed, "arm"]))
-    affine = [AFFINE.get((g, b)) for g, b in zip(table["gain"], table["bias"], strict=True)]
+    table = faceted(runs)
+    others = style.in_order(list(table.loc[table["panel"] == "other", "arm"]))
     position = {name: i for i, name in enumerate(AFFINE.values())}
     shift = table["center"].map({"no": -0.15, "yes": 0.15}).fillna(0.0)
     table["x"] = [
         position[a] if a in position else others.index(arm)
-        for a, arm in zip(affine, table["arm"], strict=True)
+        for a, arm in zip(table["affine"], table["arm"], strict=True)
     ]
     table["x"] += shift
-    table["panel"] = table["radius"].fillna("other")
     return table, others
 
 
@@ -81,7 +71,7 @@ def main() -> None:
     runs = pd.read_csv(flags.runs)
     runs = runs[(runs["task"] == flags.task) & (runs["learning_rate"] == flags.learning_rate)]
     table, others = place(runs)
-    panels = [p for p in (*ORDER["radius"], "other") if (table["panel"] == p).any()]
+    panels = [p for p in PANELS if (table["panel"] == p).any()]
     figure, axes = style.canvas(flags.width_mm, 36 * len(ROWS), len(ROWS), len(panels))
     for row, (column, title) in enumerate(ROWS.items()):
         for axis, panel in zip(axes[row], panels, strict=True):

@@ -10,7 +10,15 @@ from pydantic_settings import CliPositionalArg
 
 from normscope import style
 from normscope.figure import FigureFlags, count, divergences
-from normscope.recall.tables import KEYS, cell_key
+from normscope.recall.tables import KEYS, ORDER, cell_key, factor_levels
+
+AFFINE = {  # (gain, bias)
+    ("no", "no"): "none",
+    ("yes", "no"): "gain",
+    ("no", "yes"): "bias",
+    ("yes", "yes"): "both",
+}
+PANELS = (*ORDER["radius"], "other")
 
 
 class PanelFlags(FigureFlags):
@@ -29,6 +37,14 @@ def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
         axis.set_title(title)
         axis.set_xlabel(x)
         axis.set_ylabel(y)
+
+
+def faceted(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with their factors, the panel (a radius, or "other") and the affine part."""
+    table = runs.merge(factor_levels(list(runs["arm"])), on="arm", how="left")
+    table["affine"] = [AFFINE.get(key) for key in zip(table["gain"], table["bias"], strict=True)]
+    table["panel"] = table["radius"].fillna("other")
+    return table
 
 
 def of_cells(table: pd.DataFrame, cells: Sequence[str]) -> pd.DataFrame:
