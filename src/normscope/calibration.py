@@ -27,8 +27,10 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
     def loss(log_factor: float) -> float:
         return float(F.cross_entropy(logits * math.exp(log_factor), answers))
 
+    if loss(-bound) <= FLOOR:
+        return BOUND
     found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-4})
-    if loss(found.x) >= FLOOR or loss(-bound) <= FLOOR:
+    if loss(found.x) >= FLOOR:
         return math.exp(-found.x)
     return math.exp(-float(brentq(lambda x: loss(x) - FLOOR, -bound, found.x, xtol=1e-4)))
 

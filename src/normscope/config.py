@@ -8,6 +8,7 @@ in here: the workflow reads this module for every job.
 import difflib
 import json
 import re
+from decimal import Decimal
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -178,8 +179,8 @@ def _explain(error: Any) -> str:
         return f"{key}: {message}"
     got = error["input"]
     hint = ""
-    if isinstance(got, str) and re.fullmatch(r"\d+e-?\d+", got):
-        hint = "; YAML reads it as text: write 1.0e-4 for 1e-4"
+    if isinstance(got, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", got):
+        hint = f"; YAML reads it as text: write {Decimal(got):f}"
     return f"{key}: {message}, got {got!r} ({type(got).__name__}){hint}"
 
 

@@ -58,7 +58,7 @@ def log_y(axis: Axes) -> None:
     if low <= 0:  # nothing is drawn
         axis.set_yscale("linear")
         return
-    if high / low > 30:
+    if math.floor(math.log10(high)) > math.ceil(math.log10(low)):  # two powers of ten or more
         axis.yaxis.set_minor_formatter(NullFormatter())
         return
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -66,7 +66,8 @@ def log_y(axis: Axes) -> None:
     ticks = [t for t in every if low <= t <= high]
     if len(ticks) < 2:
         ticks = list(np.linspace(low, high, 4)[1:3])
-    axis.set_yticks(ticks, [f"{t:.3g}" for t in ticks])
+    digits = next(d for d in range(3, 18) if len({f"{t:.{d}g}" for t in ticks}) == len(ticks))
+    axis.set_yticks(ticks, [f"{t:.{digits}g}" for t in ticks])
     axis.minorticks_off()
 
 

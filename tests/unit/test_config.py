@@ -123,7 +123,7 @@ def test_an_unknown_key_without_a_neighbour_gets_no_suggestion():
     [
         ("training.steps", "2000", "str"),
         ("training.steps", 2000.5, "float"),
-        ("training.learning_rate", "1e-3", "str"),
+        ("training.learning_rate", "fast", "str"),
         ("model.causal", "yes", "str"),
         ("model.n_layer", True, "bool"),
         ("model.n_layer", None, "NoneType"),

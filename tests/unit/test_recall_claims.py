@@ -315,7 +315,6 @@ def test_the_baseline_is_shown_at_layernorms_rate_where_it_was_trained():
     assert words.format("–") in claims(table, recall())["as published"].iloc[NEEDED]
 
 
-@pytest.mark.xfail(strict=True, reason="Protocol.n counts arms that the claim does not need")
 @pytest.mark.parametrize("claim", [L2_FAILS, FLAT])
 def test_an_arm_that_is_not_asked_about_may_diverge(claim):
     lost: Changes = {("none", measure): NAN for measure in (*MEASURES, *HEIGHTS)}
@@ -323,13 +322,11 @@ def test_an_arm_that_is_not_asked_about_may_diverge(claim):
     assert reads == ["holds"] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="Protocol.n counts measures that the claim does not need")
 def test_a_measure_that_is_not_asked_about_may_be_missing():
     changes = together(HOLDS, NEEDED) | {("layernorm", "sharpness"): NAN}
     assert [verdict(changes, NEEDED, column) for column in (WAS, NOW)] == ["holds"] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="both ends fail though what is between them holds")
 def test_an_interval_around_an_alike_value_decides_nothing():
     """Both ends of Unit L2's interval are unlike the others, its mean is theirs."""
     changes: Changes = {(arm, "sharpness"): 3.0 for arm in NEEDS[FLAT]}

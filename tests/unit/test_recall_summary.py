@@ -195,7 +195,8 @@ def test_why_there_are_no_effects():
     )
     lost = why_no_effects(arms_there(*FOUR, "none", diverged=("layernorm_bias", "none")))
     assert lost.endswith("runs diverged: layernorm_bias")
-    assert why_no_effects(arms_there(*FOUR, "none", diverged=("none",))) == ""
+    others = why_no_effects(arms_there(*FOUR, "none", diverged=("none",)))
+    assert others == "no seed has a run of every arm"
 
 
 @pytest.fixture
@@ -273,7 +274,6 @@ def test_a_temperature_that_would_be_below_the_bound_is_the_bound():
     assert fit_temperature(logits, answers) == pytest.approx(1 / BOUND, rel=1e-3)
 
 
-@pytest.mark.xfail(strict=True, reason="the minimum wanders where all losses are 0")
 def test_a_temperature_that_would_be_above_the_bound_is_the_bound():
     """The margin of 1e6 would have T = 7e4."""
     logits, answers = torch.tensor([[1e6, 0.0]]), torch.tensor([0])
@@ -306,9 +306,11 @@ def test_a_task_of_the_other_kind_is_named(task, kind, reads):
 
 
 @pytest.mark.parametrize("key", ["training.learning_rate", "recall.corrected.learning_rate"])
-@pytest.mark.parametrize("text", ["1e-4", "12e-10"])
-def test_a_number_that_yaml_reads_as_text_comes_with_the_way_out(key, text):
+@pytest.mark.parametrize(
+    ("text", "plain"), [("1e-4", "0.0001"), ("12e-10", "0.0000000012"), ("1E3", "1000")]
+)
+def test_a_number_that_yaml_reads_as_text_comes_with_the_way_out(key, text, plain):
     message = config_problem(**{key: text})
     assert message.startswith(f"{key}: ")
-    assert f"got '{text}' (str); YAML reads it as text: write 1.0e-4 for 1e-4" in message
+    assert f"got '{text}' (str); YAML reads it as text: write {plain}" in message
     assert "YAML" not in config_problem(**{key: "fast"})

@@ -7,7 +7,7 @@ intervals. A test of what models are like asks first whether they learned their 
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 from normscope.arms import ARMS
 from normscope.recall.grid import Cell, Recall
 from normscope.summary import seeds_needed
-from normscope.tables import number, significant
+from normscope.tables import number, records, significant
 
 LEARNED = 0.9  # accuracy from which a task counts as learned
 ALIKE = 2.0  # ratio of sharpnesses up to which two arms count as equally flat
@@ -25,42 +25,35 @@ ALPHA = 0.05  # level that seeds enough for a verdict can reach
 ALONE, RANK = "accuracy_without_context", "effective_rank_query"
 
 
+Row = Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class Protocol:
     """Means of the measures of some cells, one an arm."""
 
-    means: pd.DataFrame  # recall_cells.csv
+    rows: Mapping[tuple[Cell, str], Row]  # of recall_cells.csv, by cell and measure
     cells: Sequence[Cell]
     chance: float
     seeds: int  # below which nothing is decided
 
-    def of(self, cell: Cell, measure: str, column: str = "mean") -> float:
+    def of(self, cell: Cell, measure: str) -> float:
         """The mean of a measure, of any cell; NaN for what was not trained or diverged."""
-        m = self.means
-        row = m[(m["task"] == cell.task) & (m["arm"] == cell.arm) & (m["measure"] == measure)]
-        found = row.loc[row["learning_rate"] == cell.learning_rate, column]
-        return float(found.iloc[0]) if len(found) else float("nan")
+        return self.rows.get((cell, measure), {"mean": float("nan")})["mean"]
 
-    def get(self, arm: str, measure: str, column: str = "mean") -> float:
-        """The mean of a measure of an arm, or another column of its row."""
-        cells = [cell for cell in self.cells if cell.arm == arm]
-        return self.of(cells[0], measure, column) if cells else float("nan")
+    def row(self, arm: str, measure: str) -> Row | None:
+        """All that is known of a measure of an arm."""
+        return next((self.rows.get((c, measure)) for c in self.cells if c.arm == arm), None)
 
-    def range(self, arm: str, measure: str) -> tuple[float, ...]:
-        """The ends of a measure's interval over seeds; of one seed its value."""
-        if self.n() < 2:
-            return (self.get(arm, measure),)
-        return self.get(arm, measure, "low"), self.get(arm, measure, "high")
+    def get(self, arm: str, measure: str) -> float:
+        """The mean of a measure of an arm."""
+        row = self.row(arm, measure)
+        return row["mean"] if row else float("nan")
 
     def each(self, measure: str) -> str:
         """The measure of every arm, as words."""
         show = number if measure.startswith("accuracy") else significant
         return ", ".join(f"{ARMS[c.arm].label} {show(self.of(c, measure))}" for c in self.cells)
-
-    def n(self) -> int:
-        """The fewest models that stand behind an arm's means."""
-        keys = pd.DataFrame(self.cells, columns=list(Cell._fields))
-        return int(keys.merge(self.means, on=list(Cell._fields))["n"].min())
 
     def verdict(
         self, needs: Sequence[tuple[str, str]], holds: Callable[..., bool], learned: Sequence[str]
@@ -72,15 +65,21 @@ class Protocol:
             holds: the test.
             learned: arms that must have learned their task, or the test asks of nothing.
         """
-        values = [self.get(arm, measure) for arm, measure in needs]
-        if not np.isfinite([*values, *(self.get(arm, "accuracy") for arm in learned)]).all():
+        asked = [*needs, *((arm, "accuracy") for arm in learned)]
+        rows = [self.row(arm, measure) for arm, measure in asked]
+        known = [row for row in rows if row and np.isfinite(row["mean"])]
+        if len(known) < len(rows):
             return "no data"
+        if any(row["diverged"] for row in known):
+            return "undecided: runs diverged, and the others are a selection"
         for arm in learned:
             if self.get(arm, "accuracy") < LEARNED:
                 return f"undecided: {ARMS[arm].label} did not learn the task"
-        if self.n() < self.seeds:
-            return f"undecided: {self.n()} seeds, {self.seeds} needed"
-        ranges = [self.range(arm, measure) for arm, measure in needs]
+        n = int(min(row["n"] for row in known))
+        if n < self.seeds:
+            return f"undecided: {n} seeds, {self.seeds} needed"
+        columns = ("mean", "low", "high") if n > 1 else ("mean",)
+        ranges = [[row[column] for column in columns] for row in known[: len(needs)]]
         answers = {holds(*corner) for corner in itertools.product(*ranges)}
         if len(answers) > 1:
             return "undecided: intervals overlap"
@@ -96,9 +95,15 @@ def claims(cells: pd.DataFrame, recall: Recall) -> pd.DataFrame:
     """
     tasks = recall.tasks
     chance = [tasks[part.task].chance for part in (recall.published, recall.corrected)]
-    was = Protocol(cells, recall.published_cells(), chance[0], 1)
-    now = Protocol(cells, recall.corrected_cells(), chance[1], seeds_needed(ALPHA))
-    rows = [
+    rows: dict[tuple[Cell, str], Row] = {
+        (Cell(r.task, r.arm, r.learning_rate), r.measure): {
+            name: getattr(r, name) for name in ("mean", "low", "high", "n", "diverged")
+        }
+        for r in records(cells)
+    }
+    was = Protocol(rows, recall.published_cells(), chance[0], 1)
+    now = Protocol(rows, recall.corrected_cells(), chance[1], seeds_needed(ALPHA))
+    statements = [
         _is_recall(was, now),
         _l2_cannot_learn(was, now),
         _affine_expresses(now, recall),
@@ -107,7 +112,7 @@ def claims(cells: pd.DataFrame, recall: Recall) -> pd.DataFrame:
         _norms_are_needed(was, now),
     ]
     columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(statements, columns=columns)
 
 
 def _is_recall(was: Protocol, now: Protocol) -> list[str]:
@@ -166,7 +171,7 @@ def _affine_expresses(now: Protocol, recall: Recall) -> list[str]:
 
     arms = ("manual_l2", "manual_l2_affine", "layernorm_plain")
     cells = [Cell(corrected.task, arm, corrected.learning_rate) for arm in arms]
-    crossed = Protocol(now.means, cells, now.chance, now.seeds)
+    crossed = Protocol(now.rows, cells, now.chance, now.seeds)
     return [
         "The affine part is the expressive engine that makes a solution reachable.",
         "on Unit L2, gain and bias lower the calibrated loss by more than radius sqrt(d) does",
@@ -212,7 +217,9 @@ def _none_collapses(was: Protocol, now: Protocol) -> list[str]:
     def verdict(p: Protocol) -> str:
         arms = ["none", *(cell.arm for cell in p.cells if cell.arm != "none")]
         needs = [(arm, RANK) for arm in arms]
-        return p.verdict(needs, lambda none, *normed: none < min(normed, default=none), arms)
+        if len(arms) < 2:
+            return "no data"
+        return p.verdict(needs, lambda none, *normed: none < min(normed), arms)
 
     return [
         "Norms keep representations isotropic; without one they collapse.",

@@ -144,7 +144,7 @@ def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def why_no_effects(runs: pd.DataFrame) -> str:
-    """What keeps the factors' effects from being computed, or an empty text.
+    """What keeps the factors' effects from being computed.
 
     Args:
         runs: a row per arm with the column ``diverged`` (models), of one task and learning rate.
@@ -158,4 +158,4 @@ def why_no_effects(runs: pd.DataFrame) -> str:
     lost = table.loc[table["diverged"] > 0, "arm"]
     if len(lost):
         return f"a complete crossing in no seed, as runs diverged: {', '.join(dict.fromkeys(lost))}"
-    return ""
+    return "no seed has a run of every arm"
