@@ -106,7 +106,7 @@ def test_a_published_run_may_be_in_a_block_too_and_trains_once():
 
 @pytest.mark.parametrize("key", ["published.task", "corrected.task", "runs.0.task", "runs.1.task"])
 def test_an_unknown_task_is_named_with_the_known_ones(key):
-    assert problem(**{key: "copyy"}) == ": unknown task 'copyy'; known: copy, hard_2"
+    assert problem(**{key: "copyy"}) == f": {key}: unknown task 'copyy'; known: copy, hard_2"
 
 
 @pytest.mark.parametrize("name", ["Copy", "a-b", "a b", "", "a.b", "a/b"])

@@ -80,9 +80,10 @@ def test_a_model_that_solves_recall_has_the_loss_of_its_margin_and_is_at_chance_
     # without context all logits are equal: the first class is guessed
     hits = round(row["accuracy_without_context"] * measure.SAMPLES)
     assert stats.binomtest(hits, measure.SAMPLES, t.chance).pvalue > ALPHA
-    # and sharpening costs nothing
-    assert row["temperature"] < gamma / 100
-    assert 0 <= row["calibrated_loss"] < 1e-12
+    # and sharpening costs nothing: the temperature is where that loss is a millionth
+    margin = math.log((A - 1) / math.expm1(1e-6))
+    assert row["temperature"] == pytest.approx(gamma / margin, rel=1e-3)
+    assert row["calibrated_loss"] == pytest.approx(1e-6, rel=0.01)
     pairs, queries, wk, wv, out = 2 * E * A, E, E, A, 2 * E + A
     squares = pairs + queries + E * 60**2 * (2 * E + A) + wk + wv + out + A * gamma**2
     assert row["parameter_norm"] == pytest.approx(math.sqrt(squares), rel=1e-6)

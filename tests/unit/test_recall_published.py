@@ -12,12 +12,11 @@ from normscope.recall.training import RecallTrainer
 STEPS = 1500
 
 
-@pytest.mark.parametrize(("arm", "loss"), [("manual_l2", 5.02), ("manual_l2_gain", 4.78)])
-def test_unit_l2_at_step_1500(arm: str, loss: float):
+def test_unit_l2_at_step_1500():
     """Another seed and other batches move the loss in the third digit."""
     task = Task(kind="copy", steps=STEPS)
     trainer = RecallTrainer(
-        RecallRun(task=task, norm=ARMS[arm].norm, learning_rate=1e-4, seed=1337)
+        RecallRun(task=task, norm=ARMS["manual_l2"].norm, learning_rate=1e-4, seed=1337)
     )
     while not trainer.done:
         trainer.advance()
@@ -25,4 +24,4 @@ def test_unit_l2_at_step_1500(arm: str, loss: float):
     trainer.model.eval()
     with torch.no_grad():
         measured = F.cross_entropy(trainer.model(tokens), answers).item()
-    assert measured == pytest.approx(loss, abs=0.03)
+    assert measured == pytest.approx(5.02, abs=0.03)

@@ -204,7 +204,9 @@ def test_a_damaged_model_is_an_error_that_names_it(tmp_path, whole, damage):
     else:
         model.write_bytes({"cut": raw[:-5], "empty": b"", "noise": bytes(reversed(raw))}[damage])
     message = probe(tmp_path, run).fail()
-    assert message.startswith(f"{model} does not hold the model of its config.json: ")
+    reason = f"{model} is damaged (it does not hold the model of its config.json: "
+    assert message.startswith(reason)
+    assert f"remove {model.resolve()} and start again" in message
     assert not (tmp_path / "probe").exists()
 
 
@@ -272,7 +274,7 @@ def test_an_incomplete_crossing_names_what_is_missing_and_has_no_effects(tmp_pat
     for arm in ("layernorm", "layernorm_plain", "manual_l2", "none"):
         script.add(arm, 1, 2)
     log = script.collect()
-    assert "no factor effects: of the crossed levels of center, radius, gain, bias, no run" in log
+    assert "no factor effects: no arm has these levels of center, radius, gain, bias: " in log
     there = {
         ("yes", "sqrt(d)", "yes", "yes"),
         ("yes", "sqrt(d)", "no", "no"),
