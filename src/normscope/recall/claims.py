@@ -150,10 +150,7 @@ def _l2_cannot_learn(was: Protocol, now: Protocol) -> list[str]:
     return [
         "Unit L2 fails to learn the task, for want of an affine part.",
         f"its accuracy stays below {LEARNED:g} where LayerNorm's does not",
-        words(was),
-        verdict(was),
-        words(now),
-        verdict(now),
+        *(part for p in (was, now) for part in (words(p), verdict(p))),
     ]
 
 
@@ -224,10 +221,7 @@ def _none_collapses(was: Protocol, now: Protocol) -> list[str]:
     return [
         "Norms keep representations isotropic; without one they collapse.",
         "the effective rank without norm is below that of every norm",
-        words(was),
-        verdict(was),
-        words(now),
-        verdict(now),
+        *(part for p in (was, now) for part in (words(p), verdict(p))),
     ]
 
 
