@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
-# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, figures,
-# paper (all of it: no target).
+# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian,
+# figures, paper (all of it: no target).
 import json
 import os
 from pathlib import Path
@@ -23,9 +23,13 @@ os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
 RUNS = CONFIG.trained()
+TRAINED = RUNS | CONFIG.jacobian.trained()
 RECALL_RUNS, CELLS = CONFIG.recall.trained(), CONFIG.recall.cells()
+JACOBIAN_CELLS = CONFIG.jacobian.cells(exact=True)
 BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
-FIGURES = "loss curves gain notebook decisive slice factors sweep".split()
+FIGURES = (
+    "loss curves gain notebook decisive slice factors sweep jacobian surrogates".split()
+)
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
@@ -37,11 +41,9 @@ SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 
 
 wildcard_constraints:
-    arm=r"[a-z0-9_]+",
-    placement=r"[a-z]+",
     seed=r"\d+",
-    run=r"[a-z0-9_]+-[a-z]+-\d+",
-    cell=r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+",
+    run=r"[a-z0-9_.-]+-\d+",
+    cell=r"[a-z0-9_-]+-[0-9.]+",
 
 
 rule all:
@@ -57,14 +59,16 @@ include: "workflow/rules/dataset.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/gain.smk"
 include: "workflow/rules/recall.smk"
+include: "workflow/rules/jacobian.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/figures_recall.smk"
+include: "workflow/rules/figures_jacobian.smk"
 include: "workflow/rules/paper.smk"
 
 
 rule models:
     input:
-        of_runs("results/runs/{run}/model.safetensors"),
+        expand("results/runs/{run}/model.safetensors", run=TRAINED),
         expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
 
 

@@ -9,13 +9,14 @@ import yaml
 
 from normscope.config import Config
 from normscope.files import write_text
+from normscope.jacobian.summary import cost_table
 from normscope.recall.summary import cell_table
 from normscope.summary import name
 from normscope.tables import interval, markdown, number, records
 
 README = Path("README.md")
 TABLES, TIMES = Path("results/tables"), Path("results/benchmarks/train")
-FIGURES = ("loss", "slice", "factors")
+FIGURES = ("loss", "slice", "factors", "surrogates", "jacobian")
 
 
 def seconds(arm: str, placement: str) -> str:
@@ -46,6 +47,13 @@ def copy_table() -> pd.DataFrame:
     return table[["arm", "learning rate", *columns.split(",")]]
 
 
+def surrogates_table() -> pd.DataFrame:
+    """What each surrogate costs."""
+    config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
+    table = cost_table(pd.read_csv("results/jacobian/costs.csv"), config.jacobian.corrected)
+    return table[["attention", "feedback", "surrogate", "in", "n", "cost", "interval"]]
+
+
 def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
     """The text with the table between a block's two comments."""
     begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
@@ -55,7 +63,8 @@ def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
 
 def main() -> None:
     text = refreshed(README.read_text(), "results", loss_table())
-    write_text(README, refreshed(text, "copy", copy_table()))
+    text = refreshed(text, "copy", copy_table())
+    write_text(README, refreshed(text, "surrogates", surrogates_table()))
     for figure in FIGURES:
         shutil.copyfile(f"results/paper/figures/{figure}.svg", f"docs/{figure}.svg")
 

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pandas as pd
+from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.files import write_text
-from normscope.recall.recipe import rate_name
+from normscope.jacobian.summary import cost_table, layer_table
+from normscope.jacobian.tables import VARIED
+from normscope.rates import rate_name
 from normscope.recall.summary import cell_table, factor_table
 from normscope.recipe import Strict
 from normscope.summary import gain_table, loss_table
@@ -21,6 +24,9 @@ class Flags(Strict):
     gains: Path
     cells: Path
     factors: Path
+    jacobian: Path
+    published: str = Field(description="the protocol of the published script")
+    corrected: str = Field(description="the protocol that surrogates are compared under")
     out: Path
 
 
@@ -50,6 +56,17 @@ def main() -> None:
     else:
         effects = factor_table(factors)
     write_text(flags.out / "tables" / "factors.tex", latex(effects))
+    layers = pd.read_csv(flags.jacobian / "layers_by_cell.csv")
+    costs = pd.read_csv(flags.jacobian / "costs.csv")
+    for name, table in (
+        ("jacobian", layer_table(layers, flags.published)),
+        ("surrogates", cost_table(costs, flags.corrected)),
+    ):
+        write_text(flags.out / "tables" / f"{name}.tex", latex(table))
+    lines += [
+        macro((*(getattr(r, key) for key in VARIED), "cost"), number(r.mean))
+        for r in records(costs.dropna(subset="mean"))
+    ]
     lines += [
         macro((r.task, r.arm, rate_name(r.learning_rate), r.measure), significant(r.mean))
         for r in records(cells.dropna(subset="mean"))

@@ -12,6 +12,7 @@ from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope.errors import report
 from normscope.files import write_json
+from normscope.jacobian.grid import Jacobian
 from normscope.recall.grid import Recall
 from normscope.recipe import Strict
 
@@ -32,6 +33,7 @@ class Flags(Strict):
 
     runs: CliPositionalArg[list[Path]] = Field(description="config.json of every run")
     recall: Path = Field(description="directory of the runs of the decisive test")
+    jacobian: Path = Field(description="directory of the runs of the norms' backward pass")
     config: str = Field(description="the validated configuration as JSON")
     dataset: Path = Field(description="meta.json of the dataset")
     sources: str = Field(description="comma-separated source files that decide the results")
@@ -42,8 +44,13 @@ def main() -> None:
     flags = CliApp.run(Flags)
     runs = {path.parent.name: json.loads(path.read_text()) for path in flags.runs}
     config = json.loads(flags.config)
-    for name in Recall.model_validate(config["recall"]).trained():
-        runs[name] = json.loads((flags.recall / name / "config.json").read_text())
+    trained = {
+        flags.recall: Recall.model_validate(config["recall"]).trained(),
+        flags.jacobian: Jacobian.model_validate(config["jacobian"]).trained(),
+    }
+    for folder, names in trained.items():
+        for name in names:
+            runs[name] = json.loads((folder / name / "config.json").read_text())
     sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
         "config": config,

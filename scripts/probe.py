@@ -1,22 +1,21 @@
 """Rule probe: what is measured of the trained models of one cell of the decisive test."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
-import safetensors
-import safetensors.torch
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope import runtime
-from normscope.errors import Explained, report
+from normscope.errors import report
 from normscope.recall.measure import curvature, evaluate, slices, spectra
 from normscope.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.recall.model import RecallModel
 from normscope.recall.recipe import RecallRun
 from normscope.recipe import PositiveInt, Strict
+from normscope.stored import read
 from normscope.tables import write_csv
+from normscope.weights import fill
 
 
 class Flags(Strict):
@@ -30,30 +29,12 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
-def _damaged(path: Path, reason: str) -> str:
-    """What is wrong, and what to remove: the stored file, as a run's own files are links to it."""
-    return f"{path} is damaged ({reason}): remove {path.resolve()} and start again"
-
-
-def read(path: Path, *names: str) -> dict:
-    """Some values of a run's JSON file."""
-    try:
-        content = json.loads(path.read_text())
-        return {name: content[name] for name in names}
-    except (ValueError, KeyError) as e:
-        raise Explained(_damaged(path, repr(e))) from e
-
-
 def load(weights: Path) -> tuple[RecallRun, RecallModel]:
     """A trained model in evaluation mode, and what it was trained by."""
     run = RecallRun(**read(weights.with_name("config.json"), *RecallRun.model_fields))
     model = RecallModel(run.task, run.norm)
-    try:
-        model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
-    except (safetensors.SafetensorError, RuntimeError) as e:
-        reason = f"it does not hold the model of its config.json: {e}"
-        raise Explained(_damaged(weights, reason)) from e
-    return run, model.eval()
+    fill(model, weights)
+    return run, model
 
 
 def main() -> None:

@@ -1,22 +1,19 @@
 """Rule stream: norms and log-gains of the residual stream of one trained model, per position."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
-import safetensors
-import safetensors.torch
 import torch
 from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import dataset, runtime
-from normscope.errors import Explained, report
-from normscope.model import Transformer
-from normscope.recipe import Model, Norm, PositiveInt, Strict
+from normscope.errors import report
+from normscope.recipe import PositiveInt, Strict
 from normscope.residual import log_gain, site_names, stream_norms
 from normscope.tables import write_csv
-from normscope.windows import EVAL_BATCH, as_tensor
+from normscope.trained import transformer
+from normscope.windows import EVAL_BATCH, as_tensor, spread
 
 
 class Flags(Strict):
@@ -29,26 +26,12 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
-def load(weights: Path) -> Transformer:
-    config = json.loads(weights.with_name("config.json").read_text())
-    norm, sizes = Norm(**config["norm"]), Model(**config["model"])
-    model = Transformer(sizes, norm, config["placement"], config["vocab_size"])
-    try:
-        model.load_state_dict(safetensors.torch.load(weights.read_bytes()))
-    except (safetensors.SafetensorError, RuntimeError) as e:
-        raise Explained(f"{weights} does not hold the model of its config.json: {e}") from e
-    return model.eval()
-
-
 def main() -> None:
     flags = CliApp.run(Flags)
     runtime.start("fp32", flags.threads)
-    model = load(flags.model)
+    _, model = transformer(flags.model)
     tokens, T = as_tensor(dataset.read(flags.data).val), model.block_size
-    if len(tokens) < T:
-        raise Explained(f"the val split has {len(tokens)} tokens, fewer than a window of {T}")
-    windows = min(flags.windows, len(tokens) // T)
-    start = torch.linspace(0, len(tokens) - T, windows, dtype=torch.float64).long()
+    start = spread(len(tokens), T, flags.windows)
     batches = tokens[start[:, None] + torch.arange(T)].split(EVAL_BATCH)
     final_norm = None if isinstance(model.final_norm, torch.nn.Identity) else model.final_norm
     norms = stream_norms(model, list(model.blocks), final_norm, batches).double()
@@ -59,7 +42,7 @@ def main() -> None:
             "site": site,
             "depth": depth,
             "position": position,
-            "windows": windows,
+            "windows": len(start),
             "norm": float(geometric[depth, position]),
             "log_gain": float(gains[depth - 1, position]) if depth else None,
         }

@@ -10,16 +10,18 @@ from pydantic_settings import CliApp
 from normscope.errors import report
 from normscope.figure import count, divergences
 from normscope.files import write_text
+from normscope.jacobian import summary as jacobian
+from normscope.jacobian.grid import Jacobian
 from normscope.recall.grid import Recall
 from normscope.recall.summary import section
 from normscope.recipe import Strict
+from normscope.stats import seeds_needed
 from normscope.summary import (
     gain_table,
     is_covered,
     loss_table,
     notes,
     published_table,
-    seeds_needed,
 )
 from normscope.tables import markdown
 
@@ -32,7 +34,10 @@ FIGURES = {
     "slice": "Loss slices, published and corrected",
     "factors": "Factors of a norm",
     "sweep": "Learning rates",
+    "jacobian": "What norms remove of the gradient",
+    "surrogates": "What surrogates cost",
 }
+BACKWARD = ("layers", "layers_by_cell", "chosen", "costs", "expected", "predictions")
 
 
 class Flags(Strict):
@@ -51,6 +56,8 @@ class Flags(Strict):
     best: Path
     factors: Path
     recall: str = Field(description="the configuration of the decisive test as JSON")
+    jacobian: Path = Field(description="directory of the tables of the norms' backward pass")
+    grid: str = Field(description="the configuration of that part as JSON")
     baseline: str
     level: float
     out: Path
@@ -76,8 +83,11 @@ def main() -> None:
         figures.append(f"![{title}](figures/{name}.svg)\n\n*{title}.* {caption}")
     recall = Recall.model_validate_json(flags.recall)
     tables = (flags.cells, flags.best, flags.factors)
+    grid = Jacobian.model_validate_json(flags.grid)
+    backward = {name: pd.read_csv(flags.jacobian / f"{name}.csv") for name in BACKWARD}
     text = flags.template.read_text().format(
         **section(recall, *(pd.read_csv(path) for path in tables)),
+        **jacobian.section(grid, backward, flags.level),
         **config["model"],
         **config["training"],
         baseline=flags.baseline,

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from normscope.arms import ARMS, ArmName
 from normscope.corpus import SHA256, Source
 from normscope.errors import Explained
+from normscope.jacobian.grid import Jacobian
 from normscope.recall.grid import Recall
 from normscope.recipe import (
     Distinct,
@@ -116,6 +117,7 @@ class Config(Strict):
     )
     gain: Gain
     recall: Recall
+    jacobian: Jacobian
     figures: Figures
 
     def _cells(self) -> list[tuple[str, Placement, int]]:

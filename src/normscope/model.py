@@ -2,7 +2,8 @@
 
 nanoGPT's architecture and initialization (Radford et al. 2019) by default: learned positions,
 blocks of attention and a 4x GELU MLP, a final norm, a head tied to the embedding. The norm, its
-placement, residual connections, attention, causality and the head are choices.
+placement, residual connections, attention, causality, the head and what carries errors back
+(``normscope.feedback``) are choices.
 
 Shapes: B windows, T tokens in a window, C = n_embd channels, H heads, V characters.
 """
@@ -13,8 +14,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normscope.feedback import FeedbackLinear, catch, deliver
 from normscope.norms import build
 from normscope.recipe import Model, Norm, Placement
+
+STD = 0.02  # of weights at the start, and of feedback matrices, which are drawn like them
+
+
+def linear(model: Model, inputs: int, outputs: int, bias: bool) -> nn.Linear:
+    """A linear layer whose error goes back through its own weights, or through fixed ones (fa)."""
+    kind = FeedbackLinear if model.feedback == "fa" else nn.Linear
+    return kind(inputs, outputs, bias=bias)
 
 
 class Attention(nn.Module):
@@ -33,8 +43,8 @@ class Attention(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         self.n_head, self.kind, self.dropout = model.n_head, model.attention, model.dropout
-        self.qkv = nn.Linear(model.n_embd, 3 * model.n_embd, bias=model.linear_bias)
-        self.proj = nn.Linear(model.n_embd, model.n_embd, bias=model.linear_bias)
+        self.qkv = linear(model, model.n_embd, 3 * model.n_embd, model.linear_bias)
+        self.proj = linear(model, model.n_embd, model.n_embd, model.linear_bias)
         T = model.block_size
         hidden = torch.ones(T, T, dtype=torch.bool).triu(1) if model.causal else None
         mask = torch.zeros(T, T)
@@ -66,8 +76,8 @@ class MLP(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.fc = nn.Linear(model.n_embd, 4 * model.n_embd, bias=model.linear_bias)
-        self.proj = nn.Linear(4 * model.n_embd, model.n_embd, bias=model.linear_bias)
+        self.fc = linear(model, model.n_embd, 4 * model.n_embd, model.linear_bias)
+        self.proj = linear(model, 4 * model.n_embd, model.n_embd, model.linear_bias)
         self.dropout = model.dropout
 
     def forward(self, x: Tensor) -> Tensor:
@@ -88,8 +98,9 @@ class Branch(nn.Module):
         super().__init__()
         self.f, self.residual = f, model.residual
         at = {"pre": ["before"], "peri": ["before", "after"], "post": ["outside"], "none": []}
+        rule = "exact" if model.surrogates_in == "final" else model.norm_backward
         self.before, self.after, self.outside = (
-            build(norm, model.n_embd) if where in at[placement] else nn.Identity()
+            build(norm, model.n_embd, rule) if where in at[placement] else nn.Identity()
             for where in ("before", "after", "outside")
         )
 
@@ -113,6 +124,12 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """Token indices ``(B, T)`` to logits ``(B, T, V)``.
 
+    With feedback ``fa``, errors pass every linear layer (qkv, both projections, fc, head) through
+    its feedback matrix. With ``dfa``, the gradient at each block's output is the error at the
+    logits through a matrix of that block, ``direct_feedback`` (n_layer, C, V); within a block it is
+    exact, and the embedding receives what the first block passes on. Norms and attention are exact
+    in both.
+
     Args:
         model: sizes and choices.
         norm: factors of the norm layers.
@@ -123,26 +140,36 @@ class Transformer(nn.Module):
         ValueError: a window is longer than block_size.
     """
 
+    direct_feedback: Tensor
+
     def __init__(self, model: Model, norm: Norm, placement: Placement, vocab_size: int) -> None:
         super().__init__()
-        self.block_size = model.block_size
+        self.block_size, self.is_direct = model.block_size, model.feedback == "dfa"
         self.token_embedding = nn.Embedding(vocab_size, model.n_embd)
         self.position_embedding = nn.Embedding(model.block_size, model.n_embd)
         self.dropout = nn.Dropout(model.dropout)
         self.blocks = nn.ModuleList(Block(norm, placement, model) for _ in range(model.n_layer))
         final = placement in ("pre", "peri")
-        self.final_norm = build(norm, model.n_embd) if final else nn.Identity()
-        self.head = None if model.tied_head else nn.Linear(model.n_embd, vocab_size, bias=False)
+        rule = "exact" if model.surrogates_in == "blocks" else model.norm_backward
+        self.final_norm = build(norm, model.n_embd, rule) if final else nn.Identity()
+        self.head = None if model.tied_head else linear(model, model.n_embd, vocab_size, False)
         self.apply(self._initialize)
         # GPT-2: the branches' last matrices shrink with depth, as 2 n_layer of them add up
+        small = STD / math.sqrt(2 * model.n_layer)
         for name, p in self.named_parameters():
             if name.endswith("proj.weight"):
-                nn.init.normal_(p, std=0.02 / math.sqrt(2 * model.n_layer))
+                nn.init.normal_(p, std=small)
+        # after the weights: for one seed these are the same under every kind of feedback
+        for name, module in self.named_modules():
+            if isinstance(module, FeedbackLinear):
+                nn.init.normal_(module.feedback, std=small if name.endswith("proj") else STD)
+        direct = torch.randn(model.n_layer, model.n_embd, vocab_size) if self.is_direct else None
+        self.register_buffer("direct_feedback", None if direct is None else STD * direct)
 
     @staticmethod
     def _initialize(module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.normal_(module.weight, std=0.02)
+            nn.init.normal_(module.weight, std=STD)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
@@ -152,11 +179,14 @@ class Transformer(nn.Module):
             raise ValueError(f"a window of {T} tokens exceeds block_size {self.block_size}")
         x = self.token_embedding(tokens) + self.position_embedding.weight[:T]  # (B, T, C)
         x = self.dropout(x)
-        for block in self.blocks:
+        error: list[Tensor] = []  # at the logits, once the backward pass has been there
+        for i, block in enumerate(self.blocks):
             x = block(x)
+            if self.is_direct:
+                x = deliver(x, self.direct_feedback[i], error)
         x = self.final_norm(x)
-        head = self.token_embedding if self.head is None else self.head
-        return F.linear(x, head.weight)
+        logits = F.linear(x, self.token_embedding.weight) if self.head is None else self.head(x)
+        return catch(logits, error) if self.is_direct else logits
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.recipe import Norm
+from normscope import surrogates
+from normscope.recipe import Norm, NormBackward
 
 POINTWISE = {"tanh": torch.tanh, "erf": torch.erf}
 
@@ -50,15 +51,21 @@ class TokenNorm(Affine):
                                                            g started at sqrt(d)
 
     then ``gain * y + bias``. The norm of ``y`` is the radius wherever eps is negligible.
+    ``norm_backward`` may name a surrogate of the backward pass (``normscope.surrogates``) where the
+    radius is sqrt(d).
     """
 
-    def __init__(self, d: int, norm: Norm) -> None:
+    def __init__(self, d: int, norm: Norm, norm_backward: NormBackward = "exact") -> None:
         super().__init__(d, norm.gain, norm.bias)
         self.d, self.eps, self.center, self.radius = d, norm.eps, norm.center, norm.radius
+        self.norm_backward: NormBackward = norm_backward
         if norm.radius == "learned":
             self.g = nn.Parameter(torch.tensor(math.sqrt(d)))
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.norm_backward != "exact":
+            affine, rule = (self.gain, self.bias), self.norm_backward
+            return surrogates.normalize(x, affine, self.eps, center=self.center, rule=rule)
         if self.radius == "sqrt(d)":
             if self.center and self.gain is None and self.bias is not None:
                 # apart, as torch 2.13 has no second derivative of layer_norm with a bias alone
@@ -106,10 +113,16 @@ class PointwiseNorm(Affine):
         return super().forward(self.f(x if self.shift is None else x + self.shift))
 
 
-def build(norm: Norm, d: int) -> nn.Module:
-    """The layer of a norm for ``d`` channels; input and output ``(..., d)``."""
+def build(norm: Norm, d: int, norm_backward: NormBackward = "exact") -> nn.Module:
+    """The layer of a norm for ``d`` channels; input and output ``(..., d)``.
+
+    Raises:
+        ValueError: a surrogate backward pass of a norm that has none.
+    """
+    if norm_backward != "exact" and not norm.has_surrogates:
+        raise ValueError(f"norm_backward {norm_backward} is defined for LayerNorm and RMSNorm")
     if norm.statistic == "token":
-        return TokenNorm(d, norm)
+        return TokenNorm(d, norm, norm_backward)
     if norm.statistic == "batch":
         return BatchNorm(d, norm)
     return nn.Identity() if norm.elementwise is None else PointwiseNorm(d, norm)

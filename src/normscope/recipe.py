@@ -11,6 +11,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 Placement = Literal["pre", "post", "peri", "none"]
+Attention = Literal["softmax", "sigmoid"]
+Feedback = Literal["backprop", "fa", "dfa"]
+NormBackward = Literal["exact", "center_scale", "projected", "straight_through"]
+SurrogatesIn = Literal["all", "blocks", "final"]
 
 
 class Strict(BaseModel):
@@ -71,6 +75,11 @@ class Norm(Strict):
     def is_identity(self) -> bool:
         return self.statistic == "none" and self.elementwise is None
 
+    @property
+    def has_surrogates(self) -> bool:
+        """LayerNorm or RMSNorm, with any affine part: what ``NormBackward`` is defined for."""
+        return self.statistic == "token" and self.radius == "sqrt(d)"
+
 
 class Model(Strict):
     """The one Transformer; the defaults are nanoGPT's architecture."""
@@ -82,14 +91,34 @@ class Model(Strict):
     dropout: Fraction = Field(default=0.0, description="dropout probability")
     linear_bias: bool = Field(default=False, description="biases in the linear layers")
     residual: bool = Field(default=True, description="residual connections")
-    attention: Literal["softmax", "sigmoid"] = "softmax"
+    attention: Attention = "softmax"
     causal: bool = True
     tied_head: bool = Field(default=True, description="output head shares the token embedding")
+    feedback: Feedback = Field(
+        default="backprop",
+        description="what carries errors back: each layer's own weights, fixed random matrices in "
+        "their place (fa), or such matrices from the output to each block (dfa)",
+    )
+    norm_backward: NormBackward = Field(
+        default="exact", description="backward pass of LayerNorm and RMSNorm"
+    )
+    surrogates_in: SurrogatesIn = Field(
+        default="all", description="norms whose backward pass that is; the others' is exact"
+    )
 
     @model_validator(mode="after")
     def heads_divide_width(self) -> Self:
         if self.n_embd % self.n_head:
             raise ValueError(f"n_embd ({self.n_embd}) must be a multiple of n_head ({self.n_head})")
+        return self
+
+    @model_validator(mode="after")
+    def feedback_has_its_own_head(self) -> Self:
+        if self.feedback != "backprop" and self.tied_head:
+            raise ValueError(
+                f"feedback {self.feedback} needs tied_head: false, as a tied embedding would "
+                "receive the head's exact gradient beside the fed-back one"
+            )
         return self
 
 
@@ -101,7 +130,10 @@ class Training(Strict):
     learning_rate: PositiveFloat = Field(description="peak learning rate")
     min_lr: NonNegativeFloat = Field(description="learning rate that the cosine ends at")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(description="steps of linear warm-up")
-    weight_decay: NonNegativeFloat = Field(description="on matrices only")
+    weight_decay: NonNegativeFloat = Field(description="of AdamW")
+    decays: Literal["matrices", "all"] = Field(
+        default="matrices", description="what decays: matrices, or gains and biases too"
+    )
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99
     grad_clip: NonNegativeFloat = Field(default=1.0, description="gradient norm; 0: off")
@@ -132,3 +164,14 @@ class Run(Strict):
     seed: Seed
     model: Model
     training: Training
+
+    @model_validator(mode="after")
+    def norm_has_this_backward(self) -> Self:
+        if self.model.norm_backward != "exact" and not self.norm.has_surrogates:
+            raise ValueError(
+                f"norm_backward {self.model.norm_backward} is defined for LayerNorm and RMSNorm: "
+                "token statistics at radius sqrt(d)"
+            )
+        if self.model.surrogates_in == "final" and self.placement not in ("pre", "peri"):
+            raise ValueError(f"surrogates_in final: placement {self.placement} has no final norm")
+        return self

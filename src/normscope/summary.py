@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from normscope.arms import ARMS
+from normscope.stats import seeds_needed
 from normscope.tables import interval, number, records
 
 NOTES = {
@@ -43,14 +44,6 @@ def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
             "reads": [verdict(r) for r in records(arms)],
         }
     )
-
-
-def seeds_needed(alpha: float) -> int:
-    """Pairs from which an exact test can reach ``alpha``.
-
-    Of the sign flips of n paired differences the least two-sided p is ``2^(1 - n)``.
-    """
-    return math.ceil(1 - math.log2(alpha))
 
 
 def verdict(row: Any) -> str:

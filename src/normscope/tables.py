@@ -69,10 +69,15 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def latex(table: pd.DataFrame) -> str:
-    """A booktabs tabular of cells that are text already."""
-    plain = table.map(lambda cell: str(cell).replace("−", "$-$").replace("–", "--"))
-    escaped = plain.map(lambda cell: re.sub(r"([_%&#])", r"\\\1", cell))
-    return escaped.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
+    """A booktabs tabular of cells that are text already; "none" where there is no row."""
+    if table.empty:
+        table = pd.DataFrame({"": ["none"]})
+    words = pd.DataFrame([list(table.columns), *table.astype(str).values.tolist()])
+    escaped = words.map(
+        lambda cell: re.sub(r"([_%&#])", r"\\\1", str(cell).replace("−", "$-$").replace("–", "--"))
+    )
+    body = pd.DataFrame(escaped.values[1:], columns=escaped.iloc[0])
+    return body.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
 
 
 def macro(words: Iterable[str], value: str) -> str:

@@ -1,7 +1,7 @@
 """Training one run: nanoGPT's recipe, resumable to the bit.
 
-AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with decay on matrices only, gradient clipping,
-linear warm-up and cosine decay. For one seed every arm sees the same batches in the same order.
+AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with gradient clipping, linear warm-up and cosine
+decay. For one seed every arm sees the same batches in the same order.
 """
 
 import math
@@ -15,6 +15,7 @@ from torch import nn
 from normscope.checkpoint import Checkpoints
 from normscope.dataset import Dataset, DatasetError
 from normscope.model import Transformer, cross_entropy
+from normscope.optimizer import AdamW
 from normscope.recipe import Run, Training
 from normscope.resume import run_to_end
 from normscope.runtime import Runtime
@@ -45,13 +46,14 @@ def learning_rate(step: int, t: Training) -> float:
     return t.min_lr + 0.5 * (1 + math.cos(math.pi * progress)) * (t.learning_rate - t.min_lr)
 
 
-def make_optimizer(model: nn.Module, t: Training) -> torch.optim.AdamW:
-    """AdamW; matrices and embeddings decay, gains, biases and scalars do not."""
+def make_optimizer(model: nn.Module, t: Training) -> AdamW:
+    """AdamW; matrices and embeddings decay, gains, biases and scalars only with ``decays: all``."""
+    of_the_rest = t.weight_decay if t.decays == "all" else 0.0
     groups = [
-        {"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": t.weight_decay},
-        {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0},
+        ([p for p in model.parameters() if p.dim() >= 2], t.weight_decay),
+        ([p for p in model.parameters() if p.dim() < 2], of_the_rest),
     ]
-    return torch.optim.AdamW(groups, lr=t.learning_rate, betas=(t.beta1, t.beta2), fused=True)
+    return AdamW(groups, t.beta1, t.beta2)
 
 
 class Trainer:
@@ -77,7 +79,7 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         return {
             "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state(),
             "batches": self.batches.get_state(),
             "dropout": torch.get_rng_state(),
             "curve": self.curve,
@@ -88,7 +90,7 @@ class Trainer:
 
     def restore(self, step: int, state: dict[str, Any]) -> None:
         self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.restore(state["optimizer"])
         self.batches.set_state(state["batches"])
         torch.set_rng_state(state["dropout"])
         self.step, self.curve, self.pending = step, state["curve"], state["pending"]
@@ -108,12 +110,11 @@ class Trainer:
             shown = value if math.isfinite(value) else None
             self.curve.append({"step": self.diverged_at, "train_loss": shown})
             return value
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), t.grad_clip or math.inf)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate(self.step, t)
-        self.optimizer.step()
+        gradients = [p.grad for p in self.optimizer.parameters if p.grad is not None]
+        self.optimizer.step(gradients, learning_rate(self.step, t))
         self.pending.append((value, norm.item()))
         self.step += 1
         self._record()

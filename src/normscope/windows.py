@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from normscope.dataset import DatasetError
 from normscope.model import cross_entropy
 
 EVAL_BATCH = 24  # windows; the fastest size at nanoGPT's CPU config on one core
@@ -19,6 +20,20 @@ def draw(
     start = torch.randint(len(tokens) - block_size, (batch_size, 1), generator=g)
     window = tokens[start + torch.arange(block_size + 1)]
     return window[:, :-1].contiguous(), window[:, 1:].contiguous()
+
+
+def spread(tokens: int, block_size: int, windows: int) -> Tensor:
+    """Where windows of ``block_size`` begin, spread evenly over ``tokens``: (windows,) or fewer.
+
+    No more windows than fit side by side.
+
+    Raises:
+        DatasetError: not one window fits.
+    """
+    if tokens < block_size:
+        raise DatasetError(f"the split has {tokens} tokens, fewer than a window of {block_size}")
+    n = min(windows, tokens // block_size)
+    return torch.linspace(0, tokens - block_size, n, dtype=torch.float64).long()
 
 
 def cover(tokens: Tensor, block_size: int) -> Iterator[tuple[Tensor, Tensor]]:

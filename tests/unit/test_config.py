@@ -75,6 +75,13 @@ def laid_over(base: Any, variant: Any) -> Any:
     return base | {k: laid_over(base[k], v) if k in base else v for k, v in variant.items()}
 
 
+def test_tiny_says_all_of_what_it_replaces():
+    """So that it gives the same laid over config.yaml key by key, or part by part."""
+    tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
+    parts = {k: MAIN[k] | v if isinstance(v, dict) else v for k, v in tiny.items()}
+    assert load(MAIN | parts) == load(laid_over(MAIN, tiny))
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.stem)
 def test_variants_laid_over_config_yaml_are_valid(path):
     raw = copy.deepcopy(MAIN)
@@ -96,7 +103,7 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
         (
             "modle",
             "model",
-            "dataset, model, training, runs, baseline, level, gain, recall, figures",
+            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, figures",
         ),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),

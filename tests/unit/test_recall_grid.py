@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from normscope.arms import ARMS
+from normscope.rates import rate_name
 from normscope.recall.grid import Cell, Recall
-from normscope.recall.recipe import rate_name
 from normscope.recall.tables import cell_key
 
 GRID = {

@@ -16,8 +16,8 @@ from recall_recipes import by, recall_run
 
 from normscope.arms import ARMS
 from normscope.checkpoint import Checkpoints
+from normscope.rates import rate_name
 from normscope.recall.measures import MEASURES
-from normscope.recall.recipe import rate_name
 
 OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
 STEPS = 150  # with a checkpoint after each

@@ -125,7 +125,7 @@ def test_effects_are_a_row_a_contrast_and_a_column_a_response():
 
 def decisive_part() -> str:
     _, _, after = TEMPLATE.partition("## The decisive test")
-    part, _, _ = after.partition("## Figures")
+    part, _, _ = after.partition("## The backward pass")
     assert len(part) > 1000
     return part
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+from recipes import recipe
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
@@ -204,13 +205,8 @@ def test_sites_are_named_by_depth():
 @pytest.mark.parametrize("missing", ["config.json", "val.bin"])
 def test_the_script_names_what_is_missing(tmp_path, missing):
     model = transformer("pre")
-    config = {
-        "model": {"n_layer": LAYERS, "n_head": 3, "n_embd": C, "block_size": T},
-        "norm": ARMS["layernorm"].norm.model_dump(),
-        "placement": "pre",
-        "vocab_size": V,
-    }
-    (tmp_path / "config.json").write_text(json.dumps(config))
+    run = recipe(n_layer=LAYERS, n_head=3, n_embd=C, block_size=T)
+    (tmp_path / "config.json").write_text(json.dumps(run.model_dump() | {"vocab_size": V}))
     safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors")
     for name, content in dataset.files(dataset.encode("abcdefghijk" * 9)).items():
         (tmp_path / name).write_bytes(content)

@@ -76,8 +76,18 @@ def test_latex_is_a_balanced_booktabs_tabular():
 
 @pytest.mark.parametrize("special", "_%&#")
 def test_latex_escapes_what_tex_reads_as_markup(special):
-    text = latex(pd.DataFrame({"arm": [f"manual{special}l2"]}))
+    text = latex(pd.DataFrame({f"r{special}mean": [f"manual{special}l2"]}))
     assert rf"manual\{special}l2 \\" in text
+    assert rf"r\{special}mean \\" in text
+
+
+@pytest.mark.parametrize("columns", [[], ["arm", "loss"]])
+def test_latex_of_an_empty_table_is_a_row_that_says_none(columns):
+    """A tabular without a column has no row to rule."""
+    lines = latex(pd.DataFrame([], columns=columns)).split("\n")
+    assert lines[0] == r"\begin{tabular}{l}"
+    rows = [line for line in lines if line.endswith(r"\\")]
+    assert rows == [r" \\", r"none \\"]
 
 
 WORDS = ("loss", "loss low", "loss high", "growth", "last gain")

@@ -71,17 +71,42 @@ def test_without_warmup_training_starts_at_the_peak():
     assert learning_rate(0, recipe(warmup_steps=0).training) == pytest.approx(0.01)
 
 
-def test_matrices_decay_and_gains_biases_and_scalars_do_not():
-    run = recipe("derf", "peri", linear_bias=True)
+def decayed(decays: str) -> tuple[set[str], set[str]]:
+    """Names of all parameters, and of those that a step without gradients shrinks by its decay."""
+    run = recipe("derf", "peri", linear_bias=True, weight_decay=0.1, decays=decays)
     model = Transformer(run.model, run.norm, run.placement, 6)
-    decays = {
-        id(p): group["weight_decay"]
-        for group in make_optimizer(model, run.training).param_groups
-        for p in group["params"]
-    }
+    for p in model.parameters():
+        nn.init.uniform_(p, 1.0, 2.0)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    optimizer = make_optimizer(model, run.training)
+    optimizer.step([torch.zeros_like(p) for p in optimizer.parameters], 0.5)
+    after = {name: p.detach() for name, p in model.named_parameters()}
+    shrunk = {name for name in before if not torch.equal(after[name], before[name])}
+    for name in shrunk:
+        torch.testing.assert_close(after[name], (1 - 0.5 * 0.1) * before[name])
+    return set(before), shrunk
+
+
+def test_matrices_decay_and_gains_biases_and_scalars_do_not():
+    every, shrunk = decayed("matrices")
     matrices = ("embedding.weight", "qkv.weight", "proj.weight", "fc.weight")
-    found = {name: decays[id(p)] for name, p in model.named_parameters()}
-    assert found == {name: 0.1 if name.endswith(matrices) else 0.0 for name in found}
+    assert shrunk == {name for name in every if name.endswith(matrices)}
+
+
+def test_gains_biases_and_scalars_decay_too_where_all_decays():
+    every, shrunk = decayed("all")
+    assert shrunk == every
+    assert {name.rpartition(".")[2] for name in every} == {
+        "weight",
+        "bias",
+        "gain",
+        "alpha",
+        "shift",
+    }
+
+
+def test_matrices_decay_where_nothing_else_is_said():
+    assert recipe().training.decays == "matrices"
 
 
 def test_training_equals_nanogpts_loop(tmp_path):
@@ -167,8 +192,11 @@ def test_arms_of_one_seed_see_the_same_batches():
         (recipe("layernorm", "pre", dropout=0.3), FP32),
         (recipe("batchnorm", "post"), FP32),
         (recipe("rmsnorm", "peri", precision="bf16"), BF16),
+        (recipe(feedback="fa", tied_head=False), FP32),
+        (recipe(feedback="dfa", tied_head=False), FP32),
+        (recipe("rmsnorm", norm_backward="projected", decays="all"), FP32),
     ],
-    ids=["dropout", "batchnorm", "bf16"],
+    ids=["dropout", "batchnorm", "bf16", "fa", "dfa", "surrogate"],
 )
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, run, runtime, stop):
     whole, _ = go(run, tmp_path / "whole", runtime=runtime)

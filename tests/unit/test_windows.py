@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.arms import ARMS
+from normscope.dataset import DatasetError
 from normscope.model import Transformer
 from normscope.recipe import Model
-from normscope.windows import EVAL_BATCH, as_tensor, cover, draw, split_loss
+from normscope.windows import EVAL_BATCH, as_tensor, cover, draw, split_loss, spread
 
 V, BLOCK = 5, 4
 
@@ -94,3 +95,23 @@ def test_draw_reaches_the_first_and_the_last_window():
 def test_as_tensor_keeps_every_uint16():
     values = np.array([0, 1, 32767, 32768, 65535], dtype="<u2")
     assert as_tensor(values).tolist() == values.tolist()
+
+
+@given(tokens=st.integers(1, 5000), block_size=st.integers(1, 60), windows=st.integers(1, 90))
+@example(tokens=60, block_size=20, windows=3)
+@example(tokens=59, block_size=20, windows=3)
+@example(tokens=20, block_size=20, windows=3)
+def test_windows_are_spread_evenly_from_the_first_token_to_the_last(tokens, block_size, windows):
+    assume(block_size <= tokens)
+    starts = spread(tokens, block_size, windows).tolist()
+    assert len(starts) == min(windows, tokens // block_size)
+    assert starts[0] == 0
+    assert len(starts) == 1 or starts[-1] + block_size == tokens
+    gaps = np.diff(starts)
+    assert all(gaps >= block_size)
+    assert len(gaps) == 0 or max(gaps) - min(gaps) <= 1
+
+
+def test_no_window_in_too_few_tokens_is_an_error_that_names_both():
+    with pytest.raises(DatasetError, match="the split has 7 tokens, fewer than a window of 8"):
+        spread(7, 8, 3)

@@ -65,6 +65,11 @@ class Project:
         finally:
             file.write_text(text)
 
+    def copy(self, root: Path) -> "Project":
+        """Another project with all that this one has made, to change without taking it back."""
+        shutil.copytree(self.root, root, symlinks=True)
+        return Project(root)
+
     def digests(self, folder: str) -> dict[str, str]:
         base = self.root / folder
         return {
@@ -93,6 +98,11 @@ def fresh(root: Path) -> Project:
     recall = config["recall"]
     recall["published"]["arms"] = recall["published"]["arms"][:1]
     recall["runs"][0]["arms"] = ["layernorm"]
+    # and one protocol of the Jacobian: a model with the exact backward pass, one with a surrogate
+    jacobian = config["jacobian"]
+    jacobian["published"] = jacobian["corrected"]
+    del jacobian["protocols"]["published"]
+    jacobian["runs"] = jacobian["runs"][1:]
     (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from project import Project, fresh
 
-TRAINED = re.compile(r"^(?:local)?rule (train|recall|stream|probe|dataset):", re.MULTILINE)
+TRAINED = re.compile(
+    r"^(?:local)?rule (train|recall|stream|probe|decompose|dataset):", re.MULTILINE
+)
 
 
 def summary_of(project: Project) -> list[dict[str, str]]:
@@ -33,6 +35,8 @@ def test_dvc_names_every_source_that_the_dag_reads(made: Project):
         "recall",
         "probe",
         "decisive",
+        "decompose",
+        "jacobian",
         "summary",
     }
     tracked = set(made.run("git", "ls-files").splitlines())
@@ -68,7 +72,7 @@ def test_dvc_outputs_and_targets_exist(made: Project):
 
 
 def test_no_two_cached_jobs_share_what_decides_them(made: Project):
-    for rule, runs in (("train", 3), ("recall", 3)):
+    for rule, runs in (("train", 5), ("recall", 3)):
         commands = {
             r["output_file"]: r["shellcmd"].partition(" --threads")[0]
             for r in summary_of(made)
@@ -81,7 +85,7 @@ def test_no_two_cached_jobs_share_what_decides_them(made: Project):
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
     rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
-    assert len(rules) == 19
+    assert len(rules) == 23
     for rule in rules:
         name = rule[: rule.index(":")]
         for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
@@ -137,35 +141,35 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     shutil.copy(published.root / "dvc.lock", other.root)
     other.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
     other.run("dvc", "pull", "store")
-    output = other.snakemake()
+    output = other.snakemake("gain", "decisive", "jacobian")
     assert "rule stream:" in output
-    assert output.count("from cache") == 24  # four files of six runs
+    assert output.count("from cache") == 32  # four files of eight runs
     for rule in ("train", "recall"):  # what a training would write
         assert not (other.root / "results/benchmarks" / rule).exists()
-    assert other.digests("results/paper") == published.digests("results/paper")
+    for tables in ("results/tables", "results/jacobian"):
+        assert other.digests(tables) == published.digests(tables)
 
 
-def test_back_and_forth_between_two_configurations_trains_nothing(published: Project):
-    before, tables = published.digests("results/paper"), published.digests("results/tables")
-    with published.edited("config.yaml", "steps: 60", "steps: 61"):
-        published.snakemake("runs")
-        assert published.digests("results/tables")["runs.csv"] != tables["runs.csv"]
-    entries = set((published.root / "store").iterdir())
-    published.snakemake()
-    assert published.digests("results/tables") == tables
-    assert published.digests("results/paper") == before
-    assert set((published.root / "store").iterdir()) == entries
-    assert published.planned() == {}
+def test_back_and_forth_between_two_configurations_trains_nothing(
+    published: Project, tmp_path: Path
+):
+    project = published.copy(tmp_path / "project")
+    tables = project.digests("results/tables")
+    with project.edited("config.yaml", "steps: 60", "steps: 61"):
+        project.snakemake("runs")
+        assert project.digests("results/tables")["runs.csv"] != tables["runs.csv"]
+    entries = set((project.root / "store").iterdir())
+    project.snakemake("runs")
+    assert project.digests("results/tables") == tables
+    assert set((project.root / "store").iterdir()) == entries
+    assert "train" not in project.planned()
 
 
 def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):
-    data = tmp_path / "data"
+    project, data = made.copy(tmp_path / "project"), tmp_path / "data"
     shutil.copytree(made.root / "results/dataset", data)
-    before = made.digests("results/dataset")
-    with made.edited("config.yaml", "dataset:", f"dataset:\n  directory: {data}"):
-        made.snakemake("results/dataset/train.bin")
-        after = made.digests("results/dataset")
-    made.snakemake()
+    with project.edited("config.yaml", "dataset:", f"dataset:\n  directory: {data}"):
+        project.snakemake("results/dataset/train.bin")
+    before, after = made.digests("results/dataset"), project.digests("results/dataset")
     for name in ("train.bin", "val.bin", "meta.pkl"):
         assert after[name] == before[name]
-    assert made.planned() == {}

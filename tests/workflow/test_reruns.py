@@ -1,12 +1,14 @@
 """Content decides what runs again, in both directions."""
 
 import re
+from pathlib import Path
 
 from project import Project
 
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
 DECISIVE = {f"figure_{name}" for name in ("notebook", "decisive", "slice", "factors", "sweep")}
-FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE
+JACOBIAN = {"figure_jacobian", "figure_surrogates"}
+FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE | JACOBIAN
 
 
 def test_nothing_is_left_to_do(made: Project):
@@ -41,9 +43,9 @@ def test_gain_module_measures_again_without_training(made: Project):
 
 
 def test_model_module_trains_again(made: Project):
-    with made.edited("src/normscope/model.py", "std=0.02)", "std=0.021)"):
+    with made.edited("src/normscope/model.py", "STD = 0.02 ", "STD = 0.021 "):
         planned = made.planned()
-    assert planned["train"] == 3
+    assert planned["train"] == 5
     assert "dataset" not in planned
 
 
@@ -55,10 +57,27 @@ def test_measurements_of_the_decisive_test_are_made_again_without_training(made:
     assert set(planned) == {"probe"} | DECISIVE | paper
 
 
+def test_what_a_norm_removes_is_measured_again_without_training(made: Project):
+    path = "src/normscope/jacobian/decomposition.py"
+    with made.edited(path, "return g * radius", "return radius * g"):
+        planned = made.planned()
+    paper = {"jacobian", "latex", "summary", "manifest"}
+    assert set(planned) == {"decompose"} | JACOBIAN | paper
+
+
+def test_a_new_surrogate_trains_only_itself(made: Project):
+    with made.edited(
+        "config.yaml", "    - center_scale\n", "    - center_scale\n    - projected\n"
+    ):
+        planned = made.planned()
+    assert planned["train"] == 1
+    assert set(planned) == {"train", "jacobian", "latex", "summary", "manifest"} | JACOBIAN
+
+
 def test_a_norm_that_is_computed_otherwise_trains_every_model_again(made: Project):
     with made.edited("src/normscope/norms.py", "self.alpha * x", "x * self.alpha"):
         planned = made.planned()
-    assert (planned["train"], planned["recall"]) == (3, 3)
+    assert (planned["train"], planned["recall"]) == (5, 3)
 
 
 def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
@@ -83,29 +102,30 @@ def test_a_new_seed_trains_only_itself(made: Project):
     assert set(planned) == {"train", "stream", "gain"} | ANALYSES
 
 
-def test_a_new_norm_is_one_row_and_one_word(made: Project):
+def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
     last = '    "none": Arm('
     row = '    "half": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
+    paper = project.root / "results" / "paper"
     with (
-        made.edited("src/normscope/arms.py", last, row + last),
-        made.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
+        project.edited("src/normscope/arms.py", last, row + last),
+        project.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
     ):
-        planned = made.planned()
+        planned = project.planned()
         assert (planned["train"], planned["stream"]) == (2, 2)  # two seeds
-        made.snakemake()
-        paper = made.root / "results" / "paper"
-        for figure in ("loss", "curves", "gain"):
+        figures = ("loss", "curves", "gain")
+        made_now = [f"results/paper/figures/{figure}.svg" for figure in figures]
+        project.snakemake("results/paper/numbers.tex", *made_now)
+        for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
             assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
-        for table in ("tables/loss.tex", "tables/gain.tex", "summary.md"):
-            assert "Half affine" in (paper / table).read_text(), table
+        for table in ("loss", "gain"):
+            assert "Half affine" in (paper / "tables" / f"{table}.tex").read_text(), table
         assert "HalfPreLoss" in (paper / "numbers.tex").read_text()
         for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
-            path = made.root / "results" / "tables" / f"{table}.csv"
+            path = project.root / "results" / "tables" / f"{table}.csv"
             assert re.search(r"^half,pre,", path.read_text(), re.MULTILINE), table
-    assert "train" not in made.planned()
-    made.snakemake()
-    assert made.planned() == {}
+    assert "train" not in project.planned()
 
 
 def test_an_altered_table_reaches_all_that_reads_it(made: Project):

@@ -70,12 +70,11 @@ def flags(model, prefix=""):
 
 def run_flags(wildcards):
     """All that decides a trained model, beside the data."""
-    name = f"{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
-    if name not in RUNS:
+    if wildcards.run not in TRAINED:
         raise WorkflowError(
-            f"{name} is not among the runs of the configuration: {', '.join(RUNS)}"
+            f"{wildcards.run} is not among the runs of the configuration: {', '.join(TRAINED)}"
         )
-    return flags(RUNS[name])
+    return flags(TRAINED[wildcards.run])
 
 
 def recall_flags(wildcards):
@@ -88,13 +87,10 @@ def recall_flags(wildcards):
     return flags(RECALL_RUNS[name])
 
 
-def of_cell(name):
-    """A file of every seed's run in the cell of the wildcards."""
+def of_cell(pattern, cells):
+    """A pattern with {cell} and {seed}, for every seed's run in the cell of the wildcards."""
     return lambda wildcards: expand(
-        "results/recall_runs/{cell}-{seed}/{name}",
-        cell=wildcards.cell,
-        seed=CELLS[wildcards.cell],
-        name=name,
+        pattern, cell=wildcards.cell, seed=cells[wildcards.cell]
     )
 
 

@@ -12,6 +12,10 @@ rule summary:
         cells="results/tables/recall_cells.csv",
         best="results/tables/recall_best.csv",
         factors="results/tables/factors.csv",
+        jacobian=expand(
+            "results/jacobian/{table}.csv",
+            table="layers layers_by_cell chosen costs expected predictions".split(),
+        ),
         published="data/published.csv",
         references="data/nanogpt_cpu.json",
         template="workflow/report/summary.md",
@@ -33,9 +37,11 @@ rule summary:
         baseline=BASELINE,
         level=CONFIG.level,
         recall=CONFIG.recall.model_dump_json(),
+        grid=CONFIG.jacobian.model_dump_json(),
     shell:
         "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
         " --cells {input.cells} --best {input.best} --factors {input.factors} --recall {params.recall:q}"
+        " --jacobian results/jacobian --grid {params.grid:q}"
         " --published {input.published} --references {input.references}"
         " --template {input.template} --dataset {input.dataset} --config {input.config}"
         " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
@@ -49,6 +55,9 @@ rule latex:
         gains="results/tables/gain_by_arm.csv",
         cells="results/tables/recall_cells.csv",
         factors="results/tables/factors.csv",
+        jacobian=expand(
+            "results/jacobian/{table}.csv", table=["layers_by_cell", "costs"]
+        ),
     output:
         "results/paper/numbers.tex",
         multiext(
@@ -56,6 +65,8 @@ rule latex:
             "loss.tex",
             "gain.tex",
             "factors.tex",
+            "jacobian.tex",
+            "surrogates.tex",
         ),
         expand("results/paper/tables/recall_{task}.tex", task=CONFIG.recall.tasks),
     log:
@@ -68,15 +79,21 @@ rule latex:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        published=CONFIG.jacobian.published,
+        corrected=CONFIG.jacobian.corrected,
     shell:
         "python scripts/latex.py --arms {input.arms} --gains {input.gains} --cells {input.cells}"
-        " --factors {input.factors} --out results/paper &> {log}"
+        " --factors {input.factors} --jacobian results/jacobian"
+        " --published {params.published} --corrected {params.corrected}"
+        " --out results/paper &> {log}"
 
 
 rule manifest:
     input:
         code("manifest"),
         SOURCE_FILES,
+        expand("results/runs/{run}/config.json", run=CONFIG.jacobian.trained()),
         runs=of_runs("results/runs/{run}/config.json"),
         recall=expand("results/recall_runs/{run}/config.json", run=RECALL_RUNS),
         dataset="results/dataset/meta.json",
@@ -96,5 +113,5 @@ rule manifest:
         config=CONFIG.model_dump_json(exclude={"dataset"}),
         sources=",".join(SOURCE_FILES),
     shell:
-        "python scripts/manifest.py {input.runs} --recall results/recall_runs --config {params.config:q}"
+        "python scripts/manifest.py {input.runs} --recall results/recall_runs --jacobian results/runs --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"

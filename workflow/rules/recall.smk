@@ -41,9 +41,9 @@ rule recall:
 rule probe:
     input:
         code("probe"),
-        of_cell("config.json"),
-        of_cell("metrics.json"),
-        models=of_cell("model.safetensors"),
+        of_cell("results/recall_runs/{cell}-{seed}/config.json", CELLS),
+        of_cell("results/recall_runs/{cell}-{seed}/metrics.json", CELLS),
+        models=of_cell("results/recall_runs/{cell}-{seed}/model.safetensors", CELLS),
     output:
         multiext("results/recall/{cell}/", "metrics.csv", "slices.csv", "spectra.csv"),
     log:

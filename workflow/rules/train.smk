@@ -1,5 +1,5 @@
 # takes: results/dataset/
-# makes: results/runs/{arm}-{placement}-{seed}/ model.safetensors, config.json, curve.csv, metrics.json
+# makes: results/runs/{run}/ model.safetensors, config.json, curve.csv, metrics.json
 #        (links into store/); results/checkpoints/ while a run is unfinished
 
 
@@ -10,14 +10,14 @@ rule train:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
     output:
         multiext(
-            "results/runs/{arm}-{placement}-{seed}/",
+            "results/runs/{run}/",
             "model.safetensors",
             "config.json",
             "curve.csv",
             "metrics.json",
         ),
     log:
-        "results/logs/train/{arm}-{placement}-{seed}.log",
+        "results/logs/train/{run}.log",
     cache: "omit-software"
     # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
     conda:
@@ -30,9 +30,9 @@ rule train:
         run=run_flags,
     shell:
         "python scripts/train.py {params.run} --threads 1 --data results/dataset"
-        " --checkpoints results/checkpoints/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}"
-        " --timing results/benchmarks/train/{wildcards.arm}-{wildcards.placement}-{wildcards.seed}.tsv"
-        " --out results/runs/{wildcards.arm}-{wildcards.placement}-{wildcards.seed} &> {log}"
+        " --checkpoints results/checkpoints/{wildcards.run}"
+        " --timing results/benchmarks/train/{wildcards.run}.tsv"
+        " --out results/runs/{wildcards.run} &> {log}"
 
 
 # takes: results/runs/*/

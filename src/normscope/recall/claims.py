@@ -15,12 +15,11 @@ import pandas as pd
 
 from normscope.arms import ARMS
 from normscope.recall.grid import Cell, Recall
-from normscope.summary import seeds_needed
+from normscope.stats import ALPHA, seeds_needed
 from normscope.tables import number, records, significant
 
 LEARNED = 0.9  # accuracy from which a task counts as learned
 ALIKE = 2.0  # ratio of sharpnesses up to which two arms count as equally flat
-ALPHA = 0.05  # level that seeds enough for a verdict can reach
 
 ALONE, RANK = "accuracy_without_context", "effective_rank_query"
 

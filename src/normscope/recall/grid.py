@@ -3,25 +3,14 @@
 from collections.abc import Iterator
 from typing import Annotated, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from normscope.arms import ARMS, ArmName
-from normscope.recall.recipe import RecallRun, Task, rate_name
-from normscope.recipe import Distinct, PositiveFloat, PositiveInt, Seed, Some, Strict, distinct
+from normscope.rates import Rate, rate_name
+from normscope.recall.recipe import RecallRun, Task
+from normscope.recipe import Distinct, PositiveInt, Seed, Some, Strict, distinct
 
-FLOATS = ".9g"  # how tables write numbers (normscope.tables), by which cells are found in them
 TaskName = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", description="a key of recall.tasks")]
-
-
-def _survives_tables(rate: float) -> float:
-    if float(f"{rate:{FLOATS}}") != rate:
-        raise ValueError(f"tables keep 9 digits, in which {rate!r} is {rate:{FLOATS}}: give that")
-    return rate
-
-
-Rate = Annotated[
-    PositiveFloat, AfterValidator(_survives_tables), Field(description="of Adam, constant")
-]
 
 
 class Cell(NamedTuple):

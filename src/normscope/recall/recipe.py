@@ -4,7 +4,6 @@ These models are a part of the configuration and the command line of ``scripts/r
 in here: the workflow reads this module for every job.
 """
 
-from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -54,11 +53,6 @@ class Task(Strict):
     def chance(self) -> float:
         """Accuracy of a guess that knows nothing of the input."""
         return 1 / (self.entities * self.attributes if self.kind == "copy" else self.attributes)
-
-
-def rate_name(learning_rate: float) -> str:
-    """``0.0001``: exact, without an exponent, for names of files and macros."""
-    return f"{Decimal(repr(learning_rate)):f}"
 
 
 class RecallRun(Strict):

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.recall.claims import ALPHA, claims
+from normscope.recall.claims import claims
 from normscope.recall.grid import Recall
 from normscope.recall.tables import why_no_effects
-from normscope.summary import seeds_needed
+from normscope.stats import ALPHA, seeds_needed
 from normscope.tables import interval, markdown, number, records, significant
 
 SHOWN = {

@@ -1,59 +1,17 @@
 """Training a model of the decisive test: Adam at a constant rate on fresh batches."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn import functional as F
-from torch.optim.adam import adam
 
+from normscope.optimizer import AdamW
 from normscope.recall.model import RecallModel
 from normscope.recall.recipe import RecallRun
 from normscope.recall.tasks import draw
 
 Row = dict[str, float | int | None]
-
-
-class Adam:
-    """``torch.optim.Adam`` at its defaults, a constant rate and nothing else, to the bit.
-
-    It calls the same kernel without the Optimizer around it, which loads torch's compiler at its
-    first use: 0.6 s, as much as a third of a short run.
-    """
-
-    def __init__(self, parameters: Sequence[Tensor], learning_rate: float) -> None:
-        self.parameters, self.learning_rate = list(parameters), learning_rate
-        self.first = [torch.zeros_like(p) for p in self.parameters]  # running mean of gradients
-        self.second = [torch.zeros_like(p) for p in self.parameters]  # of their squares
-        self.steps = [torch.zeros(()) for _ in self.parameters]
-
-    @torch.no_grad()
-    def step(self, gradients: Sequence[Tensor]) -> None:
-        """Move the parameters against their gradients (Kingma & Ba 2015, algorithm 1)."""
-        adam(
-            self.parameters,
-            list(gradients),
-            self.first,
-            self.second,
-            [],
-            self.steps,
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=self.learning_rate,
-            weight_decay=0.0,
-            eps=1e-8,
-            maximize=False,
-        )
-
-    def state(self) -> dict[str, list[Tensor]]:
-        return {"first": self.first, "second": self.second, "steps": self.steps}
-
-    def restore(self, state: dict[str, list[Tensor]]) -> None:
-        self.first, self.second, self.steps = (state[k] for k in ("first", "second", "steps"))
 
 
 class RecallTrainer:
@@ -66,7 +24,8 @@ class RecallTrainer:
         self.run = run
         torch.manual_seed(run.seed)
         self.model = RecallModel(run.task, run.norm)
-        self.optimizer = Adam(list(self.model.parameters()), run.learning_rate)
+        # without decay this is Adam, at torch's defaults
+        self.optimizer = AdamW([(list(self.model.parameters()), 0.0)], beta1=0.9, beta2=0.999)
         self.batches = torch.Generator().manual_seed(run.seed)
         self.step = 0
         self.curve: list[Row] = []
@@ -114,7 +73,8 @@ class RecallTrainer:
             shown = value if math.isfinite(value) else None
             self.curve.append({"step": self.diverged_at, "train_loss": shown})
             return value
-        self.optimizer.step(torch.autograd.grad(loss, self.optimizer.parameters))
+        gradients = torch.autograd.grad(loss, self.optimizer.parameters)
+        self.optimizer.step(gradients, self.run.learning_rate)
         self.step += 1
         self.pending.append(value)
         if self.step == task.steps and not self._ends_well():

@@ -1,0 +1,69 @@
+"""Rule decompose: the norm layers of the trained models of one cell, taken apart."""
+
+from pathlib import Path
+
+import pandas as pd
+import torch
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope import dataset, runtime
+from normscope.errors import report
+from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES
+from normscope.jacobian.probe import Batch, decomposed, names, surrogate_gradients
+from normscope.outputs import say
+from normscope.recipe import PositiveInt, Strict
+from normscope.stored import read
+from normscope.tables import write_csv
+from normscope.trained import transformer
+from normscope.windows import as_tensor, draw, spread
+
+
+class Flags(Strict):
+    """Take the norm layers of trained models apart."""
+
+    models: CliPositionalArg[list[Path]] = Field(
+        description="model.safetensors of every seed, with config.json and metrics.json beside it"
+    )
+    data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
+    windows: PositiveInt = Field(description="windows of block_size tokens in a batch")
+    out: Path = Field(description="directory for layers.csv and gradients.csv")
+    threads: PositiveInt = 1
+
+
+def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[Batch, Batch]:
+    """The same validation windows for every model; training windows drawn as a training would."""
+    at = spread(len(tokens.val) - 1, T, windows)
+    window = as_tensor(tokens.val)[at[:, None] + torch.arange(T + 1)]
+    # of the next seed: a batch that this model has not begun with
+    g = torch.Generator().manual_seed((seed + 1) % 2**63)
+    return (window[:, :-1], window[:, 1:]), draw(as_tensor(tokens.train), T, windows, g)
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    runtime.start("fp32", flags.threads)
+    data = dataset.read(flags.data)
+    layers, gradients = [], []
+    for path in flags.models:
+        run, model = transformer(path)
+        diverged = read(path.with_name("metrics.json"), "diverged_at")["diverged_at"]
+        if not names(model):
+            say(f"{path}: the model has no norm layer; nothing to take apart")
+        elif diverged is not None:
+            say(f"{path}: diverged at step {diverged}; its rows stay empty")
+            of_model = [{"signal": "own", "variant": "corrected", **row} for row in names(model)]
+            layers += [row | {"seed": run.seed} for row in of_model]
+        else:
+            validation, training = batches(data, run.model.block_size, flags.windows, run.seed)
+            rows = decomposed(model.double(), validation, training)
+            layers += [row | {"seed": run.seed} for row in rows]
+            rows = surrogate_gradients(model.float(), validation)
+            gradients += [row | {"seed": run.seed} for row in rows]
+    table = pd.DataFrame(layers, columns=["seed", *LAYER, *MEASURES])
+    write_csv(flags.out / "layers.csv", table.astype({"tokens": "Int64"}))
+    write_csv(flags.out / "gradients.csv", pd.DataFrame(gradients, columns=["seed", *GRADIENT]))
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,80 @@
+"""Rule jacobian: what was measured of norms and surrogates, by cell, with intervals."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+from pydantic_settings import CliApp
+
+from normscope.errors import report
+from normscope.jacobian.grid import Cell, Jacobian, cell_key
+from normscope.jacobian.tables import (
+    CELL,
+    SETTING,
+    by_layer,
+    chosen,
+    costs,
+    of_chosen,
+    predictions,
+    predictors,
+)
+from normscope.recipe import Strict
+from normscope.stored import read
+from normscope.tables import write_csv
+
+
+class Flags(Strict):
+    """Tables of the norms' backward pass."""
+
+    grid: str = Field(description="the configuration's part jacobian, as JSON")
+    runs: Path = Field(description="directory of the runs' directories")
+    level: float = Field(description="confidence level of the intervals")
+    out: Path = Field(description="directory with a directory a cell, and for the tables")
+
+
+def collected(cells: Path, names: list[str], table: str, keys: list[str]) -> pd.DataFrame:
+    """A table of every cell, together, with the keys that tell the cells apart in front."""
+    parts = []
+    for name in names:
+        key = cell_key(name)
+        parts.append(pd.read_csv(cells / name / table).assign(**{k: key[k] for k in keys}))
+    together = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
+    return together[[*keys, *(column for column in parts[0] if column not in keys)]]
+
+
+def losses(grid: Jacobian, runs: Path) -> pd.DataFrame:
+    """A row a trained model."""
+    rows = [
+        cell_key(cell)
+        | {"seed": seed}
+        | read(runs / f"{cell}-{seed}" / "metrics.json", "val_loss", "diverged_at")
+        for cell, seeds in grid.cells().items()
+        for seed in seeds
+    ]
+    table = pd.DataFrame(rows, columns=[*Cell._fields, "seed", "val_loss", "diverged_at"])
+    return table.astype({"val_loss": float, "diverged_at": "Int64"})
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    grid = Jacobian.model_validate_json(flags.grid)
+    exact = list(grid.cells(exact=True))
+    layers = collected(flags.out, exact, "layers.csv", CELL)
+    # all of exact models: norm_backward and surrogates_in of a gradient are its surrogate's
+    gradients = collected(flags.out, exact, "gradients.csv", [*SETTING, "learning_rate"])
+    tables = {"layers": layers, "gradients": gradients}
+    tables["losses"] = losses(grid, flags.runs)
+    tables["chosen"] = chosen(tables["losses"])
+    tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), flags.level)
+    tables["costs"] = costs(tables["chosen"], flags.level)
+    tables["expected"] = predictors(tables["chosen"], layers, gradients)
+    tables["predictions"] = predictions(tables["expected"])
+    for name, table in tables.items():
+        write_csv(flags.out / f"{name}.csv", table)
+    if layers.empty:
+        print("no model has a norm layer: the tables of layers are empty", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    report(main)

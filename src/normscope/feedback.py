@@ -1,0 +1,106 @@
+r"""Feedback alignment: errors travel back through fixed random matrices instead of the weights.
+
+Backpropagation through ``y = W x`` is ``dx = W^T dy``, ``dW = dy x^T``. Feedback alignment keeps
+the second and replaces the first:
+
+    FA    dx  = B dy     Lillicrap et al. 2016, doi:10.1038/ncomms13276, eq. 3
+    DFA   dx_l = B_l e   Nøkland 2016, arXiv:1609.01596, eq. 7: e is the error at the logits
+
+with B drawn once and never trained. B is a buffer: stored with the model, without a gradient. With
+B = W^T both are backpropagation.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+
+class _FeedbackProduct(torch.autograd.Function):
+    """``x W^T + b`` forward; backward ``dy B`` for x, and the exact gradients for W and b."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, feedback: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(x, feedback)
+        ctx.has_bias = bias is not None
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: the decorator hides ctx
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        (dy,) = grads
+        x, feedback = ctx.saved_tensors
+        rows = dy.reshape(-1, dy.shape[-1])  # (tokens, out), in autocast's type where that is on
+        dx = dy @ feedback.to(dy.dtype)
+        dweight = rows.T @ x.reshape(-1, x.shape[-1]).to(dy.dtype)
+        return dx, dweight, rows.sum(0) if ctx.has_bias else None, None
+
+
+class FeedbackLinear(nn.Linear):
+    """A linear layer whose error goes back through ``feedback`` (out, in), which is B^T.
+
+    ``(..., in)`` to ``(..., out)``. ``feedback`` is not initialized here.
+    """
+
+    feedback: Tensor
+
+    def __init__(self, in_features: int, out_features: int, bias: bool) -> None:
+        super().__init__(in_features, out_features, bias=bias)
+        self.register_buffer("feedback", torch.empty_like(self.weight.detach()))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return _FeedbackProduct.apply(input, self.weight, self.bias, self.feedback)
+
+
+class _Catch(torch.autograd.Function):
+    """Identity; backward keeps the error that passes in ``box``."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, box: list[Tensor]) -> Tensor:
+        ctx.box = box
+        return logits.view_as(logits)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: the decorator hides ctx
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        ctx.box.append(grads[0])
+        return grads[0], None
+
+
+class _Deliver(torch.autograd.Function):
+    """Identity; backward drops what arrives and hands on ``e B^T`` for the error e in ``box``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, feedback: Tensor, box: list[Tensor]) -> Tensor:
+        ctx.save_for_backward(feedback)
+        ctx.box = box
+        return x.view_as(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: the decorator hides ctx
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        (feedback,) = ctx.saved_tensors
+        # the logits come after this block, so their error is there already; the newest is this
+        # pass's, should one graph be walked twice
+        error = ctx.box[-1]
+        return error.to(grads[0].dtype) @ feedback.T.to(grads[0].dtype), None, None
+
+
+def catch(logits: Tensor, box: list[Tensor]) -> Tensor:
+    """The logits; their gradient, the error e ``(B, T, V)``, goes into ``box`` on the way back."""
+    return _Catch.apply(logits, box)
+
+
+def deliver(x: Tensor, feedback: Tensor, box: list[Tensor]) -> Tensor:
+    """x ``(B, T, C)``; on the way back its gradient is ``B_l e``, with ``feedback`` (C, V) B_l."""
+    return _Deliver.apply(x, feedback, box)

@@ -1,0 +1,328 @@
+"""The closed form of a norm's backward pass: against autograd, numpy and what theory says of it."""
+
+import functools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from recipes import DATA, recipe
+from scipy.special import gammaln
+from torch import Tensor
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.jacobian.decomposition import (
+    BACKWARD,
+    Standardized,
+    cosine_by_identity,
+    decompose,
+    gradient_at_z,
+    published,
+    relative_error,
+    shares,
+    standardize,
+)
+from normscope.norms import TokenNorm, build
+from normscope.recipe import Norm
+from normscope.runtime import Runtime
+from normscope.training import Trainer
+
+TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
+CENTER = pytest.mark.parametrize("center", [True, False], ids=["LayerNorm", "RMSNorm"])
+D = 128
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
+
+
+def layer_of(norm: Norm, d: int) -> TokenNorm:
+    layer = build(norm, d).double()
+    assert isinstance(layer, TokenNorm)
+    return layer
+
+
+def by_autograd(layer: TokenNorm, x: Tensor, dy: Tensor) -> Tensor:
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(layer(x), x, dy)[0]
+
+
+def cosines(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+
+
+def standardized(center: bool, eps: float, *, d: int = 9, seed: int = 0) -> Standardized:
+    """50 tokens through a layer with token statistics and no affine part."""
+    layer = layer_of(Norm(center=center, eps=eps), d)
+    return standardize(layer, 2 * normal(50, d, seed=seed) + 1)
+
+
+def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> None:
+    torch.testing.assert_close(a, b, rtol=0, atol=tolerance)
+
+
+@CENTER
+@pytest.mark.parametrize("eps", [1e-14, 3.0])
+@given(seed=st.integers(0, 1000), d=st.integers(3, 40))
+def test_the_shares_of_every_token_add_up_to_1(center, eps, seed, d):
+    at, g = standardized(center, eps, d=d, seed=seed), normal(50, d, seed=seed + 1)
+    total, *parts = shares(g, at)
+    close(total, g.square().sum(-1), 1e-9)
+    close(sum(parts, torch.zeros(50, dtype=g.dtype)) / total, torch.ones(50, dtype=g.dtype))
+    assert all((part >= 0).all() for part in parts)
+
+
+@pytest.mark.parametrize("eps", [1e-14, 3.0])
+def test_the_shares_are_energies_along_1_and_along_z(eps):
+    at, g = standardized(True, eps), normal(50, 9, seed=1)
+    one = np.ones(9) / 3
+    for i in range(50):
+        token, z = g[i].numpy(), at.z[i].numpy()
+        basis = np.linalg.svd(np.stack([one, z / np.linalg.norm(z)]))[2][2:]  # all that is left
+        expected = [
+            token @ token,
+            (token @ one) ** 2,
+            (token @ z) ** 2 / (z @ z),
+            np.square(basis @ token).sum(),
+        ]
+        assert [float(part[i]) for part in shares(g, at)] == pytest.approx(expected, abs=1e-10)
+
+
+@CENTER
+def test_the_mean_has_no_share_unless_the_norm_centers(center):
+    g = torch.ones(50, 9, dtype=torch.float64)
+    _, mean, radial, _ = shares(g, standardized(center, 1e-5))
+    assert mean.tolist() == pytest.approx([9.0 * center] * 50)
+    assert (radial > 1e-3).all() != center
+
+
+@CENTER
+def test_without_eps_cosines_are_square_roots_of_shares(center):
+    at, g = standardized(center, 1e-14), normal(50, 9, seed=1)
+    total, m, s, _ = shares(g, at)
+    m, s = m / total, s / total
+    exact = BACKWARD["exact"](g, at)
+    close(cosines(BACKWARD["straight_through"](g, at), exact), (1 - m - s).sqrt())
+    close(cosines(BACKWARD["center_scale"](g, at), exact), ((1 - m - s) / (1 - m)).sqrt())
+    close(cosines(BACKWARD["projected"](g, at), exact), torch.ones(50, dtype=g.dtype))
+
+
+@CENTER
+@pytest.mark.parametrize("eps", [0.1, 5.0, 100.0])
+def test_with_a_large_eps_cosines_have_the_leak(center, eps):
+    at, g = standardized(center, eps), normal(50, 9, seed=1)
+    total, *parts = shares(g, at)
+    m, s, t = (part / total for part in parts)
+    leak = eps / at.sigma.squeeze(-1).square()
+    exact = BACKWARD["exact"](g, at)
+    of_exact = (t + leak.square() * s).sqrt()
+    close(cosines(g, exact), (t + leak * s) / of_exact)
+    close(
+        cosines(BACKWARD["center_scale"](g, at), exact),
+        (t + leak * s) / ((1 - m).sqrt() * of_exact),
+    )
+
+
+@CENTER
+@pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
+def test_the_identity_is_off_by_what_the_cosine_is_off(center, eps):
+    at, g = standardized(center, eps), normal(50, 9, seed=1)
+    identity = cosine_by_identity(g, at)
+    close(identity, cosines(BACKWARD["center_scale"](g, at), BACKWARD["exact"](g, at)))
+    off = Standardized(at.z, at.sigma, not center)  # a mean that the layer has not
+    gap = (cosines(BACKWARD["center_scale"](g, off), BACKWARD["exact"](g, off))).sub(
+        cosine_by_identity(g, off)
+    )
+    assert decompose(g, off)["error_identity"] == pytest.approx(float(gap.abs().max()))
+    assert decompose(g, at)["error_identity"] < 1e-10
+
+
+@CENTER
+def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
+    at, g = standardized(center, 0.1), normal(50, 9, seed=1) * (1 + torch.arange(50.0)[:, None])
+    found = decompose(g, at)
+    total, *parts = (part.numpy() for part in shares(g, at))
+    for name, part in zip(("r_mean", "r_radial", "r_tangent"), parts, strict=True):
+        assert found[name] == pytest.approx(np.mean(part / total), rel=1e-12)
+        assert found[f"{name}_of_batch"] == pytest.approx(part.sum() / total.sum(), rel=1e-12)
+    assert (found["r_mean"] == 0) != center
+    exact = BACKWARD["exact"](g, at)
+    for rule in ("center_scale", "projected", "straight_through"):
+        other = BACKWARD[rule](g, at)
+        assert found[f"cos_{rule}"] == pytest.approx(cosines(other, exact).mean().item(), rel=1e-12)
+        error = np.linalg.norm(other - exact) / np.linalg.norm(exact)
+        assert found[f"error_{rule}"] == pytest.approx(error, rel=1e-12)
+    assert found["error_identity"] < 1e-12
+    sigma = at.sigma.numpy()
+    assert found["sigma_mean"] == pytest.approx(sigma.mean())
+    assert found["sigma_std"] == pytest.approx(sigma.std(ddof=1))
+
+
+@pytest.mark.parametrize("sigma", [0.25, 1.0, 3.0])
+def test_projected_is_the_exact_direction_at_a_length_off_by_sigma_alone(sigma):
+    z = F.normalize(normal(50, 9), dim=-1) * 3
+    found = decompose(normal(50, 9, seed=1), Standardized(z, torch.full((50, 1), sigma), False))
+    assert found["cos_projected"] == pytest.approx(1, abs=1e-12)
+    assert found["error_projected"] == pytest.approx(abs(sigma - 1), abs=1e-12)
+
+
+@CENTER
+def test_tokens_without_gradient_count_in_sums_alone(center):
+    at, g = standardized(center, 1e-5), normal(50, 9, seed=1)
+    silent = torch.arange(50) % 2 == 0
+    g[silent] = 0
+    g[0] = 1e-20
+    found = decompose(g, at)
+    assert all(map(math.isfinite, found.values()))
+    heard = decompose(g[~silent], Standardized(at.z[~silent], at.sigma[~silent], center))
+    of_tokens_with_a_gradient = [k for k in found if not k.startswith(("sigma", "error_id"))]
+    for name in of_tokens_with_a_gradient:
+        assert found[name] == pytest.approx(heard[name], rel=1e-12), name
+    assert found["sigma_mean"] == pytest.approx(float(at.sigma.mean()))
+
+
+def test_a_layer_that_no_gradient_reaches_has_no_shares_and_no_cosines():
+    found = decompose(torch.zeros(50, 9, dtype=torch.float64), standardized(True, 1e-5))
+    assert all(math.isnan(v) for k, v in found.items() if not k.startswith("sigma"))
+
+
+@CENTER
+def test_constant_and_zero_tokens_have_no_radial_part(center):
+    x = normal(6, 9)
+    x[:2], x[2] = 0, 0 if not center else 7
+    layer = layer_of(Norm(center=center), 9)
+    at, g = standardize(layer, x), normal(6, 9, seed=1)
+    _, _, radial, _ = shares(g, at)
+    assert (radial == 0).tolist() == [True] * 3 + [False] * 3
+    assert all(map(math.isfinite, decompose(g, at).values()))
+    close(BACKWARD["exact"](g, at), by_autograd(layer, x, g), 1e-9)
+
+
+@functools.cache
+def trained(arm: str) -> TokenNorm:
+    """The final norm of a Transformer after 30 steps at a rate that moves its gains far."""
+    run = recipe(arm, steps=30, learning_rate=0.1, min_lr=0.1, eval_every=30, loss_bound=1e6)
+    trainer = Trainer(run, DATA, Runtime("fp32", 1, "highest", 0.0))
+    while not trainer.done:
+        trainer.advance()
+    assert trainer.diverged_at is None
+    layer = trainer.model.double().final_norm
+    assert isinstance(layer, TokenNorm)
+    return layer
+
+
+@pytest.mark.parametrize("arm", TOKEN_ARMS)
+def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_not(arm):
+    layer = trained(arm)
+    x, dy = 3 * normal(40, 8) + 1, normal(40, 8, seed=1)
+    exact, at = by_autograd(layer, x, dy), standardize(layer, x)
+    with_gain, without = (gradient_at_z(layer, dy, gain=gain) for gain in (True, False))
+    assert relative_error(BACKWARD["exact"](with_gain, at), exact) < 1e-12
+    error = relative_error(BACKWARD["exact"](without, at), exact)
+    if layer.gain is None:
+        assert error < 1e-12
+    else:
+        assert float(layer.gain.detach().std()) > 0.1
+        assert error > 0.05
+    if layer.radius == "learned":
+        assert abs(float(layer.g.detach()) / math.sqrt(8) - 1) > 0.01
+
+
+@pytest.mark.parametrize("arm", [arm for arm in TOKEN_ARMS if ARMS[arm].norm.radius != "sqrt(d)"])
+def test_a_token_that_is_much_shorter_than_eps_keeps_its_radial_part(arm):
+    layer, x, dy = layer_of(ARMS[arm].norm, 8), 1e-20 * normal(5, 8), normal(5, 8, seed=1)
+    closed = BACKWARD["exact"](gradient_at_z(layer, dy), standardize(layer, x))
+    assert relative_error(closed, by_autograd(layer, x, dy)) < 1e-12
+
+
+@pytest.mark.parametrize(("spread", "measured"), [(0.3, 0.29), (1.0, 0.72)])
+def test_without_the_gain_the_error_is_its_spread_in_isotropic_gradients(spread, measured):
+    """E|(gain - 1) g|^2 / E|gain g|^2 = s^2 / (1 + s^2)."""
+    layer, errors = layer_of(Norm(center=True, gain=True), D), []
+    for seed in range(20):
+        layer.gain = torch.nn.Parameter(1 + spread * normal(D, seed=100 + seed))
+        x, dy = normal(64, D, seed=seed), normal(64, D, seed=50 + seed)
+        without = BACKWARD["exact"](gradient_at_z(layer, dy, gain=False), standardize(layer, x))
+        errors.append(relative_error(without, by_autograd(layer, x, dy)))
+    assert np.mean(errors) == pytest.approx(spread / math.hypot(1, spread), rel=0.03)
+    assert np.mean(errors) == pytest.approx(measured, rel=0.03)
+
+
+def mean_root_of_beta(a: float, b: float) -> float:
+    """E sqrt(X) of X from a beta distribution."""
+    return math.exp(gammaln(a + 0.5) + gammaln(a + b) - gammaln(a) - gammaln(a + b + 0.5))
+
+
+def test_gradients_without_preferred_direction_are_the_null_of_shares_and_cosines():
+    """Shares of one and of two directions in d follow beta distributions."""
+    n = 10_000
+    at = standardize(layer_of(Norm(center=True), D), normal(n, D))
+    found = decompose(normal(n, D, seed=1), at)
+    error = 4 * math.sqrt(2 / n)  # of d times a share, whose variance is about 2
+    assert found["r_mean"] * D == pytest.approx(1, abs=error)
+    assert found["r_radial"] * D == pytest.approx(1, abs=error)
+    # a cosine varies about half as much as the shares below its root
+    assert found["cos_center_scale"] == pytest.approx(
+        mean_root_of_beta((D - 2) / 2, 1 / 2), abs=error / 2 / D
+    )
+    assert found["cos_straight_through"] == pytest.approx(
+        mean_root_of_beta((D - 2) / 2, 1), abs=error / math.sqrt(2) / D
+    )
+    assert found["cos_center_scale"] == pytest.approx(0.9961, abs=5e-4)
+    assert found["cos_straight_through"] == pytest.approx(0.9922, abs=5e-4)
+
+
+def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
+    """Token by token, as the published script's formulas are written."""
+    tokens: dict[str, list[float]] = defaultdict(list)
+
+    def cosine(a: np.ndarray, b: np.ndarray) -> float:
+        return float(a @ b / (max(np.linalg.norm(a), 1e-8) * max(np.linalg.norm(b), 1e-8)))
+
+    for token, g in zip(x, dy, strict=True):
+        s = np.sqrt(np.var(token) + 1e-5)
+        z = (token - np.mean(token)) / s
+        radial = z * np.mean(g * z)
+        exact = (g - g.mean() - radial) / s
+        tokens["sigma"].append(float(s))
+        tokens["energy"].append(float(g @ g))
+        tokens["mean"].append(len(g) * g.mean() ** 2)
+        tokens["radial"].append(float(radial @ radial))
+        tokens["cos_center_scale"].append(cosine((g - g.mean()) / s, exact))
+        tokens["cos_straight_through"].append(cosine(g, exact))
+    of = {name: float(np.mean(values)) for name, values in tokens.items()}
+    return {
+        "r_mean": of["mean"] / (of["energy"] + 1e-12),
+        "r_radial": of["radial"] / (of["energy"] + 1e-12),
+        "sigma_mean": of["sigma"],
+        "sigma_std": float(np.std(tokens["sigma"], ddof=1)),
+        "cos_center_scale": of["cos_center_scale"],
+        "cos_straight_through": of["cos_straight_through"],
+    }
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5], ids=["plain", "at the floors"])
+def test_published_is_the_published_scripts(scale):
+    lengths = torch.rand(30, 1, generator=generator(2), dtype=torch.float64)
+    x, dy = lengths * normal(30, 9) + 1, scale * lengths * normal(30, 9, seed=1)
+    assert published(x, dy) == pytest.approx(published_in_numpy(x.numpy(), dy.numpy()), rel=1e-10)
+
+
+def test_published_of_no_gradient_is_0():
+    found = published(normal(5, 9), torch.zeros(5, 9, dtype=torch.float64))
+    assert {v for k, v in found.items() if not k.startswith("sigma")} == {0.0}
+
+
+def test_relative_error_is_of_the_second():
+    assert relative_error(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 2.0])) == pytest.approx(
+        math.sqrt(13) / 2
+    )
+    assert math.isnan(relative_error(torch.zeros(2), torch.zeros(2)))

@@ -1,0 +1,379 @@
+"""Feedback alignment, fa and dfa, against autograd, against hooks on backprop, and by hand."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import get_args
+
+import pytest
+import safetensors.torch
+import torch
+from pydantic import ValidationError
+from recipes import DATA, recipe
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.feedback import FeedbackLinear
+from normscope.model import Transformer, cross_entropy
+from normscope.recipe import Feedback, Model, Placement
+from normscope.runtime import Runtime
+from normscope.training import Trainer
+
+FP32 = Runtime("fp32", 1, "highest", 0.0)
+V, T, C = 11, 6, 12
+LINEAR = ("attention.f.qkv", "attention.f.proj", "mlp.f.fc", "mlp.f.proj")
+CELLS: list[tuple[str, Placement]] = [
+    ("layernorm", "pre"),
+    ("rmsnorm", "post"),
+    ("scalenorm", "peri"),
+    ("none", "none"),
+]
+ATTENTION = pytest.mark.parametrize("attention", ["softmax", "sigmoid"])
+BIAS = pytest.mark.parametrize("linear_bias", [False, True], ids=["unbiased", "biased"])
+CELL = pytest.mark.parametrize(("arm", "placement"), CELLS)
+RANDOM = pytest.mark.parametrize("feedback", ["fa", "dfa"])
+Gradients = dict[str, Tensor]
+
+
+def start(
+    feedback: Feedback, arm: str = "layernorm", placement: Placement = "pre", **changes
+) -> Transformer:
+    """A model as training finds it."""
+    sizes = {"n_layer": 3, "n_head": 3, "n_embd": C, "block_size": T, "tied_head": False}
+    model = Model.model_validate(sizes | {"feedback": feedback} | changes)
+    return Transformer(model, ARMS[arm].norm, placement, V)
+
+
+def transformer(feedback: Feedback, *args, **changes) -> Transformer:
+    """In float64, with large weights and feedback: the weights are the same for every feedback."""
+    torch.manual_seed(0)
+    model = start(feedback, *args, **changes).double()
+    g = torch.Generator().manual_seed(1)
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.4, generator=g)
+    for name, b in model.named_buffers():
+        if "feedback" in name:
+            nn.init.normal_(b, std=0.4, generator=g)
+    return model
+
+
+def random_tokens(seed: int = 1) -> Tensor:
+    return torch.randint(V, (2, T), generator=torch.Generator().manual_seed(seed))
+
+
+def loss_of(model: Transformer, seed: int = 1) -> Tensor:
+    """In the model's own precision; half of the targets count."""
+    targets = random_tokens(seed + 1)
+    targets[:, ::2] = -100
+    return F.cross_entropy(model(random_tokens(seed)).flatten(0, 1), targets.flatten())
+
+
+def gradients(model: Transformer, loss: Tensor, **options) -> Gradients:
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, parameters, **options), strict=True))
+
+
+def feedback_layers(model: Transformer) -> dict[str, FeedbackLinear]:
+    return {n: m for n, m in model.named_modules() if isinstance(m, FeedbackLinear)}
+
+
+def off(ours: Tensor, theirs: Tensor) -> float:
+    """Relative Frobenius error."""
+    return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
+
+
+def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) -> None:
+    """To a relative error; what is zero in theory (a key's bias), beside the largest."""
+    assert ours.keys() == theirs.keys()
+    largest = max(float(g.norm()) for g in theirs.values())
+    for name, g in theirs.items():
+        assert ours[name].dtype == g.dtype
+        assert float((ours[name] - g).norm()) <= tolerance * max(float(g.norm()), largest / 100)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 1, 4)])
+@BIAS
+def test_a_layers_forward_pass_is_a_linear_layers_and_its_error_goes_back_through_b(
+    shape, linear_bias
+):
+    torch.manual_seed(0)
+    layer = FeedbackLinear(7, 5, bias=linear_bias).double()
+    nn.init.normal_(layer.feedback)
+    x = torch.randn(*shape, 7, dtype=torch.float64, requires_grad=True)
+    dy = torch.randn(*shape, 5, dtype=torch.float64)
+    y = layer(x)
+    assert torch.equal(y, F.linear(x, layer.weight, layer.bias))
+    dx, *dp = torch.autograd.grad(y, [x, *layer.parameters()], dy)
+    torch.testing.assert_close(dx, dy @ layer.feedback, rtol=0, atol=1e-12)
+    expected = [torch.einsum("...o,...i->oi", dy, x)]
+    expected += [torch.einsum("...o->o", dy)] if linear_bias else []
+    torch.testing.assert_close(dp, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["fp32", "fp64"])
+@ATTENTION
+@BIAS
+@CELL
+def test_fa_through_the_weights_themselves_is_backprop(
+    arm, placement, attention, linear_bias, dtype
+):
+    options = {"attention": attention, "linear_bias": linear_bias}
+    fa, exact = (transformer(f, arm, placement, **options).to(dtype) for f in ("fa", "backprop"))
+    layers = feedback_layers(fa)
+    assert len(layers) == len(LINEAR) * len(fa.blocks) + 1
+    with torch.no_grad():
+        for layer in layers.values():
+            layer.feedback.copy_(layer.weight)
+    ours, theirs = (gradients(model, loss_of(model)) for model in (fa, exact))
+    assert_same(ours, theirs, {torch.float32: 1e-5, torch.float64: 1e-12}[dtype])
+
+
+@contextmanager
+def errors_through(model: Transformer, matrices: dict[str, Tensor]) -> Iterator[None]:
+    """Backprop in which hooks replace what each linear layer hands back."""
+    handles = [
+        model.get_submodule(name).register_full_backward_hook(
+            lambda _, __, dy, matrix=matrix: (torch.einsum("oi,bto->bti", matrix, dy[0]),)
+        )
+        for name, matrix in matrices.items()
+    ]
+    yield
+    for handle in handles:
+        handle.remove()
+
+
+@ATTENTION
+@BIAS
+@CELL
+def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
+    arm, placement, attention, linear_bias
+):
+    options = {"attention": attention, "linear_bias": linear_bias}
+    fa, exact = (transformer(f, arm, placement, **options) for f in ("fa", "backprop"))
+    matrices = {name: layer.feedback for name, layer in feedback_layers(fa).items()}
+    with errors_through(exact, matrices):
+        theirs = gradients(exact, loss_of(exact))
+    ours = gradients(fa, loss_of(fa))
+    assert_same(ours, theirs)
+    plain = gradients(exact, loss_of(exact))
+    for name in plain:
+        same = off(ours[name], plain[name]) < 1e-9
+        assert same == (name == "head.weight"), name
+
+
+@RANDOM
+@CELL
+def test_logits_do_not_depend_on_the_feedback(feedback, arm, placement):
+    ours, theirs = (transformer(f, arm, placement) for f in (feedback, "backprop"))
+    assert torch.equal(ours(random_tokens()), theirs(random_tokens()))
+
+
+class Seen:
+    """What a pass showed: blocks' inputs, the gradients at their outputs, the error at the logits.
+
+    The error is the softmax's less the target's, over the number of targets.
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self.inputs: list[Tensor] = []
+        outputs: list[Tensor] = []
+
+        def keep(_: nn.Module, args: tuple[Tensor], y: Tensor) -> None:
+            y.retain_grad()
+            self.inputs.append(args[0].detach())
+            outputs.append(y)
+
+        for block in model.blocks:
+            block.register_forward_hook(keep)
+        x, targets = random_tokens(1), random_tokens(2)
+        logits = model(x)
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+        self.at_outputs = [y.grad for y in outputs]
+        chances = logits.detach().softmax(-1)
+        self.error = (chances - F.one_hot(targets, V)) / targets.numel()
+
+
+@ATTENTION
+@BIAS
+@CELL
+def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_own(
+    arm, placement, attention, linear_bias
+):
+    model = transformer("dfa", arm, placement, attention=attention, linear_bias=linear_bias)
+    seen = Seen(model)
+    assert len(model.blocks) == len(seen.inputs) == 3
+    into_first = torch.empty(0)
+    for i, block in reversed(list(enumerate(model.blocks))):
+        delivered = torch.einsum("cv,btv->btc", model.direct_feedback[i], seen.error)
+        torch.testing.assert_close(seen.at_outputs[i], delivered, rtol=0, atol=1e-12)
+        names, parameters = zip(*block.named_parameters(), strict=True)
+        x = seen.inputs[i].requires_grad_()
+        into_first, *exact = torch.autograd.grad(block(x), [x, *parameters], delivered)
+        found = {n: p.grad for n, p in zip(names, parameters, strict=True) if p.grad is not None}
+        assert_same(found, dict(zip(names, exact, strict=True)))
+    positions = model.position_embedding.weight.grad
+    torch.testing.assert_close(positions, into_first.sum(0), rtol=0, atol=1e-12)
+    vectors = torch.zeros(V, C, dtype=torch.float64)
+    vectors.index_add_(0, random_tokens(1).flatten(), into_first.flatten(0, 1))
+    torch.testing.assert_close(model.token_embedding.weight.grad, vectors, rtol=0, atol=1e-12)
+
+
+@CELL
+def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
+    dfa, exact = (transformer(f, arm, placement) for f in ("dfa", "backprop"))
+    ours, theirs = (gradients(model, loss_of(model)) for model in (dfa, exact))
+    for name in theirs:
+        after = name.startswith(("head", "final_norm"))
+        assert (off(ours[name], theirs[name]) < 1e-12) == after, name
+
+
+def feedback_of(model: Transformer) -> Gradients:
+    return {n: t.clone() for n, t in model.state_dict().items() if "feedback" in n}
+
+
+@BIAS
+def test_feedback_is_stored_and_is_no_parameter(linear_bias):
+    fa, dfa, exact = (start(f, linear_bias=linear_bias) for f in ("fa", "dfa", "backprop"))
+    places = [f"blocks.{i}.{layer}" for i in range(3) for layer in LINEAR]
+    weights = exact.state_dict()
+    assert fa.state_dict().keys() - weights.keys() == {
+        f"{place}.feedback" for place in [*places, "head"]
+    }
+    assert dfa.state_dict().keys() - weights.keys() == {"direct_feedback"}
+    assert dfa.direct_feedback.shape == (3, C, V)
+    for model in (fa, dfa):
+        assert [n for n, _ in model.named_parameters()] == [n for n, _ in exact.named_parameters()]
+        assert not any(b.requires_grad for b in model.buffers())
+
+
+@RANDOM
+def test_training_moves_the_weights_and_not_the_feedback(feedback):
+    trainer = Trainer(recipe(feedback=feedback, tied_head=False), DATA, FP32)
+    weights = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
+    before = feedback_of(trainer.model)
+    for _ in range(4):
+        trainer.advance()
+    after = feedback_of(trainer.model)
+    assert before.keys() == after.keys() != set()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert all(b.grad is None for b in trainer.model.buffers())
+    moved = {n for n, p in trainer.model.named_parameters() if not torch.equal(p, weights[n])}
+    assert moved == set(weights)
+
+
+@RANDOM
+def test_a_stored_model_has_the_same_feedback(feedback, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model = transformer(feedback)
+    safetensors.torch.save_file(model.state_dict(), path)
+    torch.manual_seed(5)
+    other = start(feedback).double()
+    other.load_state_dict(safetensors.torch.load_file(path))
+    ours, theirs = (gradients(m, loss_of(m)) for m in (other, model))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+@BIAS
+def test_models_of_one_seed_start_with_the_same_weights_under_every_feedback(linear_bias):
+    starts = []
+    for feedback in get_args(Feedback):
+        torch.manual_seed(7)
+        model = start(feedback, linear_bias=linear_bias)
+        starts.append({n: p.detach().clone() for n, p in model.named_parameters()})
+    for other in starts[1:]:
+        assert other.keys() == starts[0].keys()
+        assert all(torch.equal(other[name], starts[0][name]) for name in other)
+
+
+@RANDOM
+def test_the_seed_decides_the_feedback(feedback):
+    found = []
+    for seed in (7, 7, 8):
+        torch.manual_seed(seed)
+        found.append(feedback_of(start(feedback)))
+    for name in found[0]:
+        assert torch.equal(found[0][name], found[1][name])
+        assert not torch.equal(found[0][name], found[2][name])
+
+
+def test_fa_starts_with_feedback_as_large_as_the_weights_and_independent_of_them():
+    torch.manual_seed(0)
+    layers = feedback_layers(start("fa", n_embd=96))
+    assert len(layers) == 3 * len(LINEAR) + 1
+    for name, layer in layers.items():
+        w, b = layer.weight.detach().flatten(), layer.feedback.flatten()
+        n = w.numel()
+        # a sample's deviation scatters by std / sqrt(2 n), and there are two; five of that
+        assert float(b.std() / w.std()) == pytest.approx(1, abs=5 / n**0.5), name
+        assert abs(float(torch.corrcoef(torch.stack([w, b]))[0, 1])) < 5 / n**0.5, name
+        assert abs(float(b.mean() / b.std())) < 5 / n**0.5, name
+
+
+def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
+    torch.manual_seed(0)
+    model = start("dfa", n_embd=384)
+    assert model.head is not None
+    n = model.head.weight.numel()
+    for i, b in enumerate(model.direct_feedback):
+        assert float(b.std() / model.head.weight.detach().std()) == pytest.approx(1, abs=5 / n**0.5)
+        others = [*model.direct_feedback[:i], model.head.weight.detach().T]
+        for other in others:
+            pair = torch.stack([b.flatten(), other.flatten()])
+            assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / n**0.5
+
+
+@RANDOM
+def test_random_feedback_with_a_tied_head_is_an_error(feedback):
+    with pytest.raises(ValidationError, match=f"feedback {feedback} needs tied_head: false"):
+        start(feedback, tied_head=True)
+
+
+def test_backprop_goes_with_a_tied_head():
+    assert start("backprop", tied_head=True).head is None
+
+
+@RANDOM
+@BIAS
+@CELL
+def test_gradients_under_autocast_are_near_those_of_fp32(feedback, arm, placement, linear_bias):
+    """bf16 keeps 8 bits: a few roundings on the way are some percent."""
+    torch.manual_seed(0)
+    model = start(feedback, arm, placement, linear_bias=linear_bias)
+    exact = gradients(model, loss_of(model))
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = model(random_tokens(1))
+    assert logits.dtype == torch.bfloat16
+    targets = random_tokens(2)
+    targets[:, ::2] = -100
+    found = gradients(model, cross_entropy(logits, targets))
+    assert all(g.isfinite().all() for g in found.values())
+    assert_same(found, exact, tolerance=0.03)
+
+
+@RANDOM
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_two_passes_before_a_way_back_do_not_mix(feedback, order):
+    model = transformer(feedback)
+    alone = [gradients(model, loss_of(model, seed)) for seed in (1, 2)]
+    losses = [loss_of(model, seed) for seed in (1, 2)]
+    for i in order:
+        assert_same(gradients(model, losses[i]), alone[i])
+    together = gradients(model, loss_of(model, 1) + loss_of(model, 2))
+    assert_same(together, {name: alone[0][name] + alone[1][name] for name in together})
+
+
+@RANDOM
+def test_a_graph_walked_twice_hands_on_the_error_of_each_walk(feedback):
+    model = transformer(feedback)
+    loss = loss_of(model)
+    once = gradients(model, loss, retain_graph=True)
+    thrice = gradients(model, 3 * loss)
+    assert_same(thrice, {name: 3 * g for name, g in once.items()})
+
+
+@RANDOM
+def test_a_second_derivative_is_an_error(feedback):
+    model = transformer(feedback)
+    first = gradients(model, loss_of(model), create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        torch.stack([g.square().sum() for g in first.values()]).sum().backward()

@@ -1,0 +1,291 @@
+"""The scripts decompose.py and jacobian.py, on tiny models: sound, diverged, without norms."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import processes
+import pytest
+import torch
+from recall_recipes import by, moved
+from recipes import DATA, recipe
+from torch.nn import functional as F
+
+from normscope import dataset
+from normscope.jacobian.grid import Jacobian
+from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.jacobian.tables import PREDICTORS
+from normscope.model import Transformer
+from normscope.outputs import write_run
+from normscope.recipe import Run
+from normscope.trained import transformer
+
+LAYERS_HEADER = ",".join(["seed", *LAYER, *MEASURES])
+GRADIENTS_HEADER = ",".join(["seed", *GRADIENT])
+TABLES = "layers gradients layers_by_cell losses chosen costs expected predictions".split()
+NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
+WINDOWS = 3
+OF_A_CELL = {"attention", "feedback", "norm_backward", "surrogates_in"}
+
+
+def grid(**block: Any) -> Jacobian:
+    """LayerNorm under feedback alignment, exact and with two surrogates; 3 seeds, 2 rates."""
+    run = recipe(tied_head=False)
+    shared = {
+        "model": run.model.model_dump(exclude=OF_A_CELL),
+        "training": run.training.model_dump(),
+    }
+    runs = {
+        "protocol": "small",
+        "arms": ["layernorm"],
+        "attention": ["softmax"],
+        "feedback": ["fa"],
+        "norm_backward": ["exact", "center_scale", "straight_through"],
+        "learning_rates": [0.01, 0.1],
+        "seeds": [1, 2, 3],
+    }
+    return Jacobian.model_validate(
+        {
+            "protocols": {
+                "small": {"placement": "pre", **shared},
+                "script": {"placement": "pre", **shared},
+                "without": {"placement": "none", **shared},
+            },
+            "published": "script",
+            "corrected": "small",
+            "runs": [runs | block],
+            "windows": WINDOWS,
+        }
+    )
+
+
+def write(runs: Path, name: str, run: Run, loss: float | None) -> Path:
+    """A run's files, of a model that is away from its start; no loss means a divergence."""
+    torch.manual_seed(run.seed)
+    model = Transformer(run.model, run.norm, run.placement, DATA.vocab_size)
+    moved(model, run.seed)
+    if loss is None:
+        model.token_embedding.weight.data.fill_(math.nan)
+    write_run(
+        runs / name,
+        model,
+        config=run.model_dump() | {"vocab_size": DATA.vocab_size},
+        columns=["step"],
+        curve=[],
+        metrics={"val_loss": loss, "diverged_at": None if loss is not None else 4},
+    )
+    return runs / name / "model.safetensors"
+
+
+def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Script:
+    flags = {"data": data, "windows": WINDOWS, "out": out}
+    return processes.Script("decompose", [*models, *processes.flags(flags)], place / "log")
+
+
+def collect(place: Path, of: Jacobian, runs: Path, out: Path) -> processes.Script:
+    flags = {"grid": of.model_dump_json(), "runs": runs, "level": 0.95, "out": out}
+    return processes.Script("jacobian", processes.flags(flags), place / "log")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("data")
+    for name, content in dataset.files(DATA).items():
+        (place / name).write_bytes(content)
+    return place
+
+
+class Measured:
+    """Models of the grid, the cell with the exact norm taken apart, its seed 3 diverged.
+
+    Another rate is worse by 1 in every cell, and all its measures are 50.
+    """
+
+    EXACT = "small-layernorm-softmax-fa-exact-all-0.01"
+
+    def __init__(self, place: Path, data: Path) -> None:
+        self.place, self.runs, self.out = place, place / "runs", place / "jacobian"
+        runs = grid().trained()
+        for i, name in enumerate(n for n in runs if "-0.01-" in n):
+            lost = name == f"{self.EXACT}-3"
+            write(self.runs, name, runs[name], None if lost else 2 + i / 8)
+            other = self.runs / name.replace("-0.01-", "-0.1-")
+            other.mkdir()
+            metrics = {"val_loss": None if lost else 3 + i / 8, "diverged_at": 4 if lost else None}
+            (other / "metrics.json").write_text(json.dumps(metrics))
+        self.models = [self.runs / f"{self.EXACT}-{s}" / "model.safetensors" for s in (1, 2, 3)]
+        out = self.out / self.EXACT
+        self.log = decompose(place, data, *self.models, out=out).succeed()
+        self.layers = pd.read_csv(out / "layers.csv")
+        self.gradients = pd.read_csv(out / "gradients.csv")
+        other = self.out / self.EXACT.replace("0.01", "0.1")
+        other.mkdir()
+        large = dict.fromkeys(MEASURES, 50.0)
+        self.layers.assign(**large).to_csv(other / "layers.csv", index=False)
+        self.gradients.assign(cosine=50.0).to_csv(other / "gradients.csv", index=False)
+        self.collected = collect(place, grid(), self.runs, self.out).succeed()
+
+    def table(self, name: str) -> pd.DataFrame:
+        return pd.read_csv(self.out / f"{name}.csv")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, data) -> Measured:
+    return Measured(tmp_path_factory.mktemp("measured"), data)
+
+
+def test_every_sound_model_has_a_row_a_layer_signal_and_variant(measured):
+    assert ",".join(measured.layers.columns) == LAYERS_HEADER
+    sound = measured.layers[measured.layers["seed"] < 3]
+    kinds = [("own", "corrected"), ("backprop", "corrected"), ("own", "published")]
+    keys = ["seed", "signal", "variant", "layer"]
+    assert list(sound[keys].itertuples(index=False, name=None)) == [
+        (seed, *kind, layer) for seed in (1, 2) for kind in kinds for layer in NAMES
+    ]
+    assert set(sound["tokens"]) == {WINDOWS * 8}
+    corrected = sound[sound["variant"] == "corrected"]
+    assert corrected[[m for m in MEASURES if m != "alignment"]].notna().all(axis=None)
+    assert corrected["error_closed_form"].max() < 1e-12
+    assert (corrected["alignment"].notna() == (corrected["signal"] == "own")).all()
+
+
+def test_every_sound_model_has_its_surrogate_gradients(measured):
+    assert ",".join(measured.gradients.columns) == GRADIENTS_HEADER
+    keys = ["seed", "signal", "norm_backward", "surrogates_in"]
+    assert list(measured.gradients[keys].itertuples(index=False, name=None)) == [
+        (seed, signal, rule, place)
+        for seed in (1, 2)
+        for signal in ("own", "backprop")
+        for rule in SURROGATES
+        for place in ("all", "blocks", "final")
+    ]
+    assert measured.gradients[["cosine", "error"]].notna().all(axis=None)
+
+
+def test_a_diverged_model_has_rows_without_measures_and_is_named(measured):
+    assert f"{measured.models[2]}: diverged at step 4; its rows stay empty" in measured.log
+    lost = measured.layers[measured.layers["seed"] == 3]
+    assert lost["layer"].tolist() == NAMES
+    assert set(lost["variant"]) == {"corrected"}
+    assert lost[["tokens", *MEASURES]].isna().all(axis=None)
+
+
+def test_the_measures_are_of_validation_windows_spread_over_the_split(measured):
+    """sigma at the first norm, from the embeddings of windows cut by hand."""
+    _, model = transformer(measured.models[0])
+    val = torch.from_numpy(DATA.val.astype(int))
+    starts = [0, (len(val) - 1 - 8) // 2, len(val) - 1 - 8]
+    tokens = torch.stack([val[i : i + 8] for i in starts])
+    embedded = model.double().token_embedding(tokens) + model.position_embedding.weight
+    sigma = (embedded.var(-1, correction=0) + 1e-5).sqrt()
+    row = by(measured.layers, "seed", "signal", "variant", "layer")[1, "own", "corrected", NAMES[0]]
+    assert row["sigma_mean"] == pytest.approx(sigma.mean().item(), rel=1e-8)
+
+
+def test_what_reaches_the_final_norm_is_the_error_through_the_heads_feedback(measured):
+    """r_mean there, from a forward pass alone."""
+    _, model = transformer(measured.models[0])
+    val = torch.from_numpy(DATA.val.astype(int))
+    windows = torch.stack([val[i : i + 9] for i in (0, (len(val) - 9) // 2, len(val) - 9)])
+    error = model.double()(windows[:, :-1]).softmax(-1) - F.one_hot(windows[:, 1:], DATA.vocab_size)
+    g = error @ model.state_dict()["head.feedback"] * model.state_dict()["final_norm.gain"]
+    share = g.mean(-1).square() * g.shape[-1] / g.square().sum(-1)
+    row = by(measured.layers, "seed", "signal", "variant", "layer")[1, "own", "corrected", NAMES[2]]
+    assert row["r_mean"] == pytest.approx(share.mean().item(), rel=1e-8)
+
+
+def test_all_tables_are_collected(measured):
+    assert "no norm layer" not in measured.collected
+    found = {name: measured.table(name) for name in TABLES}
+    assert found["layers"]["protocol"].tolist() == ["small"] * 2 * len(measured.layers)
+    assert found["layers"]["norm_backward"].tolist() == ["exact"] * 2 * len(measured.layers)
+    assert found["layers"]["learning_rate"].value_counts().to_dict() == {
+        rate: len(measured.layers) for rate in (0.01, 0.1)
+    }
+    assert len(found["gradients"]) == 2 * len(measured.gradients)
+    assert set(found["gradients"]["norm_backward"]) == set(SURROGATES)
+    losses = by(found["losses"], "norm_backward", "learning_rate", "seed")
+    assert len(losses) == 2 * 9
+    assert losses["center_scale", 0.01, 2]["val_loss"] == 2.5
+    assert math.isnan(losses["exact", 0.01, 3]["val_loss"])
+    assert losses["exact", 0.01, 3]["diverged_at"] == 4
+    assert found["chosen"]["learning_rate"].tolist()[3:] == [0.01] * 6
+    rows = by(found["costs"], "norm_backward")
+    assert {rule: (row["n"], row["diverged"]) for rule, row in rows.items()} == {
+        "center_scale": (2, 1),
+        "straight_through": (2, 1),
+    }
+    assert rows["straight_through"]["mean"] == pytest.approx(6 / 8)
+    assert rows["center_scale"]["mean"] == pytest.approx(3 / 8)
+
+
+def test_layers_by_cell_are_of_the_models_at_their_chosen_rates(measured):
+    rows = by(measured.table("layers_by_cell"), "signal", "variant", "layer", "measure")
+    keys = ["signal", "variant", "layer"]
+    sound = measured.layers[measured.layers["seed"] < 3].groupby(keys)["sigma_mean"].mean()
+    assert len(sound) == 9
+    for key, mean in sound.items():
+        row = rows[*key, "sigma_mean"]
+        assert (row["n"], row["mean"]) == (2, pytest.approx(mean))
+
+
+def test_what_is_expected_is_of_the_exact_twins_layers(measured):
+    rows = by(measured.table("expected"), "norm_backward", "seed")
+    layers = measured.layers
+    own = layers[(layers["signal"] == "own") & (layers["variant"] == "corrected")]
+    of_seed = own[own["seed"] == 2].set_index("layer")
+    blocks, final = of_seed.loc[NAMES[:2]], of_seed.loc[NAMES[2]]
+    row = rows["straight_through", 2]
+    assert row["left_in_blocks"] == pytest.approx((blocks["r_mean"] + blocks["r_radial"]).mean())
+    assert row["left_in_final"] == pytest.approx(final["r_mean"] + final["r_radial"])
+    cosines = by(measured.gradients, "seed", "signal", "norm_backward", "surrogates_in")
+    cosine = cosines[2, "own", "straight_through", "all"]["cosine"]
+    assert row["cosine_parameters"] == pytest.approx(1 - cosine)
+    assert all(math.isnan(rows["center_scale", 3][predictor]) for predictor in PREDICTORS)
+
+
+def test_a_model_without_norms_has_empty_tables_and_says_so(tmp_path, data):
+    of = grid(
+        arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
+    )
+    ((name, run),) = of.trained().items()
+    model = write(tmp_path / "runs", name, run, 2.0)
+    cell = tmp_path / "jacobian" / "without-none-softmax-fa-exact-all-0.01"
+    log = decompose(tmp_path, data, model, out=cell).succeed()
+    assert f"{model}: the model has no norm layer; nothing to take apart" in log
+    assert (cell / "layers.csv").read_text() == f"{LAYERS_HEADER}\n"
+    assert (cell / "gradients.csv").read_text() == f"{GRADIENTS_HEADER}\n"
+
+
+def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, measured):
+    of = grid(
+        arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
+    )
+    ((name, run),) = of.trained().items()
+    write(tmp_path / "runs", name, run, 2.0)
+    cell = tmp_path / "jacobian" / name.rpartition("-")[0]
+    cell.mkdir(parents=True)
+    (cell / "layers.csv").write_text(f"{LAYERS_HEADER}\n")
+    (cell / "gradients.csv").write_text(f"{GRADIENTS_HEADER}\n")
+    log = collect(tmp_path, of, tmp_path / "runs", tmp_path / "jacobian").succeed()
+    assert "no model has a norm layer" in log
+    sizes = {}
+    for table in TABLES:
+        lines = (tmp_path / "jacobian" / f"{table}.csv").read_text().splitlines()
+        assert lines[0] == ",".join(measured.table(table).columns), table
+        sizes[table] = len(lines) - 1
+    assert sizes == dict.fromkeys(TABLES, 0) | {"losses": 1, "chosen": 1}
+
+
+def test_a_damaged_run_is_an_error_that_names_its_file_and_leaves_no_table(tmp_path, data):
+    model = write(tmp_path / "runs", "run", recipe(), 2.0)
+    config = model.with_name("config.json")
+    content = json.loads(config.read_text())
+    del content["norm"]
+    config.write_text(json.dumps(content))
+    out = tmp_path / "out"
+    message = decompose(tmp_path, data, model, out=out).fail()
+    assert message.startswith(f"{config} is damaged (KeyError('norm')): remove {config} and start")
+    assert not out.exists()

@@ -1,0 +1,339 @@
+"""A model taken apart at its norms: against finite differences, and models built the other way."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pandas import DataFrame
+from recall_recipes import by, moved
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.feedback import FeedbackLinear
+from normscope.jacobian.decomposition import published
+from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.jacobian.probe import (
+    Batch,
+    at_norms,
+    backprop,
+    decomposed,
+    has_feedback,
+    names,
+    norm_layers,
+    parameter_gradient,
+    replaced,
+    surrogate_gradients,
+)
+from normscope.model import Transformer
+from normscope.norms import TokenNorm
+from normscope.recipe import Feedback, Model, Placement
+
+V, T = 5, 6
+TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
+BLOCKS = [f"blocks.{i}.{branch}" for i in range(2) for branch in ("attention", "mlp")]
+LAYERS: dict[Placement, list[str]] = {
+    "pre": [*(f"{branch}.before" for branch in BLOCKS), "final_norm"],
+    "post": [f"{branch}.outside" for branch in BLOCKS],
+    "peri": [
+        *(f"{branch}.{where}" for branch in BLOCKS for where in ("before", "after")),
+        "final_norm",
+    ],
+}
+PLACEMENTS = pytest.mark.parametrize("placement", LAYERS)
+FED = pytest.mark.parametrize("feedback", ["fa", "dfa"])
+
+
+def transformer(arm: str = "layernorm", placement: Placement = "pre", **kind: Any) -> Transformer:
+    """Two blocks in float64, every parameter and statistic moved; the same for every kind."""
+    torch.manual_seed(0)
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 8, "block_size": T, "tied_head": False}
+    model = Transformer(Model.model_validate(sizes | kind), ARMS[arm].norm, placement, V)
+    moved(model.double().eval())
+    for name, t in model.state_dict().items():
+        if name.endswith(("running_mean", "running_var")):
+            t.uniform_(0.5, 1.5)
+        elif "feedback" in name:
+            t.mul_(20)  # as large as the weights
+    return model
+
+
+def twin(model: Transformer, *built: Any, **kind: Any) -> Transformer:
+    """Another kind of model with the same weights."""
+    other, weights = transformer(*built, **kind), dict(model.named_parameters())
+    assert set(weights) == set(dict(other.named_parameters()))
+    with torch.no_grad():
+        for name, p in other.named_parameters():
+            p.copy_(weights[name])
+    return other
+
+
+def batch(seed: int = 0, windows: int = 3) -> Batch:
+    g = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(V, (windows, T + 1), generator=g)
+    return tokens[:, :-1], tokens[:, 1:]
+
+
+def loss_of(model: nn.Module, of: Batch) -> Tensor:
+    """Mean over tokens of -log p, written out."""
+    logits, targets = model(of[0]), of[1]
+    return -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
+
+
+def gradient(model: nn.Module, of: Batch) -> Tensor:
+    """By backward() into .grad."""
+    model.zero_grad(set_to_none=True)
+    loss_of(model, of).backward()
+    parts = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
+    model.zero_grad(set_to_none=True)
+    return torch.cat(parts)
+
+
+def close(a: Tensor, b: Tensor) -> None:
+    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)
+
+
+@PLACEMENTS
+@pytest.mark.parametrize("arm", ARMS)
+def test_every_norm_of_the_registry_is_found_in_order_of_depth(arm, placement):
+    layers = norm_layers(transformer(arm, placement))
+    assert list(layers) == ([] if arm == "none" else LAYERS[placement])
+
+
+def test_without_a_placement_there_is_no_norm():
+    model = transformer("none", "none")
+    assert norm_layers(model) == {}
+    assert names(model) == []
+    assert at_norms(model, batch()) == {}
+
+
+@PLACEMENTS
+def test_layers_have_names_places_and_indices(placement):
+    rows = names(transformer("rmsnorm", placement))
+    assert [row["layer"] for row in rows] == LAYERS[placement]
+    assert [row["index"] for row in rows] == list(range(len(rows)))
+    assert {(row["kind"], row["d"]) for row in rows} == {("TokenNorm", 8)}
+    final = [row["layer"] for row in rows if row["place"] == "final"]
+    assert final == [name for name in LAYERS[placement] if name == "final_norm"]
+    assert {row["place"] for row in rows} <= {"block", "final"}
+
+
+@pytest.mark.parametrize(
+    ("arm", "placement"),
+    [
+        ("layernorm", "pre"),
+        ("layernorm", "peri"),
+        ("rmsnorm", "post"),
+        ("batchnorm", "pre"),
+        ("dyt", "peri"),
+    ],
+)
+def test_what_reaches_a_norm_is_the_change_of_the_loss_with_its_output(arm, placement):
+    """Central differences, along a random direction."""
+    model, h = transformer(arm, placement), 1e-5
+    for i, (name, seen) in enumerate(at_norms(model, batch()).items()):
+        layer = model.get_submodule(name)
+        g = torch.Generator().manual_seed(i)
+        direction = torch.randn(3, T, 8, generator=g, dtype=torch.float64)
+        inputs, losses = [], []
+        for step in (h, -h):
+
+            def push(_, args, output, step=step, direction=direction, inputs=inputs):
+                inputs.append(args[0])
+                return output + step * direction
+
+            handle = layer.register_forward_hook(push)
+            losses.append(loss_of(model, batch()).item())
+            handle.remove()
+        slope = (losses[0] - losses[1]) / (2 * h)
+        assert float((seen.dy * direction.flatten(0, 1)).sum()) == pytest.approx(slope, rel=1e-6)
+        close(seen.x, inputs[0].flatten(0, 1))
+
+
+def test_what_reaches_a_norm_under_feedback_alignment_comes_through_the_feedback():
+    """By hand at the last norm: the error at the logits times the head's feedback matrix."""
+    model = transformer(feedback="fa")
+    tokens, targets = batch()
+    error = (model(tokens).softmax(-1) - F.one_hot(targets, V)) / targets.numel()
+    assert isinstance(model.head, FeedbackLinear)
+    seen = at_norms(model, batch())["final_norm"]
+    close(seen.dy, (error @ model.head.feedback).detach().flatten(0, 1))
+
+
+def test_measuring_leaves_no_hook_and_no_gradient_behind():
+    model = transformer(feedback="fa")
+    before = {name: t.clone() for name, t in model.state_dict().items()}
+    decomposed(model, batch(), batch(1))
+    surrogate_gradients(model, batch())
+    assert all(torch.equal(t, before[name]) for name, t in model.state_dict().items())
+    assert all(p.grad is None for p in model.parameters())
+    assert all(not m._forward_hooks for m in model.modules())
+    assert {m.norm_backward for m in model.modules() if isinstance(m, TokenNorm)} == {"exact"}
+
+
+def test_the_parameter_gradient_is_that_of_backward():
+    model = transformer()
+    close(parameter_gradient(model, batch()), gradient(model, batch()))
+
+
+@FED
+def test_backprop_is_the_plain_models_gradient_and_is_undone(feedback):
+    model = transformer(feedback=feedback)
+    plain = gradient(twin(model), batch())
+    own = parameter_gradient(model, batch())
+    assert F.cosine_similarity(own, plain, dim=0) < 0.9
+    with backprop(model):
+        close(parameter_gradient(model, batch()), plain)
+    assert torch.equal(parameter_gradient(model, batch()), own)
+
+
+@FED
+def test_backprop_is_undone_after_an_exception(feedback):
+    model = transformer(feedback=feedback)
+    own, stored = parameter_gradient(model, batch()), model.state_dict()
+    with pytest.raises(KeyError), backprop(model):
+        raise KeyError
+    assert torch.equal(parameter_gradient(model, batch()), own)
+    after = model.state_dict()
+    assert list(after) == list(stored)
+    assert all(after[name].data_ptr() == t.data_ptr() for name, t in stored.items())
+
+
+@pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
+def test_feedback_is_seen_in_the_model(feedback):
+    assert has_feedback(transformer(feedback=feedback)) == (feedback != "backprop")
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2", "dyt"])
+@pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
+def test_every_layer_has_a_row_a_signal_and_layernorm_one_as_published(arm, feedback):
+    rows = decomposed(transformer(arm, feedback=feedback), batch(), batch(1, windows=2))
+    signals = ["own"] if feedback == "backprop" else ["own", "backprop"]
+    expected = [
+        (layer, signal, "corrected", 3 * T) for signal in signals for layer in LAYERS["pre"]
+    ]
+    if arm.startswith("layernorm"):
+        expected += [(layer, "own", "published", 2 * T) for layer in LAYERS["pre"]]
+    assert expected == [(r["layer"], r["signal"], r["variant"], r["tokens"]) for r in rows]
+    assert all(set(row) <= {*LAYER, *MEASURES} for row in rows)
+    assert all(set(LAYER) <= set(row) for row in rows)
+    assert all(math.isfinite(float(row[m])) for row in rows for m in MEASURES if m in row)
+
+
+def test_published_rows_are_of_the_training_batch_and_the_gradient_without_gain():
+    model = transformer(feedback="fa")
+    rows = by(DataFrame(decomposed(model, batch(), batch(1))), "variant", "signal", "layer")
+    for name, seen in at_norms(model, batch(1)).items():
+        row = rows["published", "own", name]
+        assert {k: row[k] for k in published(*seen)} == pytest.approx(published(*seen), rel=1e-12)
+        assert row["r_mean"] != pytest.approx(rows["corrected", "own", name]["r_mean"], rel=1e-3)
+
+
+@PLACEMENTS
+@pytest.mark.parametrize("arm", TOKEN_ARMS)
+def test_the_closed_form_is_autograds_at_every_norm_of_a_model(arm, placement):
+    rows = decomposed(transformer(arm, placement, feedback="fa"), batch(), batch(1))
+    corrected = [row for row in rows if row["variant"] == "corrected"]
+    assert len(corrected) == 2 * len(LAYERS[placement])
+    assert all(float(row["error_closed_form"]) < 1e-12 for row in corrected)
+    without_gain = [float(row["error_without_gain"]) for row in corrected]
+    if ARMS[arm].norm.gain:
+        assert min(without_gain) > 0.05
+    else:
+        assert max(without_gain) < 1e-12
+
+
+@pytest.mark.parametrize("arm", ["batchnorm", "batchnorm_plain", "dyt", "derf"])
+def test_a_layer_without_token_statistics_is_compared_with_passing_the_gradient_on(arm):
+    """In evaluation BatchNorm and the pointwise maps are diagonal: dx = f'(x) dy."""
+    model = transformer(arm)
+    rows = by(DataFrame(decomposed(model, batch(), batch(1))), "layer")
+    assert list(rows) == LAYERS["pre"]
+    for name, (x, dy) in at_norms(model, batch()).items():
+        h, layer = 1e-6, model.get_submodule(name)
+        exact = ((layer(x + h) - layer(x - h)) / (2 * h) * dy).detach().numpy()
+        g = dy.numpy()
+        lengths = np.linalg.norm(g, axis=-1) * np.linalg.norm(exact, axis=-1)
+        row = rows[name]
+        cosine = np.mean((g * exact).sum(-1) / lengths)
+        assert row["cos_straight_through"] == pytest.approx(cosine, rel=1e-6)
+        error = np.linalg.norm(g - exact) / np.linalg.norm(exact)
+        assert row["error_straight_through"] == pytest.approx(error, rel=1e-6)
+        assert "r_mean" not in row
+
+
+def test_a_model_without_norms_has_no_rows():
+    model = transformer("none", "none", feedback="fa")
+    assert decomposed(model, batch(), batch(1)) == []
+    assert surrogate_gradients(model, batch()) == []
+
+
+def test_signals_align_where_the_feedback_is_the_weights():
+    model = transformer(feedback="fa")
+    other = [float(r["alignment"]) for r in decomposed(model, batch(), batch()) if "alignment" in r]
+    assert len(other) == len(LAYERS["pre"])
+    assert max(map(abs, other)) < 0.95
+    for m in model.modules():
+        if isinstance(m, FeedbackLinear):
+            m.feedback.copy_(m.weight.detach())
+    same = [float(r["alignment"]) for r in decomposed(model, batch(), batch()) if "alignment" in r]
+    assert same == pytest.approx([1.0] * len(LAYERS["pre"]), abs=1e-12)
+
+
+def test_alignment_is_the_mean_cosine_with_the_plain_models_gradient():
+    model = transformer(feedback="dfa")
+    own, true = at_norms(model, batch()), at_norms(twin(model), batch())
+    rows = [row for row in decomposed(model, batch(), batch()) if "alignment" in row]
+    assert [row["layer"] for row in rows] == LAYERS["pre"]
+    for row in rows:
+        a, b = (seen[str(row["layer"])].dy.numpy() for seen in (own, true))
+        cosines = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+        assert row["alignment"] == pytest.approx(cosines.mean(), abs=1e-12)
+    assert rows[-1]["alignment"] == pytest.approx(1, abs=1e-12)  # dfa is exact above the blocks
+    assert abs(float(rows[0]["alignment"])) < 0.95
+
+
+@pytest.mark.parametrize("feedback", ["backprop", "fa"])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
+def test_surrogate_gradients_are_of_a_model_that_is_built_with_them(
+    arm: str, placement: Placement, feedback: Feedback
+):
+    model = transformer(arm, placement, feedback=feedback)
+    rows = surrogate_gradients(model, batch())
+    signals: list[tuple[str, Feedback]] = [("own", feedback)]
+    if feedback == "fa":
+        signals.append(("backprop", "backprop"))
+    places = ["all", "blocks", "final"] if placement == "pre" else ["all", "blocks"]
+    expected = []
+    for (signal, kind), rule, place in product(signals, SURROGATES, places):
+        exact = gradient(twin(model, arm, placement, feedback=kind), batch()).numpy()
+        choices = {"feedback": kind, "norm_backward": rule, "surrogates_in": place}
+        other = gradient(twin(model, arm, placement, **choices), batch()).numpy()
+        if kind == "fa":  # drawn once for a seed, whatever else is chosen
+            built = transformer(arm, placement, **choices).state_dict()
+            assert all(torch.equal(t, built[k]) for k, t in model.state_dict().items())
+        cosine = other @ exact / np.linalg.norm(other) / np.linalg.norm(exact)
+        error = np.linalg.norm(other - exact) / np.linalg.norm(exact)
+        assert error > 1e-3
+        expected.append([signal, rule, place, cosine, error])
+    assert [list(row) for row in rows] == [list(GRADIENT)] * len(expected)
+    for row, values in zip(rows, expected, strict=True):
+        assert list(row.values())[:3] == values[:3]
+        assert list(row.values())[3:] == pytest.approx(values[3:], rel=1e-10)
+
+
+@pytest.mark.parametrize("arm", ["manual_l2", "scalenorm_gain", "batchnorm", "dyt"])
+def test_norms_without_surrogates_have_no_surrogate_gradients(arm):
+    assert surrogate_gradients(transformer(arm), batch()) == []
+
+
+def test_replaced_norms_are_exact_again_after_an_exception():
+    model = transformer()
+    layers, exact = list(norm_layers(model).values()), parameter_gradient(model, batch())
+    with pytest.raises(KeyError), replaced(layers, "straight_through"):
+        raise KeyError
+    assert torch.equal(parameter_gradient(model, batch()), exact)

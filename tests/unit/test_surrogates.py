@@ -1,0 +1,308 @@
+"""Surrogate backward passes against Jacobians written out, and where a model has them."""
+
+from typing import get_args
+
+import pytest
+import torch
+from pydantic import ValidationError
+from recipes import DATA, recipe
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.arms import ARMS
+from normscope.model import Transformer, cross_entropy
+from normscope.norms import TokenNorm, build
+from normscope.recipe import Model, NormBackward, Placement, SurrogatesIn
+from normscope.runtime import Runtime
+from normscope.training import Trainer
+
+D = 7
+LAYERNORMS = ["layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain"]
+RMSNORMS = ["rmsnorm_affine", "rmsnorm", "rmsnorm_bias", "rmsnorm_plain"]
+OTHERS = [arm for arm in ARMS if arm not in LAYERNORMS + RMSNORMS]
+RULES = get_args(NormBackward)
+SURROGATES = [rule for rule in RULES if rule != "exact"]
+ARM = pytest.mark.parametrize("arm", LAYERNORMS + RMSNORMS)
+RULE = pytest.mark.parametrize("rule", SURROGATES)
+SHAPES = [(D,), (4, D), (2, 3, D)]
+
+
+def layer_of(arm: str, rule: NormBackward) -> TokenNorm:
+    """In float64, gain and bias random: for one arm the same under every rule."""
+    layer = build(ARMS[arm].norm, D, rule).double()
+    assert isinstance(layer, TokenNorm)
+    g = torch.Generator().manual_seed(0)
+    for p in layer.parameters():
+        nn.init.uniform_(p, 0.5, 1.5, generator=g)
+    return layer
+
+
+def drawn(*shape: int, seed: int = 1, mean: float = 0.0) -> Tensor:
+    g = torch.Generator().manual_seed(seed)
+    return mean + 2 * torch.randn(*shape, generator=g, dtype=torch.float64)
+
+
+def tokens(*shape: int) -> Tensor:
+    return drawn(*shape, mean=1.5).requires_grad_()
+
+
+def jacobian(x: Tensor, center: bool, eps: float, rule: NormBackward) -> Tensor:
+    """dz/dx of one token ``(d,)``, a symmetric matrix, or what the rule has in its place."""
+    d = len(x)
+    identity = torch.eye(d, dtype=x.dtype)
+    ones = torch.full((d, d), 1 / d, dtype=x.dtype)
+    centering = identity - ones if center else identity
+    u = centering @ x
+    sigma = (u @ u / d + eps).sqrt()
+    radial = torch.outer(u, u) / (d * sigma**2)
+    return {
+        "exact": (centering - radial) / sigma,
+        "center_scale": centering / sigma,
+        "projected": centering - radial,
+        "straight_through": identity,
+    }[rule]
+
+
+def error_by_hand(layer: TokenNorm, x: Tensor, dy: Tensor, rule: NormBackward) -> Tensor:
+    """Token by token."""
+    g = dy if layer.gain is None else dy * layer.gain.detach()
+    rows = zip(x.detach().reshape(-1, D), g.reshape(-1, D), strict=True)
+    return torch.stack(
+        [jacobian(row, layer.center, layer.eps, rule) @ error for row, error in rows]
+    ).view_as(x)
+
+
+def sigma(layer: TokenNorm, x: Tensor) -> Tensor:
+    variance = x.var(-1, correction=0) if layer.center else x.square().mean(-1)
+    return (variance + layer.eps).sqrt().unsqueeze(-1).detach()
+
+
+def gradients(layer: nn.Module, x: Tensor, dy: Tensor) -> list[Tensor]:
+    """Of x, then of gain and bias where they are."""
+    return list(torch.autograd.grad(layer(x), [x, *layer.parameters()], dy))
+
+
+def assert_same(ours: Tensor | list[Tensor], theirs: Tensor | list[Tensor]) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
+
+
+@ARM
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("rule", RULES)
+def test_the_error_at_the_input_is_its_closed_form(arm, shape, rule):
+    layer, x, dy = layer_of(arm, rule), tokens(*shape), drawn(*shape, seed=2)
+    assert_same(gradients(layer, x, dy)[0], error_by_hand(layer, x, dy, rule))
+
+
+@ARM
+@RULE
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_forward_pass_and_the_gradients_of_gain_and_bias_are_exact(arm, shape, rule):
+    ours, exact = layer_of(arm, rule), layer_of(arm, "exact")
+    x, dy = tokens(*shape), drawn(*shape, seed=2)
+    torch.testing.assert_close(ours(x), exact(x), rtol=0, atol=1e-14)
+    assert_same(gradients(ours, x, dy)[1:], gradients(exact, x, dy)[1:])
+
+
+@ARM
+@RULE
+def test_fp32_is_near_float64(arm, rule):
+    layer, x, dy = layer_of(arm, rule), tokens(50, D), drawn(50, D, seed=2)
+    exact, y = gradients(layer, x, dy), layer(x)
+    layer, x = layer.float(), x.detach().float().requires_grad_()
+    torch.testing.assert_close(layer(x).double(), y, rtol=1e-6, atol=1e-5)
+    for ours, theirs in zip(gradients(layer, x, dy.float()), exact, strict=True):
+        assert float((ours.double() - theirs).norm()) < 1e-6 * float(theirs.norm())
+
+
+@ARM
+def test_projected_is_exact_times_sigma(arm):
+    x, dy = tokens(4, D), drawn(4, D, seed=2)
+    exact = layer_of(arm, "exact")
+    projected = gradients(layer_of(arm, "projected"), x, dy)[0]
+    assert_same(projected, gradients(exact, x, dy)[0] * sigma(exact, x))
+
+
+@ARM
+def test_center_scale_is_exact_and_the_radial_term(arm):
+    x, dy = tokens(4, D), drawn(4, D, seed=2)
+    exact = layer_of(arm, "exact")
+    u = x.detach() - (x.detach().mean(-1, keepdim=True) if exact.center else 0)
+    z = u / sigma(exact, x)
+    g = dy if exact.gain is None else dy * exact.gain.detach()
+    radial = z * (g * z).mean(-1, keepdim=True) / sigma(exact, x)
+    center_scale = gradients(layer_of(arm, "center_scale"), x, dy)[0]
+    assert_same(center_scale - gradients(exact, x, dy)[0], radial)
+    assert float(radial.abs().max()) > 1e-2
+
+
+@ARM
+@pytest.mark.parametrize("shape", SHAPES)
+def test_exact_gradients_agree_with_finite_differences(arm, shape):
+    layer = layer_of(arm, "exact")
+    names = [name for name, _ in layer.named_parameters()]
+
+    def f(x: Tensor, *values: Tensor) -> Tensor:
+        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
+
+    leaves = [p.detach().requires_grad_() for p in layer.parameters()]
+    assert torch.autograd.gradcheck(f, [tokens(*shape), *leaves])
+
+
+@ARM
+@RULE
+def test_strides_do_not_matter(arm, rule):
+    layer = layer_of(arm, rule)
+    x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    expected = gradients(layer, x, dy)
+    across = dy.permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    assert across.stride() != dy.stride()
+    assert_same(gradients(layer, x, across), expected)
+    turned = x.detach().permute(2, 1, 0).contiguous().permute(2, 1, 0).requires_grad_()
+    assert_same(gradients(layer, turned, dy), expected)
+    assert_same(gradients(layer, turned, across), expected)
+    of_ones = gradients(layer, x, torch.ones_like(x))
+    assert_same(gradients(layer, x, torch.ones(1, 1, 1, dtype=x.dtype).expand(2, 3, D)), of_ones)
+
+
+@ARM
+@RULE
+def test_what_comes_in_and_the_error_are_left_as_they_are(arm, rule):
+    x, dy = tokens(4, D), drawn(4, D, seed=2)
+    gradients(layer_of(arm, rule), x, dy)
+    assert torch.equal(x, tokens(4, D))
+    assert torch.equal(dy, drawn(4, D, seed=2))
+
+
+@ARM
+@RULE
+def test_a_constant_and_a_zero_token_have_finite_errors(arm, rule):
+    x = torch.stack([torch.zeros(D), torch.full((D,), 3.0)]).double().requires_grad_()
+    layer, dy = layer_of(arm, rule), drawn(2, D, seed=2)
+    found = gradients(layer, x, dy)
+    assert all(g.isfinite().all() for g in found)
+    torch.testing.assert_close(found[0], error_by_hand(layer, x, dy, rule), rtol=1e-12, atol=1e-10)
+
+
+@ARM
+@RULE
+def test_a_second_derivative_is_an_error(arm, rule):
+    x = tokens(4, D)
+    (dx,) = torch.autograd.grad(layer_of(arm, rule)(x).pow(3).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.square().sum().backward()
+
+
+@RULE
+@pytest.mark.parametrize("arm", OTHERS)
+def test_a_surrogate_of_another_norm_is_an_error(arm, rule):
+    with pytest.raises(ValueError, match=f"norm_backward {rule} is defined for LayerNorm and RMS"):
+        build(ARMS[arm].norm, D, rule)
+    placement = "none" if arm == "none" else "pre"
+    with pytest.raises(ValidationError, match=f"norm_backward {rule} is defined for LayerNorm"):
+        recipe(arm, placement, norm_backward=rule)
+
+
+@pytest.mark.parametrize("arm", OTHERS)
+def test_every_norm_has_its_exact_backward_pass(arm):
+    placement = "none" if arm == "none" else "pre"
+    assert recipe(arm, placement, norm_backward="exact") == recipe(arm, placement)
+
+
+def transformer(placement: Placement, **changes) -> Transformer:
+    sizes = {"n_layer": 2, "n_head": 1, "n_embd": D, "block_size": 6}
+    torch.manual_seed(0)
+    model = Transformer(
+        Model.model_validate(sizes | changes), ARMS["layernorm"].norm, placement, 11
+    ).double()
+    for p in model.parameters():
+        nn.init.normal_(p, std=0.5)
+    return model
+
+
+def rules_found(model: Transformer) -> dict[str, NormBackward]:
+    """Each norm layer's rule, by the error it hands back."""
+    errors: dict[str, list[Tensor]] = {}
+    layers = {n: m for n, m in model.named_modules() if isinstance(m, TokenNorm)}
+    for name, layer in layers.items():
+        layer.register_forward_hook(
+            lambda _, args, __, name=name: errors.setdefault(name, []).append(args[0].detach())
+        )
+        layer.register_full_backward_hook(
+            lambda _, dx, dy, name=name: errors[name].extend([dy[0], dx[0]])
+        )
+    x = torch.randint(11, (2, 6), generator=torch.Generator().manual_seed(1))
+    F.cross_entropy(model(x).flatten(0, 1), x.flip(1).flatten()).backward()
+    found = {}
+    for name, (at, dy, dx) in errors.items():
+        (found[name],) = (
+            rule
+            for rule in RULES
+            if torch.allclose(dx, error_by_hand(layers[name], at, dy, rule), rtol=1e-9, atol=1e-15)
+        )
+    return found
+
+
+PLACES: dict[Placement, list[str]] = {
+    "pre": ["before"],
+    "post": ["outside"],
+    "peri": ["before", "after"],
+}
+
+
+@RULE
+@pytest.mark.parametrize("surrogates_in", get_args(SurrogatesIn))
+@pytest.mark.parametrize("placement", PLACES)
+def test_surrogates_are_in_the_norms_that_were_named(placement, surrogates_in, rule):
+    in_blocks = {
+        f"blocks.{i}.{branch}.{place}"
+        for i in range(2)
+        for branch in ("attention", "mlp")
+        for place in PLACES[placement]
+    }
+    final = set() if placement == "post" else {"final_norm"}
+    chosen = {"all": in_blocks | final, "blocks": in_blocks, "final": final}[surrogates_in]
+    model = transformer(placement, norm_backward=rule, surrogates_in=surrogates_in)
+    expected = {name: rule if name in chosen else "exact" for name in in_blocks | final}
+    assert rules_found(model) == expected
+
+
+@pytest.mark.parametrize("placement", PLACES)
+def test_norms_are_exact_where_nothing_else_is_said(placement):
+    assert set(rules_found(transformer(placement)).values()) == {"exact"}
+
+
+@RULE
+@pytest.mark.parametrize("placement", PLACES)
+@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
+def test_a_model_with_surrogates_trains_under_autocast(arm, placement, rule):
+    run = recipe(arm, placement, norm_backward=rule, precision="bf16")
+    trainer = Trainer(run, DATA, Runtime("bf16", 1, "highest", 0.0))
+    seen: set[torch.dtype] = set()
+    for module in trainer.model.modules():
+        if isinstance(module, TokenNorm):
+            module.register_forward_hook(lambda _, args, y: seen.update((args[0].dtype, y.dtype)))
+    before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
+    trainer.advance()
+    assert seen == {torch.float32}
+    for name, p in trainer.model.named_parameters():
+        assert p.isfinite().all(), name
+        assert not torch.equal(p, before[name]), name
+
+
+@RULE
+@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
+def test_under_autocast_errors_are_near_those_of_fp32(arm, rule):
+    """bf16 keeps 8 bits: a few roundings on the way are some percent."""
+    run = recipe(arm, "pre", norm_backward=rule)
+    torch.manual_seed(0)
+    model = Transformer(run.model, run.norm, "pre", 6)
+    parameters = list(model.parameters())
+    x = torch.randint(6, (3, 8), generator=torch.Generator().manual_seed(1))
+    found = []
+    for autocasts in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocasts):
+            logits = model(x)
+        found.append(torch.autograd.grad(cross_entropy(logits, x.flip(1)), parameters))
+    for exact, ours in zip(*found, strict=True):
+        assert float((ours - exact).norm()) <= 0.05 * float(exact.norm())
