@@ -406,9 +406,9 @@ def test_a_correlation_is_decided_by_its_p_and_sign(rho, n, p, reads):
 @pytest.mark.parametrize(("place", "cost"), [("block", 0.1), ("final", 9.0)])
 def test_a_cosine_that_is_not_close_to_1_cannot_mislead(place, cost):
     """The cosine of the other place is 0.96."""
-    planted = {"protocol": C, "variant": "corrected", "place": place}, {"cos_center_scale": 0.9499}
+    planted = {"protocol": C, "variant": "corrected", "place": place}, {"cos_center_scale": 0.8999}
     reads = verdict(HARM, planted, costs={ALL: [cost] * 6})
-    assert reads == "undecided: a cosine is not above 0.95"
+    assert reads == "undecided: a cosine is not above 0.9"
 
 
 @pytest.mark.parametrize(("cost", "reads"), [(0.99, "holds"), (-5.0, "holds"), (1.01, "fails")])

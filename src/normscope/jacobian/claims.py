@@ -22,7 +22,7 @@ from normscope.tables import interval, number, significant
 ARM, OWN = "layernorm", "fa"
 EXACT = 1e-9  # relative error below which two formulas are the same, in float64
 SAME = 1e-3  # difference below which two cosines are the same
-CLOSE = 0.95  # cosine from which a direction counts as close to another
+CLOSE = 0.9  # cosine from which a direction counts as close to another
 PREDICTOR = "left_in_blocks"
 ATTENTION = ("softmax", "sigmoid")
 PLACES = {"block": "block norms", "final": "final norm"}
