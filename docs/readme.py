@@ -1,8 +1,7 @@
-"""Refresh what README.md shows from results: tables of loss and time, and figures."""
+"""Refresh what README.md shows from results: tables and figures."""
 
 import shutil
 from pathlib import Path
-from statistics import median
 
 import pandas as pd
 import yaml
@@ -15,15 +14,8 @@ from normscope.summary import name
 from normscope.tables import interval, markdown, number, records
 
 README = Path("README.md")
-TABLES, TIMES = Path("results/tables"), Path("results/benchmarks/train")
+TABLES = Path("results/tables")
 FIGURES = ("loss", "slice", "factors", "surrogates", "jacobian")
-
-
-def seconds(arm: str, placement: str) -> str:
-    """Median wall-clock time of the arm's runs, as this machine trained them, several at once."""
-    files = sorted(TIMES.glob(f"{arm}-{placement}-*.tsv"))
-    times = [float(pd.read_csv(path, sep="\t")["s"].iloc[0]) for path in files]
-    return f"{median(times):.0f}" if times else "–"
 
 
 def loss_table() -> pd.DataFrame:
@@ -34,7 +26,6 @@ def loss_table() -> pd.DataFrame:
             "n": arms["n"],
             "validation loss": [number(v) for v in arms["mean"]],
             "95% interval": [interval(r.low, r.high) for r in records(arms)],
-            "seconds a run": [seconds(r.arm, r.placement) for r in records(arms)],
         }
     )
 
@@ -51,7 +42,7 @@ def surrogates_table() -> pd.DataFrame:
     """What each surrogate costs."""
     config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
     table = cost_table(pd.read_csv("results/jacobian/costs.csv"), config.jacobian.corrected)
-    return table[["attention", "feedback", "surrogate", "in", "n", "cost", "interval"]]
+    return table[["attention", "feedback", "surrogate", "in", "n", "loss", "cost", "interval"]]
 
 
 def refreshed(text: str, block: str, table: pd.DataFrame) -> str:

@@ -19,7 +19,8 @@ LOOKS = {  # (signal, variant)
     ("backprop", "corrected"): {"marker": "", "linestyle": ":"},
     ("own", "published"): {"marker": "x", "linestyle": ""},
 }
-MM_PER_ROW, REST_MM = 42, 30
+NOISE = 1e-6  # a share below it is rounding
+MM_PER_ROW, REST_MM = 42, 40
 
 
 class Flags(FigureFlags):
@@ -73,7 +74,7 @@ def main() -> None:
         for feedback in in_order(list(runs["feedback"]), list(FEEDBACK))
         if len(runs[(runs["protocol"] == protocol) & (runs["feedback"] == feedback)])
     ]
-    shown = layers[layers["measure"].isin(MEASURES) & (layers["mean"] > 0)]
+    shown = layers[layers["measure"].isin(MEASURES) & (layers["mean"] > NOISE)]
     there = [(a, m) for a in style.in_order(list(shown["arm"])) for m in MEASURES]
     rows = [(a, m) for a, m in there if len(shown[(shown["arm"] == a) & (shown["measure"] == m)])]
     height = MM_PER_ROW * max(1, len(rows)) + REST_MM
@@ -81,7 +82,7 @@ def main() -> None:
     if not rows:
         lost = len(runs) > 0 and runs["diverged_at"].notna().all()
         words = "all models diverged" if lost else "no model has a norm layer"
-        axes[0, 0].text(0.5, 0.5, words, ha="center")
+        axes[0, 0].text(0.5, 0.5, words, ha="center", transform=axes[0, 0].transAxes)
     for (arm, measure), line in zip(rows, axes, strict=False):
         for (protocol, feedback), axis in zip(columns, line, strict=True):
             keys = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}

@@ -45,7 +45,9 @@ def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, kinds: lis
         axis.plot([x] * len(there), there["cost"], color=color, **dots)
         axis.plot([x - 0.08, x + 0.08], [row["mean"]] * 2, color=color, linewidth=1.4)
         axis.vlines(x, row["low"], row["high"], color=color, linewidth=0.8)
-        axis.axhspan(0, row["margin"], color=color, alpha=0.02, lw=0)
+        axis.axhspan(-row["margin"], row["margin"], color=color, alpha=0.02, lw=0)
+        ceiling = row["mean"] + row["unigram"] - row["loss"]
+        axis.plot([x - 0.2, x + 0.2], [ceiling] * 2, color=color, linewidth=0.6, linestyle=":")
         lost = int(row["diverged"])
         cross: dict = {"marker": "x", "linestyle": "", "color": color}
         axis.plot([x] * lost, [0.97] * lost, transform=axis.get_xaxis_transform(), **cross)

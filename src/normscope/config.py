@@ -131,6 +131,13 @@ class Config(Strict):
         ]
 
     @model_validator(mode="after")
+    def main_runs_have_exact_gradients(self) -> Self:
+        for key in ("feedback", "norm_backward", "surrogates_in"):
+            if getattr(self.model, key) != Model.model_fields[key].default:
+                raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
+        return self
+
+    @model_validator(mode="after")
     def runs_are_distinct(self) -> Self:
         cells = self._cells()
         distinct([_name(*cell) for cell in cells])

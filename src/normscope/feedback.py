@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 
 class _FeedbackProduct(torch.autograd.Function):
-    """``x W^T + b`` forward; backward ``dy B`` for x, and the exact gradients for W and b."""
+    """``x W^T + b`` forward; backward ``dy B^T`` for x, and the exact gradients for W and b."""
 
     @staticmethod
     def forward(

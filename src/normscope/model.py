@@ -128,7 +128,7 @@ class Transformer(nn.Module):
     its feedback matrix. With ``dfa``, the gradient at each block's output is the error at the
     logits through a matrix of that block, ``direct_feedback`` (n_layer, C, V); within a block it is
     exact, and the embedding receives what the first block passes on. Norms and attention are exact
-    in both.
+    in both. What the final norm passes back reaches no parameter under ``dfa``.
 
     Args:
         model: sizes and choices.

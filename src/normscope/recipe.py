@@ -172,6 +172,9 @@ class Run(Strict):
                 f"norm_backward {self.model.norm_backward} is defined for LayerNorm and RMSNorm: "
                 "token statistics at radius sqrt(d)"
             )
-        if self.model.surrogates_in == "final" and self.placement not in ("pre", "peri"):
-            raise ValueError(f"surrogates_in final: placement {self.placement} has no final norm")
+        if self.model.surrogates_in != "all" and self.placement not in ("pre", "peri"):
+            raise ValueError(
+                f"surrogates_in {self.model.surrogates_in}: placement {self.placement} has no norm "
+                "outside the blocks; give all"
+            )
         return self

@@ -313,3 +313,12 @@ def test_reading_the_configuration_imports_no_torch():
     code = "import sys, normscope.config; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("feedback", "fa"), ("norm_backward", "projected"), ("surrogates_in", "blocks")],
+)
+def test_the_main_runs_have_exact_gradients(key, value):
+    message = problem(**{f"model.{key}": value, "model.tied_head": False})
+    assert message.endswith(f"model.{key}: the main runs have exact gradients; see jacobian")

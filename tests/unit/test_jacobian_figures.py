@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 from processes import SCRIPTS
 from test_jacobian_tables import GRADIENTS, LAYERS, frame, gradient, layer, model
 from test_recall_claims import cells
@@ -21,6 +22,7 @@ from test_recall_summary import NO_FACTORS
 from test_summary import row as arm_row
 
 from normscope.arms import ARMS
+from normscope.jacobian.figure import ATTENTION
 from normscope.jacobian.measures import MEASURES, SURROGATES
 from normscope.jacobian.tables import PREDICTORS, by_layer, chosen, costs, of_chosen, predictors
 from normscope.style import MARKERS
@@ -33,6 +35,7 @@ KINDS = (("own", "corrected"), ("backprop", "corrected"), ("own", "published"))
 PREDICTORS_SHOWN = ("left_in_blocks", "left_in_final", "cosine_parameters")
 PROTOCOLS, SEEDS = ("script", "small"), (1, 2)
 RULES = ("center_scale all", "center_scale final", "straight_through blocks")
+UNIGRAM = 3.0  # loss of character frequencies
 
 
 def write_tables(
@@ -76,7 +79,7 @@ def write_tables(
         "losses": frame(losses),
         "layers_by_cell": by_layer(of_chosen(of_layers, picked), 0.95),
     }
-    tables |= {"costs": costs(picked, 0.95)}
+    tables |= {"costs": costs(picked, 0.95, UNIGRAM)}
     tables |= {"expected": predictors(picked, of_layers, of_gradients)}
     for name, table in tables.items():
         table.to_csv(place / f"{name}.csv", index=False)
@@ -95,6 +98,8 @@ class Panel(NamedTuple):
     label: str  # of x
     points: list[tuple[str, float, float]]  # marker, x, y, of lines without a line
     lines: list[list[float]]  # x of lines with more than two points
+    dotted: list[tuple[object, list[float], list[float]]]  # color, x, y of two points
+    bands: list[tuple[float, float]]
 
 
 class Drawn(NamedTuple):
@@ -105,14 +110,18 @@ class Drawn(NamedTuple):
 
 
 def panel(axis: Axes) -> Panel:
-    points, lines = [], []
+    points, lines, dotted = [], [], []
     for line in axis.lines:
         x, y = (np.asarray(data, dtype=float).tolist() for data in line.get_data())
         if len(x) > 2:
             lines.append(x)
+        if len(x) == 2 and line.get_linestyle() == ":":
+            dotted.append((line.get_color(), x, y))
         if line.get_linestyle() == "None":
             points += [(str(line.get_marker()), *at) for at in zip(x, y, strict=True)]
-    return Panel(axis.get_title(), axis.get_xlabel(), points, lines)
+    spans = [p for p in axis.patches if isinstance(p, Rectangle)]
+    bands = [(p.get_y(), p.get_y() + p.get_height()) for p in spans]
+    return Panel(axis.get_title(), axis.get_xlabel(), points, lines, dotted, bands)
 
 
 def draw(name: str, place: Path, out: str = "figure") -> Drawn:
@@ -223,6 +232,44 @@ def test_several_arms_have_rows_of_their_own_names(two_arms):
         assert f"{ARMS[arm].label}: {measure} x d" in drawn.written
         assert f"script {arm} softmax fa exact all 0.01, " in drawn.caption
     assert "center_scale" not in drawn.caption
+
+
+def test_shares_that_are_rounding_have_no_row(two_arms, tmp_path):
+    table = pd.read_csv(two_arms.place / "layers_by_cell.csv")
+    table.loc[table["measure"] == "r_mean", "mean"] = 9e-7
+    table.to_csv(tmp_path / "layers_by_cell.csv", index=False)
+    for name in ("losses.csv", "shown.rst"):
+        (tmp_path / name).write_bytes((two_arms.place / name).read_bytes())
+    drawn = draw("jacobian", tmp_path)
+    labels = {f"{ARMS[arm].label}: r_radial x d" for arm in ("layernorm", "layernorm_gain")}
+    assert {text for text in drawn.written if text.endswith(" x d")} == labels
+
+
+# the i of a setting of one_arm, small and at 0.01, in write_tables
+AT_I = {"backpropagation": (8, 12), "feedback alignment": (10, 14)}  # softmax, sigmoid
+
+
+@pytest.mark.parametrize("name", AT_I)
+def test_a_dotted_line_is_where_a_cost_is_that_of_character_frequencies(name, one_arm):
+    """Exact models lose 2 + 0.01 i and 2 + 0.02 i, of which the mean is 2 + 0.015 i."""
+    (drawn,) = [panel for panel in one_arm.surrogates.panels if panel.title == name]
+    there = [(color, x, y) for color, x, y in drawn.dotted if not np.isnan(y).any()]
+    colors = [ATTENTION[attention] for attention in ("softmax", "sigmoid")]
+    for color, i in zip(colors, AT_I[name], strict=True):
+        of_color = [(x, y) for of, x, y in there if of == color]
+        # center_scale in all norms and in the final one; straight_through diverged
+        assert [round(x[0] + x[1]) / 2 for x, _ in of_color] == [0, 1]
+        assert [y for _, y in of_color] == [[pytest.approx(1 - 0.015 * i)] * 2] * 2
+    assert len(there) == 4
+
+
+@pytest.mark.parametrize("name", AT_I)
+def test_the_band_of_the_margin_lies_on_both_sides_of_0(name, one_arm):
+    """Two losses 0.01 i apart: sd is 0.01 i / sqrt(2)."""
+    (drawn,) = [panel for panel in one_arm.surrogates.panels if panel.title == name]
+    margins = [0.01 * i * 2**0.5 for i in AT_I[name] for _ in RULES]
+    found = sorted(drawn.bands, key=lambda band: band[1])
+    assert found == [pytest.approx((-margin, margin)) for margin in margins]
 
 
 def test_every_surrogate_and_place_has_its_costs(one_arm):

@@ -195,6 +195,11 @@ def test_an_unknown_protocol_is_named_with_the_known_ones(key):
     assert message == f": {key}: unknown protocol 'smal'; known: published, small_2, without"
 
 
+def test_a_block_that_trains_nothing_is_refused_with_the_way_out():
+    message = problem(**{"runs.0.norm_backward": ["exact"], "runs.0.surrogates_in": ["blocks"]})
+    assert message == "runs.0: norm_backward exact replaces nothing: give surrogates_in all"
+
+
 @pytest.mark.parametrize("name", ["Small", "a-b", "a b", "", "a.b", "a/b"])
 def test_a_protocol_whose_name_is_no_part_of_a_file_name_is_refused(name):
     message = problem(protocols={**GRID["protocols"], name: PROTOCOL})

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import processes
 import pytest
@@ -84,8 +85,9 @@ def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Sc
     return processes.Script("decompose", [*models, *processes.flags(flags)], place / "log")
 
 
-def collect(place: Path, of: Jacobian, runs: Path, out: Path) -> processes.Script:
-    flags = {"grid": of.model_dump_json(), "runs": runs, "level": 0.95, "out": out}
+def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
+    flags = {"grid": of.model_dump_json(), "runs": place / "runs", "data": data}
+    flags |= {"level": 0.95, "out": out}
     return processes.Script("jacobian", processes.flags(flags), place / "log")
 
 
@@ -125,7 +127,7 @@ class Measured:
         large = dict.fromkeys(MEASURES, 50.0)
         self.layers.assign(**large).to_csv(other / "layers.csv", index=False)
         self.gradients.assign(cosine=50.0).to_csv(other / "gradients.csv", index=False)
-        self.collected = collect(place, grid(), self.runs, self.out).succeed()
+        self.collected = collect(place, grid(), data, self.out).succeed()
 
     def table(self, name: str) -> pd.DataFrame:
         return pd.read_csv(self.out / f"{name}.csv")
@@ -259,7 +261,7 @@ def test_a_model_without_norms_has_empty_tables_and_says_so(tmp_path, data):
     assert (cell / "gradients.csv").read_text() == f"{GRADIENTS_HEADER}\n"
 
 
-def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, measured):
+def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, data, measured):
     of = grid(
         arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
     )
@@ -269,7 +271,7 @@ def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, measured):
     cell.mkdir(parents=True)
     (cell / "layers.csv").write_text(f"{LAYERS_HEADER}\n")
     (cell / "gradients.csv").write_text(f"{GRADIENTS_HEADER}\n")
-    log = collect(tmp_path, of, tmp_path / "runs", tmp_path / "jacobian").succeed()
+    log = collect(tmp_path, of, data, tmp_path / "jacobian").succeed()
     assert "no model has a norm layer" in log
     sizes = {}
     for table in TABLES:
@@ -277,6 +279,16 @@ def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, measured):
         assert lines[0] == ",".join(measured.table(table).columns), table
         sizes[table] = len(lines) - 1
     assert sizes == dict.fromkeys(TABLES, 0) | {"losses": 1, "chosen": 1}
+
+
+def test_character_frequencies_are_those_of_the_train_split(measured):
+    """The mean over targets of -ln of how often training has the character."""
+    often = np.bincount(DATA.train) / len(DATA.train)
+    expected = -sum(math.log(often[c]) for c in DATA.val[1:]) / (len(DATA.val) - 1)
+    assert measured.table("costs")["unigram"].tolist() == pytest.approx(
+        [expected] * len(measured.table("costs"))
+    )
+    assert len(measured.table("costs"))
 
 
 def test_a_damaged_run_is_an_error_that_names_its_file_and_leaves_no_table(tmp_path, data):

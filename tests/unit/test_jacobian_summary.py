@@ -18,6 +18,7 @@ from test_jacobian_claims import (
     picked,
     prediction,
 )
+from test_jacobian_grid import grid
 from test_jacobian_tables import LAYERS, cell, frame, layer
 from test_recall_claims import cells, recall
 from test_recall_summary import NO_BEST, NO_FACTORS
@@ -30,7 +31,8 @@ from normscope.tables import markdown
 
 NAN = math.nan
 TEMPLATE = (Path(__file__).parents[2] / "workflow" / "report" / "summary.md").read_text()
-COSTS = [*VARIED, *"n diverged alpha margin mean low high joint_low joint_high".split()]
+OF_COSTS = "n diverged alpha margin loss unigram mean low high joint_low joint_high"
+COSTS = [*VARIED, *OF_COSTS.split()]
 BY_LAYER = [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
 
 
@@ -151,6 +153,7 @@ def cost(**changes: Any) -> dict[str, Any]:
     """A cost above the margin, of 6 seeds, the only comparison of its protocol."""
     row = {k: v for k, v in cell(protocol=C, norm_backward="center_scale").items() if k in VARIED}
     row |= {"n": 6, "diverged": 0, "alpha": 0.05, "margin": 0.1, "mean": 0.5}
+    row |= {"loss": 2.5, "unigram": 9.0}
     return row | {"low": 0.4, "high": 0.6, "joint_low": 0.3, "joint_high": 0.7} | changes
 
 
@@ -171,6 +174,7 @@ def test_a_cost_stands_beside_its_intervals_and_the_spread_of_exact_models():
             "interval": "[+0.400, +0.600]",
             "joint interval": "[+0.300, +0.700]",
             "2 sd of exact": "0.100",
+            "loss": "2.500",
             "reads": "costs more than the margin",
         }
     ]
@@ -179,7 +183,7 @@ def test_a_cost_stands_beside_its_intervals_and_the_spread_of_exact_models():
 BETTER = {"mean": -0.5, "low": -0.6, "high": -0.4, "joint_low": -0.7}
 BETWEEN = {"joint_low": -0.05, "joint_high": 0.05}
 ALONE = dict.fromkeys(("low", "high", "joint_low", "joint_high", "margin"), NAN)
-LOST = dict.fromkeys(("mean", "low", "high", "joint_low", "joint_high", "margin"), NAN)
+LOST = ALONE | {"mean": NAN, "loss": NAN}
 
 
 @pytest.mark.parametrize(
@@ -204,6 +208,15 @@ LOST = dict.fromkeys(("mean", "low", "high", "joint_low", "joint_high", "margin"
         ({"n": 10, "alpha": 0.05 / 16, **BETWEEN}, "within the margin"),
         ({"n": 12, "diverged": 1}, "1 diverged: no claim"),
         ({"n": 0, "diverged": 3, **LOST}, "3 diverged: no claim"),
+        # the margin is 0.1
+        ({"loss": 8.89}, "costs more than the margin"),
+        ({"loss": 8.91}, "no better than character frequencies, 9.000"),
+        ({"loss": 3.25, "unigram": 3.3125}, "no better than character frequencies, 3.312"),
+        ({"loss": 8.91, **BETWEEN}, "no better than character frequencies, 9.000"),
+        ({"loss": 8.91, "n": 5}, "no better than character frequencies, 9.000"),
+        ({"loss": 8.91, "diverged": 1}, "1 diverged: no claim"),
+        ({"loss": 8.99, "n": 1, **ALONE}, "1 seed, 6 needed"),
+        ({"loss": 9.01, "n": 1, **ALONE}, "no better than character frequencies, 9.000"),
     ],
 )
 def test_what_a_cost_reads(changes, reads):
@@ -216,7 +229,7 @@ def test_diverged_models_are_counted_and_leave_dashes():
     found = cost_table(costs(*rows), C)
     assert found["n"].tolist() == ["4, 2 diverged", "0, 6 diverged"]
     assert found["cost"].tolist() == ["+0.500", "–"]
-    dashes = found.iloc[1][["cost", "interval", "joint interval", "2 sd of exact"]]
+    dashes = found.iloc[1][["cost", "interval", "joint interval", "2 sd of exact", "loss"]]
     assert set(dashes) == {"–"}
 
 
@@ -247,20 +260,20 @@ def correlations(*kinds: tuple[str, str], **changes: Any) -> pd.DataFrame:
 def test_predictions_are_a_row_a_predictor_and_a_column_a_surrogate_and_place():
     table = pd.concat(
         [
-            correlations(("center_scale", "all"), rho=0.5, p=0.25, n=4),
-            correlations(("projected", "blocks"), rho=-1.0, p=0.0123, n=5),
-            correlations((ANY, ANY), rho=0.125, p=NAN, n=9),
+            correlations(("center_scale", "all"), rho=0.5, n=4),
+            correlations(("projected", "blocks"), rho=-1.0, n=5),
+            correlations((ANY, ANY), rho=0.125, n=9),
             correlations(("straight_through", "all"), protocol=P),
         ]
     )
     lost = (table["predictor"] == "error_final") & (table["norm_backward"] == "projected")
-    table.loc[lost, ["rho", "p"]] = NAN
+    table.loc[lost, "rho"] = NAN
     found = prediction_table(table, C).set_index("predictor")
     assert list(found.index) == list(PREDICTORS.values())
     assert list(found.columns) == ["center_scale, all", "projected, blocks", "all cells"]
-    assert set(found["center_scale, all"]) == {"0.50 (p 0.25, n 4)"}
+    assert set(found["center_scale, all"]) == {"0.50 (n 4)"}
     without = found["projected, blocks"].drop(PREDICTORS["error_final"])
-    assert set(without) == {"−1.00 (p 0.012, n 5)"}
+    assert set(without) == {"−1.00 (n 5)"}
     assert found.loc[PREDICTORS["error_final"], "projected, blocks"] == "–"
     assert set(found["all cells"]) == {"0.12 (n 9)"}
 
@@ -294,14 +307,30 @@ def test_the_section_has_the_names_of_the_template_and_no_other(whole):
 
 def test_the_section_has_the_settings_of_both_protocols(whole):
     assert whole["jacobian_published"] == (
-        "blocks: 1, heads: 2, width 8, context 8, placement peri; steps: 9, windows a step: 2, "
-        "learning rate 0.01"
+        "blocks: 1, heads: 2, width 8, context 8, placement peri, causal: True, head: "
+        "not tied; fp32, steps: 9, windows a step: 2, learning rate 0.01"
     )
     assert whole["jacobian_corrected"] == (
-        "blocks: 1, heads: 2, width 16, context 8, placement pre; steps: 9, windows a step: 2, "
-        "learning rate 0.01"
+        "blocks: 1, heads: 2, width 16, context 8, placement pre, causal: True, head: "
+        "not tied; fp32, steps: 9, windows a step: 2, learning rate 0.01"
     )
     assert (whole["jacobian_windows"], whole["jacobian_seeds"]) == (3, 6)
+
+
+def test_settings_name_precision_mask_and_head_of_their_protocol():
+    changes = {"model.causal": False, "model.tied_head": True, "training.precision": "bf16"}
+    other = grid(**{f"protocols.published.{key}": value for key, value in changes.items()})
+    found = section(other, tables(), 0.95)
+    assert "causal: False, head: tied to the embedding; bf16, " in str(found["jacobian_published"])
+    assert "causal: True, head: not tied; fp32, " in str(found["jacobian_corrected"])
+
+
+@pytest.mark.parametrize(("unigram", "is_ceiling"), [(3.51, False), (3.49, True)])
+def test_claims_take_the_loss_of_character_frequencies_from_the_costs(unigram, is_ceiling):
+    """Models lose 2.5 on average, and two standard deviations of the exact ones are 1."""
+    found = section(GRID, tables(costs=costs(cost(unigram=unigram))), 0.95)
+    words = "undecided: models do no better than character frequencies"
+    assert (words in str(found["jacobian_claims"])) == is_ceiling
 
 
 def test_the_section_shows_layers_as_published_and_costs_as_corrected():

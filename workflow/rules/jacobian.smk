@@ -38,6 +38,7 @@ rule decompose:
 rule jacobian:
     input:
         code("jacobian"),
+        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
         expand(
             "results/jacobian/{cell}/{name}.csv",
             cell=JACOBIAN_CELLS,
@@ -74,4 +75,4 @@ rule jacobian:
         level=CONFIG.level,
     shell:
         "python scripts/jacobian.py --grid {params.grid:q} --runs results/runs"
-        " --level {params.level} --out results/jacobian &> {log}"
+        " --data results/dataset --level {params.level} --out results/jacobian &> {log}"

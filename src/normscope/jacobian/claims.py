@@ -16,7 +16,7 @@ import pandas as pd
 
 from normscope.jacobian.grid import Jacobian
 from normscope.jacobian.tables import ANY, SETTING
-from normscope.stats import ALPHA, estimate, margin_verdict, sign_verdict, undecidable
+from normscope.stats import estimate, margin_verdict, sign_verdict, undecidable
 from normscope.tables import interval, number, significant
 
 ARM, OWN = "layernorm", "fa"
@@ -46,6 +46,7 @@ class Evidence:
         picked: rows of ``tables.chosen``.
         models: rows of ``tables.predictors``, a model trained with a surrogate each.
         predictions: what ``tables.predictions`` gives.
+        unigram: loss of character frequencies.
         level: confidence level.
     """
 
@@ -54,6 +55,7 @@ class Evidence:
     picked: pd.DataFrame
     models: pd.DataFrame
     predictions: pd.DataFrame
+    unigram: float
     level: float
 
     def measured(self, measure: str, place: str | None, **where: str) -> pd.Series:
@@ -94,6 +96,12 @@ class Evidence:
         of = dict(zip(SETTING, (self.grid.corrected, ARM, "softmax", OWN), strict=True))
         losses = _rows(self.picked, **of, norm_backward="exact")["val_loss"].dropna()
         return 2 * float(losses.std()) if len(losses) > 1 else math.nan
+
+    def at_ceiling(self, *models: pd.DataFrame) -> str:
+        """Why costs that are ceilings cannot be compared; empty if they are none."""
+        margin = 0.0 if math.isnan(self.margin()) else self.margin()
+        is_any = any(of["val_loss"].mean() > self.unigram - margin for of in models)
+        return "" if not is_any else "undecided: models do no better than character frequencies"
 
 
 def claims(evidence: Evidence) -> pd.DataFrame:
@@ -139,7 +147,7 @@ def _softmax_costs_more(e: Evidence) -> list[str]:
         "no surrogate is trained and no loss is shown.",
         "no data",
         f"cost in nats, {'; '.join(words)}.",
-        sign_verdict(*_paired(*of)),
+        e.at_ceiling(*of) or sign_verdict(*_paired(*of)),
     ]
 
 
@@ -180,8 +188,7 @@ def _shares_predict_costs(e: Evidence) -> list[str]:
         row = found.get((rule, place, predictor))
         if row is None or math.isnan(row["rho"]):
             return number(math.nan)
-        p = f", p {significant(row['p'], 2)}" if math.isfinite(row["p"]) else ""
-        return f"{number(row['rho'], 2)} (n {row['n']}{p})"
+        return f"{number(row['rho'], 2)} (n {row['n']})"
 
     row = found.get(("center_scale", "all", PREDICTOR))
     every = {name: rho(ANY, ANY, name) for name in (PREDICTOR, "left_in_final", "error_blocks")}
@@ -201,16 +208,12 @@ def _shares_predict_costs(e: Evidence) -> list[str]:
 
 
 def _of_correlation(row: dict) -> str:
-    """Whether a correlation is positive."""
+    """Why a correlation over settings decides nothing."""
     if why := undecidable(int(row["seeds"]), int(row["diverged"])):
         return why
     if math.isnan(row["rho"]):
         return "no data"
-    if row["least_p"] > ALPHA:
-        return f"undecided: {row['n']} settings cannot reach p < {ALPHA:g}"
-    if row["p"] >= ALPHA:
-        return f"undecided: p = {significant(row['p'], 2)}"
-    return "holds" if row["rho"] > 0 else "fails"
+    return f"undecided: {row['n']} crossed settings are no independent sample"
 
 
 def _cosines_tell_harm(e: Evidence) -> list[str]:
@@ -260,8 +263,9 @@ def _norms_are_alike(e: Evidence) -> list[str]:
         f"final norm {r('final')}.",
         "no data",
         f"cost of center_scale in all norms: {e.costs('center_scale')}; in the block norms alone: "
-        f"{e.costs('center_scale', 'blocks')}.",
-        margin_verdict(differences, e.margin(), lost),
+        f"{e.costs('center_scale', 'blocks')}; in the final norm alone: "
+        f"{e.costs('center_scale', 'final')}.",
+        e.at_ceiling(*of) or margin_verdict(differences, e.margin(), lost),
     ]
 
 
@@ -301,7 +305,8 @@ def _cosines_follow_from_shares(e: Evidence) -> list[str]:
         "over tokens.",
         _here(lambda difference: difference < SAME, was),
         f"largest difference: {number(now, 4)}, both means over tokens, of which the root is not "
-        f"the mean of roots; token by token: {_error(float(rows['error_identity'].max()))}.",
+        "the mean of roots; token by token, with eps: "
+        f"{_error(float(rows['error_identity'].max()))}.",
         _here(lambda difference: difference < SAME, now),
     ]
 

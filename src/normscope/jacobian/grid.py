@@ -77,6 +77,12 @@ class JacobianGrid(Strict):
     learning_rates: Annotated[list[Rate], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
+    @model_validator(mode="after")
+    def has_cells(self) -> Self:
+        if not list(self.cells()):
+            raise ValueError("norm_backward exact replaces nothing: give surrogates_in all")
+        return self
+
     def cells(self) -> Iterator[Cell]:
         factors = (self.attention, self.feedback, self.norm_backward, self.surrogates_in)
         for values in itertools.product(self.arms, *factors, self.learning_rates):
@@ -97,10 +103,10 @@ def _fits(cell: Cell, protocol: Protocol) -> None:
             f"arm {cell.arm} does not go with protocol {cell.protocol}, whose placement is "
             f"{placement}: an identity goes with none, all others with another"
         )
-    if cell.surrogates_in == "final" and placement not in ("pre", "peri"):
+    if cell.surrogates_in != "all" and placement not in ("pre", "peri"):
         raise ValueError(
-            f"surrogates_in final: protocol {cell.protocol} has no final norm, as its placement is "
-            f"{placement}"
+            f"surrogates_in {cell.surrogates_in}: protocol {cell.protocol} has no norm outside the "
+            f"blocks, as its placement is {placement}; give all"
         )
     if cell.feedback != "backprop" and protocol.model.tied_head:
         where = f"protocols.{cell.protocol}.model.tied_head"

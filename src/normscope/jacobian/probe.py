@@ -130,10 +130,12 @@ def has_feedback(model: Transformer) -> bool:
 def names(model: Transformer) -> list[Row]:
     """What tells the norm layers of a model apart: name, place, index in depth, kind, d."""
     layers = norm_layers(model)
+    # post-norm has its last norm in the last block, yet before the head as the others' final norm
+    last = FINAL if FINAL in layers else f"blocks.{len(model.blocks) - 1}.mlp.outside"
     return [
         {
             "layer": name,
-            "place": "final" if name == FINAL else "block",
+            "place": "final" if name == last else "block",
             "index": index,
             "kind": type(layer).__name__,
             "d": model.token_embedding.embedding_dim,

@@ -11,7 +11,7 @@ from normscope.jacobian.claims import Evidence, claims
 from normscope.jacobian.grid import Jacobian
 from normscope.jacobian.tables import ANY, PREDICTORS, VARIED, of_chosen
 from normscope.stats import ALPHA, seeds_needed
-from normscope.tables import interval, markdown, number, records, significant
+from normscope.tables import interval, markdown, number, records
 
 AVERAGE = "average: published of all norms, corrected of block norms"
 PUBLISHED = {  # as the script prints them
@@ -83,6 +83,7 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> pd.DataFrame:
             "interval": interval(r.low, r.high, sign=True),
             "joint interval": interval(r.joint_low, r.joint_high, sign=True),
             "2 sd of exact": number(r.margin),
+            "loss": number(r.loss),
             "reads": _reads(r),
         }
         for r in records(costs[costs["protocol"] == protocol])
@@ -92,17 +93,21 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> pd.DataFrame:
 
 def _reads(row) -> str:
     """What a cost shows, by its joint interval and where seeds are enough for an exact test."""
-    if row.diverged:
-        return f"{row.diverged} diverged: no claim"
-    if row.n < (needed := seeds_needed(row.alpha)):
-        return f"{row.n} seed{'s' if row.n != 1 else ''}, {needed} needed"
-    if row.joint_low > row.margin:
-        return "costs more than the margin"
-    if -row.margin < row.joint_low and row.joint_high < row.margin:
-        return "within the margin"
-    if row.joint_high < -row.margin:
-        return "better by more than the margin"
-    return "not told apart from the margin"
+    needed, margin = seeds_needed(row.alpha), row.margin
+    answers = {
+        f"{row.diverged} diverged: no claim": row.diverged > 0,
+        f"no better than character frequencies, {number(row.unigram)}": _is_ceiling(row),
+        f"{row.n} seed{'s' if row.n != 1 else ''}, {needed} needed": row.n < needed,
+        "costs more than the margin": row.joint_low > margin,
+        "within the margin": -margin < row.joint_low and row.joint_high < margin,
+        "better by more than the margin": row.joint_high < -margin,
+        "not told apart from the margin": True,
+    }
+    return next(answer for answer, applies in answers.items() if applies)
+
+
+def _is_ceiling(row) -> bool:
+    return row.loss > row.unigram - (0 if math.isnan(row.margin) else row.margin)
 
 
 def prediction_table(predictions: pd.DataFrame, protocol: str) -> pd.DataFrame:
@@ -114,8 +119,7 @@ def prediction_table(predictions: pd.DataFrame, protocol: str) -> pd.DataFrame:
         row = found[rule, place, predictor]
         if np.isnan(row.rho):
             return "–"
-        p = "" if np.isnan(row.p) else f"p {significant(row.p, 2)}, "
-        return f"{number(row.rho, 2)} ({p}n {row.n})"
+        return f"{number(row.rho, 2)} (n {row.n})"
 
     table = {
         "all cells" if rule == ANY else f"{rule}, {place}": [
@@ -136,7 +140,8 @@ def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame], level: float) ->
     """
     layers = of_chosen(tables["layers"], tables["chosen"])
     picked, models, predictions = (tables[k] for k in ("chosen", "expected", "predictions"))
-    evidence = Evidence(grid, layers, picked, models, predictions, level)
+    unigram = float(tables["costs"]["unigram"].max())  # one number; NaN without surrogates
+    evidence = Evidence(grid, layers, picked, models, predictions, unigram, level)
     was, now = (grid.protocols[name] for name in (grid.published, grid.corrected))
     by_layer = layer_table(tables["layers_by_cell"], grid.published)
     costs = cost_table(tables["costs"], grid.corrected)
@@ -157,8 +162,10 @@ def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame], level: float) ->
 def _settings(protocol: dict) -> str:
     """The sizes and training of a protocol, in words."""
     m, t = protocol["model"], protocol["training"]
+    head = "tied to the embedding" if m["tied_head"] else "not tied"
     return (
         f"blocks: {m['n_layer']}, heads: {m['n_head']}, width {m['n_embd']}, context "
-        f"{m['block_size']}, placement {protocol['placement']}; steps: {t['steps']}, windows a "
-        f"step: {t['batch_size']}, learning rate {t['learning_rate']:g}"
+        f"{m['block_size']}, placement {protocol['placement']}, causal: {m['causal']}, head: "
+        f"{head}; {t['precision']}, steps: {t['steps']}, windows a step: {t['batch_size']}, "
+        f"learning rate {t['learning_rate']:g}"
     )
