@@ -42,7 +42,7 @@ def surrogates_table() -> pd.DataFrame:
     """What each surrogate costs."""
     config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
     table = cost_table(pd.read_csv("results/jacobian/costs.csv"), config.jacobian.corrected)
-    return table[["attention", "feedback", "surrogate", "in", "n", "loss", "cost", "interval"]]
+    return table[["attention", "feedback", "surrogate", "in", "n", "cost", "interval", "loss"]]
 
 
 def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
