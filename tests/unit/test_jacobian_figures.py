@@ -12,11 +12,11 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from jacobian_recipes import GRADIENTS, LAYERS, frame, gradient, layer, model
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from processes import SCRIPTS
-from test_jacobian_tables import GRADIENTS, LAYERS, frame, gradient, layer, model
 from test_recall_claims import cells
 from test_recall_summary import NO_FACTORS
 from test_summary import row as arm_row

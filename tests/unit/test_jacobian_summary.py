@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_jacobian_claims import (
+from jacobian_evidence import (
     EMPTY,
     GRID,
     PREDICTIONS,
@@ -18,8 +18,8 @@ from test_jacobian_claims import (
     picked,
     prediction,
 )
+from jacobian_recipes import LAYERS, cell, frame, layer
 from test_jacobian_grid import grid
-from test_jacobian_tables import LAYERS, cell, frame, layer
 from test_recall_claims import cells, recall
 from test_recall_summary import NO_BEST, NO_FACTORS
 
