@@ -26,16 +26,19 @@ RUNS = CONFIG.trained()
 TRAINED = RUNS | CONFIG.jacobian.trained()
 RECALL_RUNS, CELLS = CONFIG.recall.trained(), CONFIG.recall.cells()
 JACOBIAN_CELLS = CONFIG.jacobian.cells(exact=True)
+MODELS = CONFIG.pretrained.by_name()
 BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
 FIGURES = (
-    "loss curves gain notebook decisive slice factors sweep jacobian surrogates".split()
-)
+    "loss curves gain notebook decisive slice factors sweep jacobian surrogates "
+    "residual comparison final_norm blocks sensitivity beside"
+).split()
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
 drop_dangling_links("results/runs")
 drop_dangling_links("results/recall_runs")
+drop_dangling_links("results/pretrained")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 
@@ -44,6 +47,7 @@ wildcard_constraints:
     seed=r"\d+",
     run=r"[a-z0-9_.-]+-\d+",
     cell=r"[a-z0-9_-]+-[0-9.]+",
+    model=r"[a-z0-9][a-z0-9_.-]*",
 
 
 rule all:
@@ -60,9 +64,11 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/gain.smk"
 include: "workflow/rules/recall.smk"
 include: "workflow/rules/jacobian.smk"
+include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/figures_recall.smk"
 include: "workflow/rules/figures_jacobian.smk"
+include: "workflow/rules/figures_pretrained.smk"
 include: "workflow/rules/paper.smk"
 
 
@@ -70,6 +76,7 @@ rule models:
     input:
         expand("results/runs/{run}/model.safetensors", run=TRAINED),
         expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
+        of_models("results/pretrained/{model}/model.json"),
 
 
 rule figures:
@@ -82,5 +89,10 @@ rule paper:
         rules.all.input,
 
 
+onerror:
+    forget_failures()
+
+
 onsuccess:
+    forget_failures()
     print("Summary: results/paper/summary.md   figures: results/paper/figures/")

@@ -17,6 +17,7 @@ from normscope.arms import ARMS, ArmName
 from normscope.corpus import SHA256, Source
 from normscope.errors import Explained
 from normscope.jacobian.grid import Jacobian
+from normscope.pretrained.grid import Pretrained
 from normscope.recall.grid import Recall
 from normscope.recipe import (
     Distinct,
@@ -118,6 +119,7 @@ class Config(Strict):
     gain: Gain
     recall: Recall
     jacobian: Jacobian
+    pretrained: Pretrained
     figures: Figures
 
     def _cells(self) -> list[tuple[str, Placement, int]]:

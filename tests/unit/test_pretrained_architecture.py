@@ -1,0 +1,210 @@
+"""Where models keep their blocks and final norm, and the shape of their attention."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from pretrained_models import (
+    HEADS,
+    KINDS,
+    LAYERS,
+    WIDTH,
+    all_batches,
+    config_of,
+    in_memory,
+    outcomes,
+    random_model,
+    save,
+    to_stream,
+    what,
+)
+from torch import nn
+from transformers import AutoModelForCausalLM, GPT2LMHeadModel, LlamaForCausalLM
+
+from normscope.pretrained.architecture import UnknownArchitecture, attention_shape, find_body
+from normscope.pretrained.architecture import norm_kind as kind_of
+from normscope.pretrained.loading import load
+
+NORMS = {
+    "gpt2": "LayerNorm",
+    "gpt_neox": "LayerNorm",
+    "gptj": "LayerNorm",
+    "opt": "LayerNorm",
+    "opt_post": "none",
+    "llama": "RMSNorm",
+    "mistral": "RMSNorm",
+    "gemma": "RMSNorm",
+    "qwen2": "RMSNorm",
+}
+PLACES = {"blocks": "transformer.h", "final_norm": "transformer.ln_f"}
+
+
+def renamed() -> Any:
+    """GPT-2 with its parts under other names."""
+
+    class Body(nn.Module):
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self.stages, self.outer_norm = inner.h, inner.ln_f
+
+    model = random_model("gpt2")
+    model.body = Body(model.transformer)
+    del model.transformer
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_and_the_final_norm_are_found(kind):
+    model = random_model(kind)
+    body = find_body(model)
+    layers = [m for m in model.modules() if isinstance(m, nn.ModuleList) and len(m) == LAYERS]
+    assert list(body.blocks) == list(layers[0])
+    if kind == "opt_post":
+        assert body.final_norm is None
+    else:
+        names = {id(m): name for name, m in model.named_modules()}
+        assert names[id(body.final_norm)].count(".") <= 2
+        assert "norm" in names[id(body.final_norm)] or "ln_f" in names[id(body.final_norm)]
+    assert kind_of(body) == NORMS[kind.removesuffix("_untied").removesuffix("_tied")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_final_norm_gives_what_the_head_takes(kind):
+    model = random_model(kind)
+    body, seen = find_body(model), []
+    if body.final_norm is None:
+        pytest.skip("it has none")
+    body.final_norm.register_forward_hook(lambda _, args, output: seen.append(output))
+    model.get_output_embeddings().register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    with torch.inference_mode():
+        model(input_ids=torch.tensor([[5, 6, 7]]))
+    assert torch.equal(*seen)
+
+
+def test_unknown_blocks_are_an_error_that_names_the_key_and_what_is_there():
+    with pytest.raises(UnknownArchitecture) as e:
+        find_body(renamed())
+    message = str(e.value)
+    assert re.search(r"GPT2LMHeadModel.* its 4 blocks .*key blocks .*body\.stages", message)
+
+
+def test_an_unknown_final_norm_is_an_error_that_names_the_key_and_what_is_there():
+    with pytest.raises(UnknownArchitecture) as e:
+        find_body(renamed(), "body.stages")
+    assert "key final_norm" in str(e.value)
+    outside = str(e.value).rpartition("norms outside its blocks:")[2]
+    assert outside.strip() == "body.outer_norm"
+
+
+@pytest.mark.parametrize(
+    ("blocks", "final_norm", "key"),
+    [
+        ("body.nowhere", "body.outer_norm", "blocks"),
+        ("body.outer_norm", "body.outer_norm", "blocks"),
+        ("body", "body.outer_norm", "blocks"),
+        ("body.stages", "body.nowhere", "final_norm"),
+        ("body.stages", "nowhere.at.all", "final_norm"),
+        ("body.stages", "config.vocab_size", "final_norm"),
+        ("body.stages", "lm_head.weight", "final_norm"),
+    ],
+)
+def test_keys_that_name_nothing_are_errors(blocks, final_norm, key):
+    with pytest.raises(UnknownArchitecture, match=rf"key {key}"):
+        find_body(renamed(), blocks, final_norm)
+
+
+def test_a_list_of_another_length_is_not_the_blocks():
+    model = random_model("gpt2")
+    del model.transformer.h[-1]
+    with pytest.raises(UnknownArchitecture, match=r"its 4 blocks at transformer\.h"):
+        find_body(model)
+
+
+def test_keys_name_the_parts_of_a_model_that_are_not_where_they_are_known():
+    model = renamed()
+    body = find_body(model, "body.stages", "body.outer_norm")
+    assert list(body.blocks) == list(model.body.stages)
+    assert body.final_norm is model.body.outer_norm
+
+
+def test_keys_go_before_what_is_known(tmp_path):
+    directory = save(random_model("gpt2"), tmp_path)
+    known, named = outcomes(in_memory(directory)), outcomes(in_memory(directory, **PLACES))
+    for a, b in zip(known, named, strict=True):
+        assert torch.equal(a.norms, b.norms)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_class_that_is_not_known_is_measured_by_its_keys(tmp_path, streams):
+    """XGLM has its final norm at model.layer_norm."""
+    config = transformers.XGLMConfig(
+        vocab_size=400,
+        d_model=WIDTH,
+        ffn_dim=WIDTH,
+        num_layers=LAYERS,
+        attention_heads=HEADS,
+        max_position_embeddings=64,
+    )
+    model: Any = AutoModelForCausalLM.from_config(config).eval()
+    directory = save(model, tmp_path)
+    keys = {"blocks": "model.layers", "final_norm": "model.layer_norm"}
+    with pytest.raises(UnknownArchitecture, match=r"key final_norm.*model\.layer_norm"):
+        load(directory, what(directory), 1.0, "cpu")
+    loaded = (to_stream if streams else in_memory)(directory, **keys)
+    outcome = next(iter(loaded.outcomes(all_batches(loaded))))
+    sequence = outcome.batch.sequences[0]
+    with torch.inference_mode():
+        theirs = model(input_ids=torch.tensor([sequence.tokens]), output_hidden_states=True)
+    norms = torch.stack([h[0].norm(dim=-1) for h in theirs.hidden_states])
+    ours = outcome.norms[:, 0, : len(sequence.tokens)]
+    torch.testing.assert_close(ours[:LAYERS], norms[:LAYERS], rtol=1e-5, atol=0)
+    torch.testing.assert_close(ours[-1], norms[-1], rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_are_those_of_the_weights(kind):
+    """In each class the projection to keys has n_kv_heads * head_dim rows."""
+    model = random_model(kind)
+    shape = attention_shape(model.config)
+    assert shape["n_layers"] == LAYERS
+    assert (shape["n_embd"], shape["n_heads"]) == (WIDTH, HEADS)
+    rows = shape["n_kv_heads"] * shape["head_dim"]
+    k_proj = [m for n, m in model.named_modules() if n.endswith("k_proj")]
+    if k_proj:
+        assert k_proj[0].weight.shape[0] == rows
+    else:  # queries, keys and values in one
+        assert rows == WIDTH
+    assert shape["rho"] == HEADS / shape["head_dim"]
+    assert shape["rho_as_published"] == HEADS / (WIDTH // HEADS)
+    assert shape["grouped_queries"] == (kind in "llama llama_tied mistral gemma qwen2".split())
+
+
+def test_rho_of_gemma_takes_its_own_head_dimension():
+    """Gemma-7b: 16 heads of 256 at a width of 3072."""
+    sizes = {"hidden_size": 3072, "num_attention_heads": 16, "num_key_value_heads": 16}
+    shape = attention_shape(config_of("gemma", head_dim=256, **sizes))
+    assert shape["rho"] == 16 / 256
+    assert shape["rho_as_published"] == 16 / 192
+    assert not shape["grouped_queries"]
+
+
+def test_published_shapes_of_models():
+    """From the table of the publication, and from the papers of the models."""
+    gpt2 = attention_shape(transformers.GPT2Config())
+    assert (gpt2["n_layers"], gpt2["n_heads"], gpt2["head_dim"]) == (12, 12, 64)
+    mistral = attention_shape(transformers.MistralConfig())
+    assert (mistral["n_heads"], mistral["n_kv_heads"], mistral["head_dim"]) == (32, 8, 128)
+    assert mistral["grouped_queries"]
+
+
+def test_classes_are_those_of_transformers(tmp_path):
+    found = {}
+    for kind in ("gpt2", "llama"):
+        directory = save(random_model(kind), Path(tmp_path, kind))
+        assert json.loads((directory / "config.json").read_text())["architectures"]
+        found[kind] = type(in_memory(directory).model)
+    assert found == {"gpt2": GPT2LMHeadModel, "llama": LlamaForCausalLM}

@@ -1,0 +1,117 @@
+"""Tokens with and without BOS, and batches of similar length padded on the right."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pretrained_models import PROMPTS, tokenizer
+
+from normscope.pretrained.batching import (
+    BATCH_TOKENS,
+    PADDING,
+    PromptTokens,
+    TokenizerError,
+    batches,
+    grouped,
+    tokenize,
+)
+from normscope.pretrained.prompts import Prompt, read_prompts
+
+LENGTHS = st.lists(st.integers(1, 40) | st.integers(1, 3 * BATCH_TOKENS), max_size=60)
+BOS, EOS = 1, 2
+
+
+def prompt(text: str) -> Prompt:
+    return Prompt("set", "category", "category-1", text, None, None)
+
+
+@given(LENGTHS)
+def test_every_index_is_in_one_group(lengths):
+    assert sorted(i for group in grouped(lengths) for i in group) == list(range(len(lengths)))
+
+
+@given(LENGTHS)
+def test_padding_is_at_most_a_fifth_of_a_group_and_a_group_is_bounded(lengths):
+    for group in grouped(lengths):
+        real = [lengths[i] for i in group]
+        padded = max(real) * len(real)
+        assert sum(real) >= (1 - PADDING) * padded * (1 - 1e-12)
+        assert padded <= BATCH_TOKENS or len(group) == 1
+
+
+@given(LENGTHS)
+def test_lengths_of_one_group_lie_between_those_of_the_next_and_of_the_one_before(lengths):
+    groups = [[lengths[i] for i in group] for group in grouped(lengths)]
+    assert all(len(group) > 0 for group in groups)
+    for before, after in itertools.pairwise(groups):
+        assert min(before) >= max(after)
+
+
+@given(LENGTHS)
+def test_the_next_shorter_one_would_be_too_much_for_its_group(lengths):
+    groups = [[lengths[i] for i in group] for group in grouped(lengths)]
+    for before, after in itertools.pairwise(groups):
+        padded = before[0] * (len(before) + 1)
+        assert sum(before) + after[0] < (1 - PADDING) * padded or padded > BATCH_TOKENS
+
+
+def test_equal_lengths_are_one_group():
+    assert grouped([7] * 30) == [list(range(30))]
+    assert grouped([]) == []
+
+
+@given(st.lists(st.lists(st.integers(3, 99), min_size=1, max_size=30), min_size=1, max_size=20))
+def test_batches_hold_every_sequence_then_padding(rows):
+    sequences = [PromptTokens(prompt(str(i)), "off", tuple(row)) for i, row in enumerate(rows)]
+    made = batches(sequences, "cpu")
+    assert sorted(s.prompt.text for b in made for s in b.sequences) == sorted(
+        str(i) for i in range(len(rows))
+    )
+    for batch in made:
+        assert batch.tokens.dtype == torch.long
+        assert batch.tokens.shape == batch.mask.shape
+        for i, sequence in enumerate(batch.sequences):
+            n = len(sequence.tokens)
+            assert tuple(batch.tokens[i, :n].tolist()) == sequence.tokens
+            assert batch.mask[i].tolist() == [1] * n + [0] * (batch.mask.shape[1] - n)
+            assert int(batch.last[i]) == n - 1
+            assert int(batch.tokens[i, batch.last[i]]) == sequence.tokens[-1]
+
+
+def test_prompts_are_tokenized_with_and_without_bos():
+    tokens = tokenizer()
+    prompts = read_prompts(PROMPTS)
+    sequences, _ = tokenize(tokens, prompts)
+    assert len(sequences) == 2 * len(prompts)
+    by_key = {(s.prompt.set, s.prompt.name, s.bos): s.tokens for s in sequences}
+    for p in prompts:
+        off, on = by_key[p.set, p.name, "off"], by_key[p.set, p.name, "on"]
+        assert on == (BOS, *off)
+        assert BOS not in off
+        assert tokens.decode(list(off)) == p.text
+
+
+def test_a_tokenizer_without_bos_has_prompts_without():
+    sequences, adds = tokenize(tokenizer(bos=False), [prompt("The capital")])
+    assert [s.bos for s in sequences] == ["off"]
+    assert adds is False
+
+
+@pytest.mark.parametrize(
+    ("adds", "expected"),
+    [("$A", False), ("<s> $A", True), ("$A </s>", None), ("<s> $A </s>", None)],
+)
+def test_whether_the_tokenizer_itself_adds_bos_is_said(adds, expected):
+    prompts = [prompt("The capital"), prompt("Water boils at")]
+    sequences, found = tokenize(tokenizer(adds=adds), prompts)
+    assert found is expected
+    for s in sequences:  # whatever it adds by itself
+        assert EOS not in s.tokens
+        assert s.tokens.count(BOS) == (1 if s.bos == "on" else 0)
+
+
+def test_a_prompt_without_tokens_is_an_error_that_names_it():
+    with pytest.raises(TokenizerError, match="no token of the prompt ''"):
+        tokenize(tokenizer(), [prompt("The capital"), prompt("")])

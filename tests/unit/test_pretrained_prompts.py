@@ -1,0 +1,113 @@
+"""The file of prompts: what the project's own holds, and what is refused."""
+
+import contextlib
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from pretrained_models import PROMPTS
+
+from normscope.errors import Explained
+from normscope.pretrained.prompts import PromptsError, read_prompts
+
+CONTENT = {"sets": {"a": {"B": {"prompts": ["one two", "three"]}, "C": {"prompts": ["four"]}}}}
+
+
+def written(folder: Path, content: object) -> Path:
+    path = folder / "prompts.yaml"
+    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+    return path
+
+
+def refused(path: Path, *parts: str) -> None:
+    """One message, which names the file."""
+    with pytest.raises(PromptsError) as e:
+        read_prompts(path)
+    assert isinstance(e.value, Explained)
+    for part in (str(path), *parts):
+        assert part in str(e.value)
+
+
+def test_there_are_25_prompts_in_5_categories_and_3_canonical_ones():
+    prompts = read_prompts(PROMPTS)
+    table = pd.DataFrame([vars(p) for p in prompts])
+    sizes = table.groupby(["set", "category"]).size().to_dict()
+    categories = ["Factual", "Syntactic", "Cliche", "Novel", "Nonsense"]
+    expected = {("benchmark", c): 5 for c in categories}
+    assert sizes == expected | {("canonical", "Canonical"): 3}
+    assert table["name"].is_unique
+    of_categories = table.drop_duplicates(["set", "category"]).set_index("category")
+    assert list(of_categories["complexity"][:5]) == [1, 5, 2, 4, 3]
+    assert list(of_categories["expected_entropy"][:5]) == "medium medium low high very_high".split()
+
+
+def test_the_prompts_are_those_of_the_published_table():
+    published = pd.read_csv(PROMPTS.parent / "reference_prompts.csv")
+    ours = {(p.set, p.category, p.text) for p in read_prompts(PROMPTS)}
+    rows = published[["experiment", "category", "prompt"]].itertuples(index=False)
+    theirs = {tuple(row) for row in rows if row.experiment == "benchmark"}
+    assert theirs == {row for row in ours if row[0] == "benchmark"}
+
+
+def test_prompts_are_named_by_category_and_number(tmp_path):
+    prompts = read_prompts(written(tmp_path, CONTENT))
+    assert [(p.set, p.name, p.words) for p in prompts] == [
+        ("a", "B-1", 2),
+        ("a", "B-2", 1),
+        ("a", "C-1", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CONTENT | {"more": 1},
+        {"sets": {"a": {"B": {"prompts": ["x"], "entropy": "low"}}}},
+        {"sets": {"a": {"B": {"prompts": []}}}},
+        {"sets": {"a": {"B": {"prompts": [""]}}}},
+        {"sets": {"a": {"B": {"prompts": [7]}}}},
+        {"sets": {"a": {"B": ["x"]}}},
+        {"sets": {}},
+        ["x"],
+        "",
+    ],
+    ids=str,
+)
+def test_an_unknown_or_missing_key_is_an_error(tmp_path, content):
+    refused(written(tmp_path, content))
+
+
+def test_a_text_twice_in_a_set_is_an_error_that_names_it(tmp_path):
+    content = {"sets": {"a": {"B": {"prompts": ["x y"]}, "C": {"prompts": ["x y"]}}}}
+    refused(written(tmp_path, content), "'x y'", "twice in the set a")
+
+
+def test_a_text_may_stand_in_two_sets(tmp_path):
+    content = {"sets": {"a": {"B": {"prompts": ["x"]}}, "c": {"D": {"prompts": ["x"]}}}}
+    assert len(read_prompts(written(tmp_path, content))) == 2
+
+
+def test_the_same_category_in_two_sets_does_not_give_two_prompts_one_name(tmp_path):
+    content = {"sets": {s: {"B": {"prompts": [s]}} for s in ("a", "c")}}
+    names = []
+    with contextlib.suppress(PromptsError):  # fine as well
+        names = [p.name for p in read_prompts(written(tmp_path, content))]
+    assert len(names) == len(set(names))
+
+
+def test_a_category_given_twice_is_an_error_that_names_it(tmp_path):
+    one = "    B:\n      prompts: [x]\n"
+    refused(written(tmp_path, f"sets:\n  a:\n{one}{one.replace('x', 'y')}"), "B")
+
+
+def test_a_file_that_is_no_text_is_an_error(tmp_path):
+    (tmp_path / "prompts.yaml").write_bytes(b"sets: \xff\xfe")
+    refused(tmp_path / "prompts.yaml")
+
+
+@pytest.mark.parametrize(
+    "text", ["sets: [", "sets: {a: b: c}", "\tsets: 1", "a: !!python/name:os.x"]
+)
+def test_broken_yaml_is_an_error(tmp_path, text):
+    refused(written(tmp_path, text))

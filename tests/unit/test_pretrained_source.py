@@ -1,0 +1,289 @@
+"""Models on disk: pickles are converted, never run; what is damaged is one error that names it."""
+
+import json
+import os
+import pickle
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pretrained_models import (
+    all_batches,
+    in_memory,
+    outcomes,
+    prompts,
+    random_model,
+    rewrite,
+    save,
+    to_stream,
+    tokenizer,
+    what,
+)
+from safetensors.torch import load_file
+
+from normscope.errors import Explained
+from normscope.pretrained.batching import tokenize
+from normscope.pretrained.checkpoint import BrokenWeights
+from normscope.pretrained.grid import DirectorySource
+from normscope.pretrained.loading import Loaded, load
+from normscope.pretrained.source import Unavailable, locate
+
+SHARD = "model-00002-of-*.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory) -> Path:
+    return save(random_model("gpt2"), tmp_path_factory.mktemp("intact"))
+
+
+@pytest.fixture
+def model(intact, tmp_path) -> Path:
+    """A copy to damage."""
+    return shutil.copytree(intact, tmp_path / "model")
+
+
+def measure(directory: Path, memory_gb: float = 1.0) -> Loaded:
+    source = DirectorySource(kind="directory", path=str(directory))
+    found = locate(source, directory.parent / "converted").directory
+    return load(found, what(directory), memory_gb, "cpu")
+
+
+def refused(directory: Path, *parts: str, memory_gb: float = 1.0) -> str:
+    with pytest.raises(Explained) as e:
+        measure(directory, memory_gb)
+    message = str(e.value)
+    for part in parts:
+        assert part in message
+    return message
+
+
+def tensors(directory: Path) -> dict[str, torch.Tensor]:
+    found = {}
+    for path in sorted(directory.glob("model-*.safetensors")):
+        found |= load_file(path)
+    return found
+
+
+def pickled(directory: Path, shards: int = 1, save: Callable = torch.save) -> list[Path]:
+    """The same weights as pytorch_model*.bin, and no safetensors."""
+    names = sorted(found := tensors(directory))
+    for path in (*directory.glob("model-*.safetensors"), directory / INDEX):
+        path.unlink()
+    if shards == 1:
+        save(found, directory / "pytorch_model.bin")
+        return [directory / "pytorch_model.bin"]
+    paths, weight_map = [], {}
+    for i in range(shards):
+        paths.append(directory / f"pytorch_model-{i + 1:05}-of-{shards:05}.bin")
+        part = {name: found[name] for name in names[i::shards]}
+        save(part, paths[-1])
+        weight_map |= dict.fromkeys(part, paths[-1].name)
+    index = {"metadata": {}, "weight_map": weight_map}
+    (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+    return paths
+
+
+def edit(path: Path, **changes) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def test_a_directory_of_safetensors_is_taken_as_it_is(model, tmp_path):
+    source = DirectorySource(kind="directory", path=str(model))
+    found = locate(source, tmp_path / "converted")
+    assert (found.directory, found.commit) == (model, None)
+    assert not (tmp_path / "converted").exists()
+
+
+def legacy(content: Any, path: Path) -> None:
+    torch.save(content, path, _use_new_zipfile_serialization=False)
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("saved", [torch.save, legacy])
+def test_pickled_weights_are_converted_once_and_measure_the_same(intact, model, shards, saved):
+    pickled(model, shards, saved)
+    expected = outcomes(in_memory(intact))
+    ours = measure(model)
+    for a, b in zip(outcomes(ours), expected, strict=True):
+        assert torch.equal(a.logits, b.logits)
+    (made,) = (model.parent / "converted").iterdir()
+    before = {path: path.stat().st_mtime_ns for path in made.iterdir()}
+    measure(model)
+    assert {path: path.stat().st_mtime_ns for path in made.iterdir()} == before
+    assert list((model.parent / "converted").iterdir()) == [made]
+    assert len(list(made.glob("*.safetensors"))) == shards
+    size = 4 * ours.facts["parameters"]
+    streamed = load(made, what(made), (size - 1) / 1e9, "cpu")
+    assert streamed.facts["streamed"]
+    for a, b in zip(streamed.outcomes(all_batches(ours)), expected, strict=True):
+        torch.testing.assert_close(a.logits, b.logits, rtol=1e-6, atol=1e-6)
+
+
+class Harmful:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (os.mkdir, (str(self.path),))
+
+
+def plain(content: Any, path: Path) -> None:
+    path.write_bytes(pickle.dumps(content))
+
+
+@pytest.mark.parametrize("saved", [torch.save, legacy, plain])
+def test_a_pickle_that_holds_more_than_tensors_is_refused_and_not_run(model, tmp_path, saved):
+    (path,) = pickled(model)
+    harm = tmp_path / "harm"
+    saved({"a": torch.ones(2), "x": Harmful(harm)}, path)
+    refused(model, str(path), "holds more than tensors")
+    assert not harm.exists()
+    assert not any((tmp_path / "converted").glob("*"))
+    if saved is plain:  # it would do harm
+        pickle.loads(path.read_bytes())
+    else:
+        torch.load(path, weights_only=False)
+    assert harm.is_dir()
+
+
+@pytest.mark.parametrize("size", [0, 10, 2000])
+def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
+    (path,) = pickled(model)
+    path.write_bytes(path.read_bytes()[:size])
+    refused(model, str(path), "damaged")
+
+
+@pytest.mark.parametrize("content", [[torch.ones(2)], {"step": 3}, {"model": {}}, 7])
+def test_a_pickle_of_something_else_is_an_error_that_names_it(model, content):
+    (path,) = pickled(model)
+    torch.save(content, path)
+    refused(model, str(path))
+
+
+def test_another_tokenizer_beside_the_same_pickle_is_not_forgotten(model):
+    pickled(model)
+    before = measure(model).tokenizer("Water")["input_ids"]
+    tokenizer(adds="<s> $A").save_pretrained(model)
+    assert measure(model).tokenizer("Water")["input_ids"] == [1, *before]
+
+
+def test_another_configuration_beside_the_same_pickle_is_not_forgotten(model):
+    pickled(model)
+    assert measure(model).model.config.activation_function == "gelu_new"
+    edit(model / "config.json", activation_function="relu")
+    assert measure(model).model.config.activation_function == "relu"
+
+
+def test_a_pickled_shard_that_is_missing_is_an_error(model):
+    pickled(model, 3)[1].unlink()
+    refused(model, "lacks")
+
+
+@pytest.mark.parametrize("size", [0, 7, 100, -1])
+@pytest.mark.parametrize("memory_gb", [1.0, 1e-4])
+def test_a_truncated_shard_is_an_error_that_names_it(model, size, memory_gb):
+    (path,) = model.glob(SHARD)
+    path.write_bytes(path.read_bytes()[:size])
+    refused(model, str(path), "fetch it again", memory_gb=memory_gb)
+
+
+def test_a_shard_that_the_index_names_and_that_is_missing_is_an_error(model):
+    (path,) = model.glob(SHARD)
+    path.unlink()
+    refused(model, str(path), "missing", "fetch it again")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"weight_map": []}'])
+def test_a_damaged_index_is_an_error_that_names_it(model, text):
+    (model / INDEX).write_text(text)
+    refused(model, str(model / INDEX), "fetch it again")
+
+
+def test_shards_without_an_index_are_an_error(model):
+    (model / INDEX).unlink()
+    refused(model, str(model), INDEX)
+
+
+def test_a_directory_without_weights_is_an_error(model):
+    for path in (*model.glob("model-*.safetensors"), model / INDEX):
+        path.unlink()
+    refused(model, str(model), "neither safetensors nor pytorch_model.bin")
+
+
+def test_a_directory_without_configuration_is_an_error(model):
+    (model / "config.json").unlink()
+    with pytest.raises(Unavailable):
+        measure(model)
+    refused(model, str(model), "no config.json", "give what save_pretrained wrote")
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "gemma", "qwen2"])
+def test_a_directory_without_tokenizer_is_an_error(tmp_path, kind):
+    directory = save(random_model(kind), tmp_path / "model")
+    for path in directory.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(Explained, match="tokenizer"):
+        tokenize(measure(directory).tokenizer, prompts())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model_type": "nonesuch"},
+        {"n_head": 5},
+        {"n_layer": "many"},
+        {"activation_function": "nonesuch"},
+        {"model_type": "vit"},
+    ],
+    ids=str,
+)
+def test_a_configuration_that_makes_no_model_is_an_error_that_names_it(model, changes):
+    edit(model / "config.json", **changes)
+    refused(model, str(model))
+
+
+def test_a_model_with_other_weights_than_its_configuration_says_is_an_error(model):
+    edit(model / "config.json", model_type="gpt_neo")
+    refused(model, str(model))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]"])
+def test_a_damaged_configuration_is_an_error_that_names_it(model, text):
+    (model / "config.json").write_text(text)
+    refused(model, str(model))
+
+
+@pytest.mark.parametrize("kind", ["gpt2_like", "gpt2"])
+def test_code_that_comes_with_a_model_is_not_run(model, tmp_path, kind):
+    harm = tmp_path / "harm"
+    (model / "own.py").write_text(f"import os\nos.mkdir({str(harm)!r})\nConfig = Model = None\n")
+    own = {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}
+    edit(model / "config.json", auto_map=own, model_type=kind)
+    if kind == "gpt2":  # transformers knows it, and uses its own class
+        assert measure(model).facts["class"] == "GPT2LMHeadModel"
+    else:
+        message = refused(model, str(model), "without running code that comes with it")
+        assert re.search("custom code|trust_remote_code", message)
+    assert not harm.exists()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_weights_of_another_shape_are_an_error_that_names_file_and_weight(model, streams):
+    parameters = in_memory(model).facts["parameters"]
+    path, name = rewrite(model, "h.2.mlp.c_fc.bias", lambda _: torch.zeros(17))
+    memory_gb = (4 * parameters - 1) / 1e9 if streams else 1.0
+    refused(model, path if streams else str(model), name, memory_gb=memory_gb)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_weight_that_is_missing_is_an_error_that_names_it(model, streams):
+    loaded = to_stream(model)
+    rewrite(model, "h.2.mlp.c_fc.bias", lambda _: None)
+    memory_gb = (4 * loaded.facts["parameters"] - 1) / 1e9 if streams else 1.0
+    with pytest.raises(BrokenWeights, match=r"lacks? 1 weight.*h\.2\.mlp\.c_fc\.bias"):
+        measure(model, memory_gb)

@@ -1,0 +1,91 @@
+# takes: a model where the configuration says it is, data/prompts.yaml
+# makes: results/pretrained/{model}/ gains.csv, norms.csv, model.json (links into store/); what a
+#        conversion makes stays in results/weights/, the commits of hub models in store/revisions/
+
+
+rule measure:
+    input:
+        code("measure"),
+        "constraints.txt",
+        files_of_model,
+        prompts="data/prompts.yaml",
+    output:
+        multiext(
+            "results/pretrained/{model}/",
+            "gains.csv",
+            "norms.csv",
+            "model.json",
+        ),
+    log:
+        "results/logs/measure/{model}.log",
+    cache: "omit-software"
+    # no benchmark: Snakemake refuses it for cached rules
+    conda:
+        "../envs/normscope.yaml"
+    threads: CONFIG.pretrained.threads * slots()
+    resources:
+        mem_mb=measure_mb,
+        weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
+        runtime=240,
+        gpu=0,  # with one, set it in a profile; the script takes what is there
+    params:
+        model=model_json,
+        threads=CONFIG.pretrained.threads,
+    # memory decides how, not what: it comes as a resource, so that another budget measures nothing
+    shell:
+        "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
+        " --threads {params.threads} --memory-mb {resources.weights_mb} --weights results/weights"
+        ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions"'
+        " --out results/pretrained/{wildcards.model} &> {log}"
+
+
+# takes: results/pretrained/*/, data/prompts.yaml, the published numbers in data/
+# makes: results/pretrained/ models.csv, gains.csv, norms.csv (of all models), by_model.csv,
+#        observations.csv, by_category.csv, by_norm.csv, twins.csv, h25_models.csv, h25.csv, sensitivity.csv,
+#        layers.csv, results.json
+
+
+rule pretrained:
+    input:
+        code("pretrained"),
+        of_models("results/pretrained/{model}/gains.csv"),
+        of_models("results/pretrained/{model}/norms.csv"),
+        of_models("results/pretrained/{model}/model.json"),
+        prompts="data/prompts.yaml",
+        references="data/reference_gains.csv",
+        reference_prompts="data/reference_prompts.csv",
+    output:
+        multiext(
+            "results/pretrained/",
+            "models.csv",
+            "gains.csv",
+            "norms.csv",
+            "observations.csv",
+            "by_model.csv",
+            "by_category.csv",
+            "by_norm.csv",
+            "twins.csv",
+            "h25_models.csv",
+            "h25.csv",
+            "sensitivity.csv",
+            "layers.csv",
+            "results.json",
+        ),
+    log:
+        "results/logs/pretrained.log",
+    benchmark:
+        "results/benchmarks/pretrained.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        grid=CONFIG.pretrained.model_dump_json(),
+        level=CONFIG.level,
+    shell:
+        "python scripts/pretrained.py --grid {params.grid:q} --measured results/pretrained"
+        " --prompts {input.prompts} --references {input.references}"
+        " --reference-prompts {input.reference_prompts} --level {params.level}"
+        " --out results/pretrained &> {log}"
