@@ -13,7 +13,7 @@ from normscope.errors import report
 from normscope.figure import FigureFlags, caption, count, divergences
 from normscope.files import write_text
 from normscope.pretrained.figure import NORMS, OTHER, n_of, one_line
-from normscope.pretrained.tables import FIRST_STUDIES
+from normscope.pretrained.studies import FIRST_STUDIES
 
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
 

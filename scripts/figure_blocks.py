@@ -27,7 +27,7 @@ def main() -> None:
     flags = CliApp.run(Flags)
     style.use(flags.font_pt)
     layers = pd.read_csv(flags.layers)
-    layers = layers[layers["site"].str.startswith("block_")]
+    layers = layers[layers["site"].str.startswith("block_") & (layers["depth"] > 1)]
     styles = looks(list(layers["model"]))
     figure, axes = style.canvas(flags.width_mm, 130, len(POSITIONS), len(BOS))
     for row, positions in zip(axes, POSITIONS, strict=True):

@@ -1,4 +1,4 @@
-"""Rule figure_final_norm: three ratios that were called the last block's gain, and what rho says."""
+"""Rule figure_final_norm: three ratios called the last block's gain, and what rho says."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ class Flags(FigureFlags):
 
 
 def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
-    """Of the models whose ratios the notebook compares: its two, and the last block's from hooks."""
+    """Of the models that the notebook compares: its two ratios, and the last block's gain."""
     compared = references[references["experiment"] == "final_norm"]["model"].dropna()
     of_hooks = references[references["experiment"].isin(["benchmark", "gptj"])]
     table = pd.concat([references[references["experiment"] == "final_norm"], of_hooks])
@@ -54,7 +54,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
             axis.bar(at, values, width=0.25, color=style.COLORS[i + 1], label=METRICS[ratio])
     axis.set_xticks(x, list(table.index), rotation=30, ha="right", rotation_mode="anchor")
     axis.set_ylabel("ratio of norms")
-    axis.legend()
+    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     one_line(axis, vertical=False)
 
 

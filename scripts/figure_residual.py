@@ -1,4 +1,4 @@
-"""Rule figure_residual: the published panel of the last block's gain, with measured models in it."""
+"""Rule figure_residual: the published panel of the last block's gain, with measured models."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
 from normscope.pretrained.figure import color, looks, n_of, names, one_line
-from normscope.pretrained.tables import FIRST_STUDIES
+from normscope.pretrained.studies import FIRST_STUDIES
 
 SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
 BINS = 15

@@ -13,12 +13,13 @@ from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
 from normscope.pretrained.figure import n_of, nothing
 from normscope.pretrained.measures import METRICS, POSITIONS
+from normscope.tables import significant
 
 CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
 LABELS = [f"{'BOS' if bos == 'on' else 'no BOS'},\n{positions}" for bos, positions in CELLS]
 READS = {"above 1": "+", "below 1": "−", "covers 1": "0"}
 RANGE = 1.5  # log-gains beyond it have the same colour
-MM_PER_PANEL, REST_MM = 50, 30
+MM_PER_PANEL, REST_MM = 45, 10
 
 
 class Flags(FigureFlags):
@@ -39,7 +40,7 @@ def draw(axis: Axes, table: pd.DataFrame):
                 axis.text(j, i, "–", ha="center", va="center")
                 continue
             values[i, j] = row["log_gain"]
-            text = f"{np.exp(row['log_gain']):.3g} {READS.get(row['reads'], '')}"
+            text = f"{significant(np.exp(row['log_gain']))} {READS.get(row['reads'], '')}"
             is_dark = abs(row["log_gain"]) > 0.75 * RANGE
             axis.text(j, i, text, ha="center", va="center", color="white" if is_dark else "black")
     image = axis.imshow(values, cmap="RdBu_r", vmin=-RANGE, vmax=RANGE, aspect="auto")

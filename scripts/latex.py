@@ -1,5 +1,6 @@
 """Rule latex: booktabs tables, and every number as a macro, for a paper to input."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -10,11 +11,20 @@ from normscope.errors import report
 from normscope.files import write_text
 from normscope.jacobian.summary import cost_table, layer_table
 from normscope.jacobian.tables import VARIED
+from normscope.pretrained import summary as pretrained
 from normscope.rates import rate_name
 from normscope.recall.summary import cell_table, factor_table
 from normscope.recipe import Strict
 from normscope.summary import gain_table, loss_table
 from normscope.tables import latex, macro, number, records, significant
+
+PRETRAINED = {  # table of results/pretrained: name in the paper, how it is made
+    "by_model": ("pretrained", pretrained.gain_table),
+    "by_norm": ("norms", pretrained.norm_table),
+    "h25": ("h25", pretrained.h25_table),
+    "twins": ("twins", pretrained.twin_table),
+    "sensitivity": ("sensitivity", pretrained.sensitivity_table),
+}
 
 
 class Flags(Strict):
@@ -25,6 +35,7 @@ class Flags(Strict):
     cells: Path
     factors: Path
     jacobian: Path
+    pretrained: Path
     published: str = Field(description="the protocol of the published script")
     corrected: str = Field(description="the protocol that surrogates are compared under")
     out: Path
@@ -58,9 +69,11 @@ def main() -> None:
     write_text(flags.out / "tables" / "factors.tex", latex(effects))
     layers = pd.read_csv(flags.jacobian / "layers_by_cell.csv")
     costs = pd.read_csv(flags.jacobian / "costs.csv")
+    of_models = {name: pd.read_csv(flags.pretrained / f"{name}.csv") for name in PRETRAINED}
     for name, table in (
         ("jacobian", layer_table(layers, flags.published)),
         ("surrogates", cost_table(costs, flags.corrected)),
+        *((PRETRAINED[name][0], PRETRAINED[name][1](of_models[name])) for name in PRETRAINED),
     ):
         write_text(flags.out / "tables" / f"{name}.tex", latex(table))
     lines += [
@@ -70,6 +83,10 @@ def main() -> None:
     lines += [
         macro((r.task, r.arm, rate_name(r.learning_rate), r.measure), significant(r.mean))
         for r in records(cells.dropna(subset="mean"))
+    ]
+    lines += [
+        macro((r.model, r.experiment, "last gain"), number(math.exp(r.log_gain)))
+        for r in records(of_models["by_model"])
     ]
     write_text(flags.out / "numbers.tex", "\n".join(lines))
 

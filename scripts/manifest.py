@@ -13,6 +13,7 @@ from pydantic_settings import CliApp, CliPositionalArg
 from normscope.errors import report
 from normscope.files import write_json
 from normscope.jacobian.grid import Jacobian
+from normscope.pretrained.grid import Pretrained
 from normscope.recall.grid import Recall
 from normscope.recipe import Strict
 
@@ -24,6 +25,11 @@ PACKAGES = [
     "matplotlib",
     "safetensors",
     "pydantic",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "gguf",
+    "statsmodels",
     "snakemake",
 ]
 
@@ -34,6 +40,7 @@ class Flags(Strict):
     runs: CliPositionalArg[list[Path]] = Field(description="config.json of every run")
     recall: Path = Field(description="directory of the runs of the decisive test")
     jacobian: Path = Field(description="directory of the runs of the norms' backward pass")
+    pretrained: Path = Field(description="directory of the measured models")
     config: str = Field(description="the validated configuration as JSON")
     dataset: Path = Field(description="meta.json of the dataset")
     sources: str = Field(description="comma-separated source files that decide the results")
@@ -51,6 +58,10 @@ def main() -> None:
     for folder, names in trained.items():
         for name in names:
             runs[name] = json.loads((folder / name / "config.json").read_text())
+    models = Pretrained.model_validate(config["pretrained"]).by_name()
+    measured = {
+        name: json.loads((flags.pretrained / name / "model.json").read_text()) for name in models
+    }
     sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
         "config": config,
@@ -60,6 +71,7 @@ def main() -> None:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "runs": runs,
+        "pretrained": measured,
         "sources_sha256": {str(s): hashlib.sha256(s.read_bytes()).hexdigest() for s in sources},
     }
     write_json(flags.out, manifest)

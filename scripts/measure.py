@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pandas as pd
 import torch
 import transformers
@@ -18,7 +19,7 @@ from normscope.pretrained.grid import HubSource, Measured
 from normscope.pretrained.loading import load
 from normscope.pretrained.measurement import rows
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.pretrained.prompts import read_prompts
+from normscope.pretrained.prompts import Prompt, read_prompts
 from normscope.pretrained.source import check_commit, locate, without_token
 from normscope.recipe import PositiveInt, Strict
 from normscope.tables import write_csv
@@ -36,12 +37,14 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
-def measured(flags: Flags) -> tuple[list[dict], list[dict], dict[str, Any]]:
+def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict], dict[str, Any]]:
     """The two tables, and what the model is."""
     arithmetic = runtime.start("fp32", flags.threads)
-    what, prompts = Measured.model_validate_json(flags.model), read_prompts(flags.prompts)
+    what = Measured.model_validate_json(flags.model)
     located = locate(what.source, flags.weights)
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda":
+        torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
     model = load(located.directory, what, flags.memory_mb / 1e3, device)
     sequences, adds_bos = tokenize(model.tokenizer, prompts)
     gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
@@ -49,16 +52,19 @@ def measured(flags: Flags) -> tuple[list[dict], list[dict], dict[str, Any]]:
         check_commit(flags.revisions, what.source, located.commit)
     facts = {"source": str(what.source), "commit": located.commit, "device": device}
     facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
+    facts |= {"matmul": torch.get_float32_matmul_precision()}
     facts |= {"transformers": transformers.__version__}
     return gains, norms, facts
 
 
 def main() -> None:
     flags = CliApp.run(Flags)
+    prompts = read_prompts(flags.prompts)
+    huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        gains, norms, facts = measured(flags)
+        gains, norms, facts = measured(flags, prompts)
         facts |= {"missing": None}
     except Explained as e:
         # one model that cannot be had does not stop the others: the reason is the result, for now

@@ -13,10 +13,9 @@ from normscope.pretrained.grid import Pretrained
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
 from normscope.pretrained.prompts import Prompt, read_prompts
 from normscope.pretrained.results import document
+from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.pretrained.tables import (
-    FIRST_STUDIES,
     SET,
-    VALIDATION,
     as_published,
     by_category,
     by_layer,

@@ -12,6 +12,7 @@ from normscope.figure import count, divergences
 from normscope.files import write_text
 from normscope.jacobian import summary as jacobian
 from normscope.jacobian.grid import Jacobian
+from normscope.pretrained import summary as pretrained
 from normscope.recall.grid import Recall
 from normscope.recall.summary import section
 from normscope.recipe import Strict
@@ -36,8 +37,15 @@ FIGURES = {
     "sweep": "Learning rates",
     "jacobian": "What norms remove of the gradient",
     "surrogates": "What surrogates cost",
+    "residual": "Residual gain of pretrained models, the published panel",
+    "comparison": "Residual gain of pretrained models, sorted",
+    "final_norm": "The final norm, the penultimate block, and H25",
+    "blocks": "Residual gain by block",
+    "sensitivity": "What the answer depends on",
+    "beside": "Trained and pretrained models",
 }
 BACKWARD = ("layers", "layers_by_cell", "chosen", "costs", "expected", "predictions")
+PRETRAINED = ("models", "by_model", "by_norm", "twins", "h25", "sensitivity")
 
 
 class Flags(Strict):
@@ -58,6 +66,9 @@ class Flags(Strict):
     recall: str = Field(description="the configuration of the decisive test as JSON")
     jacobian: Path = Field(description="directory of the tables of the norms' backward pass")
     grid: str = Field(description="the configuration of that part as JSON")
+    pretrained: Path = Field(description="directory of the tables of pretrained models")
+    references_of_gain: Path = Field(description="published residual gains")
+    stream: Path = Field(description="gain.csv of the models trained here")
     baseline: str
     level: float
     out: Path
@@ -85,9 +96,13 @@ def main() -> None:
     tables = (flags.cells, flags.best, flags.factors)
     grid = Jacobian.model_validate_json(flags.grid)
     backward = {name: pd.read_csv(flags.jacobian / f"{name}.csv") for name in BACKWARD}
+    of_models = {name: pd.read_csv(flags.pretrained / f"{name}.csv") for name in PRETRAINED}
     text = flags.template.read_text().format(
         **section(recall, *(pd.read_csv(path) for path in tables)),
         **jacobian.section(grid, backward, flags.level),
+        **pretrained.section(
+            of_models, pd.read_csv(flags.references_of_gain), pd.read_csv(flags.stream), runs
+        ),
         **config["model"],
         **config["training"],
         baseline=flags.baseline,

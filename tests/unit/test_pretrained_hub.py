@@ -143,7 +143,7 @@ def test_a_hub_that_is_not_there_is_a_result_with_its_reason(runs, tmp_path):
     jobs = [Job(tmp_path / n, model, tmp_path / "revisions") for n, model in models.items()]
     assert measure(jobs, runs.home / "cache", HF_ENDPOINT=nobody, HF_TOKEN=TOKEN) == [0, 0]
     never, complete = jobs
-    assert "cannot be reached" in never.facts["missing"]
+    assert "does not answer" in never.facts["missing"]
     assert "Traceback" not in never.log
     assert complete.facts["missing"] is None  # from the hub's own cache
     assert complete.facts["commit"] == COMMITS[0]

@@ -91,4 +91,5 @@ def test_peak_memory_is_that_for_weights_and_little_beyond(large, tmp_path):
     assert 100 * MB < imported < peak
     print(f"imports {imported / MB:.0f} MB, peak {peak / MB:.0f} MB")
     assert peak < MEMORY + BEYOND
-    assert peak - imported < 1.5 * MEMORY  # twice the whole in bf16 would be more
+    # beside the weights: what is upcast at a time, activations, logits, OpenMP's and BLAS's own
+    assert peak - imported < MEMORY + 200 * MB

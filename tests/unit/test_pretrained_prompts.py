@@ -80,7 +80,7 @@ def test_an_unknown_or_missing_key_is_an_error(tmp_path, content):
 
 def test_a_text_twice_in_a_set_is_an_error_that_names_it(tmp_path):
     content = {"sets": {"a": {"B": {"prompts": ["x y"]}, "C": {"prompts": ["x y"]}}}}
-    refused(written(tmp_path, content), "'x y'", "twice in the set a")
+    refused(written(tmp_path, content), "'x y' in the set a", "given twice")
 
 
 def test_a_text_may_stand_in_two_sets(tmp_path):

@@ -180,8 +180,9 @@ def test_another_configuration_beside_the_same_pickle_is_not_forgotten(model):
 
 
 def test_a_pickled_shard_that_is_missing_is_an_error(model):
-    pickled(model, 3)[1].unlink()
-    refused(model, "lacks")
+    missing = pickled(model, 3)[1]
+    missing.unlink()
+    refused(model, str(missing), "fetch it again")
 
 
 @pytest.mark.parametrize("size", [0, 7, 100, -1])

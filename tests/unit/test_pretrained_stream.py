@@ -154,17 +154,17 @@ def test_gains_are_ratios_of_what_enters_and_leaves_blocks(measured):
         )
 
 
-def test_the_gain_with_the_final_norm_starts_at_what_leaves_the_last_block(measured):
+def test_the_gain_with_the_final_norm_is_the_last_hidden_state_over_the_one_before(measured):
     for row, prompt in at_last(measured):
         ours = row["gain_with_final_norm"]
         if measured.loaded.body.final_norm is None:
             assert math.isnan(ours)
         else:
-            expected = last(prompt.hidden[-1]) / last(prompt.left[-1])
+            expected = last(prompt.hidden[-1]) / last(prompt.hidden[-2])
             assert ours == pytest.approx(expected, rel=CLOSE)
-            # hidden_states[-2] is what enters the last block: their ratio has its gain in it
-            ratio = last(prompt.hidden[-1]) / last(prompt.hidden[-2])
-            assert ratio == pytest.approx(ours * row["last_gain"], rel=CLOSE)
+            # the last block is between the two: its gain is in it
+            of_norm = last(prompt.hidden[-1]) / last(prompt.left[-1])
+            assert ours == pytest.approx(of_norm * row["last_gain"], rel=CLOSE)
 
 
 def test_there_are_rows_for_the_first_the_later_and_the_last_positions(measured):
@@ -199,7 +199,7 @@ def test_a_model_of_one_block_has_no_penultimate_one():
         {
             "last_gain": 6 / 12,
             "gain_hidden_states": 12 / 3,
-            "gain_with_final_norm": 1 / 6,
+            "gain_with_final_norm": 1 / 12,
             "total_amp": 6 / 3,
             "total_amp_embedding": 6 / 2,
         }

@@ -16,6 +16,12 @@ rule summary:
             "results/jacobian/{table}.csv",
             table="layers layers_by_cell chosen costs expected predictions".split(),
         ),
+        pretrained=expand(
+            "results/pretrained/{table}.csv",
+            table="models by_model by_norm twins h25 sensitivity".split(),
+        ),
+        references_of_gain="data/reference_gains.csv",
+        stream="results/tables/gain.csv",
         published="data/published.csv",
         references="data/nanogpt_cpu.json",
         template="workflow/report/summary.md",
@@ -42,7 +48,8 @@ rule summary:
         "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
         " --cells {input.cells} --best {input.best} --factors {input.factors} --recall {params.recall:q}"
         " --jacobian results/jacobian --grid {params.grid:q}"
-        " --published {input.published} --references {input.references}"
+        " --pretrained results/pretrained --references-of-gain {input.references_of_gain}"
+        " --stream {input.stream} --published {input.published} --references {input.references}"
         " --template {input.template} --dataset {input.dataset} --config {input.config}"
         " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
         " --out {output} &> {log}"
@@ -58,6 +65,10 @@ rule latex:
         jacobian=expand(
             "results/jacobian/{table}.csv", table=["layers_by_cell", "costs"]
         ),
+        pretrained=expand(
+            "results/pretrained/{table}.csv",
+            table="by_model by_norm h25 twins sensitivity".split(),
+        ),
     output:
         "results/paper/numbers.tex",
         multiext(
@@ -67,6 +78,11 @@ rule latex:
             "factors.tex",
             "jacobian.tex",
             "surrogates.tex",
+            "pretrained.tex",
+            "norms.tex",
+            "h25.tex",
+            "twins.tex",
+            "sensitivity.tex",
         ),
         expand("results/paper/tables/recall_{task}.tex", task=CONFIG.recall.tasks),
     log:
@@ -84,7 +100,7 @@ rule latex:
         corrected=CONFIG.jacobian.corrected,
     shell:
         "python scripts/latex.py --arms {input.arms} --gains {input.gains} --cells {input.cells}"
-        " --factors {input.factors} --jacobian results/jacobian"
+        " --factors {input.factors} --jacobian results/jacobian --pretrained results/pretrained"
         " --published {params.published} --corrected {params.corrected}"
         " --out results/paper &> {log}"
 
@@ -96,6 +112,8 @@ rule manifest:
         expand("results/runs/{run}/config.json", run=CONFIG.jacobian.trained()),
         runs=of_runs("results/runs/{run}/config.json"),
         recall=expand("results/recall_runs/{run}/config.json", run=RECALL_RUNS),
+        pretrained=of_models("results/pretrained/{model}/model.json"),
+        results="results/pretrained/results.json",
         dataset="results/dataset/meta.json",
     output:
         "results/paper/manifest.json",
@@ -113,5 +131,6 @@ rule manifest:
         config=CONFIG.model_dump_json(exclude={"dataset"}),
         sources=",".join(SOURCE_FILES),
     shell:
-        "python scripts/manifest.py {input.runs} --recall results/recall_runs --jacobian results/runs --config {params.config:q}"
+        "python scripts/manifest.py {input.runs} --recall results/recall_runs --jacobian results/runs"
+        " --pretrained results/pretrained --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"

@@ -61,7 +61,7 @@ def find_body(
         )
     if final_norm is not None:
         norm = _find(model, final_norm)
-        if norm is None:
+        if not isinstance(norm, nn.Module):
             raise UnknownArchitecture(f"{kind} has no module {final_norm}: mend the key final_norm")
         return Body(list(found), norm)
     for name in FINAL_NORMS:

@@ -1,8 +1,9 @@
 """A model's weights in safetensors files, tensor by tensor."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ TYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
 }
+CHUNK = 4 << 20  # numbers that are upcast at a time
 
 
 class BrokenWeights(Explained):
@@ -39,7 +41,7 @@ def shards(directory: Path) -> list[Path]:
     elif index.is_file():
         try:
             names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
-        except (ValueError, KeyError, AttributeError) as e:
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise BrokenWeights(f"{index} is damaged ({e!r}): fetch it again") from e
     else:
         raise BrokenWeights(f"{directory} has neither {SINGLE} nor {INDEX}")
@@ -101,7 +103,7 @@ class Weights:
         BrokenWeights: a parameter is in none of the files, or has another shape there.
     """
 
-    def __init__(self, files: Iterable[Path], model: PreTrainedModel) -> None:
+    def __init__(self, files: Sequence[Path], model: PreTrainedModel) -> None:
         transforms = get_model_conversion_mapping(model)
         renamings = [t for t in transforms if isinstance(t, WeightRenaming)]
         converters = [t for t in transforms if isinstance(t, WeightConverter)]
@@ -109,6 +111,7 @@ class Weights:
         there = dict(model.named_parameters(remove_duplicate=False))
         canonical = {id(p): name for name, p in model.named_parameters()}
         self.stored: dict[str, Stored] = {}
+        where = " and ".join(sorted({str(path.parent) for path in files}))
         for key, stored in {k: s for path in files for k, s in contents(path).items()}.items():
             name, converted = rename_source_key(key, renamings, converters, prefix, there)
             if name in there and converted is None:
@@ -116,11 +119,12 @@ class Weights:
                 self.stored[canonical[id(there[name])]] = stored
         if missing := sorted(set(canonical.values()) - set(self.stored)):
             raise BrokenWeights(
-                f"the files lack {len(missing)} weight(s) of {type(model).__name__}: "
+                f"{where} lacks {len(missing)} weight(s) of {type(model).__name__}: "
                 f"{', '.join(missing[:3])}; where transformers makes them of others while loading, "
                 "raise memory_gb so that the model is loaded as a whole"
             )
         self.spare: dict[int, list[Tensor]] = {}
+        self.raw = torch.empty(8 * CHUNK, dtype=torch.uint8)  # for what is to be upcast
 
     def read(self, names: Iterable[str], device: str) -> dict[str, Tensor]:
         """The named parameters in fp32 on a device; one tensor at a time is read and upcast.
@@ -138,28 +142,40 @@ class Weights:
                 self.spare.setdefault(len(raw), []).append(raw)
 
     def _read(self, stored: Stored, device: str) -> Tensor:
-        raw = self._buffer(stored.bytes)
+        kind = TYPES[stored.kind]
+        wide = self._buffer(4 * stored.bytes // kind.itemsize).view(torch.float32)
         try:
             with open(stored.path, "rb", buffering=0) as file:
                 file.seek(stored.offset)
-                got = file.readinto(raw.numpy().data)
+                if kind == torch.float32:
+                    _fill(file, wide.view(torch.uint8))
+                else:
+                    for part in wide.split(CHUNK):
+                        raw = self.raw[: len(part) * kind.itemsize]
+                        _fill(file, raw)
+                        part.copy_(raw.view(kind))
         except OSError as e:
             raise BrokenWeights(f"{stored.path} could not be read: {e}") from e
-        if got != stored.bytes:
-            raise BrokenWeights(f"{stored.path} was cut while it was read: fetch it again")
-        tensor = raw.view(TYPES[stored.kind]).view(stored.shape)
-        if device != "cpu":
-            return tensor.to(device).float()
-        if tensor.dtype == torch.float32:
+        tensor = wide.view(stored.shape)
+        if device == "cpu":
             return tensor
-        wide = self._buffer(4 * tensor.numel()).view(torch.float32).view(stored.shape)
-        wide.copy_(tensor)
-        self.recycle([raw])
-        return wide
+        moved = tensor.to(device)
+        self.recycle([tensor])
+        return moved
 
     def _buffer(self, size: int) -> Tensor:
         spare = self.spare.get(size)
         return spare.pop() if spare else torch.empty(size, dtype=torch.uint8)
+
+
+def _fill(file: RawIOBase, buffer: Tensor) -> None:
+    """Read as many bytes as the buffer holds; the system gives at most 2 GB at a time."""
+    view, done = buffer.numpy().data, 0
+    while done < len(view):
+        got = file.readinto(view[done:])
+        if not got:
+            raise OSError("it was cut while it was read: fetch it again")
+        done += got
 
 
 def _check(name: str, stored: Stored, shape: torch.Size) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from normscope.pretrained.architecture import (
@@ -15,7 +16,7 @@ from normscope.pretrained.architecture import (
     find_body,
     norm_kind,
 )
-from normscope.pretrained.batching import Batch
+from normscope.pretrained.batching import Batch, TokenizerError
 from normscope.pretrained.checkpoint import BrokenWeights, Weights, shards, stored_types
 from normscope.pretrained.grid import Measured
 from normscope.pretrained.measurement import Outcome, resident
@@ -23,6 +24,7 @@ from normscope.pretrained.streaming import GB, Stream, check_memory, pieces, ske
 
 # written out, with the mask as it is: other implementations choose their kernel by shapes
 ATTENTION = "eager"
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,21 @@ class Loaded:
     stream: Stream | None
 
     def outcomes(self, batches: Sequence[Batch]) -> Iterator[Outcome]:
-        """One pass over the weights for all batches."""
+        """One pass over the weights for all batches.
+
+        Raises:
+            TokenizerError: a token, or a position, is beyond what the model has.
+        """
+        config = self.model.config.get_text_config()
+        longest = max(batch.tokens.shape[1] for batch in batches)
+        largest = max(int(batch.tokens.max()) for batch in batches)
+        positions = getattr(config, "max_position_embeddings", None) or longest
+        if longest > positions or largest >= config.vocab_size:
+            raise TokenizerError(
+                f"prompts have up to {longest} tokens, up to number {largest}; "
+                f"{type(self.model).__name__} has {positions} positions and {config.vocab_size} "
+                "tokens: shorten the prompts, or mend its tokenizer"
+            )
         if self.stream is None:
             return resident(self.model, self.body, batches)
         return streamed(self.body, batches, self.stream)
@@ -57,11 +73,16 @@ def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Load
         TooLittleMemory: one part of it exceeds the memory.
     """
     files = shards(directory)
+    if not any((directory / name).is_file() for name in VOCABULARIES):
+        # transformers makes up a tokenizer of nothing for some models
+        raise UnknownArchitecture(
+            f"{directory} has no tokenizer: none of {', '.join(VOCABULARIES)}"
+        )
     try:
         config = AutoConfig.from_pretrained(directory, trust_remote_code=False)
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
         model = skeleton(config, ATTENTION)
-    except (ValueError, KeyError, OSError, ImportError, AttributeError) as e:
+    except (ValueError, KeyError, OSError, ImportError, AttributeError, StrictDataclassError) as e:
         raise UnknownArchitecture(
             f"{directory}: transformers cannot make this model without running code that comes "
             f"with it, or a file of its configuration or tokenizer is missing: {e}"
@@ -88,16 +109,24 @@ def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Load
 
 
 def _resident(directory: Path, config: Any, device: str) -> PreTrainedModel:
-    loaded: Any = AutoModelForCausalLM.from_pretrained(
-        directory,
-        config=config,
-        dtype=torch.float32,
-        attn_implementation=ATTENTION,
-        trust_remote_code=False,
-        use_safetensors=True,
-        output_loading_info=True,
-    )
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            directory,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation=ATTENTION,
+            trust_remote_code=False,
+            use_safetensors=True,
+            ignore_mismatched_sizes=True,  # they are reported, with their names
+            output_loading_info=True,
+        )
+    except (RuntimeError, ValueError) as e:
+        raise BrokenWeights(f"{directory}: the weights are not those of config.json: {e}") from e
     model, found = loaded
+    if wrong := sorted(str(key[0]) for key in found["mismatched_keys"]):
+        raise BrokenWeights(
+            f"{directory}: {', '.join(wrong[:3])}: the shape is not that of config.json"
+        )
     if missing := sorted(found["missing_keys"]):
         raise BrokenWeights(f"{directory} lacks {len(missing)} weight(s): {', '.join(missing[:3])}")
     model.eval().to(device)

@@ -92,11 +92,11 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
     """Ratios of norms, from the logarithms of the norms at all sites (``site_names``).
 
     ``last_gain`` is of the last block. ``total_amp`` starts at the first block's output, as was
-    published; ``total_amp_embedding`` at what enters it. ``gain_with_final_norm`` is what
-    transformers' ``hidden_states[-1]`` over ``[-2]`` is: the final norm's output over the last
-    block's. ``gain_hidden_states`` is ``hidden_states[-2]`` over ``[-3]``: it was published as the
-    last block's gain and is the penultimate one's, as ``hidden_states`` holds the last block's
-    output only after the final norm.
+    published; ``total_amp_embedding`` at what enters it. The other two are of transformers'
+    ``hidden_states``, which has the last block's output only after the final norm:
+    ``gain_with_final_norm``, ``[-1]`` over ``[-2]``, is the final norm's output over the
+    penultimate block's; ``gain_hidden_states``, ``[-2]`` over ``[-3]``, was published as the last
+    block's gain and is the penultimate block's.
     """
     first, last = 1, n_blocks  # sites of the first and of the last block
     penultimate_there = n_blocks > 1
@@ -105,7 +105,7 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
         "total_amp": log_norms[last] - log_norms[first],
         "total_amp_embedding": log_norms[last] - log_norms[0],
         "gain_with_final_norm": (
-            log_norms[last + 1] - log_norms[last] if len(log_norms) > last + 1 else math.nan
+            log_norms[last + 1] - log_norms[last - 1] if len(log_norms) > last + 1 else math.nan
         ),
         "gain_hidden_states": (
             log_norms[last - 1] - log_norms[last - 2] if penultimate_there else math.nan
@@ -119,14 +119,13 @@ def prediction(logits: Tensor, tokenizer: Any) -> dict[str, Any]:
 
     ``entropy_as_published`` has probabilities lifted to 1e-10 and rescaled before.
     """
-    log_p = logits.log_softmax(0)
-    p = log_p.exp()
+    p = logits.softmax(0)
     lifted = p.clamp(min=FLOOR)
     lifted = lifted / lifted.sum()
     top = int(p.argmax())
     return {
-        "entropy": float(-(p * log_p).sum()),
-        "entropy_as_published": float(-(lifted * lifted.log()).sum()),
+        "entropy": float(torch.special.entr(p).sum()),
+        "entropy_as_published": float(torch.special.entr(lifted).sum()),
         "top_token": tokenizer.decode([top]),
         "top_prob": float(p[top]),
     }

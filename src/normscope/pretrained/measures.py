@@ -4,7 +4,7 @@ POSITIONS = ("first", "later", "last")
 METRICS = {
     "last_gain": "last block",
     "gain_hidden_states": "penultimate block",
-    "gain_with_final_norm": "final norm / last block",
+    "gain_with_final_norm": "final norm / penultimate block",
     "total_amp": "last / first block",
     "total_amp_embedding": "last block / embedding",
 }

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import yaml
 from pydantic import Field, ValidationError
 
 from normscope.errors import Explained
-from normscope.recipe import Strict
+from normscope.recipe import Strict, distinct
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -25,6 +25,18 @@ class _Category(Strict):
 
 class _File(Strict):
     sets: Annotated[dict[str, dict[str, _Category]], Field(min_length=1)]
+
+
+class _OnceOnly(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"given twice: {', '.join(twice)}", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True)
@@ -47,11 +59,11 @@ def read_prompts(path: Path) -> list[Prompt]:
     """All prompts of all sets, in the order of the file.
 
     Raises:
-        PromptsError: the file is no YAML, a key is unknown, or a text stands twice in a set.
+        PromptsError: the file is no YAML, a key is unknown, or something stands twice.
     """
     try:
-        content = _File.model_validate(yaml.safe_load(path.read_text()))
-    except (yaml.YAMLError, ValidationError) as e:
+        content = _File.model_validate(yaml.load(path.read_text(), _OnceOnly))
+    except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as e:
         raise PromptsError(f"{path}: {e}") from e
     prompts = [
         Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)
@@ -59,9 +71,9 @@ def read_prompts(path: Path) -> list[Prompt]:
         for title, category in categories.items()
         for i, text in enumerate(category.prompts, 1)
     ]
-    seen = set()
-    for p in prompts:
-        if (p.set, p.text) in seen:
-            raise PromptsError(f"{path}: {p.text!r} stands twice in the set {p.set}")
-        seen.add((p.set, p.text))
+    try:
+        distinct([f"{p.text!r} in the set {p.set}" for p in prompts])
+        distinct([p.name for p in prompts])
+    except ValueError as e:
+        raise PromptsError(f"{path}: {e}") from e
     return prompts

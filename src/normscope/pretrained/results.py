@@ -8,7 +8,7 @@ import pandas as pd
 
 from normscope.pretrained.prompts import Prompt
 from normscope.pretrained.published import hypothesis_status, inversion, overall
-from normscope.pretrained.tables import MODEL, VALIDATION
+from normscope.pretrained.studies import MODEL, VALIDATION
 
 STATISTICS = "n mean sd min max t p_one_sided status r_deviation p_deviation".split()
 CORRECTED = "log_gain low high p_holm reads r r_low r_high r_p_holm r_given_words".split()

@@ -4,8 +4,9 @@ Weights in other formats are converted once, into a directory that is named by t
 """
 
 import hashlib
-import re
+import json
 import shutil
+import struct
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -18,7 +19,6 @@ import huggingface_hub
 import torch
 from huggingface_hub.errors import (
     GatedRepoError,
-    HfHubHTTPError,
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
     RevisionNotFoundError,
@@ -32,8 +32,8 @@ from normscope.files import write_json, write_text
 from normscope.pretrained.checkpoint import INDEX, SINGLE
 from normscope.pretrained.grid import DirectorySource, HubSource
 
-COMMIT = re.compile(r"[0-9a-f]{40}")
 SAFETENSORS = (SINGLE, INDEX, "model-*-of-*.safetensors")
+PICKLED_INDEX = "pytorch_model.bin.index.json"
 PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 TEXT = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration and tokenizer
 
@@ -92,17 +92,17 @@ def _snapshot(source: HubSource) -> Path:
     except RepositoryNotFoundError:
         reason = "the hub does not have it, or not for you: mend the name, or `hf auth login`"
     except LocalEntryNotFoundError as e:
-        reason = f"the hub cannot be reached and has not been asked before ({_cause(e)})"
-    except (HfHubHTTPError, OSError) as e:
-        reason = f"{type(e).__name__}: {e}"
+        reason = f"the hub does not answer, and its cache on this machine lacks it ({_cause(e)})"
+    except Exception as e:  # whatever its client meets, the other models go on
+        reason = f"the hub's client failed ({_cause(e)})"
     raise Unavailable(f"{source}: {reason}")
 
 
 def _cause(e: BaseException) -> str:
-    """The first error of a chain, which says what went wrong."""
+    """The first line of the first error of a chain, which says what went wrong."""
     while e.__cause__ is not None:
         e = e.__cause__
-    return f"{type(e).__name__}: {e}"
+    return f"{type(e).__name__}: {str(e).strip().partition(chr(10))[0]}"
 
 
 def _unpickled(directory: Path, weights: Path) -> Path:
@@ -114,27 +114,50 @@ def _unpickled(directory: Path, weights: Path) -> Path:
     if any(list(directory.glob(pattern)) for pattern in SAFETENSORS):
         return directory
     files = sorted(path for pattern in PICKLED for path in directory.glob(pattern))
+    index = directory / PICKLED_INDEX
+    if index.is_file():
+        files = [directory / name for name in sorted(set(_weight_map(index).values()))]
+    if missing := [path for path in files if not path.is_file()]:
+        raise Unavailable(f"{missing[0]} is missing: {PICKLED_INDEX} names it; fetch it again")
     if not files:
         raise Unavailable(f"{directory} has neither safetensors nor pytorch_model.bin")
+    texts = sorted(p for pattern in TEXT for p in directory.glob(pattern) if p != index)
 
     def convert(out: Path) -> None:
         weight_map = {}
         for path in files:
-            try:
-                tensors = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
-            except (UnpicklingError, RuntimeError, EOFError) as e:
-                raise Unavailable(
-                    f"{path} is damaged, or holds more than tensors and is not loaded: {e}"
-                ) from e
             name = path.with_suffix(".safetensors").name
+            tensors = _tensors(path)
             save_file({k: t.clone() for k, t in tensors.items()}, out / name, {"format": "pt"})
             weight_map |= dict.fromkeys(tensors, name)
         write_json(out / INDEX, {"metadata": {}, "weight_map": weight_map})
-        for path in (p for pattern in TEXT for p in directory.glob(pattern)):
-            if not path.name.endswith(".index.json"):
-                shutil.copy(path, out / path.name)
+        for path in texts:
+            shutil.copy(path, out / path.name)
 
-    return _once(weights, [_sha256(path) for path in files], convert)
+    return _once(weights, [_sha256(path) for path in (*files, *texts)], convert)
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    try:
+        return dict(json.loads(index.read_text())["weight_map"])
+    except (ValueError, KeyError, TypeError) as e:
+        raise Unavailable(f"{index} is damaged ({e!r}): fetch it again") from e
+
+
+def _tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a pickled state dict; nothing else in it is built.
+
+    Raises:
+        Unavailable: the file is damaged, or holds something else.
+    """
+    try:
+        found = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+    except (UnpicklingError, RuntimeError, EOFError, ValueError) as e:
+        reason = f"is damaged, or holds more than tensors and is not loaded: {e}"
+        raise Unavailable(f"{path} {reason}") from e
+    if not isinstance(found, dict) or not all(map(torch.is_tensor, found.values())):
+        raise Unavailable(f"{path} does not hold a state dict of tensors alone: give one that does")
+    return found
 
 
 def _dequantized(source: WheelSource, weights: Path) -> Path:
@@ -156,7 +179,7 @@ def _dequantized(source: WheelSource, weights: Path) -> Path:
             model = AutoModelForCausalLM.from_pretrained(
                 out, gguf_file=gguf.name, dtype=torch.float32
             )
-        except (ValueError, KeyError, NotImplementedError, RuntimeError) as e:
+        except (ValueError, LookupError, RuntimeError, struct.error) as e:
             raise Unavailable(f"{source}: transformers cannot read this GGUF: {e}") from e
         gguf.unlink()
         _save(model, out)

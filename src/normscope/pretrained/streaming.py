@@ -5,6 +5,7 @@ gives control back, so that all batches pass one block before the next one's wei
 a block computes, the weights of the next are read.
 """
 
+import ctypes
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -78,6 +79,13 @@ def check_memory(model: PreTrainedModel, parts: Sequence[Sequence[str]], memory_
         )
 
 
+def give_back_freed_memory() -> None:
+    """Let malloc return what was freed, which ``runtime.start`` has it keep; glibc only."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
 class Stream:
     """Puts pieces of weights into a skeleton, the next one read while one is in use.
 
@@ -103,22 +111,22 @@ class Stream:
 
     def through(self, parts: Sequence[Sequence[str]]) -> Iterator[None]:
         """Yield with each piece in its place, and no other."""
-        sizes = piece_sizes(self.model, parts)
+        sizes, end = piece_sizes(self.model, parts), len(parts) - 1
         with ThreadPoolExecutor(1) as reader:
-            ahead: Future[dict[str, Tensor]] = reader.submit(self._read, parts[0])
-            for i in range(len(parts)):
-                tensors, is_last = ahead.result(), i + 1 == len(parts)
-                fits = not is_last and sizes[i] + sizes[i + 1] <= self.memory_gb
-                if fits:
+            ahead: Future[dict[str, Tensor]] | None = None
+            for i, names in enumerate(parts):
+                tensors = ahead.result() if ahead else self._read(names)
+                ahead = None  # or it would hold what is taken out below
+                if i < end and sizes[i] + sizes[i + 1] <= self.memory_gb:
                     ahead = reader.submit(self._read, parts[i + 1])
                 self._put(tensors)
                 yield
                 self._put({name: torch.empty_like(t, device="meta") for name, t in tensors.items()})
-                if i > 0 and not is_last:  # blocks are alike: the next one goes where this one was
+                if 0 < i < end - 2:  # blocks are alike: one after the next goes where this one was
                     self.weights.recycle(tensors.values())
                 del tensors
-                if not (fits or is_last):
-                    ahead = reader.submit(self._read, parts[i + 1])
+                if not 0 < i < end - 2:
+                    give_back_freed_memory()
 
     def _read(self, names: Sequence[str]) -> dict[str, Tensor]:
         return self.weights.read(names, self.device)

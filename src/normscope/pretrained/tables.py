@@ -17,15 +17,11 @@ from normscope.inference import (
 )
 from normscope.pretrained.measures import METRICS, PREDICTION
 from normscope.pretrained.published import dampening
+from normscope.pretrained.studies import FIRST_STUDIES, MODEL
 from normscope.stats import ALPHA, estimate
 
-MODEL = ["experiment", "model", "family", "norm", "dtype"]
 OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
 SET = "benchmark"  # prompts that statistics over prompts are of
-VALIDATION = (  # the seven models of the published comparison
-    "gpt2-xl gpt2-large gpt2-medium pythia-6.9b mistral-7b llama-3.1-8b gemma-7b".split()
-)
-FIRST_STUDIES = ("benchmark", "gpt2", "gptj")  # one measurement of each of the eight base models
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -51,7 +47,7 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
         models: what is known of the models; their columns are joined to the rows.
     """
     there = models.dropna(subset="norm")
-    bos = ["on" if adds else "off" for adds in there["tokenizer_adds_bos"].fillna(False)]
+    bos = ["on" if adds is True else "off" for adds in there["tokenizer_adds_bos"]]
     there = there.assign(bos=bos, experiment="measured", dtype=there["computed"])
     there = there[[*MODEL, "bos", "n_layers", "rho"]]
     rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
@@ -218,8 +214,8 @@ def twins(
 
 def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Whether a row is with BOS as the model's tokenizer has it."""
-    adds = models.dropna(subset="norm").set_index("model")["tokenizer_adds_bos"].fillna(False)
-    usual = table["model"].map(lambda m: "on" if adds[m] else "off")
+    adds = set(models.loc[models["tokenizer_adds_bos"] == True, "model"])  # noqa: E712 - or None
+    usual = ["on" if model in adds else "off" for model in table["model"]]
     return table.assign(usual=(table["bos"] == usual).astype(bool))
 
 

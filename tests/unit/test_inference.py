@@ -1,0 +1,270 @@
+"""Statistics of pretrained models against scipy, statsmodels, enumeration and by hand."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
+
+from normscope.inference import (
+    Estimate,
+    bootstrap_mean,
+    correlation,
+    holm,
+    mean_test,
+    of_summary,
+    partial_correlation,
+    separation,
+    share,
+)
+
+numbers = st.floats(-9, 9).map(lambda v: round(v, 3))
+# Efron & Tibshirani 1993, table 2.1: survival of mice after surgery, treated and control
+TREATED = [94.0, 197, 16, 38, 99, 141, 23]
+CONTROL = [52.0, 104, 146, 10, 51, 30, 40, 27, 46]
+SKEWED = list(np.exp(np.random.default_rng(1).normal(size=25)))
+
+
+@given(values=st.lists(numbers, min_size=2, max_size=9), level=st.floats(0.5, 0.999))
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_the_interval_of_a_summary_is_scipys_of_the_data_behind_it(values, level, ddof):
+    assume(max(values) > min(values))
+    mean, sd = float(np.mean(values)), float(np.std(values, ddof=ddof))
+    e = of_summary(mean, sd, len(values), ddof, level)
+    found = stats.ttest_1samp(values, 0).confidence_interval(level)
+    assert (e.low, e.high) == pytest.approx((found.low, found.high), rel=1e-9, abs=1e-9)
+    assert e.n == len(values)
+
+
+@pytest.mark.parametrize(("sd", "n"), [(0.1, 1), (0.1, 0), (math.nan, 25)])
+def test_a_summary_without_a_spread_has_no_interval(sd, n):
+    e = of_summary(1.2, sd, n, 0, 0.95)
+    assert (e.n, e.mean) == (n, 1.2)
+    assert math.isnan(e.low)
+    assert math.isnan(e.high)
+
+
+def test_holms_p_by_hand():
+    """Sorted: 4 x 0.005, 3 x 0.01, 2 x 0.03, and 0.04 no less than the one before."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_a_missing_p_stays_and_does_not_count():
+    found = holm([0.01, math.nan, 0.04, 0.03, math.nan, 0.005])
+    assert [found[i] for i in (0, 2, 3, 5)] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert math.isnan(found[1])
+    assert math.isnan(found[4])
+    assert holm([]) == []
+    assert np.isnan(holm([math.nan])).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_holms_p_is_the_level_at_which_his_steps_reject(seed):
+    """Holm 1979: the smallest p against level / m, the next against level / (m - 1), ..."""
+    p = np.random.default_rng(seed).beta(0.5, 3, 9).tolist()
+    adjusted = holm(p)
+    for level in np.linspace(0.001, 0.999, 99):
+        fits = [v <= level / (9 - i) for i, v in enumerate(sorted(p))]
+        rejected = sorted(p)[: [*fits, False].index(False)]
+        assert [v in rejected for v in p] == [a <= level for a in adjusted]
+
+
+def test_an_interval_of_r_is_fishers():
+    """tanh(atanh r +- 1.959964 / sqrt(n - 3)); p of t = r sqrt((n - 2) / (1 - r^2))."""
+    x, y = TREATED, CONTROL[:7]
+    found = correlation(x, y, 0.95)
+    r = float(np.corrcoef(x, y)[0, 1])
+    half = 1.959964 / math.sqrt(7 - 3)
+    assert found.n == 7
+    assert found.r == pytest.approx(r)
+    bounds = (math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+    assert (found.low, found.high) == pytest.approx(bounds, abs=1e-7)
+    t = r * math.sqrt(5 / (1 - r**2))
+    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 5))
+
+
+def test_r_is_missing_where_there_is_none():
+    for x, y in (([], []), ([1, 2], [2, 1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5])):
+        found = correlation(x, y, 0.95)
+        assert found.n == len(x)
+        assert np.isnan([found.r, found.low, found.high, found.p]).all()
+    of_three = correlation([1, 2, 3], [1, 2, 4], 0.95)
+    assert of_three.r == pytest.approx(9 / math.sqrt(84))  # 3 / sqrt(2 x 14 / 3)
+    assert math.isnan(of_three.low)
+    assert math.isnan(of_three.high)
+
+
+@given(rows=st.lists(st.tuples(numbers, numbers, numbers), min_size=4, max_size=9))
+def test_a_partial_correlation_is_the_textbooks(rows):
+    x, y, z = np.array(rows).T
+    assume(min(np.ptp(x), np.ptp(y), np.ptp(z)) > 0)
+    xy, xz, yz = (np.corrcoef(*pair)[0, 1] for pair in ((x, y), (x, z), (y, z)))
+    assume(max(abs(xz), abs(yz)) < 0.999)
+    r = (xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2))
+    assume(abs(r) < 0.999)
+    found, p = partial_correlation(list(x), list(y), list(z))
+    assert found == pytest.approx(r, abs=1e-9)
+    df = len(rows) - 3
+    t = r * math.sqrt(df / (1 - r**2))
+    assert p == pytest.approx(2 * stats.t.sf(abs(t), df), abs=1e-9)
+
+
+VARIED = [0.2, 0.1, 0.5, 0.3, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("x", "given"),
+    [
+        ([1, 2, 3], [2, 1, 5]),
+        ([1, 2, 3, 5, 7], [3, 5, 7, 11, 15]),
+        ([4, 4, 4, 4, 4], [2, 1, 5, 3, 3]),
+        ([1, 2, 3, 5, 7], [6, 6, 6, 6, 6]),
+    ],
+)
+def test_a_partial_correlation_is_missing_where_a_list_follows_from_another(x, given):
+    assert np.isnan(partial_correlation(x, VARIED[: len(x)], given)).all()
+
+
+@pytest.mark.parametrize("y", [[0.1] * 5, [4.0, 2, 10, 6, 6], [0.7, 0.4, 1.6, 1.0, 1.0]])
+def test_a_partial_correlation_is_missing_where_nothing_of_y_is_left(y):
+    """y is constant, or 2 z, or 0.3 z + 0.1: its residuals are rounding."""
+    assert np.isnan(partial_correlation([1, 2, 3, 5, 7], y, [2, 1, 5, 3, 3])).all()
+
+
+@pytest.mark.parametrize(("n_low", "n_high", "least"), [(4, 3, 1 / 35), (2, 3, 1 / 10)])
+def test_groups_apart_have_the_least_p_that_so_many_can_give(n_low, n_high, least):
+    found = separation([1.0 + i for i in range(n_low)], [9.0 + i for i in range(n_high)])
+    assert (found.n_low, found.n_high) == (n_low, n_high)
+    assert found.p == pytest.approx(least, rel=1e-12)
+    assert found.smallest == pytest.approx(least, rel=1e-12)
+
+
+def test_one_pair_out_of_order_doubles_the_p():
+    """Of 35 sums of three of 1, 2, 3, 5, 4, 6, 7 only 5 + 6 + 7 is above 4 + 6 + 7."""
+    found = separation([1, 2, 3, 5], [4, 6, 7])
+    assert found.p == pytest.approx(2 / 35)
+    assert found.difference == pytest.approx(17 / 3 - 11 / 4)
+
+
+def test_groups_in_the_wrong_order_have_a_p_of_1():
+    assert separation([7, 8, 9], [1, 2]).p == 1
+
+
+@pytest.mark.parametrize(("low", "high"), [([], []), ([1.0], []), ([], [1.0, 2.0])])
+def test_an_empty_group_is_not_compared(low, high):
+    found = separation(low, high)
+    assert (found.n_low, found.n_high) == (len(low), len(high))
+    assert np.isnan([found.difference, found.p, found.smallest]).all()
+
+
+@pytest.mark.parametrize(("n_low", "n_high"), [(1, 1), (1, 2), (2, 1), (1, 5)])
+def test_a_group_of_one_is_compared(n_low, n_high):
+    found = separation([1.0 + i for i in range(n_low)], [9.0 + i for i in range(n_high)])
+    assert found.p == pytest.approx(1 / (n_low + n_high))
+    assert found.smallest == pytest.approx(1 / (n_low + n_high))
+
+
+groups = st.lists(st.integers(-5, 5), min_size=2, max_size=4)
+
+
+@given(low=groups, high=groups)
+def test_the_p_of_a_separation_is_the_share_of_arrangements(low, high):
+    every = list(itertools.combinations(low + high, len(high)))
+    as_far = sum(sum(chosen) >= sum(high) for chosen in every)
+    found = separation([float(v) for v in low], [float(v) for v in high])
+    assert found.p == pytest.approx(as_far / len(every))
+    assert found.smallest == pytest.approx(1 / len(every))
+    assert found.p >= found.smallest * (1 - 1e-12)
+
+
+def test_a_share_of_7_of_16_has_clopper_and_pearsons_interval():
+    e = share(7, 16, 0.95)
+    assert (e.n, e.mean) == (16, 7 / 16)
+    expected = proportion_confint(7, 16, alpha=0.05, method="beta")
+    assert (e.low, e.high) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_share_of_none_or_all_has_an_interval_on_one_side():
+    """p^5 = 0.025"""
+    none, every = share(0, 5, 0.95), share(5, 5, 0.95)
+    assert (none.low, none.high) == pytest.approx((0, 1 - 0.025**0.2))
+    assert (every.low, every.high) == pytest.approx((0.025**0.2, 1))
+
+
+def test_a_share_of_nothing_is_missing():
+    e = share(0, 0, 0.95)
+    assert e.n == 0
+    assert np.isnan([e.mean, e.low, e.high]).all()
+
+
+@given(values=st.lists(numbers, min_size=2, max_size=9))
+def test_the_p_of_a_mean_is_students(values):
+    assume(max(values) > min(values))
+    t = np.mean(values) / (np.std(values, ddof=1) / math.sqrt(len(values)))
+    assert mean_test(values) == pytest.approx(2 * stats.t.sf(abs(t), len(values) - 1), abs=1e-9)
+
+
+def test_the_p_of_a_mean_is_missing_where_there_is_none():
+    assert np.isnan([mean_test([]), mean_test([0.3]), mean_test([0.3] * 5)]).all()
+
+
+def bca(values: list[float], level: float, draws: np.ndarray) -> tuple[float, float]:
+    """The interval by the formulas of Efron & Tibshirani 1993, chapter 14, from resampled means."""
+    x = np.array(values)
+    z0 = stats.norm.ppf((draws < x.mean()).mean() + (draws == x.mean()).mean() / 2)
+    without = np.array([np.delete(x, i).mean() for i in range(len(x))])
+    u = without.mean() - without
+    a = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    z = z0 + stats.norm.ppf([(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(draws, stats.norm.cdf(z0 + z / (1 - a * z)))
+    return low, high
+
+
+@pytest.mark.parametrize("values", [TREATED, CONTROL, SKEWED], ids=["treated", "control", "skewed"])
+def test_a_bootstrap_interval_is_efrons(values):
+    e = bootstrap_mean(values, 0.9, 20_000)
+    assert (e.n, e.mean) == (len(values), pytest.approx(np.mean(values)))
+    rng = np.random.default_rng(7)
+    draws = rng.choice(values, (20_000, len(values))).mean(1)
+    close = 0.06 * float(stats.sem(values))  # bounds of 20,000 resamples vary by a third of it
+    assert (e.low, e.high) == pytest.approx(bca(values, 0.9, draws), abs=close)
+    again = stats.bootstrap((values,), np.mean, n_resamples=20_000, confidence_level=0.9, rng=rng)
+    bounds = again.confidence_interval
+    assert (e.low, e.high) == pytest.approx((bounds.low, bounds.high), abs=close)
+    # the percentile interval and Student's are elsewhere, as the values are skewed
+    assert e.high - e.mean > e.mean - e.low
+
+
+def test_a_bootstrap_interval_is_the_same_again():
+    first, again = (bootstrap_mean(SKEWED, 0.95, 199) for _ in range(2))
+    assert first == again
+    assert bootstrap_mean(SKEWED, 0.95, 200) != first
+
+
+def test_a_bootstrap_interval_covers_as_often_as_it_says():
+    """200 samples of n = 25: 90% of a binomial, less the little that BCa lacks at such an n."""
+    samples = np.random.default_rng(3).normal(1, 2, (200, 25))
+    found = [bootstrap_mean(list(sample), 0.9, 299) for sample in samples]
+    assert 0.83 <= np.mean([e.low <= 1 <= e.high for e in found]) <= 0.96
+
+
+@pytest.mark.parametrize("values", [[0.3], [0.3, 0.4], [0.3, 0.3]])
+def test_fewer_than_three_values_have_no_bootstrap_interval(values):
+    e = bootstrap_mean(values, 0.95, 99)
+    assert (e.n, e.mean) == (len(values), pytest.approx(np.mean(values)))
+    assert math.isnan(e.low)
+    assert math.isnan(e.high)
+
+
+def test_values_that_are_all_the_same_have_an_interval_of_no_width():
+    assert bootstrap_mean([0.5] * 4, 0.95, 99) == Estimate(4, 0.5, 0.5, 0.5)
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [1.0, 2.0, math.nan], [1.0, math.inf, 2.0]])
+def test_no_value_and_no_finite_value_are_errors(values):
+    with pytest.raises(ValueError, match="finite"):
+        bootstrap_mean(values, 0.95, 99)

@@ -1,0 +1,285 @@
+"""The numbers of D'Elia 2026 (doi 10.5281/zenodo.18165365) come out of the data files."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from recall_recipes import by
+from statsmodels.stats.proportion import proportion_confint
+
+from normscope.pretrained import h25
+from normscope.pretrained.prompts import read_prompts
+from normscope.pretrained.published import (
+    dampening,
+    dichotomy,
+    h25_verdict,
+    hypothesis_status,
+    inversion,
+    overall,
+    t_of_summary,
+)
+from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.pretrained.tables import (
+    SET,
+    by_category,
+    by_model,
+    by_norm,
+    published_observations,
+    twins,
+)
+
+DATA = Path(__file__).parents[2] / "data"
+REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
+PROMPTS = pd.read_csv(DATA / "reference_prompts.csv")
+
+# mean, sd, min, max, r of entropy with the gain and with abs(gain - 1), as published
+PUBLISHED = {
+    "pythia-6.9b": (0.8047, 0.066, 0.690, 0.972, 0.199, -0.199),
+    "gpt2-large": (1.0144, 0.025, 0.981, 1.070, 0.146, 0.151),
+    "gpt2-xl": (1.0191, 0.025, 0.981, 1.073, 0.013, 0.045),
+    "gpt-j-6b": (1.0652, 0.090, 0.903, 1.278, 0.157, 0.156),
+    "mistral-7b": (1.1053, 0.158, 0.964, 1.558, 0.367, 0.387),
+    "gpt2-medium": (1.1627, 0.077, 1.065, 1.398, 0.371, 0.371),
+    "llama-3.1-8b": (1.4845, 0.180, 1.167, 1.928, 0.594, 0.594),
+    "gemma-7b": (2.3144, 0.364, 1.321, 2.924, 0.692, 0.692),
+}
+DTYPES = {"benchmark": "fp16", "gpt2": "fp32", "gptj": "bf16", "twins": "bf16"}
+# gain of the penultimate block, and heads over head dimension
+SWEEP = {
+    "pythia-70m": (1.201, 0.125),
+    "pythia-160m": (1.157, 0.1875),
+    "pythia-410m": (0.978, 0.25),
+    "pythia-1b": (1.216, 0.03125),
+    "pythia-1.4b": (1.005, 0.125),
+    "pythia-2.8b": (0.927, 0.4),
+    "pythia-6.9b": (0.994, 0.25),
+    "pythia-12b": (0.986, 0.3125),
+}
+
+
+@pytest.fixture(scope="module")
+def observations() -> pd.DataFrame:
+    return published_observations(PROMPTS, REFERENCES)
+
+
+@pytest.fixture(scope="module")
+def studies(observations) -> pd.DataFrame:
+    return by_model(observations, 0.95, 199)
+
+
+@pytest.fixture(scope="module")
+def first(studies) -> dict[str, dict[str, Any]]:
+    return by(studies[studies["experiment"].isin(FIRST_STUDIES)], "model")
+
+
+@pytest.fixture(scope="module")
+def models() -> pd.DataFrame:
+    return h25.published_models(REFERENCES, 0.95)
+
+
+@pytest.fixture(scope="module")
+def accuracy(models) -> dict[str, dict[str, Any]]:
+    """Of the penultimate block's gain."""
+    table = h25.accuracy(models, 0.95)
+    return by(table[table["metric"] == "gain_hidden_states"], "experiment")
+
+
+def stated(metric: str) -> dict[Any, dict[str, Any]]:
+    """What the source says, by experiment and model."""
+    return by(REFERENCES[REFERENCES["metric"] == metric], "experiment", "model")
+
+
+def test_the_first_studies_are_one_measurement_of_each_of_eight_models(first):
+    assert sorted(first) == sorted(PUBLISHED)
+    assert set(VALIDATION) == set(PUBLISHED) - {"gpt-j-6b"}
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_statistics_of_a_model_are_the_published_ones(model, first):
+    row = first[model]
+    found = [row[k] for k in ("mean", "sd", "min", "max", "r", "r_deviation")]
+    assert found[0] == pytest.approx(PUBLISHED[model][0], abs=6e-5)
+    assert found[1:] == pytest.approx(PUBLISHED[model][1:], abs=6e-4)
+    assert row["n"] == 25
+    assert row["dtype"] == DTYPES[row["experiment"]]
+
+
+def test_the_two_files_agree_to_their_last_digits(studies):
+    """Means, deviations and correlations from the prompts, and as the source states them."""
+    found, gains = by(studies, "experiment", "model"), stated("last_gain")
+    assert len(gains) == len(found) == 14
+    for key, r in gains.items():
+        for name, k in (("value", "mean"), ("sd", "sd"), ("min", "min"), ("max", "max")):
+            assert found[key][k] == pytest.approx(r[name], abs=6e-9)
+        assert r["ddof"] == 1
+    names = {"r_entropy_gain": "r", "r_entropy_deviation": "r_deviation", "t_against_1": "t"}
+    for metric, k in names.items():
+        assert stated(metric)
+        for key, r in stated(metric).items():
+            assert found[key][k] == pytest.approx(r["value"], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "t"), [("gpt2-xl", 3.84), ("gpt2-large", 2.84), ("gpt2-medium", 10.57)]
+)
+def test_t_against_1_is_the_published_one(model, t, first):
+    row = first[model]
+    assert row["t"] == pytest.approx(t, abs=0.005)
+    assert row["status"] == "REJECTED"
+    r = stated("last_gain")["gpt2", model]
+    assert t_of_summary(r["value"], r["sd"], r["n"]) == pytest.approx(t, abs=0.005)
+
+
+@pytest.mark.parametrize(("model", "gain"), [("pythia-6.9b", 0.802), ("gemma-7b", 2.284)])
+def test_geometric_means_are_below_the_published_arithmetic_ones(model, gain, first):
+    row = first[model]
+    assert math.exp(row["log_gain"]) == pytest.approx(gain, abs=5e-4)
+    assert row["mean"] > math.exp(row["log_gain"])
+
+
+def test_of_the_layernorm_models_only_pythia_dampens(first):
+    status = {m: r["status"] for m, r in first.items() if r["norm"] == "LayerNorm"}
+    assert [m for m, s in status.items() if s == "CONFIRMED"] == ["pythia-6.9b"]
+    of_gpt2 = [status[f"gpt2-{size}"] for size in ("medium", "large", "xl")]
+    assert (overall(of_gpt2), hypothesis_status(of_gpt2)) == ("INCONCLUSIVE", "REJECTED")
+
+
+def test_norms_are_apart_until_gpt2_is_among_them(first):
+    means = {m: r["mean"] for m, r in first.items() if r["experiment"] == "benchmark"}
+    layernorm = {"pythia-6.9b": means.pop("pythia-6.9b")}
+    assert dichotomy(layernorm, means) == "STRONGLY CONFIRMED"
+    assert dichotomy(layernorm | {"gpt2-xl": first["gpt2-xl"]["mean"]}, means) == "mixed"
+
+
+def test_entropy_and_distance_from_1_correlate_negatively_in_pythia_alone(first):
+    r = {m: row["r_deviation"] for m, row in first.items()}
+    assert inversion(list(r.values())) == "PARTIAL"
+    assert inversion([r.pop("pythia-6.9b")]) == "CONFIRMED"
+    assert inversion(list(r.values())) == "REJECTED"
+
+
+def test_words_without_a_model_are_no_data():
+    assert {overall([]), hypothesis_status([]), inversion([]), h25_verdict(0, 0)} == {"no data"}
+    assert dichotomy({}, {"gemma-7b": 2.3}) == "no data"
+    assert dampening([1.0])["status"] == "no data"
+
+
+def test_a_mean_below_1_that_is_not_significant_is_not_a_confirmation():
+    found = dampening([0.9, 1.05, 0.8, 1.1])
+    assert found["status"] == "NOT SIGNIFICANT"
+    words = ["CONFIRMED", "NOT SIGNIFICANT"]
+    assert (overall(words), hypothesis_status(words)) == ("CONFIRMED (directionally)", "CONFIRMED")
+    assert overall(["CONFIRMED"] * 2) == "STRONGLY CONFIRMED"
+
+
+@pytest.mark.parametrize(
+    ("base", "tuned", "gains"),
+    [
+        ("mistral-7b", "mistral-7b-instruct", (1.106, 1.135)),
+        ("gemma-7b", "gemma-7b-it", (2.316, 1.153)),
+        ("llama-3.1-8b", "llama-3.1-8b-instruct", (1.484, 1.576)),
+    ],
+)
+def test_fine_tuned_models_beside_their_base_have_the_published_gains(
+    base, tuned, gains, observations
+):
+    tagged = REFERENCES.dropna(subset="base")
+    pairs = list(tagged[["experiment", "base", "model"]].itertuples(index=False, name=None))
+    assert len(pairs) == 3
+    row = by(twins(observations, pairs, 0.95, 99), "base")[base]
+    assert (row["experiment"], row["tuned"], row["n"]) == ("twins", tuned, 25)
+    assert (row["base_gain"], row["tuned_gain"]) == pytest.approx(gains, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "with_norm", "penultimate", "sd"),
+    [("pythia-6.9b", 0.3199, 0.9867, 0.0148), ("gpt-j-6b", 0.3727, 1.1328, 0.0124)],
+)
+def test_ratios_of_hidden_states_are_the_published_ones(model, with_norm, penultimate, sd):
+    ratio = stated("gain_with_final_norm")["final_norm", model]["value"]
+    row = stated("gain_hidden_states")["final_norm", model]
+    assert (ratio, row["value"], row["sd"]) == pytest.approx((with_norm, penultimate, sd), abs=6e-5)
+    assert (row["n"], row["ddof"]) == (3, 0)
+
+
+@pytest.mark.parametrize("model", SWEEP)
+def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
+    of = models[(models["experiment"] == "sweep") & (models["metric"] == "gain_hidden_states")]
+    (row,) = of[of["model"] == model].to_dict("records")
+    assert (row["gain"], row["rho"]) == pytest.approx(SWEEP[model], abs=6e-4)
+    assert len(of) == len(SWEEP)
+    r = stated("gain_hidden_states")["sweep", model]
+    # t(24) = 2.0639; their sd is over n
+    half = 2.0639 * r["sd"] / math.sqrt(24)
+    assert (row["low"], row["high"]) == pytest.approx((r["value"] - half, r["value"] + half))
+
+
+def test_rho_goes_with_depth_in_the_sweep_and_little_is_left_without_it(accuracy):
+    row = accuracy["sweep"]
+    found = [row[k] for k in ("r", "r_depth", "r_given_depth", "p_given_depth")]
+    assert found == pytest.approx([-0.81, 0.72, -0.54, 0.21], abs=0.005)
+    assert (row["n"], row["families"]) == (8, 1)
+    (r,) = REFERENCES.loc[REFERENCES["metric"] == "r_rho_gain", "value"]
+    assert row["r"] == pytest.approx(r, abs=1e-7)
+
+
+def test_h25_is_right_for_7_of_16_models_and_falsified(accuracy):
+    row = accuracy["h25"]
+    assert (row["right"], row["n"], row["verdict"]) == (7, 16, "FALSIFIED")
+    assert (row["low"], row["high"]) == pytest.approx(proportion_confint(7, 16, method="beta"))
+    counts = by(REFERENCES[REFERENCES["metric"] == "h25_correct"], "experiment")
+    assert (counts["h25"]["value"], counts["h25"]["n"]) == (7, 16)
+    assert (accuracy["final_norm"]["right"], accuracy["final_norm"]["n"]) == (2, 2)
+    assert counts["final_norm"]["value"] == 2
+
+
+def test_the_words_of_h25_are_those_of_its_thresholds():
+    """Pythia-6.9B and GPT-J: 2 of 2; half is enough for partially."""
+    words = [h25_verdict(*pair) for pair in ((2, 2), (8, 16), (7, 16), (1, 2), (0, 3))]
+    partial = "PARTIALLY_VALIDATED"
+    assert words == ["VALIDATED", partial, "FALSIFIED", partial, "FALSIFIED"]
+
+
+def test_what_an_interval_leaves_out_decides_of_h25(models, accuracy):
+    of = models[models["metric"] == "gain_hidden_states"]
+    is_above = of["reading"] == "above 1"
+    assert (of.loc[is_above, "low"] > 1).all()
+    assert (of.loc[of["reading"] == "below 1", "high"] < 1).all()
+    rest = of[of["reading"] == "neither"]
+    assert ((rest["low"] <= 1) & (rest["high"] >= 1)).all()
+    decided = of[(of["experiment"] == "h25") & (of["reading"] != "neither")]
+    row = accuracy["h25"]
+    expected = (decided["rho"] >= 0.2) == (decided["reading"] == "below 1")
+    assert (row["decided"], row["decided_right"]) == (len(decided), expected.sum())
+    assert len(decided) < 16
+
+
+def test_seven_models_cannot_show_more_than_one_in_35(observations, studies):
+    """4 LayerNorm against 3 RMSNorm models; 2 families against 3."""
+    of = studies[studies["experiment"].isin(FIRST_STUDIES) & studies["model"].isin(VALIDATION)]
+    table = by_norm(observations, [("seven", of)], 0.95, 199).set_index("unit")
+    counts = table[["layernorm", "rmsnorm"]].to_numpy().tolist()
+    assert counts == [[4, 3], [2, 3]]
+    assert list(table["smallest"]) == pytest.approx([1 / 35, 1 / 10])
+    # families are apart; GPT-2 medium (1.163) is above Mistral (1.105), one of 35 beyond the order
+    assert list(table["p"]) == pytest.approx([2 / 35, 1 / 10])
+    assert list(table["prompts"]) == [25, 25]
+
+
+def test_all_studies_have_the_same_25_prompts_in_the_same_categories():
+    known = {p.text: p.category for p in read_prompts(DATA / "prompts.yaml") if p.set == SET}
+    assert len(known) == 25
+    for _, of in PROMPTS.groupby(["experiment", "model"]):
+        assert dict(zip(of["prompt"], of["category"], strict=True)) == known
+
+
+def test_categories_have_five_prompts_and_their_means_average_to_the_models(observations, studies):
+    table, found = by_category(observations), by(studies, "experiment", "model")
+    assert set(table["n"]) == {5}
+    for key, row in found.items():
+        of = table[(table["experiment"] == key[0]) & (table["model"] == key[1])]
+        assert of["mean"].mean() == pytest.approx(row["mean"])
+        assert np.log(of["geometric"]).mean() == pytest.approx(row["log_gain"])

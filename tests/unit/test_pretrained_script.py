@@ -1,0 +1,255 @@
+"""Rule pretrained on folders of made-up measurements: its tables, results.json, what is missing."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pretrained_evidence import (
+    MISSING,
+    PROMPTS,
+    SHAPE,
+    TOKENS,
+    collect,
+    grid,
+    log_norms,
+    strict,
+    write_missing,
+    write_model,
+    write_two_and_a_missing_one,
+)
+from recall_recipes import by
+
+from normscope.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
+from normscope.pretrained.tables import SET, read_table
+from normscope.tables import write_csv
+
+TABLES = (
+    "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "
+    "layers"
+).split()
+BENCHMARK = [p for p in PROMPTS if p.set == SET]
+
+
+class Made:
+    """What the script wrote."""
+
+    def __init__(self, place: Path, write: Callable[[Path], str]) -> None:
+        self.measured, self.out = place / "measured", place / "out"
+        self.grid = write(self.measured)
+        collect(self.measured, self.grid, self.out)
+
+    def table(self, name: str) -> pd.DataFrame:
+        return pd.read_csv(self.out / f"{name}.csv")
+
+    @property
+    def results(self) -> Any:
+        return strict(self.out / "results.json")
+
+
+def none_measured(place: Path) -> str:
+    write_missing(place, "gone")
+    return grid("gone")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory) -> Made:
+    return Made(tmp_path_factory.mktemp("two"), write_two_and_a_missing_one)
+
+
+@pytest.fixture(scope="module")
+def none(tmp_path_factory) -> Made:
+    return Made(tmp_path_factory.mktemp("none"), none_measured)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> Made:
+    """A configuration without models."""
+    return Made(tmp_path_factory.mktemp("empty"), lambda place: grid())
+
+
+def test_two_runs_write_the_same_bytes(two, tmp_path):
+    collect(two.measured, two.grid, tmp_path)
+    first, again = ({p.name: p.read_bytes() for p in d.iterdir()} for d in (two.out, tmp_path))
+    assert set(first) == {f"{name}.csv" for name in TABLES} | {"results.json"}
+    assert first == again
+
+
+@pytest.mark.parametrize("scene", ["none", "empty"])
+@pytest.mark.parametrize("name", TABLES)
+def test_without_a_measured_model_every_table_has_its_header(name, scene, two, request):
+    found, full = request.getfixturevalue(scene).table(name), two.table(name)
+    assert set(found.columns) == set(full.columns)
+    if name in ("gains", "norms", "sensitivity", "layers"):
+        assert found.empty
+    assert "measured" not in found.get("experiment", pd.Series(dtype=str)).tolist()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_headers_do_not_depend_on_what_is_there(name, two, none):
+    assert list(none.table(name).columns) == list(two.table(name).columns)
+
+
+def test_what_is_missing_is_named_with_its_reason(two, none):
+    for made, n in ((two, 2), (none, 0)):
+        (row,) = [r for r in made.results["not_measured"] if r["model"] == "gone"]
+        assert (row["missing"], row["family"]) == (MISSING, "F g")
+        assert made.results["n_models"] == n
+        models = by(made.table("models"), "model")
+        assert models["gone"]["missing"] == MISSING
+    assert two.results["n_prompts"] == len(PROMPTS)
+    assert [m["model"] for m in two.results["models"]] == ["a-base", "a-tuned"]
+
+
+def test_facts_of_a_model_do_not_change_with_what_else_is_missing(tmp_path):
+    """Parameters of Pythia-6.9B: ten digits."""
+    write_model(tmp_path, "big", parameters=6857302016)
+    write_missing(tmp_path, "gone")
+    texts = []
+    for i, models in enumerate((grid("big"), grid("big", "gone"))):
+        collect(tmp_path, models, tmp_path / f"out-{i}")
+        lines = (tmp_path / f"out-{i}" / "models.csv").read_text().splitlines()
+        texts.append(lines[1])
+    assert "6857302016" in texts[0]
+    assert texts[1] == texts[0]
+
+
+def test_statistics_are_of_the_last_token_with_bos_as_the_tokenizer_has_it(two):
+    """The base's tokenizer adds BOS, the tuned one's adds neither."""
+    rows = by(two.table("by_model").query("experiment == 'measured'"), "model")
+    for model, bos in (("a-base", "on"), ("a-tuned", "off")):
+        logs = [log_norms(model, p.name, bos, "last", SHAPE["n_layers"]) for p in BENCHMARK]
+        steps = np.diff(logs)[:, -2]
+        row = rows[model]
+        assert row["n"] == 25
+        assert row["log_gain"] == pytest.approx(steps.mean(), abs=1e-8)
+        assert row["mean"] == pytest.approx(np.exp(steps).mean(), abs=1e-8)
+    (pair,) = two.table("twins").query("experiment == 'measured'").to_dict("records")
+    assert (pair["base"], pair["tuned"], pair["n"]) == ("a-base", "a-tuned", 25)
+    ratio = rows["a-tuned"]["log_gain"] - rows["a-base"]["log_gain"]
+    assert pair["log_ratio"] == pytest.approx(ratio, abs=1e-7)
+
+
+def test_measured_models_take_part_in_the_comparison_of_norms(two):
+    rows = by(two.table("by_norm"), "comparison", "unit")
+    counts = {key: (row["layernorm"], row["rmsnorm"]) for key, row in rows.items()}
+    # 5 published LayerNorm models of 3 families, and two here of one
+    assert counts["measured, else published", "model"] == (5 + 2, 3)
+    assert counts["measured, else published", "family"] == (3 + 1, 3)
+    assert counts["published, all eight", "model"] == (5, 3)
+    assert counts["measured", "model"] == (2, 0)
+    assert rows["measured, else published", "model"]["prompts"] == 25
+
+
+def test_sensitivity_has_the_cells_that_were_measured(two):
+    table = two.table("sensitivity")
+    cells = {(r["model"], r["bos"]) for r in table.to_dict("records")}
+    assert cells == {("a-base", "on"), ("a-base", "off"), ("a-tuned", "off")}
+    assert len(table) == 3 * len(POSITIONS) * len(METRICS)
+    usual = {(r["model"], r["bos"]) for r in table[table["usual"]].to_dict("records")}
+    assert usual == {("a-base", "on"), ("a-tuned", "off")}
+
+
+def test_h25_judges_the_measured_models(two):
+    """rho is 1/2, their gains are above 1."""
+    of = two.table("h25_models").query("experiment == 'measured'")
+    assert len(of) == 2 * 2
+    assert not of["correct"].any()
+    row = by(two.table("h25"), "experiment", "metric")["measured", "last_gain"]
+    assert (row["right"], row["n"], row["verdict"]) == (0, 2, "FALSIFIED")
+
+
+def test_predicted_tokens_survive(two):
+    rows = [m for m in two.results["measurements"] if m["positions"] == "last"]
+    of = {(m["model"], m["bos"], m["prompt"]): m for m in rows}
+    for i, prompt in enumerate(PROMPTS):
+        found = of["a-tuned", "off", prompt.name]
+        assert found["top_token"] == TOKENS[i % len(TOKENS)]
+        assert (found["text"], found["words"]) == (prompt.text, prompt.words)
+        assert found["entropy"] == pytest.approx(1 + 0.1 * i)
+    again = read_table(two.out / "gains.csv")
+    assert set(again.loc[again["positions"] == "last", "top_token"]) == set(TOKENS)
+    assert len(again) == 3 * 3 * len(PROMPTS)
+
+
+@pytest.mark.parametrize("token", ["\r", "\r\n", *TOKENS])
+def test_a_token_is_read_as_it_was_written(token, tmp_path):
+    table = pd.DataFrame(
+        [{"prompt": "p", "top_token": token, "top_prob": 0.5}], columns=GAIN_COLUMNS
+    )
+    write_csv(tmp_path / "gains.csv", table)
+    found = read_table(tmp_path / "gains.csv")
+    assert found[["prompt", "top_token", "top_prob"]].to_numpy().tolist() == [["p", token, 0.5]]
+
+
+def test_a_norm_that_is_missing_is_read_as_a_number(tmp_path):
+    table = pd.DataFrame([{"norm": 1.5}, {"log_gain": 0.1}], columns=NORM_COLUMNS)
+    write_csv(tmp_path / "norms.csv", table)
+    found = read_table(tmp_path / "norms.csv")
+    assert found["norm"].tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert found["norm"].dtype == float
+
+
+def test_results_are_strict_json_of_what_the_tables_say(two, none, empty):
+    for made in (two, none, empty):
+        found = made.results
+        assert len(found["statistics_as_published"]) == len(made.table("by_model"))
+        assert len(found["h25"]) == len(made.table("h25"))
+        assert len(found["published_validation"]) == 7
+    # entropy is of the last token alone
+    first = [m for m in two.results["measurements"] if m["positions"] == "first"]
+    assert {m["entropy"] for m in first} == {None}
+    assert set(two.results["sites"]) == {"a-base", "a-tuned"}
+    assert none.results["hypothesis_as_published"]["layernorm_dampening"] == "no data"
+    assert two.results["hypothesis_as_published"]["layernorm_dampening"] == "REJECTED"
+
+
+def test_one_model_of_each_norm_is_enough(tmp_path):
+    def write(place: Path) -> str:
+        write_model(place, "l")
+        write_model(place, "r", "RMSNorm")
+        return grid("l", "r")
+
+    rows = by(Made(tmp_path, write).table("by_norm"), "comparison", "unit")
+    row = rows["measured", "model"]
+    assert (row["layernorm"], row["rmsnorm"], row["smallest"]) == (1, 1, 0.5)
+
+
+def test_a_model_without_a_final_norm_is_in_no_comparison_of_norms(tmp_path):
+    def write(place: Path) -> str:
+        write_model(place, "bare", "none")
+        return grid("bare")
+
+    made = Made(tmp_path, write)
+    rows = by(made.table("by_norm"), "comparison", "unit")
+    assert (rows["measured", "model"]["layernorm"], rows["measured", "model"]["rmsnorm"]) == (0, 0)
+    table = made.table("sensitivity")
+    assert table.loc[table["metric"] == "gain_with_final_norm", "log_gain"].isna().all()
+    assert table.loc[table["metric"] == "last_gain", "log_gain"].notna().all()
+    assert "final_norm" not in made.table("layers")["site"].tolist()
+
+
+def test_a_prompt_of_one_token_has_no_later_positions(tmp_path):
+    def write(place: Path) -> str:
+        write_model(place, "one", one_token=True)
+        return grid("one")
+
+    made = Made(tmp_path, write)
+    counts = by(made.table("sensitivity"), "positions", "metric")
+    assert (counts["later", "last_gain"]["n"], counts["last", "last_gain"]["n"]) == (24, 25)
+    layers = by(made.table("layers"), "positions", "site")
+    assert (layers["later", "block_0"]["n"], layers["first", "block_0"]["n"]) == (24, 25)
+
+
+def test_a_damaged_folder_is_an_error_that_names_it(tmp_path):
+    write_model(tmp_path / "measured", "half")
+    path = tmp_path / "measured" / "half" / "model.json"
+    facts = json.loads(path.read_text())
+    del facts["rho"]
+    path.write_text(json.dumps(facts))
+    with pytest.raises(SystemExit, match=r"half/model\.json is damaged.*'rho'.*remove"):
+        collect(tmp_path / "measured", grid("half"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
