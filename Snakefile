@@ -56,6 +56,7 @@ rule all:
         "results/paper/summary.md",
         "results/paper/manifest.json",
         "results/paper/numbers.tex",
+        "results/paper/residual_gain.json",
         expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
 
 

@@ -35,6 +35,7 @@ def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
     of_hooks = references[references["experiment"].isin(["benchmark", "gptj"])]
     table = pd.concat([references[references["experiment"] == "final_norm"], of_hooks])
     table = table[table["model"].isin(compared) & table["metric"].isin(RATIOS)]
+    table = table.assign(model=table["model"] + " (published)")
     return table.pivot_table(index="model", columns="metric", values="value", sort=False)
 
 

@@ -44,16 +44,17 @@ def main() -> None:
     style.use(flags.font_pt)
     observations, by_model = pd.read_csv(flags.observations), pd.read_csv(flags.by_model)
     shown = observations[observations["experiment"].isin(SHOWN)]
+    shown = shown.assign(name=names(shown))
     figure, axes = style.canvas(flags.width_mm, 170, 2, 2, shared=False)
     distribution, scatter, category, means = axes.flat
     kinds = list(dict.fromkeys(shown["category"]))
-    styles = looks(list(shown["model"]))
+    styles = looks(list(shown["name"]))
     edges = np.geomspace(shown["gain"].min(), shown["gain"].max(), BINS + 1)
-    for i, (model, of) in enumerate(shown.groupby("model", sort=False)):
-        look = styles[str(model)]
+    for i, (name, of) in enumerate(shown.groupby("name", sort=False)):
+        look = styles[str(name)]
         distribution.hist(of["gain"], bins=list(edges), histtype="step", color=look["color"])
         dots: dict = {"linestyle": "", "mfc": "none", "markersize": 3, **look}
-        scatter.plot(of["entropy"], of["gain"], label=str(model), **dots)
+        scatter.plot(of["entropy"], of["gain"], label=str(name), **dots)
         at = [kinds.index(c) + 0.7 * ((i + 0.5) / len(styles) - 0.5) for c in of["category"]]
         category.plot(at, of["gain"], **dots)
     draw_means(means, by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))])

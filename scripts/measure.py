@@ -12,6 +12,7 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import runtime
+from normscope.corpus import WheelSource
 from normscope.errors import Explained, report
 from normscope.files import write_json
 from normscope.pretrained.batching import batches, tokenize
@@ -52,6 +53,8 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
         check_commit(flags.revisions, what.source, located.commit)
     facts = {"source": str(what.source), "commit": located.commit, "device": device}
     facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
+    if isinstance(what.source, WheelSource):
+        facts |= {"stored": "GGUF, converted to fp32"}
     facts |= {"matmul": torch.get_float32_matmul_precision()}
     facts |= {"transformers": transformers.__version__}
     return gains, norms, facts

@@ -91,7 +91,8 @@ def partial_correlation(
     ``r = t / sqrt(t^2 + n - 3)``. NaN below n = 4, or where a list follows from the others.
     """
     columns = np.column_stack([x, given])
-    if len(x) < 4 or np.linalg.matrix_rank(add_constant(columns, has_constant="add")) < 3:
+    every = np.column_stack([columns, y])
+    if len(x) < 4 or np.linalg.matrix_rank(add_constant(every, has_constant="add")) < 4:
         return math.nan, math.nan
     fit = OLS(np.asarray(y), add_constant(columns, has_constant="add")).fit()
     t = float(fit.tvalues[1])
@@ -103,7 +104,7 @@ class Separation:
     """Whether one group lies above another: an exact permutation test of the difference of means.
 
     ``p`` is one-sided, ``smallest`` the least p that this many units can give: one over the number
-    of ways to choose the groups.
+    of arrangements that are gone through.
     """
 
     n_low: int
@@ -121,7 +122,11 @@ def separation(low: Sequence[float], high: Sequence[float]) -> Separation:
     if not low or not high:
         return Separation(len(low), len(high), math.nan, math.nan, math.nan)
     difference = float(np.mean(high) - np.mean(low))
-    ways = math.comb(len(low) + len(high), len(low))
+    smallest = 1 / min(math.comb(len(low) + len(high), len(low)), MANY + 1)
+    if min(len(low), len(high)) == 1:  # scipy wants two in each; the one can take every place
+        alone, rest = (high[0], low) if len(high) == 1 else (-low[0], [-v for v in high])
+        p = (1 + sum(v >= alone for v in rest)) / (1 + len(rest))
+        return Separation(len(low), len(high), difference, p, smallest)
     found = stats.permutation_test(
         (np.asarray(high), np.asarray(low)),
         lambda a, b, axis: np.mean(a, axis=axis) - np.mean(b, axis=axis),
@@ -129,7 +134,7 @@ def separation(low: Sequence[float], high: Sequence[float]) -> Separation:
         n_resamples=MANY,
         rng=np.random.default_rng(SEED),
     )
-    return Separation(len(low), len(high), difference, float(found.pvalue), 1 / ways)
+    return Separation(len(low), len(high), difference, float(found.pvalue), smallest)
 
 
 def share(successes: int, n: int, level: float) -> Estimate:

@@ -1,5 +1,6 @@
 """Reading and writing the workflow's tables: tidy CSV in, CSV, LaTeX and Markdown out."""
 
+import csv
 import io
 import math
 import re
@@ -19,7 +20,10 @@ DIGITS = {str(digit): name for digit, name in enumerate(NAMES)}
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """The same bytes for the same numbers, on every system."""
     text = io.StringIO()
-    table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g")
+    # in quotes all text, should there be a carriage return: the csv module leaves it bare
+    has_return = any("\r" in str(v) for v in table.select_dtypes("str").to_numpy().ravel())
+    quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
+    table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g", quoting=quoting)
     write_bytes(path, text.getvalue().encode())
 
 

@@ -113,7 +113,6 @@ rule manifest:
         runs=of_runs("results/runs/{run}/config.json"),
         recall=expand("results/recall_runs/{run}/config.json", run=RECALL_RUNS),
         pretrained=of_models("results/pretrained/{model}/model.json"),
-        results="results/pretrained/results.json",
         dataset="results/dataset/meta.json",
     output:
         "results/paper/manifest.json",

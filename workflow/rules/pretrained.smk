@@ -39,27 +39,60 @@ rule measure:
         " --out results/pretrained/{wildcards.model} &> {log}"
 
 
-# takes: results/pretrained/*/, data/prompts.yaml, the published numbers in data/
-# makes: results/pretrained/ models.csv, gains.csv, norms.csv (of all models), by_model.csv,
-#        observations.csv, by_category.csv, by_norm.csv, twins.csv, h25_models.csv, h25.csv, sensitivity.csv,
-#        layers.csv, results.json
+# takes: results/pretrained/*/, data/prompts.yaml
+# makes: results/pretrained/ models.csv, gains.csv, norms.csv (of all models), sensitivity.csv,
+#        layers.csv
 
 
-rule pretrained:
+rule measured:
     input:
-        code("pretrained"),
+        code("measured"),
         of_models("results/pretrained/{model}/gains.csv"),
         of_models("results/pretrained/{model}/norms.csv"),
         of_models("results/pretrained/{model}/model.json"),
         prompts="data/prompts.yaml",
-        references="data/reference_gains.csv",
-        reference_prompts="data/reference_prompts.csv",
     output:
         multiext(
             "results/pretrained/",
             "models.csv",
             "gains.csv",
             "norms.csv",
+            "sensitivity.csv",
+            "layers.csv",
+        ),
+    log:
+        "results/logs/measured.log",
+    benchmark:
+        "results/benchmarks/measured.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=20,
+    params:
+        grid=CONFIG.pretrained.model_dump_json(),
+        level=CONFIG.level,
+    shell:
+        "python scripts/measured.py --grid {params.grid:q} --measured results/pretrained"
+        " --prompts {input.prompts} --level {params.level} --out results/pretrained &> {log}"
+
+
+# takes: results/pretrained/*.csv, data/prompts.yaml, the published numbers in data/
+# makes: results/pretrained/ observations.csv, by_model.csv, by_category.csv, by_norm.csv,
+#        twins.csv, h25_models.csv, h25.csv; results/paper/residual_gain.json, all of it
+
+
+rule pretrained:
+    input:
+        code("pretrained"),
+        expand("results/pretrained/{table}.csv", table=["models", "gains", "layers"]),
+        prompts="data/prompts.yaml",
+        references="data/reference_gains.csv",
+        reference_prompts="data/reference_prompts.csv",
+    output:
+        multiext(
+            "results/pretrained/",
             "observations.csv",
             "by_model.csv",
             "by_category.csv",
@@ -67,10 +100,8 @@ rule pretrained:
             "twins.csv",
             "h25_models.csv",
             "h25.csv",
-            "sensitivity.csv",
-            "layers.csv",
-            "results.json",
         ),
+        document="results/paper/residual_gain.json",
     log:
         "results/logs/pretrained.log",
     benchmark:
@@ -82,10 +113,10 @@ rule pretrained:
         mem_mb=1000,
         runtime=20,
     params:
-        grid=CONFIG.pretrained.model_dump_json(),
+        resamples=CONFIG.pretrained.resamples,
         level=CONFIG.level,
     shell:
-        "python scripts/pretrained.py --grid {params.grid:q} --measured results/pretrained"
-        " --prompts {input.prompts} --references {input.references}"
-        " --reference-prompts {input.reference_prompts} --level {params.level}"
-        " --out results/pretrained &> {log}"
+        "python scripts/pretrained.py --measured results/pretrained --prompts {input.prompts}"
+        " --references {input.references} --reference-prompts {input.reference_prompts}"
+        " --resamples {params.resamples} --level {params.level} --out results/pretrained"
+        " --document {output.document} &> {log}"

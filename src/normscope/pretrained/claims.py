@@ -152,12 +152,23 @@ def _norms_decide(e: Evidence) -> list[str]:
     return [
         "The norm decides: LayerNorm below 1, RMSNorm above, whatever the model.",
         "every gain on its side of 1; corrected: RMSNorm's mean log-gain is higher, exact "
-        "permutation over families, one-sided",
+        "permutation over families, one-sided; no model is on the wrong side of 1",
         f"{'; '.join(sides)}.",
         dichotomy(*of.values()),
         f"{'; '.join(words)}. Families also differ in data, width, depth and head.",
-        verdict,
+        _sides(e.models()) or verdict,
     ]
+
+
+def _sides(models: pd.DataFrame) -> str:
+    """Which models are on the side of 1 that the statement gives to the other norm."""
+    wrong = {"LayerNorm": "above 1", "RMSNorm": "below 1"}
+    there = [
+        f"{m} {wrong[n]}"
+        for m, n, reads in zip(models["model"], models["norm"], models["reads"], strict=True)
+        if wrong.get(n) == reads
+    ]
+    return f"rejected: {', '.join(there)}" if there else ""
 
 
 def _of_separation(row: dict) -> str:
@@ -167,7 +178,7 @@ def _of_separation(row: dict) -> str:
         )
     if row["p"] > ALPHA:
         return f"not shown: p {number(row['p'])}"
-    return "RMSNorm is higher; not that the norm is why, and not on two sides of 1"
+    return "RMSNorm is higher; that the norm is why is not shown"
 
 
 def _all_else_equal(e: Evidence) -> list[str]:

@@ -1,4 +1,4 @@
-"""results.json: what the published notebook saves, under the field's names."""
+"""residual_gain.json: what the published notebook saves, under the field's names."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

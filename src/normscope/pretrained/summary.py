@@ -10,10 +10,6 @@ from normscope.pretrained.measures import METRICS, POSITIONS
 from normscope.tables import interval, markdown, number, records, significant
 
 
-def _where(row) -> str:
-    return "measured" if row.experiment == "measured" else "published"
-
-
 def _bounds(low: float, high: float) -> str:
     return interval(math.exp(low), math.exp(high))
 
@@ -22,15 +18,15 @@ def gain_table(by_model: pd.DataFrame) -> pd.DataFrame:
     """A row per study and model: the last block's gain as published, then corrected."""
     rows = [
         {
+            "study": r.experiment,
             "model": r.model,
             "norm": r.norm,
             "dtype": r.dtype,
-            "from": _where(r),
             "n prompts": r.n,
             "mean": number(r.mean, 4),
             "sd": number(r.sd),
             "t against 1": number(r.t, 2, sign=True),
-            "published word": r.status,
+            "by the published rule": r.status,
             "geometric mean": number(math.exp(r.log_gain), 4),
             "interval": _bounds(r.low, r.high),
             "reads": r.reads,
@@ -45,7 +41,7 @@ def entropy_table(by_model: pd.DataFrame) -> pd.DataFrame:
     rows = [
         {
             "model": r.model,
-            "from": _where(r),
+            "study": r.experiment,
             "r of abs(gain - 1)": number(r.r_deviation, sign=True),
             "raw r": number(r.r, sign=True),
             "interval": interval(r.r_low, r.r_high, sign=True),
@@ -83,7 +79,7 @@ def twin_table(twins: pd.DataFrame) -> pd.DataFrame:
         {
             "base": r.base,
             "tuned": r.tuned,
-            "from": _where(r),
+            "study": r.experiment,
             "n prompts": r.n,
             "mean gains": f"{number(r.base_gain)} to {number(r.tuned_gain)}",
             "factor": number(math.exp(r.log_ratio)),
@@ -103,7 +99,7 @@ def h25_table(h25: pd.DataFrame) -> pd.DataFrame:
             "gain of": METRICS[r.metric],
             "models (families)": f"{r.n} ({r.families})",
             "right": r.right,
-            "published word": r.verdict,
+            "by the published rule": r.verdict,
             "share": f"{number(r.share, 2)} {interval(r.low, r.high, 2)}",
             "decided, right": f"{r.decided}, {r.decided_right}",
             "r of rho": number(r.r, 2, sign=True),

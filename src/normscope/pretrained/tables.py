@@ -15,20 +15,23 @@ from normscope.inference import (
     partial_correlation,
     separation,
 )
-from normscope.pretrained.measures import METRICS, PREDICTION
+from normscope.pretrained.measures import METRICS
 from normscope.pretrained.published import dampening
 from normscope.pretrained.studies import FIRST_STUDIES, MODEL
 from normscope.stats import ALPHA, estimate
 
 OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
+TEXT = ("top_token", "text")
+COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
 SET = "benchmark"  # prompts that statistics over prompts are of
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table of measurements; a predicted token such as ``NA`` stays text."""
-    words = {"top_token": str, "text": str}
-    missing: dict = {name: [""] for name in (*METRICS, *PREDICTION[:2], "top_prob", "log_gain")}
-    return pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=words)  # pyright: ignore
+    """A table of measurements; a predicted token such as ``NA`` stays text, a count whole."""
+    numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
+    missing: dict = {name: [""] for name in numbers}
+    types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
+    return pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=types)
 
 
 def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
@@ -47,7 +50,8 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
         models: what is known of the models; their columns are joined to the rows.
     """
     there = models.dropna(subset="norm")
-    bos = ["on" if adds is True else "off" for adds in there["tokenizer_adds_bos"]]
+    adds = there["tokenizer_adds_bos"].eq(True)  # missing: it does neither
+    bos = adds.astype(object).where(~adds, "on").where(adds, "off")
     there = there.assign(bos=bos, experiment="measured", dtype=there["computed"])
     there = there[[*MODEL, "bos", "n_layers", "rho"]]
     rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
@@ -214,7 +218,7 @@ def twins(
 
 def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Whether a row is with BOS as the model's tokenizer has it."""
-    adds = set(models.loc[models["tokenizer_adds_bos"] == True, "model"])  # noqa: E712 - or None
+    adds = set(models.loc[models["tokenizer_adds_bos"].eq(True), "model"])
     usual = ["on" if model in adds else "off" for model in table["model"]]
     return table.assign(usual=(table["bos"] == usual).astype(bool))
 
