@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
 # workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian,
-# figures, paper (all of it: no target).
+# pretrained, figures, paper (all of it: no target).
 import json
 import os
 from pathlib import Path

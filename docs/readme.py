@@ -9,13 +9,14 @@ import yaml
 from normscope.config import Config
 from normscope.files import write_text
 from normscope.jacobian.summary import cost_table
+from normscope.pretrained.summary import gain_table
 from normscope.recall.summary import cell_table
 from normscope.summary import name
 from normscope.tables import interval, markdown, number, records
 
 README = Path("README.md")
 TABLES = Path("results/tables")
-FIGURES = ("loss", "slice", "factors", "surrogates", "jacobian")
+FIGURES = ("loss", "slice", "factors", "surrogates", "jacobian", "comparison", "sensitivity")
 
 
 def loss_table() -> pd.DataFrame:
@@ -45,6 +46,14 @@ def surrogates_table() -> pd.DataFrame:
     return table[["attention", "feedback", "surrogate", "in", "n", "cost", "interval", "loss"]]
 
 
+def pretrained_table() -> pd.DataFrame:
+    """The last block's gain of every base model, published and measured."""
+    table = gain_table(pd.read_csv("results/pretrained/by_model.csv"))
+    table = table[table["study"] != "twins"]
+    columns = "model,norm,study,n prompts,mean,t against 1,geometric mean,interval,reads"
+    return table[columns.split(",")]
+
+
 def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
     """The text with the table between a block's two comments."""
     begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
@@ -55,7 +64,8 @@ def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
 def main() -> None:
     text = refreshed(README.read_text(), "results", loss_table())
     text = refreshed(text, "copy", copy_table())
-    write_text(README, refreshed(text, "surrogates", surrogates_table()))
+    text = refreshed(text, "surrogates", surrogates_table())
+    write_text(README, refreshed(text, "pretrained", pretrained_table()))
     for figure in FIGURES:
         shutil.copyfile(f"results/paper/figures/{figure}.svg", f"docs/{figure}.svg")
 

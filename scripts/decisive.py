@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.recall.tables import (
     KEYS,
@@ -18,7 +19,6 @@ from normscope.recall.tables import (
     why_no_effects,
 )
 from normscope.recipe import Strict
-from normscope.tables import write_csv
 
 
 class Flags(Strict):

@@ -8,13 +8,13 @@ from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope import dataset, runtime
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES
 from normscope.jacobian.probe import Batch, decomposed, names, surrogate_gradients
 from normscope.outputs import say
 from normscope.recipe import PositiveInt, Strict
 from normscope.stored import read
-from normscope.tables import write_csv
 from normscope.trained import transformer
 from normscope.windows import as_tensor, draw, spread
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import dataset
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.jacobian.grid import Cell, Jacobian, cell_key
 from normscope.jacobian.tables import (
@@ -23,7 +24,6 @@ from normscope.jacobian.tables import (
 )
 from normscope.recipe import Strict
 from normscope.stored import read
-from normscope.tables import write_csv
 
 
 class Flags(Strict):

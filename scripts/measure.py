@@ -13,6 +13,7 @@ from pydantic_settings import CliApp
 
 from normscope import runtime
 from normscope.corpus import WheelSource
+from normscope.csvfile import write_csv
 from normscope.errors import Explained, report
 from normscope.files import write_json
 from normscope.pretrained.batching import batches, tokenize
@@ -23,7 +24,6 @@ from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
 from normscope.pretrained.prompts import Prompt, read_prompts
 from normscope.pretrained.source import check_commit, locate, without_token
 from normscope.recipe import PositiveInt, Strict
-from normscope.tables import write_csv
 
 
 class Flags(Strict):

@@ -6,6 +6,7 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.pretrained.grid import Pretrained
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
@@ -13,7 +14,6 @@ from normscope.pretrained.prompts import Prompt, read_prompts
 from normscope.pretrained.tables import COUNTS, SET, by_layer, read_table, sensitivity
 from normscope.recipe import Strict
 from normscope.stored import read
-from normscope.tables import write_csv
 
 FACTS = (
     "class norm n_layers n_embd n_heads n_kv_heads grouped_queries head_dim rho rho_as_published "

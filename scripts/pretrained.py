@@ -6,6 +6,7 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.files import write_json
 from normscope.pretrained import h25
@@ -23,7 +24,6 @@ from normscope.pretrained.tables import (
     twins,
 )
 from normscope.recipe import PositiveInt, Strict
-from normscope.tables import write_csv
 
 TABLES = "observations by_model by_category by_norm twins h25_models h25".split()
 
@@ -42,7 +42,8 @@ class Flags(Strict):
 
 
 def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Which models LayerNorm and RMSNorm are compared over."""
+    """Which models LayerNorm and RMSNorm are compared over; none tuned from another of them."""
+    by_model = by_model[by_model["base"].isna()]
     first = by_model[by_model["experiment"].isin(FIRST_STUDIES)]
     here = by_model[by_model["experiment"] == "measured"]
     both = pd.concat([here, first[~first["model"].isin(here["model"])]])
@@ -64,17 +65,15 @@ def main() -> None:
     measured = measured_observations(gains, models)
     observations = pd.concat([published, measured]) if len(measured) else published
     tables["observations"] = observations
-    tables["by_model"] = by_model(observations, level, resamples)
+    tuned = references.dropna(subset="base")
+    here = models.dropna(subset=["base", "norm"]).assign(experiment="measured")
+    pairs = pd.concat([of[["experiment", "base", "model"]] for of in (tuned, here)])
+    statistics = by_model(observations, level, resamples)
+    tables["by_model"] = statistics.merge(pairs, on=["experiment", "model"], how="left")
     tables["by_category"] = by_category(observations)
     compared = comparisons(tables["by_model"])
     tables["by_norm"] = by_norm(observations, compared.items(), level, resamples)
-    tuned = references.dropna(subset="base")
-    pairs = list(tuned[["experiment", "base", "model"]].itertuples(index=False, name=None))
-    here = models.dropna(subset=["base", "norm"])
-    pairs += [
-        ("measured", base, model) for base, model in zip(here["base"], here["model"], strict=True)
-    ]
-    tables["twins"] = twins(observations, pairs, level, resamples)
+    tables["twins"] = twins(observations, list(pairs.itertuples(index=False)), level, resamples)
     of_models = [h25.published_models(references, level)]
     if len(measured):
         of_models.append(h25.measured_models(as_published(gains, models), level, resamples))

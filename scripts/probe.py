@@ -7,6 +7,7 @@ from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope import runtime
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.recall.measure import curvature, evaluate, slices, spectra
 from normscope.recall.measures import MEASURES, SLICE, SPECTRUM
@@ -14,7 +15,6 @@ from normscope.recall.model import RecallModel
 from normscope.recall.recipe import RecallRun
 from normscope.recipe import PositiveInt, Strict
 from normscope.stored import read
-from normscope.tables import write_csv
 from normscope.weights import fill
 
 

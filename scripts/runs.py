@@ -8,9 +8,10 @@ from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
 from normscope.aggregate import compare
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.recipe import Strict
-from normscope.tables import run_key, write_csv
+from normscope.tables import run_key
 
 
 class Flags(Strict):

@@ -8,10 +8,10 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope import dataset, runtime
+from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.recipe import PositiveInt, Strict
 from normscope.residual import log_gain, site_names, stream_norms
-from normscope.tables import write_csv
 from normscope.trained import transformer
 from normscope.windows import EVAL_BATCH, as_tensor, spread
 

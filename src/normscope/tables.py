@@ -1,30 +1,15 @@
-"""Reading and writing the workflow's tables: tidy CSV in, CSV, LaTeX and Markdown out."""
+"""The workflow's tables for readers: numbers as words, LaTeX and Markdown."""
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from normscope.files import write_bytes
-
 SMALLEST = 1e-6  # what is below is printed as such
 NAMES = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 DIGITS = {str(digit): name for digit, name in enumerate(NAMES)}
-
-
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """The same bytes for the same numbers, on every system."""
-    text = io.StringIO()
-    # in quotes all text, should there be a carriage return: the csv module leaves it bare
-    has_return = any("\r" in str(v) for v in table.select_dtypes("str").to_numpy().ravel())
-    quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
-    table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g", quoting=quoting)
-    write_bytes(path, text.getvalue().encode())
 
 
 def records(table: pd.DataFrame) -> list[Any]:
@@ -67,9 +52,18 @@ def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> st
 
 
 def markdown(table: pd.DataFrame) -> str:
-    """A pipe table of cells that are text already."""
-    rows = [list(table.columns), ["---"] * len(table.columns), *table.astype(str).values.tolist()]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    """A pipe table of cells that are text already; "none" where there is no row."""
+    if table.empty:
+        return "none"
+    cells = [list(table.columns), *table.astype(str).values.tolist()]
+    head, *rows = [[" ".join(c.replace("|", "\\|").split()) for c in row] for row in cells]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+def _escaped(cell: object) -> str:
+    """A cell as TeX has it in its default encoding."""
+    text = str(cell).replace("−", "$-$").replace("–", "--")
+    return re.sub(r"([<>|])", r"$\1$", re.sub(r"([_%&#])", r"\\\1", text))
 
 
 def latex(table: pd.DataFrame) -> str:
@@ -77,9 +71,7 @@ def latex(table: pd.DataFrame) -> str:
     if table.empty:
         table = pd.DataFrame({"": ["none"]})
     words = pd.DataFrame([list(table.columns), *table.astype(str).values.tolist()])
-    escaped = words.map(
-        lambda cell: re.sub(r"([_%&#])", r"\\\1", str(cell).replace("−", "$-$").replace("–", "--"))
-    )
+    escaped = words.map(_escaped)
     body = pd.DataFrame(escaped.values[1:], columns=escaped.iloc[0])
     return body.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
 

@@ -17,16 +17,17 @@ import pandas as pd
 import pytest
 from processes import SCRIPTS
 
+from normscope.csvfile import write_csv
 from normscope.files import write_json
 from normscope.pretrained.grid import Pretrained
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS, POSITIONS
 from normscope.pretrained.prompts import read_prompts
 from normscope.residual import site_names
-from normscope.tables import write_csv
 
 DATA = SCRIPTS.parent / "data"
 PROMPTS = read_prompts(DATA / "prompts.yaml")
 SHAPE = {"n_layers": 3, "n_embd": 8, "n_heads": 2, "n_kv_heads": 2, "head_dim": 4, "rho": 0.5}
+DOCUMENT = "residual_gain.json"
 MISSING = "no space left: remove something, or else wait"
 
 
@@ -115,9 +116,11 @@ def run(name: str, arguments: list[object]) -> None:
 
 
 def collect(measured: Path, models: str, out: Path) -> None:
-    """Rule pretrained."""
-    words: list[object] = ["--grid", models, "--measured", measured, "--level", 0.95, "--out", out]
-    words += ["--prompts", DATA / "prompts.yaml", "--references", DATA / "reference_gains.csv"]
+    """Rules measured and pretrained, whose tables share a folder, as in the workflow."""
+    words: list[object] = ["--prompts", DATA / "prompts.yaml", "--level", 0.95, "--out", out]
+    run("measured", ["--grid", models, "--measured", measured, *words])
+    words += ["--measured", out, "--resamples", 99, "--document", out / DOCUMENT]
+    words += ["--references", DATA / "reference_gains.csv"]
     # statsmodels collects garbage at every correction, which takes longer than all the rest
     gc.freeze()
     run("pretrained", [*words, "--reference-prompts", DATA / "reference_prompts.csv"])

@@ -103,7 +103,7 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
         (
             "modle",
             "model",
-            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, figures",
+            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, pretrained, figures",
         ),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
@@ -322,3 +322,10 @@ def test_reading_the_configuration_imports_no_torch():
 def test_the_main_runs_have_exact_gradients(key, value):
     message = problem(**{f"model.{key}": value, "model.tied_head": False})
     assert message.endswith(f"model.{key}: the main runs have exact gradients; see jacobian")
+
+
+def test_the_hub_models_of_the_published_studies_can_be_measured():
+    of_hub = yaml.safe_load((ROOT / "config/pretrained.yaml").read_text())["pretrained"]["models"]
+    published = (ROOT / "data/reference_prompts.csv").read_text()
+    names = {line.split(",")[1] for line in published.splitlines()[1:]}
+    assert names <= {model["name"] for model in of_hub}

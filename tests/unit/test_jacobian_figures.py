@@ -13,13 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from jacobian_recipes import GRADIENTS, LAYERS, frame, gradient, layer, model
+from latex_recipes import rows_of, tex
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from processes import SCRIPTS
-from test_recall_claims import cells
-from test_recall_summary import NO_FACTORS
-from test_summary import row as arm_row
 
 from normscope.arms import ARMS
 from normscope.jacobian.figure import ATTENTION
@@ -325,39 +323,6 @@ def test_without_a_norm_layer_both_figures_say_what_is_missing(no_norm):
     assert f"n: 2 trained models each of {', '.join(cells)}. No run" in no_norm.jacobian.caption
     assert "no surrogate was trained" in no_norm.surrogates.written
     assert f"n: 2 trained models of {cells[1]}. No run" in no_norm.surrogates.caption
-
-
-GAINS = {"arm": "layernorm", "placement": "pre", "n": 2}
-GAINS |= {f"{k}{end}": 1.0 for k in ("first", "later", "last") for end in ("", "_low", "_high")}
-
-
-def tex(place: Path) -> dict[str, str]:
-    """What latex.py writes of the tables, with a decisive test of no crossed factors."""
-    pd.DataFrame([arm_row()]).to_csv(place / "arms.csv", index=False)
-    pd.DataFrame([GAINS]).to_csv(place / "gains.csv", index=False)
-    cells({}).to_csv(place / "cells.csv", index=False)
-    NO_FACTORS.to_csv(place / "factors.csv", index=False)
-    files = [(f"--{name}", place / f"{name}.csv") for name in ("arms", "gains", "cells", "factors")]
-    words: list[object] = [word for pair in files for word in pair]
-    words += ["--jacobian", place, "--published", "script", "--corrected", "small"]
-    run("latex", [*words, "--out", place / "tex"])
-    tables = {p.stem: p.read_text() for p in (place / "tex" / "tables").iterdir()}
-    return tables | {"numbers": (place / "tex" / "numbers.tex").read_text()}
-
-
-def rows_of(text: str) -> list[str]:
-    """The rows of a booktabs tabular, its header first, each with a cell a column."""
-    lines = [line.strip() for line in text.splitlines()]
-    begin = re.fullmatch(r"\\begin\{tabular\}\{(l+)\}", lines[0])
-    assert begin is not None, lines[0]
-    assert lines[-1] == r"\end{tabular}"
-    rules = [line for line in lines if line.endswith("rule")]
-    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"]
-    rows = [line for line in lines[1:-1] if line not in rules]
-    for row in rows:
-        assert row.endswith(r"\\")
-        assert len(re.findall(r"(?<!\\)&", row)) == len(begin[1]) - 1, row
-    return rows
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from jacobian_recipes import (
 from recall_recipes import by
 from scipy import stats
 
+from normscope.csvfile import write_csv
 from normscope.jacobian.measures import MEASURES
 from normscope.jacobian.tables import (
     LAYER_KEYS,
@@ -38,7 +39,6 @@ from normscope.jacobian.tables import (
     predictors,
     with_costs,
 )
-from normscope.tables import write_csv
 
 
 def at_rates(losses: Mapping[float, Sequence[float | None]]) -> pd.DataFrame:

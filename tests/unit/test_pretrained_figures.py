@@ -27,9 +27,9 @@ from pretrained_evidence import (
 from recall_recipes import by
 
 from normscope.aggregate import by_arm
+from normscope.csvfile import write_csv
 from normscope.pretrained.figure import NORMS
 from normscope.pretrained.measures import METRICS
-from normscope.tables import write_csv
 
 # the tables that each takes
 TAKES = {
@@ -175,7 +175,8 @@ def test_means_are_of_every_model_in_their_order(two):
 
 def test_prompts_of_gpt2_and_of_measured_models_are_shown(two):
     distribution, scatter, category, _ = two["residual"].axes
-    shown = {"gpt2-medium", "gpt2-large", "gpt2-xl", "a-base", "a-tuned"}
+    published = {f"gpt2-{size} (fp32, published)" for size in ("medium", "large", "xl")}
+    shown = published | {"a-base", "a-tuned"}
     points = {str(line.get_label()): line for line in scatter.lines if len(line.get_xydata()) == 25}
     assert set(points) == shown
     of = by(two.table("observations").query("experiment == 'measured'"), "model", "prompt")
@@ -221,7 +222,8 @@ def test_a_comparison_has_a_row_a_model_sorted_by_the_geometric_mean(two):
 
 def test_three_ratios_are_the_published_and_the_measured_ones(two):
     axis = two["final_norm"].axes[0]
-    assert ticks(axis) == ["pythia-6.9b", "gpt-j-6b", "a-base", "a-tuned"]
+    published = ["pythia-6.9b (published)", "gpt-j-6b (published)"]
+    assert ticks(axis) == [*published, "a-base", "a-tuned"]
     bars = [c for c in axis.containers if isinstance(c, BarContainer)]
     heights = {str(c.get_label()): [bar.get_height() for bar in c] for c in bars}
     assert set(heights) == {METRICS[m] for m in METRICS if not m.startswith("total")}

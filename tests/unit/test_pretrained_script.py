@@ -1,4 +1,4 @@
-"""Rule pretrained on folders of made-up measurements: its tables, results.json, what is missing."""
+"""Rules measured and pretrained on made-up measurements: tables, document, what is missing."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from pretrained_evidence import (
+    DOCUMENT,
     MISSING,
     PROMPTS,
     SHAPE,
@@ -23,9 +24,9 @@ from pretrained_evidence import (
 )
 from recall_recipes import by
 
+from normscope.csvfile import write_csv
 from normscope.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
 from normscope.pretrained.tables import SET, read_table
-from normscope.tables import write_csv
 
 TABLES = (
     "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "
@@ -47,7 +48,7 @@ class Made:
 
     @property
     def results(self) -> Any:
-        return strict(self.out / "results.json")
+        return strict(self.out / DOCUMENT)
 
 
 def none_measured(place: Path) -> str:
@@ -74,7 +75,7 @@ def empty(tmp_path_factory) -> Made:
 def test_two_runs_write_the_same_bytes(two, tmp_path):
     collect(two.measured, two.grid, tmp_path)
     first, again = ({p.name: p.read_bytes() for p in d.iterdir()} for d in (two.out, tmp_path))
-    assert set(first) == {f"{name}.csv" for name in TABLES} | {"results.json"}
+    assert set(first) == {f"{name}.csv" for name in TABLES} | {DOCUMENT}
     assert first == again
 
 

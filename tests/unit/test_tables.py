@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normscope.arms import ARMS
+from normscope.csvfile import write_csv
 from normscope.recipe import Placement
-from normscope.tables import interval, latex, macro, markdown, number, run_key, write_csv
+from normscope.tables import interval, latex, macro, markdown, number, run_key
 
 
 def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):

@@ -7,8 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -79,6 +81,39 @@ class Project:
         }
 
 
+@cache
+def tiny_model() -> Path:
+    """A random model of a real class with a tokenizer of the prompts' words, on disk."""
+    import torch  # noqa: PLC0415 - seconds, and only some tests need it
+    from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
+    from transformers import (  # noqa: PLC0415
+        LlamaConfig,
+        LlamaForCausalLM,
+        PreTrainedTokenizerFast,
+    )
+
+    folder = Path(tempfile.mkdtemp(), "tiny")
+    words = sorted(set(re.findall(r"\w+|[^\w\s]", (ROOT / "data/prompts.yaml").read_text())))
+    vocabulary = {word: i for i, word in enumerate(["<s>", "<unk>", *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<s>", unk_token="<unk>"
+    )
+    wrapped.save_pretrained(folder)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
 def fresh(root: Path) -> Project:
     """As a fresh clone: the project's files, a tiny configuration, nothing made."""
     shutil.copytree(ROOT, root, ignore=lambda _, names: [n for n in names if n in MADE])
@@ -103,6 +138,9 @@ def fresh(root: Path) -> Project:
     jacobian["published"] = jacobian["corrected"]
     del jacobian["protocols"]["published"]
     jacobian["runs"] = jacobian["runs"][1:]
+    shutil.copytree(tiny_model(), root / "tiny_model")
+    source = {"kind": "directory", "path": "tiny_model"}
+    config["pretrained"]["models"] = [{"name": "tiny", "family": "Tiny", "source": source}]
     (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")

@@ -1,6 +1,7 @@
 """A wrong configuration stops before any job starts, and names its way out."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,25 @@ def test_the_way_out_of_a_damaged_model_works(made: Project):
     made.snakemake(*probe)
     assert (made.root / run / "model.safetensors").read_bytes() == whole
     assert made.planned() == {}
+
+
+def test_a_model_that_cannot_be_had_does_not_stop_the_others(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    shutil.copytree(project.root / "tiny_model", project.root / "cut")
+    weights = project.root / "cut" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    other = "  - {name: cut, family: Tiny, source: {kind: directory, path: cut}}\n  memory_gb"
+    config = project.root / "config.yaml"
+    config.write_text(config.read_text().replace("  memory_gb", other, 1))
+    output = project.snakemake("measured")
+    assert "Not measured: " in output
+    assert "truncated" in output
+    table = (project.root / "results/pretrained/models.csv").read_text()
+    assert re.search("^tiny,Tiny,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
+    assert project.planned()["measure"] == 1  # nothing of a failure stays
+    weights.write_bytes(whole)
+    project.snakemake("measured")
+    table = (project.root / "results/pretrained/models.csv").read_text()
+    assert re.search("^cut,Tiny,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)

@@ -11,7 +11,7 @@ import yaml
 from project import Project, fresh
 
 TRAINED = re.compile(
-    r"^(?:local)?rule (train|recall|stream|probe|decompose|dataset):", re.MULTILINE
+    r"^(?:local)?rule (train|recall|measure|stream|probe|decompose|dataset):", re.MULTILINE
 )
 
 
@@ -37,13 +37,16 @@ def test_dvc_names_every_source_that_the_dag_reads(made: Project):
         "decisive",
         "decompose",
         "jacobian",
+        "measure",
+        "pretrained",
         "summary",
     }
     tracked = set(made.run("git", "ls-files").splitlines())
-    of_runs = {"dataset", "train", "recall"}
+    of_runs = {"dataset", "train", "recall", "measure"}
     for row in rows:
         stage = stages["runs" if row["rule"] in of_runs else "paper"]
         read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
+        read = {path for path in read if not path.startswith("tiny_model/")}
         assert read, row
         for path in read:
             assert is_covered(path, stage["deps"]), f"{row['rule']} reads {path}"
@@ -66,7 +69,7 @@ def test_dvc_outputs_and_targets_exist(made: Project):
         assert "Nothing to be done" in made.snakemake("-n", target)
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
     assert stages["paper"]["outs"] == ["paper"]
-    for folder in ("runs", "recall_runs"):
+    for folder in ("runs", "recall_runs", "pretrained/tiny"):
         files = [p for p in (made.root / "results" / folder).rglob("*") if p.is_file()]
         assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}
 
@@ -85,7 +88,7 @@ def test_no_two_cached_jobs_share_what_decides_them(made: Project):
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
     rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
-    assert len(rules) == 23
+    assert len(rules) == 32
     for rule in rules:
         name = rule[: rule.index(":")]
         for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
@@ -141,13 +144,32 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     shutil.copy(published.root / "dvc.lock", other.root)
     other.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
     other.run("dvc", "pull", "store")
-    output = other.snakemake("gain", "decisive", "jacobian")
+    pulled = {path: path.stat().st_mtime_ns for path in (other.root / "store").iterdir()}
+    output = other.snakemake("gain", "decisive", "jacobian", "pretrained")
+    assert pulled == {p: p.stat().st_mtime_ns for p in (other.root / "store").iterdir()}
     assert "rule stream:" in output
-    assert output.count("from cache") == 32  # four files of eight runs
+    assert output.count("from cache") == 35  # four files of eight runs, three of a measured model
     for rule in ("train", "recall"):  # what a training would write
         assert not (other.root / "results/benchmarks" / rule).exists()
-    for tables in ("results/tables", "results/jacobian"):
+    for tables in ("results/tables", "results/jacobian", "results/pretrained"):
         assert other.digests(tables) == published.digests(tables)
+
+
+def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
+    project = published.copy(tmp_path / "project")
+    ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
+    with project.edited("data/reference_gains.csv", "0.804718018", "0.814718018"):
+        rules = set(ran.findall(project.run("dvc", "repro")))
+    compared = {f"figure_{name}" for name in ("residual", "comparison", "final_norm", "beside")}
+    assert rules == {"pretrained", "latex", "summary", "paper"} | compared
+    with project.edited("src/normscope/style.py", '"axes.linewidth": 0.6', '"axes.linewidth": 0.7'):
+        rules = set(ran.findall(project.run("dvc", "repro")))
+    assert "figure_blocks" in rules
+    assert not rules & {"measure", "measured", "train", "stream"}
+    with project.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
+        rules = set(ran.findall(project.run("dvc", "repro")))
+    assert {"measure", "measured", "pretrained"} <= rules
+    assert not rules & {"train", "recall", "stream", "probe"}
 
 
 def test_back_and_forth_between_two_configurations_trains_nothing(

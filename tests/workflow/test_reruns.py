@@ -8,7 +8,9 @@ from project import Project
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
 DECISIVE = {f"figure_{name}" for name in ("notebook", "decisive", "slice", "factors", "sweep")}
 JACOBIAN = {"figure_jacobian", "figure_surrogates"}
-FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE | JACOBIAN
+COMPARED = {f"figure_{name}" for name in ("residual", "comparison", "final_norm", "beside")}
+PRETRAINED = {"figure_blocks", "figure_sensitivity"} | COMPARED
+FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE | JACOBIAN | PRETRAINED
 
 
 def test_nothing_is_left_to_do(made: Project):
@@ -38,8 +40,10 @@ def test_figure_size_in_the_configuration_redraws_and_nothing_else(made: Project
 def test_gain_module_measures_again_without_training(made: Project):
     with made.edited("src/normscope/residual.py", "return norms.log()", "return 1 * norms.log()"):
         planned = made.planned()
-    assert planned["stream"] == 3
-    assert set(planned) == {"stream", "gain", "figure_gain", "latex", "summary", "manifest"}
+    assert (planned["stream"], planned["measure"]) == (3, 1)
+    of_runs = {"stream", "gain", "figure_gain"}
+    of_models = {"measure", "measured", "pretrained"} | PRETRAINED
+    assert set(planned) == of_runs | of_models | {"latex", "summary", "manifest"}
 
 
 def test_model_module_trains_again(made: Project):
@@ -89,6 +93,33 @@ def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
     assert set(planned) == {"recall", "probe"} | DECISIVE | paper
 
 
+def test_a_published_gain_remakes_what_compares_with_it(made: Project):
+    with made.edited("data/reference_gains.csv", "0.804718018", "0.814718018"):
+        planned = made.planned()
+    assert set(planned) == {"pretrained", "latex", "summary"} | COMPARED
+
+
+def test_a_prompt_is_measured_again(made: Project):
+    with made.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
+        planned = made.planned()
+    paper = {"latex", "summary", "manifest"}
+    assert set(planned) == {"measure", "measured", "pretrained"} | PRETRAINED | paper
+
+
+def test_another_memory_for_weights_measures_nothing(made: Project):
+    with made.edited("config.yaml", "memory_gb: 1", "memory_gb: 2"):
+        planned = made.planned()
+    assert "measured" in planned
+    assert "measure" not in planned
+
+
+def test_a_model_on_disk_that_changes_is_measured_again(made: Project):
+    with made.edited("tiny_model/config.json", '"rms_norm_eps": 1e-06', '"rms_norm_eps": 1e-05'):
+        planned = made.planned()
+    assert planned["measure"] == 1
+    assert "train" not in planned
+
+
 def test_another_order_of_sources_changes_nothing(made: Project):
     with made.edited("config.yaml", "sources:", "sources:\n  - {kind: path, path: elsewhere.txt}"):
         planned = made.planned()
@@ -99,7 +130,7 @@ def test_a_new_seed_trains_only_itself(made: Project):
     with made.edited("config.yaml", "- 1\n  - 2", "- 1\n  - 2\n  - 3"):
         planned = made.planned()
     assert (planned["train"], planned["stream"]) == (1, 1)
-    assert set(planned) == {"train", "stream", "gain"} | ANALYSES
+    assert set(planned) == {"train", "stream", "gain", "figure_beside"} | ANALYSES
 
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):

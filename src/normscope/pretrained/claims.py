@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from normscope.inference import holm
 from normscope.pretrained.published import (
     CONSISTENT,
     dichotomy,
@@ -20,13 +21,18 @@ from normscope.pretrained.published import (
     inversion,
     overall,
 )
-from normscope.pretrained.studies import FIRST_STUDIES
+from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.pretrained.tables import reads
 from normscope.stats import ALPHA, sign_verdict
 from normscope.tables import interval, number
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
 REFERENCE = "pythia-6.9b"
 COMPARISON = "measured, else published"
+NORMS = ("LayerNorm", "RMSNorm")
+PLURALS = {"model": "models", "family": "families"}
+STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
+SAME = 0.01  # relative difference up to which two ratios are the same
 
 
 @dataclass(frozen=True)
@@ -49,11 +55,19 @@ class Evidence:
     diverged: int
 
     def models(self) -> pd.DataFrame:
-        """Every base model once: as measured here, or else as published."""
-        table = self.by_model
+        """Every model once, as measured here or else as published; none tuned from another one.
+
+        p-values are Holm's over these.
+        """
+        table = self.by_model[self.by_model["base"].isna()]
         here = table[table["experiment"] == "measured"]
         there = table[table["experiment"].isin(FIRST_STUDIES)]
-        return pd.concat([here, there[~there["model"].isin(here["model"])]], ignore_index=True)
+        both = pd.concat([here, there[~there["model"].isin(here["model"])]], ignore_index=True)
+        for p in ("p", "p_deviation", "r_p"):
+            both[f"{p}_holm"] = holm(list(both[p]))
+        return both.assign(
+            reads=[reads(*v) for v in zip(both["log_gain"], both["p_holm"], strict=True)]
+        )
 
     def published(self, *models: str) -> list[dict]:
         """Rows of published base models, in the order asked for."""
@@ -87,76 +101,93 @@ def _names(rows: Sequence[dict]) -> str:
     return ", ".join(row["model"] for row in rows) or "none"
 
 
+def _of_norm(e: Evidence, norm: str) -> list[dict]:
+    models = e.models()
+    return models[models["norm"] == norm].to_dict("records")
+
+
 def _dampens(e: Evidence) -> list[str]:
     validated = e.published(*VALIDATED)
-    words = [f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)})" for r in validated]
-    rows = e.models().query("norm == 'LayerNorm'").to_dict("records")
-    above = [r for r in rows if r["reads"] == "above 1"]
-    below = [r for r in rows if r["reads"] == "below 1"]
+    words = [
+        f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, "
+        f"p {number(r['p_one_sided'], 4)})"
+        for r in validated
+    ]
+    rows = _of_norm(e, "LayerNorm")
+    sides = {side: [r for r in rows if r["reads"] == side] for side in ("above 1", "below 1")}
+    told = sides["above 1"] + sides["below 1"]
+    untold = [r for r in rows if r not in told]
+    groups = [f"{side}: {'; '.join(map(_gain, of)) or 'none'}" for side, of in sides.items()]
     statuses = [r["status"] for r in validated]
+    answers = {
+        "no data": not rows,
+        "rejected": bool(sides["above 1"]),
+        "not rejected": not untold,
+        "not shown: not all are told apart from 1": True,
+    }
     return [
         "LayerNorm dampens: the last block of every model with LayerNorm has a gain below 1.",
         "mean gain below 1 in every one; corrected: no model's log-gain is above 0 (t test over "
         "prompts, Holm over models)",
-        f"{', '.join(words)}; all p one-sided.",
+        f"{', '.join(words) or 'none'}; p one-sided, of a mean below 1.",
         f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
-        f"above 1: {'; '.join(_gain(r) for r in above) or 'none'}. Below 1: "
-        f"{'; '.join(_gain(r) for r in below) or 'none'}.",
-        "rejected" if above else "no data" if not rows else "not rejected",
+        f"{'. '.join(groups)}. Not told apart from 1: {_names(untold)}.",
+        _first(answers),
     ]
 
 
+def _first(answers: dict[str, bool]) -> str:
+    """The first answer that applies."""
+    return next(answer for answer, applies in answers.items() if applies)
+
+
 def _consistent(e: Evidence) -> list[str]:
-    rows = e.published(VALIDATED[0], REFERENCE)
-    if len(rows) < 2:
-        return ["", "", "no data", "no data", "no data", "no data"]
-    xl, pythia = rows
-    difference = abs(xl["mean"] - pythia["mean"])
-    apart = xl["low"] > pythia["high"] or pythia["low"] > xl["high"]
+    was = {r["model"]: r["mean"] for r in e.published(VALIDATED[0], REFERENCE)}
+    models = e.models()
+    now = models[models["model"].isin([VALIDATED[0], REFERENCE])].to_dict("records")
+    published, word, corrected, verdict = "no data", "no data", "no data", "no data"
+    if len(was) == 2:
+        one, other = was.values()
+        difference = abs(one - other)
+        published = f"{number(one)} and {number(other)}: {number(difference)} apart."
+        word = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
+    if len(now) == 2 and all(math.isfinite(r["low"]) for r in now):
+        low, high = sorted(now, key=lambda r: r["log_gain"])
+        corrected = f"{_gain(low)}, {_gain(high)}."
+        verdict = "rejected" if low["high"] < high["low"] else "not rejected: intervals overlap"
     return [
         "GPT-2 XL is consistent with Pythia-6.9B.",
         f"gains differ by less than {CONSISTENT}; corrected: bootstrap intervals overlap",
-        f"{number(xl['mean'])} and {number(pythia['mean'])}: {number(difference)} apart.",
-        "CONSISTENT" if difference < CONSISTENT else "DIVERGENT",
-        f"{_gain(xl)}, {_gain(pythia)}; one is above 1, the other below.",
-        "rejected" if apart else "not rejected",
+        published,
+        word,
+        corrected,
+        verdict,
     ]
 
 
 def _norms_decide(e: Evidence) -> list[str]:
-    of = {
-        norm: {
-            r["model"]: r["mean"]
-            for r in e.published(*VALIDATED, REFERENCE, "mistral-7b", "llama-3.1-8b", "gemma-7b")
-            if r["norm"] == norm
-        }
-        for norm in ("LayerNorm", "RMSNorm")
-    }
-    sides = [
-        f"{norm} {number(min(g.values()))} to {number(max(g.values()))}" for norm, g in of.items()
+    compared = e.published(*VALIDATION)
+    of = {n: {r["model"]: r["mean"] for r in compared if r["norm"] == n} for n in NORMS}
+    ends = [
+        f"{norm} {number(min(g.values()))} to {number(max(g.values()))}"
+        for norm, g in of.items()
+        if g
     ]
-    words = []
-    verdict = "no data"
-    for r in e.by_norm.to_dict("records"):
-        if math.isnan(r["p"]):
-            continue
-        groups = f"{r['layernorm']} against {r['rmsnorm']} {r['unit']}s"
-        if r["unit"] == "family":
-            groups = groups.replace("familys", "families")
-        words.append(
-            f"{r['comparison']}, {groups}: p {number(r['p'])}, smallest reachable "
-            f"{number(r['smallest'], 4)}"
-        )
-        if (r["comparison"], r["unit"]) == (COMPARISON, "family"):
-            verdict = _of_separation(r)
+    found = [r for r in e.by_norm.to_dict("records") if not math.isnan(r["p"])]
+    words = [
+        f"{r['comparison']}, {r['layernorm']} against {r['rmsnorm']} {PLURALS[r['unit']]}: p "
+        f"{number(r['p'])}, smallest reachable {number(r['smallest'], 4)}"
+        for r in found
+    ]
+    decisive = [r for r in found if (r["comparison"], r["unit"]) == (COMPARISON, "family")]
     return [
         "The norm decides: LayerNorm below 1, RMSNorm above, whatever the model.",
-        "every gain on its side of 1; corrected: RMSNorm's mean log-gain is higher, exact "
-        "permutation over families, one-sided; no model is on the wrong side of 1",
-        f"{'; '.join(sides)}.",
+        "every gain on its side of 1; corrected: no model is on the wrong side of 1; RMSNorm's "
+        "mean log-gain is higher, exact permutation over families, one-sided",
+        f"{'; '.join(ends) or 'none'}.",
         dichotomy(*of.values()),
-        f"{'; '.join(words)}. Families also differ in data, width, depth and head.",
-        _sides(e.models()) or verdict,
+        f"{'; '.join(words) or 'none'}. Families also differ in data, width, depth and heads.",
+        _sides(e.models()) or (_of_separation(decisive[0]) if decisive else "no data"),
     ]
 
 
@@ -164,18 +195,17 @@ def _sides(models: pd.DataFrame) -> str:
     """Which models are on the side of 1 that the statement gives to the other norm."""
     wrong = {"LayerNorm": "above 1", "RMSNorm": "below 1"}
     there = [
-        f"{m} {wrong[n]}"
-        for m, n, reads in zip(models["model"], models["norm"], models["reads"], strict=True)
-        if wrong.get(n) == reads
+        f"{row['model']} {row['reads']}"
+        for row in models.to_dict("records")
+        if wrong.get(row["norm"]) == row["reads"]
     ]
     return f"rejected: {', '.join(there)}" if there else ""
 
 
 def _of_separation(row: dict) -> str:
     if row["smallest"] > ALPHA:
-        return (
-            f"undecided: {row['layernorm']} and {row['rmsnorm']} families cannot give p < {ALPHA}"
-        )
+        families = f"{row['layernorm']} and {row['rmsnorm']} families"
+        return f"undecided: {families} cannot give p < {ALPHA}"
     if row["p"] > ALPHA:
         return f"not shown: p {number(row['p'])}"
     return "RMSNorm is higher; that the norm is why is not shown"
@@ -184,130 +214,161 @@ def _of_separation(row: dict) -> str:
 def _all_else_equal(e: Evidence) -> list[str]:
     table = e.trained.pivot_table(index="seed", columns="arm", values="log_gain")
     pairs: list[float] = []
-    words = "no pair of models was trained"
     if {"layernorm", "rmsnorm"} <= set(table):
         pairs = list((table["rmsnorm"] - table["layernorm"]).dropna())
-        words = ", ".join(number(v, 3, True) for v in pairs)
+    words = ", ".join(number(v, 3, True) for v in pairs)
     return [
-        "With all else equal, RMSNorm's last block has the larger gain.",
-        "log-gain of the last block, RMSNorm's minus LayerNorm's, of pre-norm models trained here "
-        "with the same seed, is positive",
+        "In the models trained here, which differ in nothing else, RMSNorm's last block has the "
+        "larger gain.",
+        "log-gain of the last block, RMSNorm's minus LayerNorm's, pre-norm, same seed, is positive",
         "no such comparison.",
         "no data",
-        f"by seed: {words}.",
+        f"by seed: {words}." if pairs else "no pair of models is left.",
         sign_verdict(pairs, e.diverged),
     ]
 
 
 def _inverts(e: Evidence) -> list[str]:
     validated = e.published(*VALIDATED)
-    pythia = e.published(REFERENCE)
-    words = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in (*pythia, *validated)]
-    rows = e.models().query("norm == 'LayerNorm'").to_dict("records")
+    was = [
+        f"{r['model']} {number(r['r_deviation'], 3, True)}"
+        for r in (*e.published(REFERENCE), *validated)
+    ]
+    rows = [r for r in _of_norm(e, "LayerNorm") if not math.isnan(r["r_deviation"])]
     raw = [f"{r['model']} {number(r['r'], 3, True)}" for r in rows]
-    negative = [r for r in rows if r["r"] < 0 and r["r_p_holm"] < ALPHA]
+    negative = [r for r in rows if r["r_deviation"] < 0 and r["p_deviation_holm"] < ALPHA]
     flipped = [r for r in rows if r["below_one"] == r["n"]]
+    answers = {
+        "no data": not rows,
+        f"holds in {_names(negative)}": bool(negative),
+        "not shown: in no LayerNorm model": True,
+    }
     return [
-        "LayerNorm inverts Bentov's law: the more entropy, the closer the gain is to 1.",
-        "r of entropy and abs(gain - 1) is negative; corrected: raw r of entropy and gain is "
-        "negative in a LayerNorm model (Holm)",
-        f"r of entropy and abs(gain - 1): {', '.join(words)}.",
+        "LayerNorm inverts Bentov's law: r of entropy and abs(gain - 1) is negative.",
+        "the sign of r; corrected: r is below 0 in a LayerNorm model (Holm over models)",
+        f"{', '.join(was) or 'none'}.",
         f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
-        f"raw r: {', '.join(raw)}. Where every gain is below 1 ({_names(flipped)}), abs(gain - 1) "
-        "is 1 - gain: the sign flips by algebra.",
-        "not rejected" if negative else "rejected",
+        f"raw r of entropy and gain: {', '.join(raw) or 'none'}. Where every gain is below 1 "
+        f"({_names(flipped)}), abs(gain - 1) is 1 - gain: its r is the raw one with the other "
+        "sign, by algebra.",
+        _first(answers),
     ]
 
 
 def _follows_entropy(e: Evidence) -> list[str]:
     published = e.published(*e.by_model["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
-    rows = e.models().to_dict("records")
-    clear = [r for r in rows if r["r_p_holm"] < ALPHA and r["r"] > 0]
-    without = [r for r in clear if r["r_without_low"] < r["r"] / 2]
+    rows = [r for r in e.models().to_dict("records") if not math.isnan(r["r"])]
+    clear = [r for r in rows if r["r_p_holm"] < ALPHA]
+    rises = [r for r in clear if r["r"] > 0]
+    steady = [r for r in rises if r["r_without_low"] >= r["r"] / 2]  # NaN: one category, no test
+    falls = [r for r in clear if r["r"] < 0]
     words = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
         f"{number(r['r_without_nonsense'], 2, True)}"
         for r in rows
     ]
+    answers = {
+        "no data": not rows,
+        f"holds in {len(steady)} of {len(rows)} models, reversed in {len(falls)}": bool(falls),
+        f"holds in {len(steady)} of {len(rows)} models": True,
+    }
     return [
         "The gain rises with the entropy of the prediction (Bentov's law).",
         "r of entropy and abs(gain - 1) is positive; corrected: raw r is positive (Holm over "
         "models), and keeps half its size without any one category",
-        f"r of entropy and abs(gain - 1): {', '.join(was)}.",
+        f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
         f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        f"raw r: {'; '.join(words)}. Clear in {_names(clear)}; of these it rests on one category "
-        f"in {_names(without)}.",
-        f"holds in {len(clear) - len(without)} of {len(rows)} models",
+        f"raw r: {'; '.join(words) or 'none'}. Clear and positive in {_names(rises)}; of these not "
+        f"without one category: {_names([r for r in rises if r not in steady])}. Clear and "
+        f"negative: {_names(falls)}.",
+        _first(answers),
     ]
 
 
 def _true_last_block(e: Evidence) -> list[str]:
     of = e.references[e.references["experiment"] == "final_norm"]
-    words, real = [], []
+    pairs: dict[str, tuple[float, float]] = {}  # hidden_states' ratio, the last block's gain
+    was = []
     for model in of["model"].dropna().unique():
-        rows = of[of["model"] == model].set_index("metric")["value"]
-        words.append(
-            f"{model} {number(rows['gain_hidden_states'], 4)}, with the final norm "
-            f"{number(rows['gain_with_final_norm'], 4)}"
+        rows = of[of["model"] == model].set_index("metric")
+        ratio, with_norm = (
+            rows.loc[f"gain_{k}", "value"] for k in ("hidden_states", "with_final_norm")
         )
-        real += [f"{model} {number(r['mean'], 4)}" for r in e.published(model)]
+        n = rows.loc["gain_hidden_states", "n"]
+        was.append(
+            f"{model} {number(ratio, 4)}, with the final norm {number(with_norm, 4)} (n {n:.0f})"
+        )
+        for row in e.published(model):
+            pairs[f"{model}, published"] = (ratio, row["mean"])
     usual = e.sensitivity[e.sensitivity["usual"] & (e.sensitivity["positions"] == "last")]
     for model, rows in usual.groupby("model", sort=False):
         logs = rows.set_index("metric")["log_gain"]
-        real.append(
-            f"{model} {number(math.exp(logs['last_gain']), 4)} (its penultimate block "
-            f"{number(math.exp(logs['gain_hidden_states']), 4)})"
+        pairs[f"{model}, measured"] = (
+            math.exp(logs["gain_hidden_states"]),
+            math.exp(logs["last_gain"]),
         )
+    words = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
+    apart = [name for name, (a, b) in pairs.items() if abs(a / b - 1) > SAME]
+    answers = {
+        "no data": not pairs,
+        f"rejected: other numbers in {len(apart)} of {len(pairs)} models": bool(apart),
+        "not rejected": True,
+    }
     return [
         "hidden_states[-2] over [-3] is the last block's true gain, without the final norm.",
-        "it equals the gain that a forward hook on the last block gives",
-        f"{'; '.join(words)}.",
+        f"it equals the gain that a forward hook on the last block gives, to {SAME:.0%}",
+        f"{'; '.join(was) or 'none'}.",
         "CORRECT",
-        f"the last block's gain from hooks: {'; '.join(real)}. The ratio is of the penultimate "
-        "block: the last block's output is in hidden_states only after the final norm.",
-        "rejected",
+        f"that ratio and the last block's gain from hooks: {'; '.join(words) or 'none'} "
+        "(published: arithmetic means, measured: geometric). The ratio is of the penultimate "
+        "block: hidden_states has the last block's output only after the final norm.",
+        _first(answers),
     ]
 
 
 def _crowding(e: Evidence) -> list[str]:
-    rows = {(r["experiment"], r["metric"]): r for r in e.h25.to_dict("records")}
-    sixteen, sweep = (rows.get((k, "gain_hidden_states")) for k in ("h25", "sweep"))
-    first = e.references[(e.references["metric"] == "h25_correct")]
-    published = [
+    found = {
+        r["experiment"]: r
+        for r in e.h25.to_dict("records")
+        if r["metric"] == "gain_hidden_states" and r["experiment"] in STUDIES
+    }
+    claimed = e.references[e.references["metric"] == "h25_correct"].to_dict("records")
+    was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
-        for r in first.to_dict("records")
+        for r in claimed
     ]
-    words = []
-    if sixteen:
-        words.append(
-            f"of its 16 models right for {sixteen['right']}: {number(sixteen['share'], 2)} "
-            f"{interval(sixteen['low'], sixteen['high'], 2)}; of the {sixteen['decided']} whose "
-            f"interval leaves out 1, for {sixteen['decided_right']}; r of rho and gain "
-            f"{number(sixteen['r'], 2, True)}"
-        )
-    if sweep:
-        words.append(
-            f"within Pythia r {number(sweep['r'], 2, True)}, but rho goes with depth "
-            f"(r {number(sweep['r_depth'], 2, True)}): given depth "
-            f"{number(sweep['r_given_depth'], 2, True)}, "
-            f"p {number(sweep['p_given_depth'], 2)}"
-        )
+    words = [f"{STUDIES[name]}: {_study(r)}" for name, r in found.items()]
+    row = found.get("h25")
     return [
         "H25: heads over head dimension of 0.2 or more dampens, less expands.",
-        "side of 1 as predicted, penultimate block; corrected: more often right than chance, exact "
-        "interval of the share",
-        f"{'; '.join(published)}.",
-        h25_verdict(sixteen["right"], sixteen["n"]) if sixteen else "no data",
-        f"{'; '.join(words)}.",
-        _of_share(sixteen),
+        "side of 1 as predicted, penultimate block; corrected: more often right than a coin over "
+        "the models of several labs, exact intervals of the shares of all and of decided models",
+        f"{'; '.join(was) or 'none'}.",
+        h25_verdict(row["right"], row["n"]) if row else "no data",
+        f"{'; '.join(words) or 'none'}. Models of a family are not independent.",
+        _of_share(row),
     ]
+
+
+def _study(r: dict) -> str:
+    """How often H25 is right in one study, and what rho and depth have to do with the gain."""
+    return (
+        f"right for {r['right']} of {r['n']} models of {r['families']} families, "
+        f"{number(r['share'], 2)} {interval(r['low'], r['high'], 2)}, and for "
+        f"{r['decided_right']} of the {r['decided']} whose interval leaves out 1; r of rho and "
+        f"gain {number(r['r'], 2, True)}, given depth {number(r['r_given_depth'], 2, True)} "
+        f"(p {number(r['p_given_depth'], 2)}), of rho and depth {number(r['r_depth'], 2, True)}"
+    )
 
 
 def _of_share(row: dict | None) -> str:
-    """Whether predictions are right more often than a coin."""
+    """Whether predictions are right more often than a coin, of all and of decided models."""
     if row is None:
         return "no data"
-    if row["low"] > 0.5:
-        return "holds"
-    return "rejected: worse than chance" if row["high"] < 0.5 else "not told apart from chance"
+    answers = {
+        "rejected: worse than a coin": row["high"] < 0.5 or row["decided_high"] < 0.5,
+        "holds": row["low"] > 0.5 and row["decided_low"] > 0.5,
+        "not told apart from a coin": True,
+    }
+    return _first(answers)

@@ -99,7 +99,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         for p in ("p", "r_p", "p_given_words"):
             table.loc[of, f"{p}_holm"] = holm(list(table.loc[of, p]))
     return table.assign(
-        reads=[_reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
+        reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
     )
 
 
@@ -121,7 +121,7 @@ def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
     return {name: r for name, r in found.items() if not math.isnan(r)}
 
 
-def _reads(log_gain: float, p: float) -> str:
+def reads(log_gain: float, p: float) -> str:
     """Where a model's gain lies, by Holm's p."""
     if math.isnan(p):
         return "–"

@@ -1,0 +1,355 @@
+"""Verdicts on the statements on residual gain: made-up tables whose right answer is plain."""
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+from pretrained_claimed import (
+    AT_CHANCE,
+    CONSISTENT,
+    DAMPENS,
+    ENTROPY,
+    EQUAL,
+    H25,
+    INVERTS,
+    LAST_BLOCK,
+    NORM,
+    NOW,
+    REFERENCES,
+    WAS,
+    cells,
+    compared,
+    evidence,
+    frame,
+    judged,
+    model,
+    published,
+    row,
+    studies,
+    trained,
+    verdict,
+)
+
+from normscope.pretrained import h25
+from normscope.pretrained.claims import claims
+from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.pretrained.tables import by_norm
+
+ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "reads": "above 1"}
+ABOVE |= {"status": "REJECTED", "below_one": 0}
+UNTOLD = {"reads": "not told apart from 1", "p": 0.1, "p_holm": 0.3}
+
+
+def test_the_statements_and_their_columns():
+    found = claims(evidence())
+    columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
+    assert list(found.columns) == columns
+    about = "dampens consistent decides else inverts rises true H25".split()
+    assert len(found) == len(about)
+    for claim, word in enumerate(about):
+        assert word in found["claim"].iloc[claim]
+
+
+def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
+    found = row(DAMPENS, evidence())
+    assert (found[NOW], found[WAS]) == (
+        "not rejected",
+        "STRONGLY CONFIRMED in print, CONFIRMED in the file of results",
+    )
+    assert found["corrected"].startswith("above 1: none. Below 1: gpt2-xl 0.819 [0.811, 0.827];")
+
+
+def test_a_single_layernorm_model_above_1_rejects_that_layernorm_dampens():
+    found = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
+    assert found[NOW] == "rejected"
+    # exp 0.05, 0.04 and 0.06
+    assert found["corrected"].startswith("above 1: bloom-3b 1.051 [1.041, 1.062]. Below 1: ")
+    assert found[WAS] == row(DAMPENS, evidence())[WAS]
+
+
+@pytest.mark.parametrize("measured", [model("bloom-3b", 0.05, **UNTOLD), model("a", 2, "RMSNorm")])
+def test_a_gain_that_is_not_told_apart_or_of_rmsnorm_rejects_no_dampening(measured):
+    found = row(DAMPENS, evidence(measured))
+    untold = measured["norm"] == "LayerNorm"
+    words = "not shown: not all are told apart from 1" if untold else "not rejected"
+    assert found[NOW] == words
+    assert found["corrected"].startswith("above 1: none.")
+    names = "bloom-3b" if untold else "none"
+    assert found["corrected"].endswith(f"Not told apart from 1: {names}.")
+
+
+def test_measured_models_take_the_place_of_published_ones_of_the_same_name():
+    above = published(gpt2_xl=ABOVE)
+    assert verdict(DAMPENS, evidence(published=above)) == "rejected"
+    found = row(DAMPENS, evidence(model("gpt2-xl", -0.1), published=above))
+    assert found[NOW] == "not rejected"
+    assert "gpt2-xl 0.905 [" in found["corrected"]
+    assert found["corrected"].count("gpt2-xl") == 1
+    assert "gpt2-xl 1.200 (t" in found["as published"]
+    back = row(DAMPENS, evidence(model("gpt2-xl", 0.1)))
+    assert back[NOW] == "rejected"
+
+
+def test_published_studies_of_fine_tuned_models_are_no_evidence():
+    """The twins repeat base models."""
+    twin = model("gpt2-xl", 0.2) | {"experiment": "twins", "reads": "–"}
+    assert claims(evidence(twin)).equals(claims(evidence()))
+
+
+def test_models_tuned_from_another_are_no_evidence_whatever_they_show():
+    """And do not count in Holm's correction: of 8 p of 0.006 all are clear, of 9 none."""
+    first = [r | {"p": 0.006} for r in published()]
+    bases = [*first, model("a", -0.2, p=0.006)]
+    tuned = model("a-it", 0.2, r=-0.9, r_p=1e-9, r_deviation=-0.9, p_deviation=1e-9, base="a")
+    assert claims(evidence(tuned, published=bases)).equals(claims(evidence(published=bases)))
+    assert verdict(DAMPENS, evidence(published=bases)) == "not rejected"
+    more = evidence(tuned | {"p": 0.006, "base": math.nan, "log_gain": -0.2}, published=bases)
+    assert verdict(DAMPENS, more) == "not shown: not all are told apart from 1"
+
+
+@pytest.mark.parametrize(
+    ("gains", "was", "now"),
+    [
+        ((0.80, 0.80), "CONSISTENT", "not rejected: intervals overlap"),
+        ((0.80, 0.94), "CONSISTENT", "rejected"),
+        ((0.80, 0.96), "DIVERGENT", "rejected"),
+        ((0.96, 0.80), "DIVERGENT", "rejected"),
+    ],
+)
+def test_gpt2_xl_is_consistent_with_pythia_where_intervals_overlap(gains, was, now):
+    """Intervals are 0.01 on either side, the published threshold is 0.15."""
+    of = {}
+    for name, gain in zip(("gpt2_xl", "pythia_6_9b"), gains, strict=True):
+        bounds = {"low": math.log(gain) - 0.01, "high": math.log(gain) + 0.01}
+        of[name] = {"mean": gain, "log_gain": math.log(gain), **bounds}
+    found = row(CONSISTENT, evidence(published=published(**of)))
+    assert (found[WAS], found[NOW]) == (was, now)
+
+
+HIGHER = "RMSNorm is higher; that the norm is why is not shown"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reads"),
+    [
+        ({}, HIGHER),
+        ({"p": 0.05, "smallest": 0.05}, HIGHER),
+        ({"p": 0.051}, "not shown: p 0.051"),
+        ({"p": 0.99}, "not shown: p 0.990"),
+        (
+            {"p": 0.1, "smallest": 0.1, "layernorm": 2, "rmsnorm": 3},
+            "undecided: 2 and 3 families cannot give p < 0.05",
+        ),
+        ({"p": math.nan, "smallest": math.nan, "layernorm": 0}, "no data"),
+        ({"unit": "model"}, "no data"),
+        ({"comparison": "measured"}, "no data"),
+    ],
+)
+def test_families_decide_whether_rmsnorm_is_higher(changes, reads):
+    of = frame([compared(**changes)], compared())
+    assert verdict(NORM, evidence(by_norm=of)) == reads
+
+
+def test_models_on_the_wrong_side_reject_that_the_norm_decides_whatever_the_test_gives():
+    up, down = model("bloom-3b", 0.05), model("llama-x", -0.05, "RMSNorm")
+    for p in (0.01, 0.9):
+        of = frame([compared(p=p)], compared())
+        assert verdict(NORM, evidence(up, down, by_norm=of)) == (
+            "rejected: bloom-3b above 1, llama-x below 1"
+        )
+    right = model("bloom-3b", -0.05), model("llama-x", 0.05, "RMSNorm")
+    assert verdict(NORM, evidence(*right)) == HIGHER
+    untold = model("bloom-3b", 0.05, **UNTOLD)
+    assert verdict(NORM, evidence(untold, model("bare", 0.5, "none"))) == HIGHER
+
+
+def test_the_published_dichotomy_is_of_the_seven_models():
+    assert row(NORM, evidence())[WAS] == "STRONGLY CONFIRMED"
+    one = evidence(published=published(gpt2_xl=ABOVE))
+    assert row(NORM, one)[WAS] == "mixed"
+    assert "LayerNorm 0.819 to 1.200; RMSNorm 1.221 to 1.221." in row(NORM, one)["as published"]
+    also = [*published(), model("gpt-j-6b", 0.3) | {"experiment": "gptj"}]
+    assert row(NORM, evidence(published=also))[WAS] == "STRONGLY CONFIRMED"
+
+
+@pytest.mark.parametrize(
+    ("differences", "diverged", "reads"),
+    [
+        ([], 0, "no data"),
+        ([0.1], 0, "undecided: 1 seed, 6 needed"),
+        ([0.1, 0.2, 0.1, 0.2, 0.1], 0, "undecided: 5 seeds, 6 needed"),
+        ([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], 0, "holds"),
+        ([-0.1, -0.2, -0.1, -0.2, -0.1, -0.2], 0, "fails"),
+        ([-0.1, 0.1, -0.1, 0.1, -0.1, 0.1], 0, "undecided: the interval covers 0"),
+        ([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], 1, "undecided: runs diverged, and the others are a "),
+        ([], 2, "undecided: runs diverged, and the others are a selection"),
+    ],
+)
+def test_pairs_of_trained_models_decide_all_else_equal(differences, diverged, reads):
+    arms = {"layernorm": [0.3] * len(differences), "rmsnorm": [0.3 + d for d in differences]}
+    found = row(EQUAL, evidence(trained=trained(**arms), diverged=diverged))
+    assert found[NOW].startswith(reads)
+    assert found[WAS] == "no data"
+
+
+def test_pairs_are_of_the_same_seed_and_of_no_other_arm():
+    of = trained(layernorm=[0.1, 0.2], rmsnorm=[0.15, 0.1, 9.0], dyt=[5.0, 5.0])
+    assert row(EQUAL, evidence(trained=of))["corrected"] == "by seed: +0.050, −0.100."
+    alone = evidence(trained=trained(layernorm=[0.1] * 6))
+    assert verdict(EQUAL, alone) == "no data"
+
+
+# of eight models Holm's p of the least is 0.008
+CLEAR = {"r": 0.6, "r_p": 0.001, "r_without_low": 0.4}
+INVERTED = {"r": -0.6, "r_p": 0.001, "r_deviation": -0.6, "p_deviation": 0.001}
+INVERTED |= {"r_without_low": -0.7}
+
+
+def test_a_clear_negative_correlation_of_a_layernorm_model_is_an_inversion():
+    assert verdict(INVERTS, evidence(model("bloom-3b", 0.2) | INVERTED)) == "holds in bloom-3b"
+
+
+@pytest.mark.parametrize(
+    "measured", [model("a", 0.2) | INVERTED | {"p_deviation": 0.007}, model("a", 0.2, "RMSNorm")]
+)
+def test_an_inversion_that_is_not_clear_or_of_rmsnorm_is_none(measured):
+    """Holm's p is 0.056."""
+    of = measured if measured["norm"] == "LayerNorm" else measured | INVERTED
+    assert verdict(INVERTS, evidence(of)) == "not shown: in no LayerNorm model"
+
+
+def test_signs_as_published_are_of_gpt2_alone():
+    down = {name: {"r_deviation": -0.1} for name in ("gpt2_xl", "gpt2_large", "gpt2_medium")}
+    one = {"gpt2_xl": down["gpt2_xl"]}
+    for of, reads in ((down, "CONFIRMED"), (one, "PARTIAL"), ({}, "REJECTED")):
+        found = row(INVERTS, evidence(published=published(**of)))
+        assert found[WAS] == f"{reads} for GPT-2"
+
+
+def test_where_every_gain_is_below_1_the_sign_flip_is_named():
+    mixed = model("bloom-3b", -0.2, below_one=24)
+    found = row(INVERTS, evidence(mixed, model("opt-125m", -0.3)))["corrected"]
+    _, _, names = found.partition("Where every gain is below 1 (")
+    names = set(names.partition(")")[0].split(", "))
+    assert names == {"opt-125m", "pythia-6.9b", "gpt2-xl", "gpt2-large", "gpt2-medium"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "n"),
+    [
+        (CLEAR, 1),
+        (CLEAR | {"r_p": 0.0075}, 0),
+        (CLEAR | {"r_without_low": 0.29}, 0),
+        (CLEAR | {"r_without_low": 0.31}, 1),
+    ],
+)
+def test_the_law_holds_in_a_model_that_keeps_half_without_any_category(changes, n):
+    found = row(ENTROPY, evidence(model("a", 0.1, "RMSNorm", **changes)))
+    assert found[NOW] == f"holds in {n} of 8 models"
+    assert found[WAS] == "7 of 7 positive"
+    again = evidence(model("gpt2-xl", 0.1, **changes))
+    assert verdict(ENTROPY, again) == f"holds in {n} of 7 models"
+
+
+def test_a_clear_negative_correlation_is_counted_as_the_reverse_of_the_law():
+    down = evidence(model("a", 0.1, "RMSNorm", **CLEAR | {"r": -0.6, "r_without_high": -0.5}))
+    assert verdict(ENTROPY, down) == "holds in 0 of 8 models, reversed in 1"
+
+
+def test_what_rests_on_one_category_is_named():
+    rests = model("a", 0.1, "RMSNorm", **CLEAR | {"r_without_low": -0.2})
+    found = row(ENTROPY, evidence(rests, model("b", 0.1, "RMSNorm", **CLEAR)))["corrected"]
+    words = "Clear and positive in a, b; of these not without one category: a."
+    assert f"{words} Clear and negative: none." in found
+
+
+def test_the_last_blocks_gain_stands_beside_the_published_ratios():
+    logs = {"last_gain": math.log(1.25), "gain_hidden_states": math.log(0.75)}
+    of = frame(cells("opt-125m", bos=("off", "on"), **logs), cells("")[0])
+    of.loc[of["positions"] != "last", "log_gain"] = 9.0
+    of.loc[of["bos"] == "on", "log_gain"] = 9.0
+    found = row(LAST_BLOCK, evidence(sensitivity=of))
+    assert "opt-125m, measured: 0.7500 and 1.2500 (" in found["corrected"]
+    assert (
+        found["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199; "
+        "gpt-j-6b 1.1328, with the final norm 0.3727."
+    )
+    assert (found[WAS], found[NOW]) == ("CORRECT", "rejected")
+
+
+@pytest.mark.parametrize(
+    ("of", "was", "now"),
+    # exact intervals of 95%: 16 of 16 from 0.025^(1/16), none up to 1 - 0.025^(1/16)
+    [
+        (judged(16, 16, 0.794, 1.0), "VALIDATED", "holds"),
+        (AT_CHANCE, "PARTIALLY_VALIDATED", "not told apart from a coin"),
+        (judged(7, 16, 0.198, 0.701), "FALSIFIED", "not told apart from a coin"),
+        (judged(0, 16, 0.0, 0.206), "FALSIFIED", "rejected: worse than a coin"),
+        (judged(8, 16, 0.2, 0.5), "PARTIALLY_VALIDATED", "not told apart from a coin"),
+        (None, "no data", "no data"),
+        (AT_CHANCE | {"experiment": "measured"}, "no data", "no data"),
+        (AT_CHANCE | {"metric": "last_gain"}, "no data", "no data"),
+    ],
+)
+def test_h25_is_held_against_a_coin(of: dict[str, Any] | None, was, now):
+    found = row(H25, evidence(h25=frame([of] if of else [], AT_CHANCE)))
+    assert (found[WAS], found[NOW]) == (was, now)
+
+
+@pytest.fixture(scope="module")
+def alone() -> pd.DataFrame:
+    """Of the published numbers, without a measured model."""
+    observations, models = studies()
+    first = models[models["experiment"].isin(FIRST_STUDIES)]
+    seven = first[first["model"].isin(VALIDATION)]
+    groups = [("published, its seven models", seven), ("measured, else published", first)]
+    norms = by_norm(observations, groups, 0.95, 99)
+    of = h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95)
+    return claims(evidence(published=models.to_dict("records"), by_norm=norms, h25=of))
+
+
+def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
+    found = alone.iloc[DAMPENS]
+    assert (found[NOW], found[WAS]) == (
+        "rejected",
+        "INCONCLUSIVE in print, REJECTED in the file of results",
+    )
+    was = "gpt2-xl 1.019 (t +3.84), gpt2-large 1.014 (t +2.84), gpt2-medium 1.163 (t +10.57)"
+    assert was in found["as published"]
+    above, _, below = found["corrected"].partition(" Below 1: ")
+    assert all(name in above for name in ("gpt2-xl", "gpt2-large", "gpt2-medium", "gpt-j-6b"))
+    assert below.startswith("pythia-6.9b 0.802 [")
+
+
+def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
+    """1/35 of 4 and 3 models, 1/10 of 2 and 3 families."""
+    found = alone.iloc[NORM]
+    models, families = "4 against 3 models: p 0.057", "2 against 3 families: p 0.100"
+    assert f"{models}, smallest reachable 0.0286;" in found["corrected"]
+    assert f"{families}, smallest reachable 0.1000;" in found["corrected"]
+    gpt = [f"gpt2-{size} above 1" for size in ("xl", "large", "medium")]
+    assert found[NOW] == f"rejected: {', '.join([*gpt, 'gpt-j-6b above 1'])}"
+    assert found[WAS] == "mixed"
+
+
+def test_the_published_numbers_alone_name_the_sign_flip(alone):
+    found = alone.iloc[INVERTS]
+    assert "pythia-6.9b −0.199, gpt2-xl +0.045" in found["as published"]
+    assert "raw r: pythia-6.9b +0.199" in found["corrected"]
+    assert found["corrected"].endswith(
+        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: the sign flips by "
+        "algebra."
+    )
+
+
+def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
+    found = alone.iloc[H25]
+    was = "right for 2 of 2 (VALIDATED); right for 7 of 16 (FALSIFIED)."
+    assert (found["as published"], found[WAS]) == (was, "FALSIFIED")
+    assert "right for 7: 0.44 [0.20, 0.70]" in found["corrected"]
+    assert found[NOW] == "not told apart from a coin"
+
+
+def test_the_published_numbers_alone_say_of_no_cell_that_it_is_nan(alone):
+    assert not alone.astype(str).map(lambda cell: "nan" in cell.lower() or not cell).any(axis=None)

@@ -1,0 +1,194 @@
+"""What the statements on residual gain may not say: plausible tables that invite a false word."""
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from pretrained_claimed import (
+    AT_CHANCE,
+    CONSISTENT,
+    DAMPENS,
+    ENTROPY,
+    EQUAL,
+    H25,
+    INVERTS,
+    LAST_BLOCK,
+    NORM,
+    NOW,
+    cells,
+    compared,
+    evidence,
+    frame,
+    judged,
+    model,
+    published,
+    row,
+    trained,
+    verdict,
+)
+from scipy import stats
+
+from normscope.pretrained.tables import by_model
+
+# exact interval of 13 of 16
+MOST_RIGHT = {"right": 13, "n": 16, "low": 0.5435, "high": 0.9595}
+FEW = {"n": 1, "low": math.nan, "high": math.nan, "p": math.nan, "p_holm": math.nan, "reads": "–"}
+FEW |= dict.fromkeys(("r", "r_low", "r_high", "r_p", "r_p_holm", "r_deviation"), math.nan)
+
+
+def of_rmsnorm_alone():
+    """No LayerNorm model anywhere."""
+    models = [r for r in published() if r["norm"] == "RMSNorm"]
+    none = compared(p=math.nan, smallest=math.nan, layernorm=0)
+    return evidence(published=models, by_norm=frame([none], none))
+
+
+@pytest.mark.parametrize("claim", [DAMPENS, CONSISTENT, NORM, INVERTS])
+def test_without_a_layernorm_model_nothing_is_said_of_them(claim):
+    assert verdict(claim, of_rmsnorm_alone()) == "no data"
+
+
+def test_without_a_correlation_an_inversion_is_not_rejected():
+    """One prompt has none."""
+    models = [r | FEW for r in published()]
+    assert verdict(INVERTS, evidence(published=models)) == "no data"
+
+
+@pytest.mark.parametrize("r", [-0.38, 0.0, 0.199])
+def test_a_correlation_that_is_not_told_apart_from_0_rejects_nothing(r):
+    """No interval of 25 prompts leaves out 0: of r = -0.38 it is [-0.67, 0.02]."""
+    z, half = math.atanh(r), 1.96 / math.sqrt(22)
+    bounds = {"r_low": math.tanh(z - half), "r_high": math.tanh(z + half)}
+    of = {"r": r, "r_p": 0.06, "r_p_holm": 0.3, **bounds}
+    models = [m | of for m in published()]
+    assert not verdict(INVERTS, evidence(published=models)).startswith("rejected")
+
+
+def test_a_gain_below_1_that_rises_towards_it_is_as_stated_and_not_rejected():
+    """The statement: the more entropy, the closer the gain is to 1."""
+    rises = {"r": 0.8, "r_p_holm": 1e-4, "r_deviation": -0.8, "r_low": 0.6, "r_high": 0.9}
+    assert verdict(INVERTS, evidence(model("bloom-3b", -0.2) | rises)) != "rejected"
+
+
+def test_a_gain_below_1_that_falls_away_from_it_is_no_support():
+    """The more entropy, the further the gain is from 1; the gains of all others rise above 1."""
+    falls = {"r": -0.8, "r_p_holm": 1e-4, "r_deviation": 0.8, "r_low": -0.9, "r_high": -0.6}
+    rises = {"r": 0.5, "r_deviation": 0.5, "r_p_holm": 0.01, "r_low": 0.2, "r_high": 0.7}
+    up = [m | model(m["model"], 0.2, m["norm"], **rises) for m in published()]
+    up = [m | {"experiment": "gpt2"} for m in up]
+    assert verdict(INVERTS, evidence(model("opt-1", -0.2) | falls, published=up)) == "rejected"
+
+
+def test_two_models_on_the_same_side_of_1_are_not_said_to_be_on_two():
+    """Both are at 0.82."""
+    assert "one is above 1" not in row(CONSISTENT, evidence())["corrected"]
+
+
+def test_a_statement_without_numbers_still_says_what_it_is():
+    models = [r for r in published() if r["model"] != "pythia-6.9b"]
+    found = row(CONSISTENT, evidence(published=models))
+    assert found[NOW] == "no data"
+    assert "Pythia" in found["claim"]
+
+
+def test_without_an_interval_nothing_overlaps():
+    lost = {"low": math.nan, "high": math.nan, "n": 2}
+    of = published(gpt2_xl=lost | {"mean": 2.0, "log_gain": math.log(2)}, pythia_6_9b=lost)
+    assert verdict(CONSISTENT, evidence(published=of)) == "no data"
+
+
+def test_an_arm_whose_runs_all_diverged_was_trained():
+    """Three pairs, of which all RMSNorm models diverged."""
+    found = row(EQUAL, evidence(trained=trained(layernorm=[0.1] * 3), diverged=3))
+    assert found[NOW].startswith("undecided: runs diverged")
+    assert "was trained" not in found["corrected"]
+
+
+def test_arms_without_a_seed_in_common_are_no_blank():
+    of = trained(layernorm=[0.1, 0.2], rmsnorm=[0.1, 0.2])
+    of.loc[of["arm"] == "rmsnorm", "seed"] += 10
+    found = row(EQUAL, evidence(trained=of))
+    assert found[NOW] == "no data"
+    assert found["corrected"] != "by seed: ."
+
+
+def test_a_law_that_is_reversed_in_models_says_so():
+    """Clearly negative in two, clearly positive in one."""
+    down = {"r": -0.7, "r_p_holm": 0.001, "r_without_low": -0.8}
+    up = {"r": 0.7, "r_p_holm": 0.001, "r_without_low": 0.6}
+    measured = [model(n, 0.1, "RMSNorm", **down) for n in ("a", "b")]
+    found = row(ENTROPY, evidence(*measured, model("c", 0.1, "RMSNorm", **up)))
+    assert found[NOW].startswith("holds in 1 of 10 models")
+    assert "Clearly negative in a, b" in found["corrected"]
+
+
+def test_prompts_of_one_category_cannot_show_that_no_category_carries_a_correlation():
+    one = {"r": 0.7, "r_p_holm": 0.001, "r_without_nonsense": 0.7}
+    one |= dict.fromkeys(("r_without_low", "r_without_high"), math.nan)
+    assert verdict(ENTROPY, evidence(model("a", 0.1) | one)) == "holds in 0 of 8 models"
+
+
+def test_without_a_model_the_law_holds_in_none_of_none():
+    assert verdict(ENTROPY, evidence(published=published()[:0])) == "no data"
+
+
+def test_nothing_from_hooks_contradicts_nothing():
+    nothing = evidence(published=[r for r in published() if r["model"] != "pythia-6.9b"])
+    assert verdict(LAST_BLOCK, nothing) == "no data"
+
+
+def test_a_measured_and_a_published_gain_of_a_model_are_told_apart():
+    """One is an arithmetic mean, the other a geometric one."""
+    of = frame(cells("pythia-6.9b"), cells("")[0])
+    found = row(LAST_BLOCK, evidence(sensitivity=of))["corrected"]
+    assert "published" in found
+    assert "measured" in found
+
+
+@pytest.mark.parametrize(("decided", "right"), [(3, 0), (6, 3)])
+def test_models_that_are_on_neither_side_of_1_do_not_make_h25_hold(decided, right):
+    """13 of 16 by point estimates; of those whose interval leaves out 1 none or half."""
+    of = judged(**MOST_RIGHT, decided=decided, decided_right=right)
+    assert verdict(H25, evidence(h25=frame([of], AT_CHANCE))) != "holds"
+
+
+def test_the_number_of_models_is_that_of_the_table():
+    of = judged(6, 12, 0.211, 0.789)
+    assert "its 16 models" not in row(H25, evidence(h25=frame([of], AT_CHANCE)))["corrected"]
+
+
+def test_depth_is_no_objection_where_rho_does_not_go_with_it():
+    of = judged(8, 8, 0.63, 1.0, r=-0.8, r_depth=0.0, r_given_depth=-0.8, p_given_depth=0.01)
+    both = frame([AT_CHANCE, of | {"experiment": "sweep"}], AT_CHANCE)
+    assert "but rho goes with depth" not in row(H25, evidence(h25=both))["corrected"]
+
+
+def test_h25_in_the_sweep_is_told_where_it_is_right_for_every_model():
+    """8 of 8 has the exact interval [0.63, 1], and is published beside 7 of 16."""
+    of = judged(8, 8, 0.631, 1.0) | {"experiment": "sweep", "verdict": "VALIDATED"}
+    both = frame([AT_CHANCE, of], AT_CHANCE)
+    assert re.search("8 (of 8|models)", row(H25, evidence(h25=both))["corrected"])
+
+
+def test_holm_is_over_the_models_that_a_statement_is_of():
+    """Eight published models and one here: of nine p the least must be below 0.05/9, not 0.05."""
+    z = stats.t.isf(0.02, 24)  # two-sided p 0.04
+    logs = np.linspace(-1, 1, 25)
+    logs = 0.01 * logs / logs.std(ddof=1) + 0.01 * z / 5
+    measured = observations("measured", "bloom-3b", logs)
+    first = ["gpt2-xl", "gpt2-large", "gpt2-medium", "pythia-6.9b", "gpt-j-6b", "a", "b", "c"]
+    below = [observations("gpt2", name, logs - 1) for name in first]
+    found = by_model(pd.concat([*below, measured]), 0.95, 99)
+    assert found.iloc[-1]["p"] == pytest.approx(0.04)
+    rms = [r for r in published() if r["norm"] == "RMSNorm"]
+    of = evidence(published=[*found.to_dict("records"), *rms])
+    assert verdict(DAMPENS, of) == "not rejected"
+
+
+def observations(study: str, name: str, logs: np.ndarray) -> pd.DataFrame:
+    entropy = np.cos(np.arange(25))
+    table = pd.DataFrame({"gain": np.exp(logs), "entropy": entropy, "words": [3, 4, 5, 6, 7] * 5})
+    key = {"experiment": study, "model": name, "family": name, "norm": "LayerNorm"}
+    return table.assign(**key, dtype="fp32", category="Novel", prompt=[f"p{i}" for i in range(25)])
