@@ -42,7 +42,7 @@ def main() -> None:
             if of.empty:
                 nothing(axis)
             else:
-                axis.set_yscale("log")
+                style.log_y(axis)
             one_line(axis, vertical=False)
             if positions == POSITIONS[0]:
                 axis.set_title(title)

@@ -16,6 +16,7 @@ from normscope.pretrained.measures import METRICS
 from normscope.pretrained.published import CROWDED
 
 RATIOS = ("gain_with_final_norm", "gain_hidden_states", "last_gain")
+ABOVE: dict = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
 STUDIES = ("sweep", "h25", "measured")  # of rho
 
 
@@ -55,7 +56,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
             axis.bar(at, values, width=0.25, color=style.COLORS[i + 1], label=METRICS[ratio])
     axis.set_xticks(x, list(table.index), rotation=30, ha="right", rotation_mode="anchor")
     axis.set_ylabel("ratio of norms")
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axis.legend(**ABOVE)
     one_line(axis, vertical=False)
 
 
@@ -72,7 +73,7 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
     one_line(axis, vertical=False)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
     axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
-    axis.legend(ncols=2, fontsize="x-small")
+    axis.legend(ncols=2, fontsize="x-small", **ABOVE)
 
 
 def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
@@ -88,7 +89,7 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         nothing(axis)
     else:
         style.log_y(axis)
-        axis.legend()
+        axis.legend(**ABOVE)
     one_line(axis, vertical=False)
     axis.set(xlabel="depth", ylabel="gain of the site")
 
@@ -100,7 +101,7 @@ def main() -> None:
     ratios = pd.concat([published, measured_ratios(pd.read_csv(flags.sensitivity))])
     rhos, layers = pd.read_csv(flags.h25_models), pd.read_csv(flags.layers)
     rhos = rhos[rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")]
-    figure, axes = style.canvas(flags.width_mm, 75, 1, 3, shared=False)
+    figure, axes = style.canvas(flags.width_mm, 90, 1, 3, shared=False)
     draw_ratios(axes[0, 0], ratios)
     draw_rho(axes[0, 1], rhos)
     draw_depth(axes[0, 2], layers[layers["usual"] & (layers["positions"] == "last")])

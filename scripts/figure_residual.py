@@ -69,7 +69,7 @@ def main() -> None:
     for axis, title in zip(axes.flat, titles, strict=True):
         axis.set_title(title, loc="left")
     handles, labels = scatter.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
     style.save(figure, flags.out)
     n = f"n: 25 prompts of each model. {n_of(pd.read_csv(flags.models))}"
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))

@@ -1,6 +1,7 @@
 """Tables of residual gain under which the published statements would stand, for tests."""
 
 import functools
+import gc
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -108,6 +109,7 @@ TWIN |= {"p": 1e-9, "p_holm": 1e-9}
 
 def tables(models: Sequence[dict[str, Any]], measured: str = "opt-125m") -> dict[str, Any]:
     """The tables that a paper is made of, by their names, without those of the models."""
+    gc.freeze()
     return {
         "by_model": frame(models, model("", 0)),
         "by_norm": frame([compared()], compared()),
@@ -133,6 +135,7 @@ def trained(**logs: Sequence[float]) -> pd.DataFrame:
 
 def evidence(*measured: dict[str, Any], **changes: Any) -> Evidence:
     """Of the seven models, and what is measured."""
+    gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
     rows = [*changes.pop("published", published()), *measured]
     values: dict[str, Any] = {
         "by_model": frame(rows, model("", 0)),

@@ -57,14 +57,14 @@ def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
         "not rejected",
         "STRONGLY CONFIRMED in print, CONFIRMED in the file of results",
     )
-    assert found["corrected"].startswith("above 1: none. Below 1: gpt2-xl 0.819 [0.811, 0.827];")
+    assert found["corrected"].startswith("above 1: none. below 1: gpt2-xl 0.819 [0.811, 0.827];")
 
 
 def test_a_single_layernorm_model_above_1_rejects_that_layernorm_dampens():
     found = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
     assert found[NOW] == "rejected"
     # exp 0.05, 0.04 and 0.06
-    assert found["corrected"].startswith("above 1: bloom-3b 1.051 [1.041, 1.062]. Below 1: ")
+    assert found["corrected"].startswith("above 1: bloom-3b 1.051 [1.041, 1.062]. below 1: ")
     assert found[WAS] == row(DAMPENS, evidence())[WAS]
 
 
@@ -272,10 +272,11 @@ def test_the_last_blocks_gain_stands_beside_the_published_ratios():
     found = row(LAST_BLOCK, evidence(sensitivity=of))
     assert "opt-125m, measured: 0.7500 and 1.2500 (" in found["corrected"]
     assert (
-        found["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199; "
-        "gpt-j-6b 1.1328, with the final norm 0.3727."
+        found["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199 "
+        "(n 3); gpt-j-6b 1.1328, with the final norm 0.3727 (n 3)."
     )
-    assert (found[WAS], found[NOW]) == ("CORRECT", "rejected")
+    words = "rejected: other numbers in 2 of 2 models"
+    assert (found[WAS], found[NOW]) == ("CORRECT", words)
 
 
 @pytest.mark.parametrize(
@@ -315,9 +316,11 @@ def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
         "rejected",
         "INCONCLUSIVE in print, REJECTED in the file of results",
     )
-    was = "gpt2-xl 1.019 (t +3.84), gpt2-large 1.014 (t +2.84), gpt2-medium 1.163 (t +10.57)"
-    assert was in found["as published"]
-    above, _, below = found["corrected"].partition(" Below 1: ")
+    was = found["as published"]
+    assert was.startswith("gpt2-xl 1.019 (t +3.84, p 0.9996), gpt2-large 1.014 (t +2.84, p 0.9955)")
+    assert "gpt2-medium 1.163 (t +10.57, p " in was
+    assert was.endswith("; p one-sided, of a mean below 1.")
+    above, _, below = found["corrected"].partition(" below 1: ")
     assert all(name in above for name in ("gpt2-xl", "gpt2-large", "gpt2-medium", "gpt-j-6b"))
     assert below.startswith("pythia-6.9b 0.802 [")
 
@@ -336,10 +339,10 @@ def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
 def test_the_published_numbers_alone_name_the_sign_flip(alone):
     found = alone.iloc[INVERTS]
     assert "pythia-6.9b −0.199, gpt2-xl +0.045" in found["as published"]
-    assert "raw r: pythia-6.9b +0.199" in found["corrected"]
+    assert "raw r of entropy and gain: pythia-6.9b +0.199," in found["corrected"]
     assert found["corrected"].endswith(
-        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: the sign flips by "
-        "algebra."
+        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: its r is the "
+        "raw one with the other sign, by algebra."
     )
 
 
@@ -347,7 +350,7 @@ def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
     found = alone.iloc[H25]
     was = "right for 2 of 2 (VALIDATED); right for 7 of 16 (FALSIFIED)."
     assert (found["as published"], found[WAS]) == (was, "FALSIFIED")
-    assert "right for 7: 0.44 [0.20, 0.70]" in found["corrected"]
+    assert "right for 7 of 16 models of 7 families, 0.44 [0.20, 0.70]" in found["corrected"]
     assert found[NOW] == "not told apart from a coin"
 
 

@@ -1,6 +1,7 @@
 """Rules measured and pretrained on made-up measurements: tables, document, what is missing."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,12 +138,24 @@ def test_statistics_are_of_the_last_token_with_bos_as_the_tokenizer_has_it(two):
 def test_measured_models_take_part_in_the_comparison_of_norms(two):
     rows = by(two.table("by_norm"), "comparison", "unit")
     counts = {key: (row["layernorm"], row["rmsnorm"]) for key, row in rows.items()}
-    # 5 published LayerNorm models of 3 families, and two here of one
-    assert counts["measured, else published", "model"] == (5 + 2, 3)
+    # 5 published LayerNorm models of 3 families, and one here: the other is tuned from it
+    assert counts["measured, else published", "model"] == (5 + 1, 3)
     assert counts["measured, else published", "family"] == (3 + 1, 3)
     assert counts["published, all eight", "model"] == (5, 3)
-    assert counts["measured", "model"] == (2, 0)
+    assert counts["measured", "model"] == (1, 0)
     assert rows["measured, else published", "model"]["prompts"] == 25
+
+
+def test_a_model_stands_with_the_one_that_it_was_tuned_from(two, none):
+    bases = two.table("by_model").query("experiment == 'measured'").set_index("model")["base"]
+    assert bases["a-tuned"] == "a-base"
+    assert math.isnan(bases["a-base"])
+    twins = none.table("by_model").query("experiment == 'twins'")
+    tuned = twins["base"].notna()
+    assert tuned.sum() == len(none.table("twins"))
+    assert not set(twins.loc[tuned, "model"]) & set(twins["base"])
+    others = none.table("by_model").query("experiment != 'twins'")
+    assert others["base"].isna().all()
 
 
 def test_sensitivity_has_the_cells_that_were_measured(two):

@@ -9,6 +9,7 @@ model is enough to reject "every".
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
@@ -24,7 +25,7 @@ from normscope.pretrained.published import (
 from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.pretrained.tables import reads
 from normscope.stats import ALPHA, sign_verdict
-from normscope.tables import interval, number
+from normscope.tables import interval, number, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
 REFERENCE = "pythia-6.9b"
@@ -32,6 +33,7 @@ COMPARISON = "measured, else published"
 NORMS = ("LayerNorm", "RMSNorm")
 PLURALS = {"model": "models", "family": "families"}
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
+SIDES = ("above 1", "below 1", "not told apart from 1")
 SAME = 0.01  # relative difference up to which two ratios are the same
 
 
@@ -54,6 +56,7 @@ class Evidence:
     trained: pd.DataFrame
     diverged: int
 
+    @cached_property
     def models(self) -> pd.DataFrame:
         """Every model once, as measured here or else as published; none tuned from another one.
 
@@ -94,7 +97,8 @@ def claims(evidence: Evidence) -> pd.DataFrame:
 def _gain(row: dict) -> str:
     """A model with its geometric mean gain and interval."""
     bounds = interval(math.exp(row["low"]), math.exp(row["high"]))
-    return f"{row['model']} {number(math.exp(row['log_gain']))} {bounds}"
+    where = "" if row["experiment"] == "measured" else ", published,"
+    return f"{row['model']}{where} {number(math.exp(row['log_gain']))} {bounds}"
 
 
 def _names(rows: Sequence[dict]) -> str:
@@ -102,7 +106,7 @@ def _names(rows: Sequence[dict]) -> str:
 
 
 def _of_norm(e: Evidence, norm: str) -> list[dict]:
-    models = e.models()
+    models = e.models
     return models[models["norm"] == norm].to_dict("records")
 
 
@@ -110,19 +114,17 @@ def _dampens(e: Evidence) -> list[str]:
     validated = e.published(*VALIDATED)
     words = [
         f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, "
-        f"p {number(r['p_one_sided'], 4)})"
+        f"p {significant(r['p_one_sided'])})"
         for r in validated
     ]
-    rows = _of_norm(e, "LayerNorm")
-    sides = {side: [r for r in rows if r["reads"] == side] for side in ("above 1", "below 1")}
-    told = sides["above 1"] + sides["below 1"]
-    untold = [r for r in rows if r not in told]
-    groups = [f"{side}: {'; '.join(map(_gain, of)) or 'none'}" for side, of in sides.items()]
+    rows = [r for r in _of_norm(e, "LayerNorm") if r["reads"] in SIDES]
+    groups = {side: [r for r in rows if r["reads"] == side] for side in SIDES}
+    listed = [f"{side}: {'; '.join(map(_gain, of)) or 'none'}" for side, of in groups.items()]
     statuses = [r["status"] for r in validated]
     answers = {
         "no data": not rows,
-        "rejected": bool(sides["above 1"]),
-        "not rejected": not untold,
+        "rejected": bool(groups["above 1"]),
+        "not rejected": not groups["not told apart from 1"],
         "not shown: not all are told apart from 1": True,
     }
     return [
@@ -131,7 +133,7 @@ def _dampens(e: Evidence) -> list[str]:
         "prompts, Holm over models)",
         f"{', '.join(words) or 'none'}; p one-sided, of a mean below 1.",
         f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
-        f"{'. '.join(groups)}. Not told apart from 1: {_names(untold)}.",
+        f"geometric means {'. '.join(listed)}.",
         _first(answers),
     ]
 
@@ -143,7 +145,7 @@ def _first(answers: dict[str, bool]) -> str:
 
 def _consistent(e: Evidence) -> list[str]:
     was = {r["model"]: r["mean"] for r in e.published(VALIDATED[0], REFERENCE)}
-    models = e.models()
+    models = e.models
     now = models[models["model"].isin([VALIDATED[0], REFERENCE])].to_dict("records")
     published, word, corrected, verdict = "no data", "no data", "no data", "no data"
     if len(was) == 2:
@@ -176,7 +178,7 @@ def _norms_decide(e: Evidence) -> list[str]:
     found = [r for r in e.by_norm.to_dict("records") if not math.isnan(r["p"])]
     words = [
         f"{r['comparison']}, {r['layernorm']} against {r['rmsnorm']} {PLURALS[r['unit']]}: p "
-        f"{number(r['p'])}, smallest reachable {number(r['smallest'], 4)}"
+        f"{significant(r['p'])}, smallest reachable {significant(r['smallest'])}"
         for r in found
     ]
     decisive = [r for r in found if (r["comparison"], r["unit"]) == (COMPARISON, "family")]
@@ -187,7 +189,7 @@ def _norms_decide(e: Evidence) -> list[str]:
         f"{'; '.join(ends) or 'none'}.",
         dichotomy(*of.values()),
         f"{'; '.join(words) or 'none'}. Families also differ in data, width, depth and heads.",
-        _sides(e.models()) or (_of_separation(decisive[0]) if decisive else "no data"),
+        _sides(e.models) or (_of_separation(decisive[0]) if decisive else "no data"),
     ]
 
 
@@ -203,11 +205,11 @@ def _sides(models: pd.DataFrame) -> str:
 
 
 def _of_separation(row: dict) -> str:
-    if row["smallest"] > ALPHA:
+    if row["smallest"] >= ALPHA:
         families = f"{row['layernorm']} and {row['rmsnorm']} families"
         return f"undecided: {families} cannot give p < {ALPHA}"
-    if row["p"] > ALPHA:
-        return f"not shown: p {number(row['p'])}"
+    if row["p"] >= ALPHA:
+        return f"not shown: p {significant(row['p'])}"
     return "RMSNorm is higher; that the norm is why is not shown"
 
 
@@ -235,22 +237,27 @@ def _inverts(e: Evidence) -> list[str]:
         for r in (*e.published(REFERENCE), *validated)
     ]
     rows = [r for r in _of_norm(e, "LayerNorm") if not math.isnan(r["r_deviation"])]
-    raw = [f"{r['model']} {number(r['r'], 3, True)}" for r in rows]
-    negative = [r for r in rows if r["r_deviation"] < 0 and r["p_deviation_holm"] < ALPHA]
+    words = [
+        f"{r['model']} {number(r['r_deviation'], 3, True)} (raw {number(r['r'], 3, True)})"
+        for r in rows
+    ]
+    clear = [r for r in rows if r["p_deviation_holm"] < ALPHA]
+    negative = [r for r in clear if r["r_deviation"] < 0]
     flipped = [r for r in rows if r["below_one"] == r["n"]]
     answers = {
         "no data": not rows,
-        f"holds in {_names(negative)}": bool(negative),
-        "not shown: in no LayerNorm model": True,
+        "not shown: in no LayerNorm model": not negative,
+        f"holds in {len(negative)} of {len(rows)} models ({_names(negative)}), reversed in "
+        f"{len(clear) - len(negative)}": True,
     }
     return [
         "LayerNorm inverts Bentov's law: r of entropy and abs(gain - 1) is negative.",
         "the sign of r; corrected: r is below 0 in a LayerNorm model (Holm over models)",
         f"{', '.join(was) or 'none'}.",
         f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
-        f"raw r of entropy and gain: {', '.join(raw) or 'none'}. Where every gain is below 1 "
-        f"({_names(flipped)}), abs(gain - 1) is 1 - gain: its r is the raw one with the other "
-        "sign, by algebra.",
+        f"r of entropy and abs(gain - 1), and raw r of entropy and gain: "
+        f"{', '.join(words) or 'none'}. Where every gain is below 1 ({_names(flipped)}), "
+        "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
         _first(answers),
     ]
 
@@ -258,11 +265,11 @@ def _inverts(e: Evidence) -> list[str]:
 def _follows_entropy(e: Evidence) -> list[str]:
     published = e.published(*e.by_model["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
-    rows = [r for r in e.models().to_dict("records") if not math.isnan(r["r"])]
+    rows = [r for r in e.models.to_dict("records") if not math.isnan(r["r"])]
     clear = [r for r in rows if r["r_p_holm"] < ALPHA]
     rises = [r for r in clear if r["r"] > 0]
     steady = [r for r in rises if r["r_without_low"] >= r["r"] / 2]  # NaN: one category, no test
-    falls = [r for r in clear if r["r"] < 0]
+    falls = [r for r in clear if r["r"] < 0 and r["r_without_high"] <= r["r"] / 2]
     words = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
         f"{number(r['r_without_nonsense'], 2, True)}"
@@ -279,9 +286,9 @@ def _follows_entropy(e: Evidence) -> list[str]:
         "models), and keeps half its size without any one category",
         f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
         f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        f"raw r: {'; '.join(words) or 'none'}. Clear and positive in {_names(rises)}; of these not "
-        f"without one category: {_names([r for r in rises if r not in steady])}. Clear and "
-        f"negative: {_names(falls)}.",
+        f"raw r: {'; '.join(words) or 'none'}. Clear and positive in {_names(rises)}; of these "
+        f"steady without any one category: {_names(steady)}. Clear, negative and steady: "
+        f"{_names(falls)}.",
         _first(answers),
     ]
 
@@ -308,11 +315,12 @@ def _true_last_block(e: Evidence) -> list[str]:
             math.exp(logs["gain_hidden_states"]),
             math.exp(logs["last_gain"]),
         )
+    pairs = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
     words = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
     apart = [name for name, (a, b) in pairs.items() if abs(a / b - 1) > SAME]
     answers = {
         "no data": not pairs,
-        f"rejected: other numbers in {len(apart)} of {len(pairs)} models": bool(apart),
+        f"rejected: other numbers in {len(apart)} of {len(pairs)} comparisons": bool(apart),
         "not rejected": True,
     }
     return [
@@ -321,8 +329,9 @@ def _true_last_block(e: Evidence) -> list[str]:
         f"{'; '.join(was) or 'none'}.",
         "CORRECT",
         f"that ratio and the last block's gain from hooks: {'; '.join(words) or 'none'} "
-        "(published: arithmetic means, measured: geometric). The ratio is of the penultimate "
-        "block: hidden_states has the last block's output only after the final norm.",
+        "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
+        "prompts). The ratio is of the penultimate block: hidden_states has the last block's output "
+        "only after the final norm.",
         _first(answers),
     ]
 
@@ -347,14 +356,15 @@ def _crowding(e: Evidence) -> list[str]:
         f"{'; '.join(was) or 'none'}.",
         h25_verdict(row["right"], row["n"]) if row else "no data",
         f"{'; '.join(words) or 'none'}. Models of a family are not independent.",
-        _of_share(row),
+        "; ".join(f"{STUDIES[name]}: {_of_share(r)}" for name, r in found.items()) or "no data",
     ]
 
 
 def _study(r: dict) -> str:
     """How often H25 is right in one study, and what rho and depth have to do with the gain."""
+    families = "1 family" if r["families"] == 1 else f"{r['families']} families"
     return (
-        f"right for {r['right']} of {r['n']} models of {r['families']} families, "
+        f"right for {r['right']} of {r['n']} models ({families}), "
         f"{number(r['share'], 2)} {interval(r['low'], r['high'], 2)}, and for "
         f"{r['decided_right']} of the {r['decided']} whose interval leaves out 1; r of rho and "
         f"gain {number(r['r'], 2, True)}, given depth {number(r['r_given_depth'], 2, True)} "
@@ -362,13 +372,11 @@ def _study(r: dict) -> str:
     )
 
 
-def _of_share(row: dict | None) -> str:
+def _of_share(row: dict) -> str:
     """Whether predictions are right more often than a coin, of all and of decided models."""
-    if row is None:
-        return "no data"
     answers = {
-        "rejected: worse than a coin": row["high"] < 0.5 or row["decided_high"] < 0.5,
-        "holds": row["low"] > 0.5 and row["decided_low"] > 0.5,
+        "worse than a coin": row["high"] < 0.5 and row["decided_high"] < 0.5,
+        "better than a coin": row["low"] > 0.5 and row["decided_low"] > 0.5,
         "not told apart from a coin": True,
     }
     return _first(answers)
