@@ -57,14 +57,16 @@ def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
         "not rejected",
         "STRONGLY CONFIRMED in print, CONFIRMED in the file of results",
     )
-    assert found["corrected"].startswith("above 1: none. below 1: gpt2-xl 0.819 [0.811, 0.827];")
+    words = "above 1: none. below 1: gpt2-xl, published, 0.819 [0.811, 0.827];"
+    assert found["corrected"].startswith(f"geometric means {words}")
 
 
 def test_a_single_layernorm_model_above_1_rejects_that_layernorm_dampens():
     found = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
     assert found[NOW] == "rejected"
     # exp 0.05, 0.04 and 0.06
-    assert found["corrected"].startswith("above 1: bloom-3b 1.051 [1.041, 1.062]. below 1: ")
+    words = "above 1: bloom-3b 1.051 [1.041, 1.062]. below 1: "
+    assert found["corrected"].startswith(f"geometric means {words}")
     assert found[WAS] == row(DAMPENS, evidence())[WAS]
 
 
@@ -74,9 +76,9 @@ def test_a_gain_that_is_not_told_apart_or_of_rmsnorm_rejects_no_dampening(measur
     untold = measured["norm"] == "LayerNorm"
     words = "not shown: not all are told apart from 1" if untold else "not rejected"
     assert found[NOW] == words
-    assert found["corrected"].startswith("above 1: none.")
-    names = "bloom-3b" if untold else "none"
-    assert found["corrected"].endswith(f"Not told apart from 1: {names}.")
+    assert found["corrected"].startswith("geometric means above 1: none.")
+    named = "bloom-3b 1.051 [1.041, 1.062]" if untold else "none"
+    assert found["corrected"].endswith(f". not told apart from 1: {named}.")
 
 
 def test_measured_models_take_the_place_of_published_ones_of_the_same_name():
@@ -134,8 +136,13 @@ HIGHER = "RMSNorm is higher; that the norm is why is not shown"
     ("changes", "reads"),
     [
         ({}, HIGHER),
-        ({"p": 0.05, "smallest": 0.05}, HIGHER),
-        ({"p": 0.051}, "not shown: p 0.051"),
+        ({"p": 0.049, "smallest": 0.049}, HIGHER),
+        (
+            {"p": 0.05, "smallest": 0.05, "layernorm": 3, "rmsnorm": 3},
+            "undecided: 3 and 3 families cannot give p < 0.05",
+        ),
+        ({"p": 0.05}, "not shown: p 0.0500"),
+        ({"p": 0.051}, "not shown: p 0.0510"),
         ({"p": 0.99}, "not shown: p 0.990"),
         (
             {"p": 0.1, "smallest": 0.1, "layernorm": 2, "rmsnorm": 3},
@@ -207,7 +214,11 @@ INVERTED |= {"r_without_low": -0.7}
 
 
 def test_a_clear_negative_correlation_of_a_layernorm_model_is_an_inversion():
-    assert verdict(INVERTS, evidence(model("bloom-3b", 0.2) | INVERTED)) == "holds in bloom-3b"
+    of = model("bloom-3b", 0.2) | INVERTED
+    assert verdict(INVERTS, evidence(of)) == "holds in 1 of 5 models (bloom-3b), reversed in 0"
+    up = model("a", 0.2) | INVERTED | {"r_deviation": 0.6}
+    found = verdict(INVERTS, evidence(of, up))
+    assert found == "holds in 1 of 6 models (bloom-3b), reversed in 1"
 
 
 @pytest.mark.parametrize(
@@ -260,8 +271,8 @@ def test_a_clear_negative_correlation_is_counted_as_the_reverse_of_the_law():
 def test_what_rests_on_one_category_is_named():
     rests = model("a", 0.1, "RMSNorm", **CLEAR | {"r_without_low": -0.2})
     found = row(ENTROPY, evidence(rests, model("b", 0.1, "RMSNorm", **CLEAR)))["corrected"]
-    words = "Clear and positive in a, b; of these not without one category: a."
-    assert f"{words} Clear and negative: none." in found
+    words = "Clear and positive in a, b; of these steady without any one category: b."
+    assert f"{words} Clear, negative and steady: none." in found
 
 
 def test_the_last_blocks_gain_stands_beside_the_published_ratios():
@@ -275,21 +286,26 @@ def test_the_last_blocks_gain_stands_beside_the_published_ratios():
         found["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199 "
         "(n 3); gpt-j-6b 1.1328, with the final norm 0.3727 (n 3)."
     )
-    words = "rejected: other numbers in 2 of 2 models"
+    words = "rejected: other numbers in 1 of 1 measured"
     assert (found[WAS], found[NOW]) == ("CORRECT", words)
+
+
+UNTOLD_LABS = "several labs: not told apart from a coin"
 
 
 @pytest.mark.parametrize(
     ("of", "was", "now"),
     # exact intervals of 95%: 16 of 16 from 0.025^(1/16), none up to 1 - 0.025^(1/16)
     [
-        (judged(16, 16, 0.794, 1.0), "VALIDATED", "holds"),
-        (AT_CHANCE, "PARTIALLY_VALIDATED", "not told apart from a coin"),
-        (judged(7, 16, 0.198, 0.701), "FALSIFIED", "not told apart from a coin"),
-        (judged(0, 16, 0.0, 0.206), "FALSIFIED", "rejected: worse than a coin"),
-        (judged(8, 16, 0.2, 0.5), "PARTIALLY_VALIDATED", "not told apart from a coin"),
+        (judged(16, 16, 0.794, 1.0), "VALIDATED", "several labs: better than a coin"),
+        (AT_CHANCE, "PARTIALLY_VALIDATED", UNTOLD_LABS),
+        (judged(7, 16, 0.198, 0.701), "FALSIFIED", UNTOLD_LABS),
+        (judged(0, 16, 0.0, 0.206), "FALSIFIED", "several labs: worse than a coin"),
+        (judged(0, 16, 0.0, 0.206, decided=3, decided_high=0.708), "FALSIFIED", UNTOLD_LABS),
+        (judged(7, 16, 0.198, 0.701, decided_high=0.4), "FALSIFIED", UNTOLD_LABS),
+        (judged(8, 16, 0.2, 0.5), "PARTIALLY_VALIDATED", UNTOLD_LABS),
         (None, "no data", "no data"),
-        (AT_CHANCE | {"experiment": "measured"}, "no data", "no data"),
+        (AT_CHANCE | {"experiment": "measured"}, "no data", "measured: not told apart from a coin"),
         (AT_CHANCE | {"metric": "last_gain"}, "no data", "no data"),
     ],
 )
@@ -317,20 +333,20 @@ def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
         "INCONCLUSIVE in print, REJECTED in the file of results",
     )
     was = found["as published"]
-    assert was.startswith("gpt2-xl 1.019 (t +3.84, p 0.9996), gpt2-large 1.014 (t +2.84, p 0.9955)")
+    assert was.startswith("gpt2-xl 1.019 (t +3.84, p > 0.999), gpt2-large 1.014 (t +2.84, p 0.995)")
     assert "gpt2-medium 1.163 (t +10.57, p " in was
     assert was.endswith("; p one-sided, of a mean below 1.")
     above, _, below = found["corrected"].partition(" below 1: ")
     assert all(name in above for name in ("gpt2-xl", "gpt2-large", "gpt2-medium", "gpt-j-6b"))
-    assert below.startswith("pythia-6.9b 0.802 [")
+    assert below.startswith("pythia-6.9b, published, 0.802 [")
 
 
 def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
     """1/35 of 4 and 3 models, 1/10 of 2 and 3 families."""
     found = alone.iloc[NORM]
-    models, families = "4 against 3 models: p 0.057", "2 against 3 families: p 0.100"
+    models, families = "4 against 3 models: p 0.0571", "2 against 3 families: p 0.100"
     assert f"{models}, smallest reachable 0.0286;" in found["corrected"]
-    assert f"{families}, smallest reachable 0.1000;" in found["corrected"]
+    assert f"{families}, smallest reachable 0.100;" in found["corrected"]
     gpt = [f"gpt2-{size} above 1" for size in ("xl", "large", "medium")]
     assert found[NOW] == f"rejected: {', '.join([*gpt, 'gpt-j-6b above 1'])}"
     assert found[WAS] == "mixed"
@@ -339,10 +355,13 @@ def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
 def test_the_published_numbers_alone_name_the_sign_flip(alone):
     found = alone.iloc[INVERTS]
     assert "pythia-6.9b −0.199, gpt2-xl +0.045" in found["as published"]
-    assert "raw r of entropy and gain: pythia-6.9b +0.199," in found["corrected"]
+    words = (
+        "raw r of entropy and gain: pythia-6.9b −0.199 (raw +0.199), gpt2-xl +0.045 (raw +0.013)"
+    )
+    assert words in found["corrected"]
     assert found["corrected"].endswith(
-        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: its r is the "
-        "raw one with the other sign, by algebra."
+        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: one is the "
+        "other with the other sign, by algebra."
     )
 
 
@@ -350,8 +369,10 @@ def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
     found = alone.iloc[H25]
     was = "right for 2 of 2 (VALIDATED); right for 7 of 16 (FALSIFIED)."
     assert (found["as published"], found[WAS]) == (was, "FALSIFIED")
-    assert "right for 7 of 16 models of 7 families, 0.44 [0.20, 0.70]" in found["corrected"]
-    assert found[NOW] == "not told apart from a coin"
+    words = "right for 7 of 16 models (7 families), 0.44 [0.20, 0.70], and for 3 of the 11 whose"
+    assert f"several labs: {words}" in found["corrected"]
+    assert "Pythia: right for 8 of 8 models (1 family), 1.00 [0.63, 1.00]" in found["corrected"]
+    assert found[NOW] == f"Pythia: better than a coin; {UNTOLD_LABS}"
 
 
 def test_the_published_numbers_alone_say_of_no_cell_that_it_is_nan(alone):

@@ -70,7 +70,8 @@ def test_a_gain_below_1_that_rises_towards_it_is_as_stated_and_not_rejected():
     """The statement: the more entropy, the closer the gain is to 1."""
     rises = {"r": 0.8, "r_p": 1e-5, "r_deviation": -0.8, "p_deviation": 1e-5}
     rises |= {"r_low": 0.6, "r_high": 0.9}
-    assert verdict(INVERTS, evidence(model("bloom-3b", -0.2) | rises)) == "holds in bloom-3b"
+    found = verdict(INVERTS, evidence(model("bloom-3b", -0.2) | rises))
+    assert found == "holds in 1 of 5 models (bloom-3b), reversed in 0"
 
 
 def test_a_gain_below_1_that_falls_away_from_it_is_no_support():
@@ -124,7 +125,7 @@ def test_a_law_that_is_reversed_in_models_says_so():
     measured = [model(n, 0.1, "RMSNorm", **down) for n in ("a", "b")]
     found = row(ENTROPY, evidence(*measured, model("c", 0.1, "RMSNorm", **up)))
     assert found[NOW] == "holds in 1 of 10 models, reversed in 2"
-    assert "Clear and negative: a, b." in found["corrected"]
+    assert "Clear, negative and steady: a, b." in found["corrected"]
 
 
 def test_prompts_of_one_category_cannot_show_that_no_category_carries_a_correlation():
@@ -140,6 +141,14 @@ def test_without_a_model_the_law_holds_in_none_of_none():
 def test_nothing_from_hooks_contradicts_nothing():
     nothing = evidence(published=[r for r in published() if r["model"] != "pythia-6.9b"])
     assert verdict(LAST_BLOCK, nothing) == "no data"
+
+
+def test_a_ratio_that_was_not_measured_is_no_comparison():
+    """The published one is left."""
+    of = frame(cells("opt-125m", gain_hidden_states=math.nan), cells("")[0])
+    found = row(LAST_BLOCK, evidence(sensitivity=of))
+    assert found[NOW] == "undecided: the published two are of other prompts"
+    assert "opt-125m" not in found["corrected"]
 
 
 def test_a_measured_and_a_published_gain_of_a_model_are_told_apart():
@@ -158,7 +167,8 @@ def test_models_that_are_on_neither_side_of_1_do_not_make_h25_hold(decided, righ
     """13 of 16 by point estimates; of those whose interval leaves out 1 none or half."""
     of = judged(**MOST_RIGHT, decided=decided, decided_right=right)
     of |= {"decided_low": low, "decided_high": high}
-    assert verdict(H25, evidence(h25=frame([of], AT_CHANCE))) == "not told apart from a coin"
+    found = verdict(H25, evidence(h25=frame([of], AT_CHANCE)))
+    assert found == "several labs: not told apart from a coin"
 
 
 def test_the_number_of_models_is_that_of_the_table():
@@ -176,7 +186,9 @@ def test_h25_in_the_sweep_is_told_where_it_is_right_for_every_model():
     """8 of 8 has the exact interval [0.63, 1], and is published beside 7 of 16."""
     of = judged(8, 8, 0.631, 1.0) | {"experiment": "sweep", "verdict": "VALIDATED"}
     both = frame([AT_CHANCE, of], AT_CHANCE)
-    assert re.search("8 (of 8|models)", row(H25, evidence(h25=both))["corrected"])
+    found = row(H25, evidence(h25=both))
+    assert re.search("8 (of 8|models)", found["corrected"])
+    assert found[NOW] == "several labs: not told apart from a coin; Pythia: better than a coin"
 
 
 def test_holm_is_over_the_models_that_a_statement_is_of():

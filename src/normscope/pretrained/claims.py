@@ -34,6 +34,7 @@ NORMS = ("LayerNorm", "RMSNorm")
 PLURALS = {"model": "models", "family": "families"}
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
+MEASURED = ", measured"
 SAME = 0.01  # relative difference up to which two ratios are the same
 
 
@@ -58,7 +59,7 @@ class Evidence:
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """Every model once, as measured here or else as published; none tuned from another one.
+        """Every model once, as measured here or else as published; none whose base is listed.
 
         p-values are Holm's over these.
         """
@@ -94,6 +95,11 @@ def claims(evidence: Evidence) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
+def _p(value: float) -> str:
+    """A p-value; what is next to 1 is not rounded to it."""
+    return "> 0.999" if value > 0.999 else significant(value)
+
+
 def _gain(row: dict) -> str:
     """A model with its geometric mean gain and interval."""
     bounds = interval(math.exp(row["low"]), math.exp(row["high"]))
@@ -113,8 +119,7 @@ def _of_norm(e: Evidence, norm: str) -> list[dict]:
 def _dampens(e: Evidence) -> list[str]:
     validated = e.published(*VALIDATED)
     words = [
-        f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, "
-        f"p {significant(r['p_one_sided'])})"
+        f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, p {_p(r['p_one_sided'])})"
         for r in validated
     ]
     rows = [r for r in _of_norm(e, "LayerNorm") if r["reads"] in SIDES]
@@ -178,7 +183,7 @@ def _norms_decide(e: Evidence) -> list[str]:
     found = [r for r in e.by_norm.to_dict("records") if not math.isnan(r["p"])]
     words = [
         f"{r['comparison']}, {r['layernorm']} against {r['rmsnorm']} {PLURALS[r['unit']]}: p "
-        f"{significant(r['p'])}, smallest reachable {significant(r['smallest'])}"
+        f"{_p(r['p'])}, smallest reachable {significant(r['smallest'])}"
         for r in found
     ]
     decisive = [r for r in found if (r["comparison"], r["unit"]) == (COMPARISON, "family")]
@@ -209,7 +214,7 @@ def _of_separation(row: dict) -> str:
         families = f"{row['layernorm']} and {row['rmsnorm']} families"
         return f"undecided: {families} cannot give p < {ALPHA}"
     if row["p"] >= ALPHA:
-        return f"not shown: p {significant(row['p'])}"
+        return f"not shown: p {_p(row['p'])}"
     return "RMSNorm is higher; that the norm is why is not shown"
 
 
@@ -311,16 +316,18 @@ def _true_last_block(e: Evidence) -> list[str]:
     usual = e.sensitivity[e.sensitivity["usual"] & (e.sensitivity["positions"] == "last")]
     for model, rows in usual.groupby("model", sort=False):
         logs = rows.set_index("metric")["log_gain"]
-        pairs[f"{model}, measured"] = (
+        pairs[f"{model}{MEASURED}"] = (
             math.exp(logs["gain_hidden_states"]),
             math.exp(logs["last_gain"]),
         )
     pairs = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
     words = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
-    apart = [name for name, (a, b) in pairs.items() if abs(a / b - 1) > SAME]
+    here = [pair for name, pair in pairs.items() if name.endswith(MEASURED)]
+    apart = [pair for pair in here if abs(pair[0] / pair[1] - 1) > SAME]
     answers = {
         "no data": not pairs,
-        f"rejected: other numbers in {len(apart)} of {len(pairs)} comparisons": bool(apart),
+        "undecided: the published two are of other prompts": not here,
+        f"rejected: other numbers in {len(apart)} of {len(here)} measured": bool(apart),
         "not rejected": True,
     }
     return [
@@ -330,7 +337,7 @@ def _true_last_block(e: Evidence) -> list[str]:
         "CORRECT",
         f"that ratio and the last block's gain from hooks: {'; '.join(words) or 'none'} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
-        "prompts). The ratio is of the penultimate block: hidden_states has the last block's output "
+        "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
         _first(answers),
     ]
@@ -351,8 +358,8 @@ def _crowding(e: Evidence) -> list[str]:
     row = found.get("h25")
     return [
         "H25: heads over head dimension of 0.2 or more dampens, less expands.",
-        "side of 1 as predicted, penultimate block; corrected: more often right than a coin over "
-        "the models of several labs, exact intervals of the shares of all and of decided models",
+        "side of 1 as predicted, penultimate block; corrected: more often right than a coin, "
+        "exact intervals of the shares of all models of a study and of decided ones",
         f"{'; '.join(was) or 'none'}.",
         h25_verdict(row["right"], row["n"]) if row else "no data",
         f"{'; '.join(words) or 'none'}. Models of a family are not independent.",
@@ -368,15 +375,16 @@ def _study(r: dict) -> str:
         f"{number(r['share'], 2)} {interval(r['low'], r['high'], 2)}, and for "
         f"{r['decided_right']} of the {r['decided']} whose interval leaves out 1; r of rho and "
         f"gain {number(r['r'], 2, True)}, given depth {number(r['r_given_depth'], 2, True)} "
-        f"(p {number(r['p_given_depth'], 2)}), of rho and depth {number(r['r_depth'], 2, True)}"
+        f"(p {_p(r['p_given_depth'])}), of rho and depth {number(r['r_depth'], 2, True)}"
     )
 
 
 def _of_share(row: dict) -> str:
     """Whether predictions are right more often than a coin, of all and of decided models."""
+    one = ", in one family" if row["families"] == 1 else ""
     answers = {
-        "worse than a coin": row["high"] < 0.5 and row["decided_high"] < 0.5,
-        "better than a coin": row["low"] > 0.5 and row["decided_low"] > 0.5,
+        f"worse than a coin{one}": row["high"] < 0.5 and row["decided_high"] < 0.5,
+        f"better than a coin{one}": row["low"] > 0.5 and row["decided_low"] > 0.5,
         "not told apart from a coin": True,
     }
     return _first(answers)
