@@ -41,6 +41,9 @@ drop_dangling_links("results/recall_runs")
 drop_dangling_links("results/pretrained")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
+SOURCE_FILES += sorted(
+    str(p) for s in ("csv", "json", "yaml") for p in Path("data").glob(f"*.{s}")
+)
 
 
 wildcard_constraints:
@@ -57,6 +60,7 @@ rule all:
         "results/paper/manifest.json",
         "results/paper/numbers.tex",
         "results/paper/residual_gain.json",
+        of_models("results/pretrained/{model}/model.json"),  # one that failed is tried again
         expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
 
 

@@ -131,11 +131,13 @@ def spread(values: list[float]) -> str:
     return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def in_memory(folder: Path, sequences: list[PromptTokens], rounds: int, operations: float) -> None:
+def in_memory(
+    folder: Path, sequences: list[PromptTokens], rounds: int, operations: float, fast: str
+) -> None:
     """Both ways over the same weights in turn; each with its own products and attention."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     body = find_body(model)
-    settings = {"published": ("highest", "sdpa"), "ours": ("medium", ATTENTION)}
+    settings = {"published": ("highest", "sdpa"), "ours": (fast, ATTENTION)}
     ways: dict[str, Callable[[], object]] = {
         "published": lambda: one_by_one(model, sequences),
         "ours": lambda: rows(resident(model, body, batches(sequences, "cpu")), body, NoTokenizer()),
@@ -159,7 +161,13 @@ def in_memory(folder: Path, sequences: list[PromptTokens], rounds: int, operatio
 
 
 def within_budget(
-    folder: Path, sequences: list[PromptTokens], rounds: int, operations: float, budget_gb: float
+    folder: Path,
+    sequences: list[PromptTokens],
+    rounds: int,
+    operations: float,
+    *,
+    fast: str,
+    budget_gb: float,
 ) -> None:
     """Both ways with at most a quarter of the weights in memory; then with nothing in the cache."""
     with tempfile.TemporaryDirectory(dir=folder) as offloaded:
@@ -175,12 +183,12 @@ def within_budget(
         total = sum(p.numel() * 4 for p in model.parameters())
         made = batches(sequences, "cpu")
         for state, prepare in (("cached", lambda _: None), ("evicted", evict)):
-            torch.set_float32_matmul_precision("medium")
+            torch.set_float32_matmul_precision(fast)
             rate, bandwidth = product_rate(), read_rate(folder, prepare)
             floor = max(total / bandwidth, operations / rate)
             ours, published = [], []
             for _ in range(rounds):
-                torch.set_float32_matmul_precision("medium")
+                torch.set_float32_matmul_precision(fast)
                 prepare(folder)
                 outcomes = streamed(body, made, Stream(model, weights, budget_gb, "cpu"))
                 ours.append(timed(lambda: rows(outcomes, body, NoTokenizer())))  # noqa: B023
@@ -212,7 +220,8 @@ def main() -> None:
         parser.error("--layers, --rounds and --threads start at 1")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    print(runtime.start("fp32", args.threads).described)
+    arithmetic = runtime.start("fp32", args.threads)
+    print(arithmetic.described)
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = Path(name)
         torch.manual_seed(0)
@@ -230,9 +239,15 @@ def main() -> None:
             f"tokens in {len(made)} batches, {1 - tokens / padded:.0%} padding"
         )
         operations = 2.0 * parameters * tokens
-        in_memory(folder, sequences, args.rounds, operations)
-        budget = BUDGET * parameters * 4 / GB
-        within_budget(folder, sequences, args.rounds, operations, budget)
+        in_memory(folder, sequences, args.rounds, operations, arithmetic.matmul)
+        within_budget(
+            folder,
+            sequences,
+            args.rounds,
+            operations,
+            fast=arithmetic.matmul,
+            budget_gb=BUDGET * parameters * 4 / GB,
+        )
 
 
 if __name__ == "__main__":

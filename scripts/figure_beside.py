@@ -12,7 +12,7 @@ from normscope.arms import ARMS
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption, count, divergences
 from normscope.files import write_text
-from normscope.pretrained.figure import NORMS, OTHER, n_of, one_line
+from normscope.pretrained.figure import NORMS, OTHER, n_of, one_line, prompts
 from normscope.pretrained.studies import FIRST_STUDIES
 
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
@@ -81,7 +81,8 @@ def main() -> None:
     style.save(figure, flags.out)
     trained = runs[runs["placement"] == PLACEMENT]
     n = (
-        f"n: {count(trained)}, bars: {flags.level:.0%} t interval over trained models; 25 prompts "
+        f"n: {count(trained)}, bars: {flags.level:.0%} t interval over trained models; "
+        f"{prompts(by_model)} "
         f"of each pretrained model, bars: bootstrap over prompts. {divergences(trained)} "
         f"{n_of(pd.read_csv(flags.models))}"
     )

@@ -10,7 +10,7 @@ from normscope import style
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
-from normscope.pretrained.figure import looks, n_of, nothing, one_line
+from normscope.pretrained.figure import looks, n_of, nothing, one_line, prompts
 from normscope.pretrained.measures import POSITIONS
 
 BOS = {"off": "no BOS", "on": "BOS"}
@@ -37,7 +37,8 @@ def main() -> None:
             for model, line in of.groupby("model", sort=False):
                 look, depth = styles[str(model)], line["depth"] - 1
                 gain, low, high = (np.exp(line[k]) for k in ("log_gain", "low", "high"))
-                axis.plot(depth, gain, color=look["color"], label=str(model))
+                line_style = style.LINES[list(styles).index(str(model)) // len(style.COLORS) % 5]
+                axis.plot(depth, gain, color=look["color"], ls=line_style, label=str(model))
                 axis.fill_between(depth, low, high, color=look["color"], alpha=0.25, linewidth=0)
             if of.empty:
                 nothing(axis)
@@ -52,7 +53,7 @@ def main() -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
     style.save(figure, flags.out)
     n = (
-        f"n: 25 prompts of each model; bands: {flags.level:.0%} t interval over prompts. "
+        f"n: {prompts(layers)} of each model; bands: {flags.level:.0%} t interval over prompts. "
         f"{n_of(pd.read_csv(flags.models))}"
     )
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))

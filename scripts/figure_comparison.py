@@ -10,7 +10,7 @@ from normscope import style
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
-from normscope.pretrained.figure import NORMS, color, n_of, names, one_line
+from normscope.pretrained.figure import NORMS, color, n_of, names, one_line, prompts
 
 MM_PER_ROW, REST_MM = 5.5, 30
 
@@ -60,7 +60,7 @@ def main() -> None:
     handles = [axis.plot([], [], **look)[0] for look in marks.values()]
     figure.legend(handles, list(marks), loc="outside lower center", ncols=5)
     style.save(figure, flags.out)
-    n = f"n: 25 prompts of each model. {n_of(pd.read_csv(flags.models))}"
+    n = f"n: {prompts(table)} of each model. {n_of(pd.read_csv(flags.models))}"
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
 
 

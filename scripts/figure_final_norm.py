@@ -16,6 +16,7 @@ from normscope.pretrained.measures import METRICS
 from normscope.pretrained.published import CROWDED
 
 RATIOS = ("gain_with_final_norm", "gain_hidden_states", "last_gain")
+NAMED = 5  # models that a panel names
 ABOVE: dict = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
 STUDIES = ("sweep", "h25", "measured")  # of rho
 
@@ -72,6 +73,9 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         axis.plot([], [], linestyle="", label=family, **look)
     one_line(axis, vertical=False)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
+    axis.set_xscale("log")
+    axis.set_xticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
+    axis.minorticks_off()
     axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
     axis.legend(ncols=2, fontsize="x-small", **ABOVE)
 
@@ -89,6 +93,7 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         nothing(axis)
     else:
         style.log_y(axis)
+    if 0 < len(styles) <= NAMED:
         axis.legend(**ABOVE)
     one_line(axis, vertical=False)
     axis.set(xlabel="depth", ylabel="gain of the site")
@@ -98,7 +103,7 @@ def main() -> None:
     flags = CliApp.run(Flags)
     style.use(flags.font_pt)
     published = published_ratios(pd.read_csv(flags.references))
-    ratios = pd.concat([published, measured_ratios(pd.read_csv(flags.sensitivity))])
+    ratios = pd.concat([published, measured_ratios(pd.read_csv(flags.sensitivity))[:NAMED]])
     rhos, layers = pd.read_csv(flags.h25_models), pd.read_csv(flags.layers)
     rhos = rhos[rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")]
     figure, axes = style.canvas(flags.width_mm, 90, 1, 3, shared=False)

@@ -11,10 +11,11 @@ from normscope import style
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
-from normscope.pretrained.figure import color, looks, n_of, names, one_line
+from normscope.pretrained.figure import color, looks, n_of, names, one_line, prompts
 from normscope.pretrained.studies import FIRST_STUDIES
 
 SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
+FIRST = 4  # measured models that are shown prompt by prompt
 BINS = 15
 
 
@@ -43,7 +44,9 @@ def main() -> None:
     flags = CliApp.run(Flags)
     style.use(flags.font_pt)
     observations, by_model = pd.read_csv(flags.observations), pd.read_csv(flags.by_model)
+    here = list(observations.loc[observations["experiment"] == "measured", "model"].unique())
     shown = observations[observations["experiment"].isin(SHOWN)]
+    shown = shown[~shown["model"].isin(here[FIRST:]) | (shown["experiment"] != "measured")]
     shown = shown.assign(name=names(shown))
     figure, axes = style.canvas(flags.width_mm, 170, 2, 2, shared=False)
     distribution, scatter, category, means = axes.flat
@@ -71,7 +74,7 @@ def main() -> None:
     handles, labels = scatter.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     style.save(figure, flags.out)
-    n = f"n: 25 prompts of each model. {n_of(pd.read_csv(flags.models))}"
+    n = f"n: {prompts(by_model)} of each model. {n_of(pd.read_csv(flags.models))}"
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
 
 

@@ -1,6 +1,7 @@
 """Rule measure: the residual stream of one pretrained model over the prompts, in one pass."""
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -43,18 +44,19 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
     arithmetic = runtime.start("fp32", flags.threads)
     what = Measured.model_validate_json(flags.model)
     located = locate(what.source, flags.weights)
+    if isinstance(what.source, HubSource) and located.commit is not None:
+        check_commit(flags.revisions, what.source, located.commit)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
     model = load(located.directory, what, flags.memory_mb / 1e3, device)
     sequences, adds_bos = tokenize(model.tokenizer, prompts)
     gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
-    if isinstance(what.source, HubSource) and located.commit is not None:
-        check_commit(flags.revisions, what.source, located.commit)
     facts = {"source": str(what.source), "commit": located.commit, "device": device}
     facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
     if isinstance(what.source, WheelSource):
-        facts |= {"stored": "GGUF, converted to fp32"}
+        kind = Path(Path(what.source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
+        facts |= {"stored": f"GGUF {kind}".strip()}
     facts |= {"matmul": torch.get_float32_matmul_precision()}
     facts |= {"transformers": transformers.__version__}
     return gains, norms, facts
@@ -69,9 +71,14 @@ def main() -> None:
     try:
         gains, norms, facts = measured(flags, prompts)
         facts |= {"missing": None}
-    except Explained as e:
+    except Exception as e:
         # one model that cannot be had does not stop the others: the reason is the result, for now
-        reason = without_token(str(e))
+        first, *_ = str(e).splitlines() or [""]
+        reason = without_token(
+            str(e) if isinstance(e, Explained) else f"{type(e).__name__}: {first}"
+        )
+        if not isinstance(e, Explained):
+            print(without_token(traceback.format_exc()), file=sys.stderr)
         print(f"error: {reason}", file=sys.stderr)
         gains, norms, facts = [], [], {"missing": reason}
     write_csv(flags.out / "gains.csv", pd.DataFrame(gains, columns=GAIN_COLUMNS))

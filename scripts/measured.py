@@ -10,8 +10,8 @@ from normscope.csvfile import write_csv
 from normscope.errors import report
 from normscope.pretrained.grid import Pretrained
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.pretrained.prompts import Prompt, read_prompts
-from normscope.pretrained.tables import COUNTS, SET, by_layer, read_table, sensitivity
+from normscope.pretrained.prompts import SET, Prompt, PromptsError, read_prompts
+from normscope.pretrained.tables import COUNTS, by_layer, read_table, sensitivity
 from normscope.recipe import Strict
 from normscope.stored import read
 
@@ -38,12 +38,15 @@ def collected(folder: Path, grid: Pretrained) -> dict[str, pd.DataFrame]:
         facts = read(folder / model.name / "model.json", "missing")
         if facts["missing"] is None:
             facts = read(folder / model.name / "model.json", *FACTS)
-        rows.append({"model": model.name, "family": model.family, "base": model.base} | facts)
+        rows.append(
+            {"model": model.name, "family": model.family, "tuned": model.tuned, "base": model.base}
+            | facts
+        )
         for name, tables in parts.items():
             table = read_table(folder / model.name / f"{name}.csv")
             table.insert(0, "model", model.name)
             tables.append(table)
-    models = pd.DataFrame(rows, columns=["model", "family", "base", *FACTS])
+    models = pd.DataFrame(rows, columns=["model", "family", "tuned", "base", *FACTS])
     found = {"models": models.astype(dict.fromkeys(COUNTS, "Int64"))}
     for name, columns in (("gains", GAIN_COLUMNS), ("norms", NORM_COLUMNS)):
         there = [table for table in parts[name] if len(table)]
@@ -71,6 +74,8 @@ def main() -> None:
     tables["gains"] = with_prompts(tables["gains"], prompts)
     tables["sensitivity"] = sensitivity(tables["gains"], models, flags.level, grid.resamples)
     names = [p.name for p in prompts if p.set == SET]
+    if not names:
+        raise PromptsError(f"{flags.prompts} has no set {SET}: statistics over prompts are of it")
     tables["layers"] = by_layer(tables["norms"], models, names, flags.level)
     for name, table in tables.items():
         write_csv(flags.out / f"{name}.csv", table)

@@ -69,14 +69,19 @@ def main() -> None:
     here = models.dropna(subset=["base", "norm"]).assign(experiment="measured")
     pairs = pd.concat([of[["experiment", "base", "model"]] for of in (tuned, here)])
     statistics = by_model(observations, level, resamples)
-    tables["by_model"] = statistics.merge(pairs, on=["experiment", "model"], how="left")
+    statistics = statistics.merge(pairs, on=["experiment", "model"], how="left")
+    tuned_here = models.loc[models["tuned"].eq(True), "model"]
+    is_tuned = (statistics["experiment"] == "measured") & statistics["model"].isin(tuned_here)
+    statistics["base"] = statistics["base"].mask(is_tuned & statistics["base"].isna(), "not listed")
+    tables["by_model"] = statistics
     tables["by_category"] = by_category(observations)
     compared = comparisons(tables["by_model"])
     tables["by_norm"] = by_norm(observations, compared.items(), level, resamples)
     tables["twins"] = twins(observations, list(pairs.itertuples(index=False)), level, resamples)
     of_models = [h25.published_models(references, level)]
     if len(measured):
-        of_models.append(h25.measured_models(as_published(gains, models), level, resamples))
+        untuned = as_published(gains, models[~models["tuned"].eq(True)])
+        of_models.append(h25.measured_models(untuned, level, resamples))
     tables["h25_models"] = pd.concat(of_models)
     tables["h25"] = h25.accuracy(tables["h25_models"], level)
     for name in TABLES:

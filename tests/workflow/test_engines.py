@@ -161,7 +161,7 @@ def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path
     with project.edited("data/reference_gains.csv", "0.804718018", "0.814718018"):
         rules = set(ran.findall(project.run("dvc", "repro")))
     compared = {f"figure_{name}" for name in ("residual", "comparison", "final_norm", "beside")}
-    assert rules == {"pretrained", "latex", "summary", "paper"} | compared
+    assert rules == {"pretrained", "latex", "summary", "manifest", "paper"} | compared
     with project.edited("src/normscope/style.py", '"axes.linewidth": 0.6', '"axes.linewidth": 0.7'):
         rules = set(ran.findall(project.run("dvc", "repro")))
     assert "figure_blocks" in rules

@@ -96,7 +96,7 @@ def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
 def test_a_published_gain_remakes_what_compares_with_it(made: Project):
     with made.edited("data/reference_gains.csv", "0.804718018", "0.814718018"):
         planned = made.planned()
-    assert set(planned) == {"pretrained", "latex", "summary"} | COMPARED
+    assert set(planned) == {"pretrained", "latex", "summary", "manifest"} | COMPARED
 
 
 def test_a_prompt_is_measured_again(made: Project):

@@ -142,7 +142,8 @@ def forget_failures():
     """A model that could not be measured is no result: its reason leaves the store, for a new try."""
     for path in Path("results/pretrained").glob("*/model.json"):
         if path.is_file() and '"missing": null' not in path.read_text():
-            print(f"Not measured: {json.loads(path.read_text())['missing']}")
+            missing = json.loads(path.read_text())["missing"]
+            print(f"Not measured: {path.parent.name}: {missing}")
             for link in path.parent.iterdir():
                 link.resolve().unlink()
                 link.unlink(missing_ok=True)

@@ -381,10 +381,10 @@ def _study(r: dict) -> str:
 
 def _of_share(row: dict) -> str:
     """Whether predictions are right more often than a coin, of all and of decided models."""
-    one = ", in one family" if row["families"] == 1 else ""
     answers = {
-        f"worse than a coin{one}": row["high"] < 0.5 and row["decided_high"] < 0.5,
-        f"better than a coin{one}": row["low"] > 0.5 and row["decided_low"] > 0.5,
+        "undecided, one family": row["families"] == 1,
+        "worse than a coin": row["high"] < 0.5 and row["decided_high"] < 0.5,
+        "better than a coin": row["low"] > 0.5 and row["decided_low"] > 0.5,
         "not told apart from a coin": True,
     }
     return _first(answers)

@@ -9,7 +9,6 @@ from normscope import style
 
 NORMS = {"LayerNorm": style.COLORS[1], "RMSNorm": style.COLORS[5]}
 OTHER = "0.5"  # a norm that is neither
-PROMPTS = "25 prompts in 5 categories"
 
 
 def color(norm: str) -> str:
@@ -45,6 +44,14 @@ def one_line(axis: Axes, vertical: bool) -> None:
 def nothing(axis: Axes) -> None:
     """Say that no model was measured."""
     axis.text(0.5, 0.5, "no model was measured", ha="center", transform=axis.transAxes)
+
+
+def prompts(table: pd.DataFrame) -> str:
+    """How many prompts stand behind the rows of a table, for a caption."""
+    ns = sorted({int(n) for n in table["n"].dropna()})
+    return (
+        "no prompt" if not ns else "–".join(map(str, dict.fromkeys((ns[0], ns[-1])))) + " prompts"
+    )
 
 
 def n_of(models: pd.DataFrame) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from normscope.corpus import WheelSource
-from normscope.recipe import PositiveFloat, PositiveInt, Strict, distinct
+from normscope.recipe import PositiveInt, Strict, distinct
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
 Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
@@ -59,9 +59,15 @@ class PretrainedModel(Measured):
 
     name: ModelName
     family: Annotated[str, Field(min_length=1, description="models of a family are no replicates")]
+    tuned: bool = Field(default=False, description="fine-tuned: left out where norms are compared")
     base: ModelName | None = Field(
         default=None, description="name of the model that this one was fine-tuned from"
     )
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether it is said to be, or has a base."""
+        return self.tuned or self.base is not None
 
     @property
     def decides(self) -> Measured:
@@ -73,8 +79,10 @@ class Pretrained(Strict):
     """Residual gain of pretrained models, beside the published ones."""
 
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
-    memory_gb: PositiveFloat = Field(
-        description="for weights; a model whose fp32 weights exceed it is streamed block by block"
+    memory_gb: float = Field(
+        ge=0.01,
+        allow_inf_nan=False,
+        description="for weights; a model whose fp32 weights exceed it is streamed block by block",
     )
     threads: PositiveInt = Field(description="CPU threads of a measurement")
     resamples: PositiveInt = Field(description="of prompts, for bootstrap intervals")
@@ -84,7 +92,7 @@ class Pretrained(Strict):
         names = [model.name for model in self.models]
         distinct(names)
         for model in self.models:
-            if model.base is not None and model.base not in names:
+            if model.base is not None and model.base not in set(names) - {model.name}:
                 raise ValueError(f"{model.name}: its base {model.base} is not among the models")
         return self
 

@@ -83,9 +83,10 @@ def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Load
         tokenizer = AutoTokenizer.from_pretrained(directory, trust_remote_code=False)
         model = skeleton(config, ATTENTION)
     except (ValueError, KeyError, OSError, ImportError, AttributeError, StrictDataclassError) as e:
+        first = (str(e).splitlines() or [""])[0][:200]
         raise UnknownArchitecture(
-            f"{directory}: transformers cannot make this model without running code that comes "
-            f"with it, or a file of its configuration or tokenizer is missing: {e}"
+            f"{directory}: transformers cannot make this model or its tokenizer, of files that are "
+            f"damaged or missing, or not without running code that comes with it: {first}"
         ) from e
     body = find_body(model, what.blocks, what.final_norm)
     parameters = sum(p.numel() for p in model.parameters())

@@ -8,12 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from normscope.errors import Explained
 from normscope.pretrained.architecture import Body
 from normscope.pretrained.batching import Batch
 from normscope.pretrained.measures import POSITIONS
 from normscope.residual import recording, site_names
 
 FLOOR = 1e-10  # of a probability, in the entropy as published
+
+
+class NotFinite(Explained):
+    """The residual stream is not finite, or nothing at all, somewhere."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,13 @@ def rows(
         logs = outcome.norms.double().log().cpu()
         for i, sequence in enumerate(outcome.batch.sequences):
             length = len(sequence.tokens)
+            bad = (~logs[:, i, :length].isfinite()).any(1).nonzero().flatten().tolist()
+            if bad or not outcome.logits[i].isfinite().any():
+                where = ", ".join(sites[j] for j in bad[:3]) or "logits"
+                raise NotFinite(
+                    f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}; "
+                    "the weights are damaged, or of another model"
+                )
             at = {"first": logs[:, i, 0], "last": logs[:, i, length - 1]}
             at["later"] = logs[:, i, 1:length].mean(1)
             key = {"prompt": sequence.prompt.name, "bos": sequence.bos}

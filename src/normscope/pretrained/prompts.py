@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 from normscope.errors import Explained
 from normscope.recipe import Strict, distinct
 
+SET = "benchmark"  # prompts that statistics over prompts are of
 Text = Annotated[str, Field(min_length=1)]
 
 

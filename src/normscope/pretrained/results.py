@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from normscope.pretrained.prompts import Prompt
-from normscope.pretrained.published import hypothesis_status, inversion, overall
+from normscope.pretrained.published import hypothesis_status, inversion, overall, t_of_summary
 from normscope.pretrained.studies import MODEL, VALIDATION
 
 STATISTICS = "n mean sd min max t p_one_sided status r_deviation p_deviation".split()
@@ -52,7 +52,10 @@ def document(
         "n_models": len(there),
         "n_prompts": len(prompts),
         "n_measurements": len(tables["gains"]),
-        "reference_models": _rows(last_gains, [*MODEL, "value", "sd", "n", "source"]),
+        "reference_models": [
+            row | {"t_of_mean_sd_n": t_of_summary(row["value"], row["sd"], row["n"])}
+            for row in _rows(last_gains, [*MODEL, "value", "sd", "n", "source"])
+        ],
         "published_validation": list(VALIDATION),
         "statistics_as_published": _rows(by_model, [*MODEL, *STATISTICS]),
         "statistics_corrected": _rows(by_model, [*MODEL, *CORRECTED]),

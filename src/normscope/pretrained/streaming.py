@@ -75,7 +75,7 @@ def check_memory(model: PreTrainedModel, parts: Sequence[Sequence[str]], memory_
         largest = parts[sizes.index(max(sizes))]
         raise TooLittleMemory(
             f"memory_gb is {memory_gb:g}, and {largest[0]} with what is needed beside it takes "
-            f"{max(sizes):.2f} GB in fp32: raise memory_gb"
+            f"{max(sizes):.3g} GB in fp32: raise memory_gb"
         )
 
 

@@ -99,7 +99,7 @@ def h25_table(h25: pd.DataFrame) -> pd.DataFrame:
             "gain of": METRICS[r.metric],
             "models (families)": f"{r.n} ({r.families})",
             "right": r.right,
-            "by the published rule": r.verdict,
+            "by the published rule": r.verdict if r.metric == "gain_hidden_states" else "–",
             "share": f"{number(r.share, 2)} {interval(r.low, r.high, 2)}",
             "decided, right": f"{r.decided}, {r.decided_right}",
             "r of rho": number(r.r, 2, sign=True),

@@ -16,6 +16,7 @@ from normscope.inference import (
     separation,
 )
 from normscope.pretrained.measures import METRICS
+from normscope.pretrained.prompts import SET
 from normscope.pretrained.published import dampening
 from normscope.pretrained.studies import FIRST_STUDIES, MODEL
 from normscope.stats import ALPHA, estimate
@@ -23,7 +24,6 @@ from normscope.stats import ALPHA, estimate
 OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
 TEXT = ("top_token", "text")
 COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
-SET = "benchmark"  # prompts that statistics over prompts are of
 
 
 def read_table(path: Path) -> pd.DataFrame:
