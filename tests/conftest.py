@@ -1,5 +1,7 @@
 """How tests are spread over processes: `make test` has two."""
 
+import gc
+
 import pytest
 
 
@@ -10,3 +12,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder, name = item.path.parent.name, item.path.name
         item.add_marker(pytest.mark.xdist_group(folder if folder == "workflow" else name))
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: statsmodels' tests collect garbage at each call."""
+    gc.collect()
+    gc.freeze()

@@ -38,7 +38,7 @@ BY_LAYER = [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
 
 def backward_part() -> str:
     _, _, after = TEMPLATE.partition("## The backward pass of a norm")
-    part, _, _ = after.partition("## Figures")
+    part, _, _ = after.partition("## Residual gain of pretrained models")
     assert len(part) > 1000
     return part
 

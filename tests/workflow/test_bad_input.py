@@ -97,10 +97,10 @@ def test_a_model_that_cannot_be_had_does_not_stop_the_others(made: Project, tmp_
     assert "Not measured: " in output
     assert "truncated" in output
     table = (project.root / "results/pretrained/models.csv").read_text()
-    assert re.search("^tiny,Tiny,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    assert re.search("^tiny,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
     assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
     assert project.planned()["measure"] == 1  # nothing of a failure stays
     weights.write_bytes(whole)
     project.snakemake("measured")
     table = (project.root / "results/pretrained/models.csv").read_text()
-    assert re.search("^cut,Tiny,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    assert re.search("^cut,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
