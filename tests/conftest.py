@@ -15,6 +15,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays: statsmodels' tests collect garbage at each call."""
+    """What is there before the first test stays: statsmodels collects garbage at each call."""
     gc.collect()
     gc.freeze()
