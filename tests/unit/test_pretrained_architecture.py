@@ -72,12 +72,11 @@ def test_blocks_and_the_final_norm_are_found(kind):
     assert kind_of(body) == NORMS[kind.removesuffix("_untied").removesuffix("_tied")]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "opt_post"])
 def test_the_final_norm_gives_what_the_head_takes(kind):
     model = random_model(kind)
     body, seen = find_body(model), []
-    if body.final_norm is None:
-        pytest.skip("it has none")
+    assert body.final_norm is not None
     body.final_norm.register_forward_hook(lambda _, args, output: seen.append(output))
     model.get_output_embeddings().register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     with torch.inference_mode():
