@@ -15,6 +15,7 @@ from normscope.pretrained.results import document
 from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.pretrained.tables import (
     as_published,
+    base_models,
     by_category,
     by_model,
     by_norm,
@@ -42,16 +43,15 @@ class Flags(Strict):
 
 
 def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Which models LayerNorm and RMSNorm are compared over; none tuned from another of them."""
-    by_model = by_model[by_model["base"].isna()]
-    first = by_model[by_model["experiment"].isin(FIRST_STUDIES)]
-    here = by_model[by_model["experiment"] == "measured"]
-    both = pd.concat([here, first[~first["model"].isin(here["model"])]])
+    """Which models LayerNorm and RMSNorm are compared over; none that is fine-tuned."""
+    untuned = by_model[by_model["base"].isna()]
+    first = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    here = untuned[untuned["experiment"] == "measured"]
     return {
         "published, its seven models": first[first["model"].isin(VALIDATION)],
         "published, all eight": first,
         "measured": here,
-        "measured, else published": both,
+        "measured, else published": base_models(by_model),
     }
 
 

@@ -23,7 +23,7 @@ from normscope.pretrained.published import (
     overall,
 )
 from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.pretrained.tables import reads
+from normscope.pretrained.tables import base_models, reads
 from normscope.stats import ALPHA, sign_verdict
 from normscope.tables import interval, number, significant
 
@@ -59,14 +59,8 @@ class Evidence:
 
     @cached_property
     def models(self) -> pd.DataFrame:
-        """Every model once, as measured here or else as published; none whose base is listed.
-
-        p-values are Holm's over these.
-        """
-        table = self.by_model[self.by_model["base"].isna()]
-        here = table[table["experiment"] == "measured"]
-        there = table[table["experiment"].isin(FIRST_STUDIES)]
-        both = pd.concat([here, there[~there["model"].isin(here["model"])]], ignore_index=True)
+        """``base_models``, with p-values that are Holm's over these."""
+        both = base_models(self.by_model)
         for p in ("p", "p_deviation", "r_p"):
             both[f"{p}_holm"] = holm(list(both[p]))
         return both.assign(

@@ -112,6 +112,15 @@ BY_MODEL = [
 ]
 
 
+def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
+    """Every model once, as measured here or else as published; none that is fine-tuned."""
+    untuned = by_model[by_model["base"].isna()]
+    here = untuned[untuned["experiment"] == "measured"]
+    there = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    both = [here, there[~there["model"].isin(here["model"])]]
+    return pd.concat(both, ignore_index=True)
+
+
 def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
     """Raw r of entropy and gain with one category left out, by its name."""
     found = {}
