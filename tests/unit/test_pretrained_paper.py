@@ -13,8 +13,8 @@ from jacobian_evidence import GRID
 from latex_recipes import GAINS, rows_of
 from pretrained_claimed import DATA, REFERENCES, model, published, tables
 from pretrained_evidence import MISSING, grid, run, write_missing, write_model
+from test_jacobian_section import tables as of_backward
 from test_jacobian_summary import C, P
-from test_jacobian_summary import tables as of_backward
 from test_pretrained_summary import FACTS, GONE, gains_of_runs, models, runs
 from test_recall_claims import cells, recall
 from test_recall_summary import NO_BEST, NO_FACTORS
