@@ -21,6 +21,20 @@ from normscope.recipe import Model, Norm, Placement
 STD = 0.02  # of weights at the start, and of feedback matrices, which are drawn like them
 
 
+def start_std(model: Model, name: str, weight: Tensor) -> float:
+    """Standard deviation of a matrix (outputs, inputs) at the start.
+
+    gpt2: 0.02, and where a branch ends divided by ``sqrt(2 n_layer)``, as so many branches add up
+    (Radford et al. 2019, section 2.3). xavier: ``sqrt(2 / (inputs + outputs))`` in the blocks, with
+    queries, keys and values a matrix each (Glorot & Bengio 2010, eq. 16, as Xiong et al. 2020 have
+    it); embeddings and head as gpt2.
+    """
+    if model.init == "xavier" and name.startswith("blocks."):
+        outputs, inputs = weight.shape
+        return math.sqrt(2 / (inputs + (inputs if "qkv" in name else outputs)))
+    return STD / math.sqrt(2 * model.n_layer) if name.endswith("proj.weight") else STD
+
+
 def linear(model: Model, inputs: int, outputs: int, bias: bool) -> nn.Linear:
     """A linear layer whose error goes back through its own weights, or through fixed ones (fa)."""
     kind = FeedbackLinear if model.feedback == "fa" else nn.Linear
@@ -154,15 +168,14 @@ class Transformer(nn.Module):
         self.final_norm = build(norm, model.n_embd, rule) if final else nn.Identity()
         self.head = None if model.tied_head else linear(model, model.n_embd, vocab_size, False)
         self.apply(self._initialize)
-        # GPT-2: the branches' last matrices shrink with depth, as 2 n_layer of them add up
-        small = STD / math.sqrt(2 * model.n_layer)
         for name, p in self.named_parameters():
-            if name.endswith("proj.weight"):
-                nn.init.normal_(p, std=small)
+            if p.dim() == 2 and (std := start_std(model, name, p)) != STD:
+                nn.init.normal_(p, std=std)
         # after the weights: for one seed these are the same under every kind of feedback
         for name, module in self.named_modules():
             if isinstance(module, FeedbackLinear):
-                nn.init.normal_(module.feedback, std=small if name.endswith("proj") else STD)
+                std = start_std(model, f"{name}.weight", module.weight)
+                nn.init.normal_(module.feedback, std=std)
         direct = torch.randn(model.n_layer, model.n_embd, vocab_size) if self.is_direct else None
         self.register_buffer("direct_feedback", None if direct is None else STD * direct)
 

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 Placement = Literal["pre", "post", "peri", "none"]
 Attention = Literal["softmax", "sigmoid"]
 Feedback = Literal["backprop", "fa", "dfa"]
+Init = Literal["gpt2", "xavier"]
 NormBackward = Literal["exact", "center_scale", "projected", "straight_through"]
 SurrogatesIn = Literal["all", "blocks", "final"]
 
@@ -94,6 +95,11 @@ class Model(Strict):
     attention: Attention = "softmax"
     causal: bool = True
     tied_head: bool = Field(default=True, description="output head shares the token embedding")
+    init: Init = Field(
+        default="gpt2",
+        description="of the blocks' matrices: a standard deviation of 0.02, less with depth where "
+        "a branch ends (gpt2), or sqrt(2 / (inputs + outputs)) (xavier)",
+    )
     feedback: Feedback = Field(
         default="backprop",
         description="what carries errors back: each layer's own weights, fixed random matrices in "
@@ -137,7 +143,10 @@ class Training(Strict):
     beta1: Fraction = 0.9
     beta2: Fraction = 0.99
     grad_clip: NonNegativeFloat = Field(default=1.0, description="gradient norm; 0: off")
-    eval_every: PositiveInt = Field(description="steps between losses on the whole val split")
+    eval_every: PositiveInt = Field(description="steps between losses on the val split")
+    eval_tokens: PositiveInt | None = Field(
+        default=None, description="of the val split, from its begin; without it the whole split"
+    )
     log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
     precision: Literal["fp32", "bf16"] = Field(
@@ -177,4 +186,11 @@ class Run(Strict):
                 f"surrogates_in {self.model.surrogates_in}: placement {self.placement} has no norm "
                 "outside the blocks; give all"
             )
+        return self
+
+    @model_validator(mode="after")
+    def evaluates_a_window(self) -> Self:
+        tokens, T = self.training.eval_tokens, self.model.block_size
+        if tokens is not None and tokens <= T:
+            raise ValueError(f"eval_tokens ({tokens}) must exceed block_size ({T})")
         return self

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from normscope.checkpoint import Checkpoints
 from normscope.dataset import Dataset, DatasetError
@@ -61,7 +61,8 @@ class Trainer:
 
     def __init__(self, run: Run, data: Dataset, runtime: Runtime) -> None:
         self.run, self.runtime = run, runtime
-        self.train_tokens, self.val_tokens = as_tensor(data.train), as_tensor(data.val)
+        self.train_tokens = as_tensor(data.train)
+        self.val_tokens = as_tensor(data.val[: run.training.eval_tokens])
         torch.manual_seed(run.seed)
         self.model = Transformer(run.model, run.norm, run.placement, data.vocab_size)
         self.optimizer = make_optimizer(self.model, run.training)
@@ -97,28 +98,42 @@ class Trainer:
         self.diverged_at = state["diverged_at"]
         self.val_loss = SplitLoss(**state["val_loss"]) if state["val_loss"] else None
 
+    def batch(self) -> tuple[Tensor, Tensor]:
+        """The next inputs and targets, each (batch_size, block_size)."""
+        m, t = self.run.model, self.run.training
+        return draw(self.train_tokens, m.block_size, t.batch_size, self.batches)
+
     def advance(self) -> float:
         """One optimizer step; returns its training loss and notes a divergence."""
-        t, m = self.run.training, self.run.model
-        x, y = draw(self.train_tokens, m.block_size, t.batch_size, self.batches)
+        x, y = self.batch()
         with self.runtime.autocast():
             logits = self.model(x)
         loss = cross_entropy(logits, y)
         value = loss.item()
-        if not value <= t.loss_bound:  # NaN compares false
-            self.diverged_at = self.step + 1
-            shown = value if math.isfinite(value) else None
-            self.curve.append({"step": self.diverged_at, "train_loss": shown})
-            return value
-        self.model.zero_grad(set_to_none=True)
-        loss.backward()
+        if self.is_within_bound(value):
+            self.model.zero_grad(set_to_none=True)
+            loss.backward()
+            self.update(value)
+        return value
+
+    def is_within_bound(self, loss: float) -> bool:
+        """Whether a training loss is finite and within the bound; notes a divergence if not."""
+        if loss <= self.run.training.loss_bound:  # NaN compares false
+            return True
+        self.diverged_at = self.step + 1
+        shown = loss if math.isfinite(loss) else None
+        self.curve.append({"step": self.diverged_at, "train_loss": shown})
+        return False
+
+    def update(self, loss: float) -> None:
+        """Move the parameters against their gradients, and note the loss that these are of."""
+        t = self.run.training
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), t.grad_clip or math.inf)
         gradients = [p.grad for p in self.optimizer.parameters if p.grad is not None]
         self.optimizer.step(gradients, learning_rate(self.step, t))
-        self.pending.append((value, norm.item()))
+        self.pending.append((loss, norm.item()))
         self.step += 1
         self._record()
-        return value
 
     def _record(self) -> None:
         t = self.run.training
@@ -141,7 +156,7 @@ class Trainer:
         )
 
     def _evaluate(self) -> None:
-        """Loss on the whole validation split; a divergence if it is not finite."""
+        """Loss on the validation split; a divergence if it is not finite."""
         loss = split_loss(self.model, self.val_tokens, self.run.model.block_size)
         self.val_loss = loss if math.isfinite(loss.mean) else None
         if self.val_loss is None:
