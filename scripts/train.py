@@ -1,18 +1,17 @@
 """Rule train: one model, from bins to weights, curve and metrics. Started again, it continues."""
 
-import time
 from pathlib import Path
 
-import torch
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset, provenance
-from normscope.checkpoint import Checkpoints
+from normscope import dataset
+from normscope.dataset import FILES
 from normscope.errors import report
-from normscope.outputs import Progress, TrainingFlags, say, write_run
+from normscope.outputs import TrainingFlags, say, write_run
 from normscope.recipe import Run
 from normscope.runtime import start
+from normscope.session import session
 from normscope.training import train
 
 COLUMNS = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
@@ -28,17 +27,12 @@ class Flags(TrainingFlags, Run):
 
 
 def main() -> None:
-    began = time.monotonic()
     flags = CliApp.run(Flags)
     run, data = flags.run(), dataset.read(flags.data)
     runtime = start(run.training.precision, flags.threads)
-    say(runtime.described)
-    tokens = [flags.data / name for name in ("train.bin", "val.bin", "meta.pkl")]
-    decides = provenance.digest([*provenance.closure(Path(__file__)), *tokens])
-    fingerprint = f"{run.model_dump_json()} {runtime} {torch.__version__} {decides}"
-    checkpoints = Checkpoints(flags.checkpoints, fingerprint, flags.checkpoint_every)
-    with checkpoints.lock():
-        progress = Progress(run.training.steps)
+    steps, files = run.training.steps, [flags.data / name for name in FILES]
+    framed = session(flags, run, steps, runtime, script=Path(__file__), data=files)
+    with framed as (checkpoints, progress):
         end = train(run, data, runtime, checkpoints, say=say, progress=progress)
         config = run.model_dump() | {"vocab_size": data.vocab_size} | runtime.recorded
         metrics = {
@@ -55,10 +49,6 @@ def main() -> None:
             curve=end.curve,
             metrics=metrics,
         )
-        checkpoints.clear()
-    if flags.timing is not None:
-        progress.write_timing(flags.timing, time.monotonic() - began)
-    progress.bar.close()
     loss = "none, it diverged" if end.val_loss is None else f"{end.val_loss.mean:.4f}"
     say(f"validation loss {loss}; outputs in {flags.out}")
 

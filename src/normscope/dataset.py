@@ -14,6 +14,7 @@ import numpy as np
 
 from normscope.errors import Explained
 
+FILES = ("train.bin", "val.bin", "meta.pkl")
 META_LIMIT = 64 << 20  # bytes; nanoGPT's own meta.pkl has 703
 INT_LIMIT = 1 << 20  # tokens are below 65,536, memo indices below a few times that
 PLAIN_OPCODES = frozenset(

@@ -68,6 +68,15 @@ class Progress:
         write_text(path, f"s\tsteps\tms_per_step\n{row}")
 
 
+def write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """A CSV; a missing or None cell stays empty."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, table.getvalue().encode())
+
+
 def write_run(
     out: Path,
     model: nn.Module,
@@ -84,16 +93,12 @@ def write_run(
         model: trained.
         config: all that decided it, resolved.
         columns: of the curve.
-        curve: rows; a missing or None cell stays empty.
+        curve: rows.
         metrics: at the end; the number of parameters is added.
     """
     weights = {name: t.contiguous() for name, t in model.state_dict().items()}
     write_bytes(out / "model.safetensors", safetensors.torch.save(weights))
     write_json(out / "config.json", dict(config))
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(curve)
-    write_bytes(out / "curve.csv", table.getvalue().encode())
+    write_rows(out / "curve.csv", columns, curve)
     parameters = sum(p.numel() for p in model.parameters())
     write_json(out / "metrics.json", {**metrics, "parameters": parameters})

@@ -1,13 +1,10 @@
-"""Sharpness: the largest eigenvalue of the Hessian of a loss, by Lanczos.
-
-Hessian-vector products are torch's, Lanczos is ARPACK's (``scipy.sparse.linalg.eigsh``).
-"""
+"""The Hessian of a loss as an operator; its largest eigenvalue is the sharpness of the loss."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
 
@@ -34,27 +31,3 @@ def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
 
     n = sum(sizes)
     return LinearOperator((n, n), matvec=product, dtype=torch.empty(0, dtype=dtype).numpy().dtype)
-
-
-def sharpness(operator: LinearOperator, tolerance: float = 1e-3) -> float:
-    """The largest eigenvalue of a symmetric operator.
-
-    NaN if Lanczos does not converge or the operator gives numbers that are not finite.
-
-    Args:
-        operator: symmetric.
-        tolerance: relative, of the eigenvalue.
-    """
-    start = np.random.default_rng(0).standard_normal(operator.shape[0]).astype(operator.dtype)
-    once = operator @ start
-    if not np.isfinite(once).all():
-        return float("nan")
-    if not once.any():
-        return 0.0  # of a random vector: the operator is zero, where ARPACK cannot start
-    try:
-        (value,) = eigsh(
-            operator, k=1, which="LA", v0=start, tol=tolerance, return_eigenvectors=False
-        )
-    except ArpackNoConvergence:
-        return float("nan")
-    return float(value)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.feedback import FeedbackLinear
+from normscope.hooks import passing
 from normscope.jacobian.decomposition import (
     BACKWARD,
     decompose,
@@ -46,29 +47,10 @@ def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
     return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
 
 
-@contextmanager
-def _recording(layers: dict[str, nn.Module]) -> Iterator[dict[str, list[Tensor]]]:
-    """Input and output of each layer in the forward pass that runs inside."""
-    seen: dict[str, list[Tensor]] = {}
-
-    def hook(name: str) -> Any:
-        def keep(_: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
-            seen[name] = [args[0], output]
-
-        return keep
-
-    handles = [layer.register_forward_hook(hook(name)) for name, layer in layers.items()]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
     """What passes each norm in one forward and backward pass of the mean loss."""
     tokens, targets = batch
-    with _recording(norm_layers(model)) as seen:
+    with passing(norm_layers(model)) as seen:
         loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
     outputs = [output for _, output in seen.values()]
     grads = torch.autograd.grad(loss, outputs) if outputs else ()

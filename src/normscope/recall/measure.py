@@ -13,10 +13,11 @@ from torch.nn import functional as F
 
 from normscope import landscape, spectrum
 from normscope.calibration import accuracy, calibrated_loss, fit_temperature
+from normscope.lanczos import largest_eigenvalue
 from normscope.recall.model import RecallModel
 from normscope.recall.recipe import Task
 from normscope.recall.tasks import draw
-from normscope.sharpness import hessian, sharpness
+from normscope.sharpness import hessian
 
 SAMPLES = 4096  # to evaluate on, and as many others to fit the temperature on
 CURVATURE_SAMPLES = 256  # the batch of every Hessian
@@ -60,7 +61,7 @@ def curvature(model: RecallModel, task: Task) -> Row:
     """
     tokens, answers = draw(task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)
-    value = sharpness(hessian(loss, list(model.parameters())))
+    value = largest_eigenvalue(hessian(loss, list(model.parameters())))
     return {"sharpness": value, "scaled_sharpness": value * parameter_norm(model) ** 2}
 
 

@@ -1,0 +1,51 @@
+"""The frame of every training script: its log, lock, checkpoints, progress and timing."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from normscope import provenance
+from normscope.checkpoint import Checkpoints
+from normscope.outputs import Progress, TrainingFlags, say
+from normscope.recipe import Strict
+from normscope.runtime import Runtime
+
+
+@contextmanager
+def session(
+    flags: TrainingFlags,
+    recipe: Strict,
+    steps: int,
+    runtime: Runtime,
+    *,
+    script: Path,
+    data: Sequence[Path] = (),
+) -> Iterator[tuple[Checkpoints, Progress]]:
+    """Checkpoints, locked, and the progress of a training; its outputs are written inside.
+
+    Checkpoints are kept until the body has ended, so that a failure to write costs nothing, and
+    hold for this recipe, runtime, code and data alone.
+
+    Args:
+        flags: of the script.
+        recipe: all that decides the weights, beside code and data.
+        steps: of the training.
+        runtime: threads and precision.
+        script: whose code decides, with all modules that it imports.
+        data: files that are trained on.
+    """
+    began = time.monotonic()
+    say(runtime.described)
+    decides = provenance.digest([*provenance.closure(script), *data])
+    fingerprint = f"{recipe.model_dump_json()} {runtime} {torch.__version__} {decides}"
+    checkpoints = Checkpoints(flags.checkpoints, fingerprint, flags.checkpoint_every)
+    with checkpoints.lock():
+        progress = Progress(steps)
+        yield checkpoints, progress
+        checkpoints.clear()
+    if flags.timing is not None:
+        progress.write_timing(flags.timing, time.monotonic() - began)
+    progress.bar.close()
