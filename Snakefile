@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
-# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian,
-# pretrained, figures, paper (all of it: no target).
+# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian, depth,
+# textbook, pretrained, figures, paper (all of it: no target).
 import json
 import os
 from pathlib import Path
@@ -26,11 +26,12 @@ RUNS = CONFIG.trained()
 TRAINED = RUNS | CONFIG.jacobian.trained()
 RECALL_RUNS, CELLS = CONFIG.recall.trained(), CONFIG.recall.cells()
 JACOBIAN_CELLS = CONFIG.jacobian.cells(exact=True)
+SHAPES, PLACES = CONFIG.depth.recipes(), CONFIG.depth.places()
 MODELS = CONFIG.pretrained.by_name()
 BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
 FIGURES = (
     "loss curves gain notebook decisive slice factors sweep jacobian surrogates "
-    "residual comparison final_norm blocks sensitivity beside"
+    "residual comparison final_norm blocks sensitivity beside signals spectra trainability textbook"
 ).split()
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
@@ -39,6 +40,7 @@ os.environ.update(
 drop_dangling_links("results/runs")
 drop_dangling_links("results/recall_runs")
 drop_dangling_links("results/pretrained")
+drop_dangling_links("results/depth")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 SOURCE_FILES += sorted(
@@ -51,6 +53,8 @@ wildcard_constraints:
     run=r"[a-z0-9_.-]+-\d+",
     cell=r"[a-z0-9_-]+-[0-9.]+",
     model=r"[a-z0-9][a-z0-9_.-]*",
+    shape=r"[a-z0-9_]+-[a-z]+-[a-z]+-[a-z0-9]+-\d+",
+    place=r"[a-z]+-[a-z]+",
 
 
 rule all:
@@ -69,10 +73,12 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/gain.smk"
 include: "workflow/rules/recall.smk"
 include: "workflow/rules/jacobian.smk"
+include: "workflow/rules/depth.smk"
 include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/figures_recall.smk"
 include: "workflow/rules/figures_jacobian.smk"
+include: "workflow/rules/figures_depth.smk"
 include: "workflow/rules/figures_pretrained.smk"
 include: "workflow/rules/paper.smk"
 
@@ -81,6 +87,7 @@ rule models:
     input:
         expand("results/runs/{run}/model.safetensors", run=TRAINED),
         expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
+        expand("results/depth/{shape}/models.safetensors", shape=SHAPES),
         of_models("results/pretrained/{model}/model.json"),
 
 

@@ -10,13 +10,14 @@ from pydantic_settings import CliApp, CliPositionalArg
 from normscope import dataset, runtime
 from normscope.csvfile import write_csv
 from normscope.errors import report
+from normscope.evaluation import validation_windows
 from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES
 from normscope.jacobian.probe import Batch, decomposed, names, surrogate_gradients
 from normscope.outputs import say
 from normscope.recipe import PositiveInt, Strict
 from normscope.stored import read
 from normscope.trained import transformer
-from normscope.windows import as_tensor, draw, spread
+from normscope.windows import as_tensor, draw
 
 
 class Flags(Strict):
@@ -33,11 +34,9 @@ class Flags(Strict):
 
 def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[Batch, Batch]:
     """The same validation windows for every model; training windows drawn as a training would."""
-    at = spread(len(tokens.val) - 1, T, windows)
-    window = as_tensor(tokens.val)[at[:, None] + torch.arange(T + 1)]
     # of the next seed: a batch that this model has not begun with
     g = torch.Generator().manual_seed((seed + 1) % 2**63)
-    return (window[:, :-1], window[:, 1:]), draw(as_tensor(tokens.train), T, windows, g)
+    return validation_windows(tokens.val, T, windows), draw(as_tensor(tokens.train), T, windows, g)
 
 
 def main() -> None:

@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
@@ -24,6 +23,7 @@ from normscope.jacobian.tables import (
 )
 from normscope.recipe import Strict
 from normscope.stored import read
+from normscope.unigram import unigram_loss
 
 
 class Flags(Strict):
@@ -44,13 +44,6 @@ def collected(cells: Path, names: list[str], table: str, keys: list[str]) -> pd.
         parts.append(pd.read_csv(cells / name / table).assign(**{k: key[k] for k in keys}))
     together = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     return together[[*keys, *(column for column in parts[0] if column not in keys)]]
-
-
-def unigram_loss(data: dataset.Dataset) -> float:
-    """Cross-entropy in nats of the validation targets under the train split's frequencies."""
-    counts = np.bincount(data.train, minlength=data.vocab_size)
-    seen = np.maximum(counts, 1)  # a character that training lacks counts as seen once
-    return float(-np.log(seen / seen.sum())[data.val[1:]].mean())
 
 
 def losses(grid: Jacobian, runs: Path) -> pd.DataFrame:
@@ -77,7 +70,9 @@ def main() -> None:
     tables["losses"] = losses(grid, flags.runs)
     tables["chosen"] = chosen(tables["losses"])
     tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), flags.level)
-    tables["costs"] = costs(tables["chosen"], flags.level, unigram_loss(dataset.read(flags.data)))
+    data = dataset.read(flags.data)
+    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
+    tables["costs"] = costs(tables["chosen"], flags.level, unigram)
     tables["expected"] = predictors(tables["chosen"], layers, gradients)
     tables["predictions"] = predictions(tables["expected"])
     for name, table in tables.items():

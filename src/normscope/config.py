@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from normscope.arms import ARMS, ArmName
 from normscope.corpus import SHA256, Source
+from normscope.depth.grid import Depth
 from normscope.errors import Explained
 from normscope.jacobian.grid import Jacobian
 from normscope.pretrained.grid import Pretrained
@@ -119,6 +120,7 @@ class Config(Strict):
     gain: Gain
     recall: Recall
     jacobian: Jacobian
+    depth: Depth
     pretrained: Pretrained
     figures: Figures
 

@@ -53,11 +53,8 @@ class Ensemble:
             raise ValueError("an ensemble is trained in fp32, without dropout")
         self.trainers = list(trainers)
         self.parameters, self.buffers = _share([trainer.model for trainer in trainers])
-
-    @property
-    def step(self) -> int:
-        """Steps of the model that has gone furthest: those that diverged stopped before."""
-        return max(trainer.step for trainer in self.trainers)
+        self.step = trainers[0].step
+        self.own = [list(trainer.model.parameters()) for trainer in trainers]
 
     @property
     def done(self) -> bool:
@@ -69,6 +66,7 @@ class Ensemble:
     def restore(self, step: int, state: dict[str, Any]) -> None:
         for trainer, its in zip(self.trainers, state["trainers"], strict=True):
             trainer.restore(its["step"], its)
+        self.step = step
 
     def _losses(self, x: Tensor, y: Tensor) -> Tensor:
         """Training loss of every model ``(E,)`` on its own batch, ``x`` and ``y`` (E, B, T)."""
@@ -94,12 +92,12 @@ class Ensemble:
         losses = self._losses(x, y)
         values = losses.tolist()
         gradients = torch.autograd.grad(losses.sum(), list(self.parameters.values()))
-        stacked = dict(zip(self.parameters, gradients, strict=True))
-        for i, trainer in enumerate(self.trainers):
-            if not still[i] or not trainer.is_within_bound(values[i]):
-                continue
-            for name, parameter in trainer.model.named_parameters():
-                # vmap gives transposed memory, which the fused optimizer would read as it lies
-                parameter.grad = stacked[name][i].contiguous()
-            trainer.update(values[i])
+        # vmap gives transposed memory, which the fused optimizer would read as it lies
+        by_model = zip(*(g.contiguous().unbind() for g in gradients), strict=True)
+        for i, (trainer, of_model) in enumerate(zip(self.trainers, by_model, strict=True)):
+            if still[i] and trainer.is_within_bound(values[i]):
+                for parameter, gradient in zip(self.own[i], of_model, strict=True):
+                    parameter.grad = gradient
+                trainer.update(values[i])
+        self.step += 1
         return math.fsum(v for v, is_live in zip(values, still, strict=True) if is_live) / len(live)

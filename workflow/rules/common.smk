@@ -117,6 +117,47 @@ def of_models(pattern):
     return expand(pattern, model=MODELS)
 
 
+def of_baseline(pattern):
+    """A pattern with {run}, for every seed's run of the baseline."""
+    return expand(pattern, run=[run for run in RUNS if run.startswith(f"{BASELINE}-")])
+
+
+def shape_json(wildcards):
+    """All that decides the models of a shape, beside the data."""
+    if wildcards.shape not in SHAPES:
+        raise WorkflowError(
+            f"{wildcards.shape} is not trained by depth.trained: {', '.join(SHAPES)}"
+        )
+    return SHAPES[wildcards.shape].model_dump_json()
+
+
+def ensemble_mb(wildcards):
+    """Memory of an ensemble: 1 GB, and 4 numbers a parameter with their activations."""
+    recipe = SHAPES[wildcards.shape]
+    parameters = 12 * recipe.model.n_layer * recipe.model.n_embd**2
+    return 1000 + 32 * len(recipe.runs()) * parameters // 10**6
+
+
+def place_json(wildcards):
+    """All that decides a probe, beside the data and the trained models."""
+    if wildcards.place not in PLACES:
+        raise WorkflowError(
+            f"{wildcards.place} is not in depth.start: {', '.join(PLACES)}"
+        )
+    return PLACES[wildcards.place].model_dump_json()
+
+
+def of_place(pattern):
+    """A pattern with {shape}, for every trained shape that a place probes."""
+
+    def trained(wildcards):
+        shapes = CONFIG.depth.trained_shapes()
+        there = [shape for shape in shapes if shape.place == wildcards.place]
+        return expand(pattern, shape=there)
+
+    return trained
+
+
 def model_json(wildcards):
     """All that decides the measurement of a pretrained model, beside the prompts."""
     if wildcards.model not in MODELS:

@@ -24,6 +24,7 @@ from normscope.recipe import (
     Training,
     distinct,
 )
+from normscope.schedule import at_peak
 
 ProtocolName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", description="a key of jacobian.protocols")
@@ -175,24 +176,19 @@ class Jacobian(Strict):
                 )
         return self
 
-    @staticmethod
-    def _rates(training: Training, peak: float) -> dict[str, float]:
-        """Another peak of the learning rate, with the end of its cosine in proportion."""
-        return {"learning_rate": peak, "min_lr": peak * (training.min_lr / training.learning_rate)}
-
     def trained(self) -> dict[str, Run]:
         """Every run to train, by the name of its directory."""
         runs = {}
         for cell, seed in self._all():
             protocol = self.protocols[cell.protocol]
             of_cell = {key: getattr(cell, key) for key in OF_A_CELL}
-            rates = self._rates(protocol.training, cell.learning_rate)
+            training = at_peak(protocol.training, cell.learning_rate)
             runs[f"{cell}-{seed}"] = Run(
                 norm=ARMS[cell.arm].norm,
                 placement=protocol.placement,
                 seed=seed,
                 model=protocol.model.model_copy(update=of_cell),
-                training=protocol.training.model_copy(update=rates),
+                training=training,
             )
         return runs
 

@@ -1,0 +1,52 @@
+"""Rule depth: curves by block, rates per block and losses of all depths, with intervals."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+from pydantic_settings import CliApp
+
+from normscope import dataset
+from normscope.csvfile import write_csv
+from normscope.depth.grid import Depth
+from normscope.depth.tables import SCHEDULE, SHAPE, by_block, by_shape, rates, trainability
+from normscope.errors import report
+from normscope.recipe import Strict
+from normscope.unigram import unigram_loss
+
+LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
+
+
+class Flags(Strict):
+    """Tables of signals and gradients by depth."""
+
+    grid: str = Field(description="the configuration's part depth, as JSON")
+    data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
+    level: float = Field(description="confidence level of the intervals")
+    out: Path = Field(description="directory with the probes and trainings, and for the tables")
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    grid, data = Depth.model_validate_json(flags.grid), dataset.read(flags.data)
+    blocks = [pd.read_csv(flags.out / place / "blocks.csv") for place in grid.places()]
+    targets = data.val[1 : grid.training.eval_tokens]
+    losses = [
+        pd.read_csv(flags.out / str(shape) / "losses.csv").assign(**shape._asdict())
+        for shape in grid.trained_shapes()
+    ]
+    tables = {"blocks": pd.concat(blocks, ignore_index=True)}
+    tables["losses"] = pd.concat(losses, ignore_index=True) if losses else pd.DataFrame()
+    unigram = unigram_loss(data.train, targets, data.vocab_size)
+    tables["losses"] = tables["losses"].assign(unigram=unigram).reindex(columns=LOSSES)
+    tables["losses"] = tables["losses"].astype({"diverged_at": "Int64"})
+    tables["by_block"] = by_block(tables["blocks"], flags.level)
+    tables["rates"] = rates(tables["blocks"])
+    tables["by_shape"] = by_shape(tables["rates"], flags.level)
+    tables["trainability"] = trainability(tables["losses"], flags.level)
+    for name, table in tables.items():
+        write_csv(flags.out / f"{name}.csv", table)
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,59 @@
+"""Rule textbook: what a tutorial says of LayerNorm and BatchNorm, measured."""
+
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+from pydantic_settings import CliApp, CliPositionalArg
+
+from normscope import dataset, runtime, textbook
+from normscope.csvfile import write_csv
+from normscope.errors import report
+from normscope.evaluation import validation_windows
+from normscope.outputs import say
+from normscope.recipe import PositiveInt, Strict
+from normscope.trained import transformer
+
+
+class Flags(Strict):
+    """Measure what a tutorial says of LayerNorm and BatchNorm."""
+
+    models: CliPositionalArg[list[Path]] = Field(
+        description="model.safetensors of every seed, with config.json beside it"
+    )
+    data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
+    windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
+    level: float = Field(description="confidence level of the intervals over batches")
+    out: Path = Field(description="directory for the tables")
+    threads: PositiveInt = 1
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    runtime.start("fp32", flags.threads)
+    val = dataset.read(flags.data).val
+    affine = []
+    for path in flags.models:
+        run, model = transformer(path)
+        tokens, _ = validation_windows(val, run.model.block_size, flags.windows)
+        rows = textbook.affine(model.double(), tokens)
+        if not rows:
+            say(f"{path}: no norm of the model has token statistics; affine.csv has no row of it")
+        affine += [{"seed": run.seed, **row} for row in rows]
+    vectors, summary = textbook.wild()
+    tables = {
+        "scratch": pd.DataFrame(textbook.scratch()),
+        "epsilon": pd.DataFrame(textbook.small_tokens()),
+        "affine": pd.DataFrame(affine, columns=["seed", *textbook.AFFINE]),
+        "sharing": pd.DataFrame(textbook.sharing()),
+        "batches": pd.DataFrame(textbook.batches(flags.level)),
+        "wild": pd.DataFrame(vectors),
+        "wild_summary": pd.DataFrame(summary),
+        "undo": pd.DataFrame(textbook.undo()),
+    }
+    for name, table in tables.items():
+        write_csv(flags.out / f"{name}.csv", table)
+
+
+if __name__ == "__main__":
+    report(main)

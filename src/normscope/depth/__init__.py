@@ -1,0 +1,1 @@
+"""Signals and gradients by depth: with and without residual connections, by placement and norm."""

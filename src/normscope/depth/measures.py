@@ -1,0 +1,8 @@
+"""Names of what is measured block by block. No torch: tables and figures read them."""
+
+# of every block, and of the embedding (block 0) what it has: measured in logarithms
+SIZES = ("activation_rms", "gradient", "gradient_parameters")
+ANGLES = ("angle_attention", "angle_mlp")  # degrees
+SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian
+MEASURES = (*SIZES, *ANGLES, *SINGULAR)
+STATES = ("start", "trained")

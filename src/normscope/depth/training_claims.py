@@ -1,0 +1,156 @@
+"""The tutorial's statements on what can be trained, each beside a measurement."""
+
+import math
+
+import pandas as pd
+
+from normscope.depth.claims import (
+    INITS,
+    LEARNED,
+    Claim,
+    Evidence,
+    deepest,
+    together,
+    words,
+)
+from normscope.stats import sign_verdict
+
+SHORT = "a short training, not one of a model that is used"
+
+
+def _of(e: Evidence, placement: str, *, residual: bool = True) -> pd.DataFrame:
+    """Losses of a placement with the tutorial's norm and nanoGPT's start."""
+    return e.trained(placement=placement, residual=residual, init="gpt2")
+
+
+def _kept(e: Evidence, table: pd.DataFrame) -> pd.DataFrame:
+    """At the schedule of the models that are probed."""
+    is_rate = table["learning_rate"] == e.kept.learning_rate
+    return table[is_rate & (table["warmup_steps"] == e.kept.warmup_steps)]
+
+
+def _paired(one: pd.DataFrame, other: pd.DataFrame) -> tuple[list[float], int]:
+    """Differences of loss by seed, the first's less the second's, and pairs lost to divergence."""
+    both = one.merge(other, on="seed", suffixes=("", "_other"))
+    lost = both["diverged_at"].notna() | both["diverged_at_other"].notna()
+    return list((both["val_loss"] - both["val_loss_other"]).dropna()), int(lost.sum())
+
+
+def _deepest_common(*tables: pd.DataFrame) -> int | None:
+    """The largest depth that all tables have."""
+    common = set.intersection(*(set(table["depth"]) for table in tables))
+    return max(common, default=None)
+
+
+def _compared(e: Evidence, worse: pd.DataFrame, better: pd.DataFrame) -> tuple[str, str]:
+    """Losses as words, and whether the first is the larger, at the deepest common depth."""
+    depth = _deepest_common(worse, better)
+    pair = [table[table["depth"] == depth] for table in (worse, better)]
+    if depth is None:
+        return "–", "no data"
+    losses = " against ".join(words(table["val_loss"].dropna(), e.level) for table in pair)
+    unigram = pair[0]["unigram"].max()
+    told = f"{depth} blocks: {losses} nats; character frequencies alone: {unigram:.3f}"
+    return told, sign_verdict(*_paired(*pair))
+
+
+def residuals_make_depth_trainable(e: Evidence) -> Claim:
+    without, with_them = (_kept(e, _of(e, "pre", residual=r)) for r in (False, True))
+    told, verdict = _compared(e, without, with_them)
+    return Claim(
+        "trainable",
+        "Residual connections are what lets networks of 100 and more layers be trained.",
+        "validation loss of pre-norm networks is higher without them, same seeds, at the deepest "
+        "network that was trained both ways",
+        "no training",
+        f"{told}; 100 layers were not trained",
+        verdict,
+    )
+
+
+def pre_norm_is_better_when_deep(e: Evidence) -> Claim:
+    told, verdict = _compared(e, _kept(e, _of(e, "post")), _kept(e, _of(e, "pre")))
+    return Claim(
+        "pre_beats_post",
+        "Pre-norm works better for deep networks.",
+        "validation loss of post-norm is higher, same seeds, at the deepest network that was "
+        "trained both ways",
+        "no training",
+        told,
+        verdict,
+    )
+
+
+def post_norm_starts_with_large_gradients(e: Evidence) -> Claim:
+    networks = deepest(e.networks("last_gradient", residual=True))
+    by_place = {(n.shape.placement, n.shape.init): n for n in networks}
+    verdicts, parts = {}, []
+    for init, said in INITS.items():
+        post, pre = (by_place.get((placement, init)) for placement in ("post", "pre"))
+        if post is None or pre is None:
+            continue
+        both = sorted(set(post.values) & set(pre.values))
+        ratios = [post.values[seed] / pre.values[seed] for seed in both if pre.values[seed]]
+        name = f"{post.shape.depth} blocks{said or ', GPT-2' + chr(39) + 's start'}"
+        verdicts[name] = sign_verdict([math.log(r) for r in ratios if r > 0], 0)
+        parts.append(f"{name}: {words(ratios, e.level, geometric=True)} times")
+    return Claim(
+        "post_large_gradients",
+        "Post-norm's gradients can be large early in training.",
+        "at the start, the norm of the gradient of the last block's parameters is larger than "
+        "pre-norm's, same seeds (Xiong et al. 2020, theorem 1, with Xavier's start)",
+        "no number",
+        "; ".join(parts) or "–",
+        together(verdicts),
+    )
+
+
+def post_norm_needs_warm_up(e: Evidence) -> Claim:
+    of = _of(e, "post")
+    verdicts, parts = {}, []
+    for (depth, rate), group in of.groupby(["depth", "learning_rate"]):
+        without = group[group["warmup_steps"] == 0]
+        warm = group[group["warmup_steps"] == group["warmup_steps"].max()]
+        if without.empty or not warm["warmup_steps"].max():
+            continue
+        differences, lost = _paired(without, warm)
+        name = f"{depth} blocks at {rate:g}"
+        verdicts[name] = sign_verdict(differences, lost)
+        if group["val_loss"].mean() > group["unigram"].max() - LEARNED:
+            verdicts[name] = "undecided: nothing is learned with or without"
+        parts.append(f"{name}: {words(differences, e.level)}")
+    return Claim(
+        "post_warm_up",
+        "Post-norm needs warm-up of the learning rate.",
+        f"validation loss without warm-up is higher than with it, same seeds and steps; {SHORT}",
+        "no training",
+        f"loss without, less that with: {'; '.join(parts) or '–'}",
+        together(verdicts),
+    )
+
+
+def pre_norm_is_less_sensitive(e: Evidence) -> Claim:
+    spread: dict[str, dict[int, float]] = {}
+    tables = {placement: _of(e, placement) for placement in ("pre", "post")}
+    depth = _deepest_common(*tables.values())
+    learned = {}
+    for placement, table in tables.items():
+        at = table[(table["depth"] == depth) & (table["warmup_steps"] == 0)]
+        losses = at.pivot_table(index="seed", columns="learning_rate", values="val_loss")
+        spread[placement] = dict((losses.max(axis=1) - losses.min(axis=1)).dropna())
+        best = at.groupby("learning_rate")["val_loss"].mean().min()
+        learned[placement] = best < at["unigram"].max() - LEARNED
+    seeds = sorted(set(spread["pre"]) & set(spread["post"]))
+    verdict = sign_verdict([spread["post"][s] - spread["pre"][s] for s in seeds], 0)
+    if seeds and not all(learned.values()):
+        verdict = "undecided: where nothing is learned at any rate, no rate is better"
+    told = "; ".join(f"{p}: {words(v.values(), e.level)}" for p, v in spread.items())
+    return Claim(
+        "pre_less_sensitive",
+        "Pre-norm is less sensitive to the learning rate.",
+        "difference in validation loss between the best and the worst rate, without warm-up, is "
+        "larger with post-norm, same seeds",
+        "no training",
+        f"{depth} blocks, {told} nats" if depth else "–",
+        verdict,
+    )

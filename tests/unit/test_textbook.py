@@ -1,0 +1,338 @@
+"""What the tutorial says, against torch, numpy and theory."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from pandas import DataFrame
+from recall_recipes import by, moved
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope import textbook
+from normscope.arms import ARMS
+from normscope.model import Transformer
+from normscope.norms import TokenNorm
+from normscope.recipe import Model, Placement
+from normscope.textbook import (
+    AFFINE,
+    DIMENSIONS,
+    SIZES,
+    TextbookLayerNorm,
+    affine,
+    batch_theory,
+    batches,
+    recovered,
+    scratch,
+    sharing,
+    small_tokens,
+    undo,
+    wild,
+)
+
+V, T, WINDOWS = 5, 6, 3
+
+
+def tokens(*shape: int, seed: int = 0) -> Tensor:
+    g = torch.Generator().manual_seed(seed)
+    return 3 * torch.randn(*shape, generator=g, dtype=torch.float64) + 1
+
+
+def model(arm: str, placement: Placement = "pre") -> Transformer:
+    """Two blocks in float64, every parameter moved."""
+    torch.manual_seed(0)
+    sizes = Model(n_layer=2, n_head=2, n_embd=8, block_size=T)
+    transformer = Transformer(sizes, ARMS[arm].norm, placement, V)
+    moved(transformer.double().eval())
+    return transformer
+
+
+def text() -> Tensor:
+    return torch.randint(V, (WINDOWS, T), generator=torch.Generator().manual_seed(0))
+
+
+def test_the_tutorials_layer_is_its_formula():
+    layer = TextbookLayerNorm(7).double()
+    for i, p in enumerate(layer.parameters()):
+        nn.init.uniform_(p, 0.5, 1.5, generator=torch.Generator().manual_seed(i))
+    x, (gain, bias) = tokens(5, 7), (p.detach().numpy() for p in layer.parameters())
+    u = x.numpy() - x.numpy().mean(-1, keepdims=True)
+    expected = gain * u / (np.sqrt((u**2).sum(-1, keepdims=True) / 6) + 1e-6) + bias
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-13)
+
+
+@given(arrays(np.float64, st.integers(2, 40), elements=st.floats(-100, 100), unique=True))
+def test_without_eps_it_is_a_share_of_layernorm_in_every_entry(values):
+    x, d = torch.from_numpy(values), len(values)
+    assume(x.std() > 1e-3)
+    y = TextbookLayerNorm(d, eps=0).double()(x)
+    expected = math.sqrt((d - 1) / d) * F.layer_norm(x, (d,), eps=0)
+    torch.testing.assert_close(y, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_the_share_holds_at_every_width_and_one_feature_has_none():
+    rows = by(DataFrame(scratch()), "d")
+    assert tuple(rows) == DIMENSIONS
+    for d, row in rows.items():
+        assert row["theory"] == pytest.approx(math.sqrt(1 - 1 / d))
+        assert row["error_ours"] == 0
+        if d > 1:
+            assert row["finite"]
+            assert row["ratio"] == pytest.approx(row["theory"], rel=1e-12)
+    assert not rows[1]["finite"]
+    assert all(math.isnan(rows[1][k]) for k in ("ratio", "error_forward", "error_backward"))
+    assert torch.equal(F.layer_norm(tokens(4, 1), (1,)), torch.zeros(4, 1, dtype=torch.float64))
+
+
+def test_the_error_is_what_is_missing_of_the_scale_where_eps_is_small():
+    """Output and gradient are both sqrt((d - 1) / d) of LayerNorm's."""
+    for row in scratch((16, 64, 768)):
+        missing = 1 - math.sqrt(1 - 1 / float(row["d"]))
+        assert row["error_forward"] == pytest.approx(missing, rel=2e-2)
+        assert row["error_backward"] == pytest.approx(missing, rel=2e-2)
+
+
+def test_at_two_features_the_gradient_is_of_eps_alone():
+    """z is -1 and 1: LayerNorm's dL/dx vanishes with eps, and neither layer's is the other's."""
+    (row,) = scratch((2,))
+    assert float(row["error_backward"]) > 0.5
+    x = tokens(8, 2).requires_grad_()
+    (dx,) = torch.autograd.grad(F.layer_norm(x, (2,), eps=0), x, tokens(8, 2, seed=1))
+    assert dx.abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("d", [2, 64])
+def test_small_tokens_end_where_their_eps_is(d):
+    table, s = DataFrame(small_tokens(d)), np.logspace(-6, 2, 17)
+    np.testing.assert_allclose(table["token_std"], s)
+    expected = s / (s * math.sqrt(d / (d - 1)) + 1e-6)
+    np.testing.assert_allclose(table["textbook"], expected, rtol=1e-9)
+    np.testing.assert_allclose(table["torch"], s / np.sqrt(s**2 + 1e-5), rtol=1e-9)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post", "peri"])
+def test_tokens_are_standard_before_gain_and_bias_and_not_after(placement):
+    transformer = model("layernorm", placement)
+    rows = affine(transformer, text())
+    norms = {n: m for n, m in transformer.named_modules() if isinstance(m, TokenNorm)}
+    assert [row["layer"] for row in rows] == list(norms)
+    assert [row["index"] for row in rows] == list(range(len(rows)))
+    for row, layer in zip(rows, norms.values(), strict=True):
+        assert tuple(row) == AFFINE
+        assert (row["d"], row["tokens"]) == (8, WINDOWS * T)
+        assert float(row["mean_before"]) < 1e-15
+        assert 0.97 < float(row["std_before"]) <= 1  # eps alone is missing
+        assert float(row["mean_after"]) > 0.01
+        assert float(row["std_after_sd"]) > 0.01
+        assert layer.gain is not None
+        assert row["gain_min"] == layer.gain.min().item()
+        assert row["gain_max"] == layer.gain.max().item()
+
+
+def test_the_first_norm_is_what_its_parts_make_of_the_embeddings():
+    transformer = model("layernorm")
+    layer = transformer.get_submodule("blocks.0.attention.before")
+    assert isinstance(layer, TokenNorm)
+    assert layer.gain is not None
+    assert layer.bias is not None
+    weight, at = transformer.token_embedding.weight, transformer.position_embedding.weight
+    x = (weight[text()] + at).detach().numpy().reshape(-1, 8)
+    u = x - x.mean(-1, keepdims=True)
+    z = u / np.sqrt((u**2).mean(-1, keepdims=True) + 1e-5)
+    y = z * layer.gain.detach().numpy() + layer.bias.detach().numpy()
+    row = affine(transformer, text())[0]
+    assert row["std_before"] == pytest.approx(z.std(-1).mean(), rel=1e-12)
+    assert row["mean_after"] == pytest.approx(np.abs(y.mean(-1)).mean(), rel=1e-12)
+    assert row["std_after"] == pytest.approx(y.std(-1).mean(), rel=1e-12)
+    assert row["std_after_sd"] == pytest.approx(y.std(-1).std(ddof=1), rel=1e-12)
+    assert row["recovered"] == pytest.approx(fitted(x, z), rel=1e-10)
+
+
+def test_without_gain_and_bias_a_token_stays_standard_and_rmsnorm_centers_none():
+    for row in affine(model("layernorm_plain"), text()):
+        assert row["gain_min"] == row["gain_max"] == 1
+        assert row["std_after"] == pytest.approx(row["std_before"], rel=1e-12)
+        assert float(row["mean_after"]) < 1e-15
+    assert all(float(row["mean_before"]) > 0.01 for row in affine(model("rmsnorm"), text()))
+
+
+@pytest.mark.parametrize("arm", ["batchnorm", "dyt", "none"])
+def test_norms_without_token_statistics_have_no_row(arm):
+    assert affine(model(arm, "none" if arm == "none" else "pre"), text()) == []
+
+
+def test_a_diverged_model_has_rows_without_measures():
+    transformer = model("layernorm")
+    transformer.token_embedding.weight.data.fill_(math.nan)
+    rows = DataFrame(affine(transformer, text()))
+    assert len(rows) == 5
+    assert rows.drop(columns=["gain_min", "gain_max"]).loc[:, "mean_before":].isna().all(axis=None)
+
+
+def test_measuring_leaves_no_hook_behind():
+    transformer = model("layernorm")
+    affine(transformer, text())
+    assert all(not m._forward_hooks for m in transformer.modules())
+
+
+@pytest.mark.parametrize(("B", "T", "C"), [(3, 4, 5), (2, 1, 6), (1, 3, 4)])
+def test_layernorm_shares_a_token_batchnorm_a_channel_and_dyt_nothing(B, T, C):
+    found = {
+        (row.pop("arm"), row.pop("mode")): list(row.values()) for row in map(dict, sharing(B, T, C))
+    }
+    assert found == {
+        ("layernorm", "training"): [1, C - 1, 0, 0, 0],
+        ("rmsnorm", "training"): [1, C - 1, 0, 0, 0],
+        ("batchnorm", "training"): [1, 0, T - 1, (B - 1) * T, 0],
+        ("batchnorm", "evaluation"): [1, 0, 0, 0, 0],
+        ("dyt", "training"): [1, 0, 0, 0, 0],
+    }
+
+
+class Mixing(nn.Module):
+    """Every output depends on every input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * x.sum()
+
+
+def test_every_input_is_counted_once(monkeypatch):
+    monkeypatch.setattr(textbook, "_registered", lambda arm, d: Mixing())
+    B, T, C = 3, 4, 5
+    elsewhere = (B * T - 1) * (C - 1)
+    assert list(sharing(B, T, C)[0].values())[2:] == [1, C - 1, T - 1, (B - 1) * T, elsewhere]
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 100])
+def test_a_batchs_statistics_change_a_token_as_theory_says(n):
+    """Simulated: channels alone, each with a batch of its own."""
+    z = np.random.default_rng(0).normal(size=(400_000 // n, n))
+    y = (z - z.mean(1, keepdims=True)) / z.std(1, keepdims=True)
+    rms = math.sqrt(np.square(y - z)[:, 0].mean())
+    assert batch_theory(n) == pytest.approx(rms, rel=3e-2 if n == 100 else 1.5e-2)
+
+
+def test_the_change_by_a_batch_in_closed_form_and_its_limit():
+    # of two values s is |a - b| / 2, whose mean is 1 / sqrt(pi)
+    assert batch_theory(2) == pytest.approx(math.sqrt(2 - 2 / math.sqrt(math.pi)))
+    assert math.isnan(batch_theory(1))
+    for n in (100, 10_000):
+        assert batch_theory(n) == pytest.approx(math.sqrt(3 / (2 * n)), rel=1 / n)
+
+
+def test_a_batchnorm_token_depends_on_its_batch_as_theory_says_and_a_layernorm_token_does_not():
+    rows = by(DataFrame(batches(0.95)), "arm", "tokens")
+    assert list(rows) == [(arm, n) for n in SIZES for arm in ("batchnorm", "layernorm")]
+    for n in SIZES:
+        alone = rows["layernorm", n]
+        assert [alone[k] for k in ("n", "mean", "low", "high", "error")] == [20, 0, 0, 0, ""]
+        row = rows["batchnorm", n]
+        if n > 1:
+            assert (row["n"], row["error"]) == (20, "")
+            assert row["theory"] == batch_theory(n)
+            half = row["high"] - row["mean"]
+            # two half-widths of 95% are four standard errors
+            assert abs(row["mean"] - row["theory"]) < 2 * half
+            assert half < 0.1 * row["mean"]
+
+
+def test_batchnorm_refuses_one_token_in_torchs_words():
+    row = batches(0.95, sizes=(1,))[0]
+    assert row["arm"] == "batchnorm"
+    assert row["n"] == 0
+    assert all(math.isnan(float(row[k])) for k in ("mean", "low", "high", "theory"))
+    with pytest.raises(ValueError, match="more than 1 value") as torchs:
+        nn.BatchNorm1d(64)(torch.zeros(1, 64))
+    assert row["error"] == str(torchs.value)
+
+
+def test_a_higher_level_and_fewer_draws_widen_the_interval():
+    def width(level: float, draws: int) -> float:
+        row = batches(level, (8,), draws)[0]
+        assert row["n"] == draws
+        return float(row["high"]) - float(row["low"])
+
+    assert width(0.99, 20) > width(0.95, 20)
+    assert width(0.95, 5) > width(0.95, 20)
+
+
+def test_the_wild_vector_is_the_tutorials():
+    rows, summary = wild()
+    np.random.seed(42)
+    value = np.random.normal(loc=5, scale=10, size=100)
+    table = DataFrame(rows)
+    assert table["index"].tolist() == list(range(100))
+    np.testing.assert_array_equal(table["value"], value)
+    np.testing.assert_allclose(table["normalized"], (value - value.mean()) / value.std())
+    assert [row["vector"] for row in summary] == list(table)[1:]
+    for row in summary:
+        v = table[str(row["vector"])].to_numpy()
+        assert row["mean"] == pytest.approx(np.mean(v), abs=1e-15)
+        assert row["std_unbiased"] == pytest.approx(np.linalg.norm(v - v.mean()) / math.sqrt(99))
+        assert row["std"] == pytest.approx(np.linalg.norm(v - v.mean()) / 10)
+        k = np.abs(v).argmax()
+        assert row["largest"] == abs(v[k])
+        assert row["share"] == pytest.approx(v[k] ** 2 / (v @ v))
+
+
+def test_an_outlier_dominates_before_and_after_normalization():
+    rows, summary = wild()
+    table, of = DataFrame(rows), by(DataFrame(summary), "vector")
+    k = table["value"].abs().argmax()
+    others = table.drop(index=k)
+    assert table["outlier"][k] == pytest.approx(100 * others["value"].abs().max())
+    assert others["outlier"].equals(others["value"])
+    assert table["outlier_normalized"].abs().argmax() == k
+    # all others equal: (d - 1) / d of the energy, sqrt(d - 1) in size
+    after = of["outlier_normalized"]
+    assert 0.98 < after["share"] < 0.99
+    assert after["bound"] == pytest.approx(math.sqrt(99))
+    assert 0.99 * after["bound"] < after["largest"] < after["bound"]
+    assert of["normalized"]["largest"] < of["normalized"]["bound"]
+    assert math.isnan(of["value"]["bound"])
+    assert math.isnan(of["outlier"]["bound"])
+
+
+@given(arrays(np.float64, st.integers(2, 30), elements=st.floats(-1e6, 1e6), unique=True))
+def test_no_normalized_feature_exceeds_the_bound(values):
+    assume(values.std() > 1e-3)
+    z = (values - values.mean()) / values.std()
+    assert np.abs(z).max() <= math.sqrt(len(values) - 1) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("d", [2, 100])
+def test_one_feature_apart_from_equal_ones_is_at_the_bound(d):
+    z = F.layer_norm(F.one_hot(torch.tensor(0), d).double(), (d,), eps=0)
+    assert z[0].item() == pytest.approx(math.sqrt(d - 1))
+
+
+def fitted(x: np.ndarray, z: np.ndarray) -> float:
+    """R^2 by numpy's least squares, a channel at a time."""
+    left = 0.0
+    for of, on in zip(x.T, z.T, strict=True):
+        design = np.stack([on, np.ones_like(on)], axis=1)
+        left += np.square(of - design @ np.linalg.lstsq(design, of)[0]).sum()
+    return 1 - left / np.square(x - x.mean(0)).sum()
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_what_is_recovered_is_the_best_fit(seed):
+    x = tokens(30, 4, seed=seed) * tokens(30, 1, seed=seed + 1).exp()
+    z = F.layer_norm(x, (4,))
+    assert recovered(x, z) == pytest.approx(fitted(x.numpy(), z.numpy()), abs=1e-10)
+
+
+def test_tokens_of_one_mean_and_scale_come_back_and_others_do_not():
+    rows = by(DataFrame(undo()), "sd_ln_scale", "sd_mean")
+    assert len(rows) == 12
+    assert rows[0, 0]["r2"] == pytest.approx(1, abs=1e-12)
+    for (a, b), row in rows.items():
+        # Er^2 = exp(a^2), E r^2 = exp(2 a^2), of a lognormal r
+        expected = math.exp(a * a) / (math.exp(2 * a * a) + b * b)
+        assert row["theory"] == pytest.approx(expected)
+        assert row["r2"] == pytest.approx(expected, abs=0.02)
+    assert rows[1, 0]["theory"] == pytest.approx(1 / math.e)
