@@ -7,6 +7,7 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config
+from normscope.depth.summary import rate_table
 from normscope.files import write_text
 from normscope.jacobian.summary import cost_table
 from normscope.pretrained.summary import gain_table
@@ -16,7 +17,9 @@ from normscope.tables import interval, markdown, number, records
 
 README = Path("README.md")
 TABLES = Path("results/tables")
-FIGURES = ("loss", "slice", "factors", "surrogates", "jacobian", "comparison", "sensitivity")
+FIGURES = (
+    "loss slice factors surrogates jacobian comparison sensitivity signals trainability".split()
+)
 
 
 def loss_table() -> pd.DataFrame:
@@ -54,6 +57,15 @@ def pretrained_table() -> pd.DataFrame:
     return table[columns.split(",")]
 
 
+def depth_table() -> pd.DataFrame:
+    """What one block does to the gradient and the stream, at the start."""
+    table = rate_table(pd.read_csv("results/depth/by_shape.csv"))
+    is_main = table["norm"].isin(["LayerNorm", "No norm"]) & (table["state"] == "start")
+    table = table[is_main & table["blocks"].isin(["24", "48"])]
+    columns = "placement,residual,start,blocks,n,gradient per block,stream per block"
+    return table[[*columns.split(","), "least singular value"]]
+
+
 def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
     """The text with the table between a block's two comments."""
     begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
@@ -65,6 +77,7 @@ def main() -> None:
     text = refreshed(README.read_text(), "results", loss_table())
     text = refreshed(text, "copy", copy_table())
     text = refreshed(text, "surrogates", surrogates_table())
+    text = refreshed(text, "depth", depth_table())
     write_text(README, refreshed(text, "pretrained", pretrained_table()))
     for figure in FIGURES:
         shutil.copyfile(f"results/paper/figures/{figure}.svg", f"docs/{figure}.svg")

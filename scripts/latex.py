@@ -7,6 +7,10 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
+from normscope.depth.claims import significant_or_tiny as of_size
+from normscope.depth.grid import Shape
+from normscope.depth.summary import rate_table, scratch_table, training_table
+from normscope.depth.tables import SHAPE
 from normscope.errors import report
 from normscope.files import write_text
 from normscope.jacobian.summary import cost_table, layer_table
@@ -35,6 +39,8 @@ class Flags(Strict):
     cells: Path
     factors: Path
     jacobian: Path
+    depth: Path
+    textbook: Path
     pretrained: Path
     published: str = Field(description="the protocol of the published script")
     corrected: str = Field(description="the protocol that surrogates are compared under")
@@ -69,10 +75,16 @@ def main() -> None:
     write_text(flags.out / "tables" / "factors.tex", latex(effects))
     layers = pd.read_csv(flags.jacobian / "layers_by_cell.csv")
     costs = pd.read_csv(flags.jacobian / "costs.csv")
+    by_shape = pd.read_csv(flags.depth / "by_shape.csv")
+    trained = pd.read_csv(flags.depth / "trainability.csv")
+    scratch = pd.read_csv(flags.textbook / "scratch.csv")
     of_models = {name: pd.read_csv(flags.pretrained / f"{name}.csv") for name in PRETRAINED}
     for name, table in (
         ("jacobian", layer_table(layers, flags.published)),
         ("surrogates", cost_table(costs, flags.corrected)),
+        ("depth", rate_table(by_shape)),
+        ("trainability", training_table(trained)),
+        ("scratch", scratch_table(scratch)),
         *((PRETRAINED[name][0], PRETRAINED[name][1](of_models[name])) for name in PRETRAINED),
     ):
         write_text(flags.out / "tables" / f"{name}.tex", latex(table))
@@ -83,6 +95,10 @@ def main() -> None:
     lines += [
         macro((r.task, r.arm, rate_name(r.learning_rate), r.measure), significant(r.mean))
         for r in records(cells.dropna(subset="mean"))
+    ]
+    lines += [
+        macro((str(Shape._make(getattr(r, k) for k in SHAPE)), r.state, r.measure), of_size(r.mean))
+        for r in records(by_shape)
     ]
     lines += [
         macro((r.model, r.experiment, "last gain"), number(math.exp(r.log_gain)))

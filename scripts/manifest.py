@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
+from normscope.depth.grid import Depth
 from normscope.errors import report
 from normscope.files import write_json
 from normscope.jacobian.grid import Jacobian
@@ -40,6 +41,7 @@ class Flags(Strict):
     runs: CliPositionalArg[list[Path]] = Field(description="config.json of every run")
     recall: Path = Field(description="directory of the runs of the decisive test")
     jacobian: Path = Field(description="directory of the runs of the norms' backward pass")
+    depth: Path = Field(description="directory of the ensembles of every depth")
     pretrained: Path = Field(description="directory of the measured models")
     config: str = Field(description="the validated configuration as JSON")
     dataset: Path = Field(description="meta.json of the dataset")
@@ -54,6 +56,7 @@ def main() -> None:
     trained = {
         flags.recall: Recall.model_validate(config["recall"]).trained(),
         flags.jacobian: Jacobian.model_validate(config["jacobian"]).trained(),
+        flags.depth: Depth.model_validate(config["depth"]).recipes(),
     }
     for folder, names in trained.items():
         for name in names:

@@ -1,12 +1,15 @@
 """Rule summary: what a reader should know, in one page of Markdown."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
+from normscope.depth import summary as depth
+from normscope.depth.grid import Depth
 from normscope.errors import report
 from normscope.figure import count, divergences
 from normscope.files import write_text
@@ -18,6 +21,7 @@ from normscope.recall.summary import section
 from normscope.recipe import Strict
 from normscope.stats import seeds_needed
 from normscope.summary import (
+    FIGURES,
     gain_table,
     is_covered,
     loss_table,
@@ -26,25 +30,9 @@ from normscope.summary import (
 )
 from normscope.tables import markdown
 
-FIGURES = {
-    "loss": "Validation loss",
-    "curves": "Loss curves",
-    "gain": "Residual stream by depth",
-    "notebook": "Decisive test, as published",
-    "decisive": "Decisive test, corrected",
-    "slice": "Loss slices, published and corrected",
-    "factors": "Factors of a norm",
-    "sweep": "Learning rates",
-    "jacobian": "What norms remove of the gradient",
-    "surrogates": "What surrogates cost",
-    "residual": "Residual gain of pretrained models, the published panel",
-    "comparison": "Residual gain of pretrained models, sorted",
-    "final_norm": "The final norm, the penultimate block, and H25",
-    "blocks": "Residual gain by block",
-    "sensitivity": "What the answer depends on",
-    "beside": "Trained and pretrained models",
-}
 BACKWARD = ("layers", "layers_by_cell", "chosen", "costs", "expected", "predictions")
+DEPTH = ("rates", "by_shape", "losses", "trainability")
+TEXTBOOK = ("scratch", "affine", "sharing", "batches", "wild_summary", "undo")
 PRETRAINED = ("models", "by_model", "by_norm", "twins", "h25", "sensitivity")
 
 
@@ -66,12 +54,20 @@ class Flags(Strict):
     recall: str = Field(description="the configuration of the decisive test as JSON")
     jacobian: Path = Field(description="directory of the tables of the norms' backward pass")
     grid: str = Field(description="the configuration of that part as JSON")
+    depth: Path = Field(description="directory of the tables of signals by depth")
+    depth_grid: str = Field(description="the configuration of that part as JSON")
+    textbook: Path = Field(description="directory of the tables of LayerNorm from scratch")
     pretrained: Path = Field(description="directory of the tables of pretrained models")
     references_of_gain: Path = Field(description="published residual gains")
     stream: Path = Field(description="gain.csv of the models trained here")
     baseline: str
     level: float
     out: Path
+
+
+def tables_in(directory: Path, names: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """Tables of a directory by their names."""
+    return {name: pd.read_csv(directory / f"{name}.csv") for name in names}
 
 
 def main() -> None:
@@ -95,11 +91,14 @@ def main() -> None:
     recall = Recall.model_validate_json(flags.recall)
     tables = (flags.cells, flags.best, flags.factors)
     grid = Jacobian.model_validate_json(flags.grid)
-    backward = {name: pd.read_csv(flags.jacobian / f"{name}.csv") for name in BACKWARD}
-    of_models = {name: pd.read_csv(flags.pretrained / f"{name}.csv") for name in PRETRAINED}
+    depth_grid = Depth.model_validate_json(flags.depth_grid)
+    backward = tables_in(flags.jacobian, BACKWARD)
+    of_models = tables_in(flags.pretrained, PRETRAINED)
+    by_depth, textbook = tables_in(flags.depth, DEPTH), tables_in(flags.textbook, TEXTBOOK)
     text = flags.template.read_text().format(
         **section(recall, *(pd.read_csv(path) for path in tables)),
         **jacobian.section(grid, backward, flags.level),
+        **depth.section(depth_grid, by_depth, textbook, flags.level),
         **pretrained.section(
             of_models, pd.read_csv(flags.references_of_gain), pd.read_csv(flags.stream), runs
         ),

@@ -10,6 +10,28 @@ from normscope.arms import ARMS
 from normscope.stats import seeds_needed
 from normscope.tables import interval, number, records
 
+FIGURES = {
+    "loss": "Validation loss",
+    "curves": "Loss curves",
+    "gain": "Residual stream by depth",
+    "notebook": "Decisive test, as published",
+    "decisive": "Decisive test, corrected",
+    "slice": "Loss slices, published and corrected",
+    "factors": "Factors of a norm",
+    "sweep": "Learning rates",
+    "jacobian": "What norms remove of the gradient",
+    "surrogates": "What surrogates cost",
+    "residual": "Residual gain of pretrained models, the published panel",
+    "comparison": "Residual gain of pretrained models, sorted",
+    "final_norm": "The final norm, the penultimate block, and H25",
+    "blocks": "Residual gain by block",
+    "sensitivity": "What the answer depends on",
+    "beside": "Trained and pretrained models",
+    "signals": "The stream and the gradient by block",
+    "spectra": "Singular values and angles by block",
+    "trainability": "What a short training reaches",
+    "textbook": "LayerNorm and BatchNorm, from scratch",
+}
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",

@@ -20,6 +20,14 @@ rule summary:
             "results/pretrained/{table}.csv",
             table="models by_model by_norm twins h25 sensitivity".split(),
         ),
+        depth=expand(
+            "results/depth/{table}.csv",
+            table="rates by_shape losses trainability".split(),
+        ),
+        textbook=expand(
+            "results/textbook/{table}.csv",
+            table="scratch affine sharing batches wild_summary undo".split(),
+        ),
         references_of_gain="data/reference_gains.csv",
         stream="results/tables/gain.csv",
         published="data/published.csv",
@@ -44,10 +52,12 @@ rule summary:
         level=CONFIG.level,
         recall=CONFIG.recall.model_dump_json(),
         grid=CONFIG.jacobian.model_dump_json(),
+        depth=CONFIG.depth.model_dump_json(),
     shell:
         "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
         " --cells {input.cells} --best {input.best} --factors {input.factors} --recall {params.recall:q}"
         " --jacobian results/jacobian --grid {params.grid:q}"
+        " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
         " --pretrained results/pretrained --references-of-gain {input.references_of_gain}"
         " --stream {input.stream} --published {input.published} --references {input.references}"
         " --template {input.template} --dataset {input.dataset} --config {input.config}"
@@ -65,6 +75,8 @@ rule latex:
         jacobian=expand(
             "results/jacobian/{table}.csv", table=["layers_by_cell", "costs"]
         ),
+        depth=expand("results/depth/{table}.csv", table=["by_shape", "trainability"]),
+        scratch="results/textbook/scratch.csv",
         pretrained=expand(
             "results/pretrained/{table}.csv",
             table="by_model by_norm h25 twins sensitivity".split(),
@@ -78,6 +90,9 @@ rule latex:
             "factors.tex",
             "jacobian.tex",
             "surrogates.tex",
+            "depth.tex",
+            "trainability.tex",
+            "scratch.tex",
             "pretrained.tex",
             "norms.tex",
             "h25.tex",
@@ -101,7 +116,7 @@ rule latex:
     shell:
         "python scripts/latex.py --arms {input.arms} --gains {input.gains} --cells {input.cells}"
         " --factors {input.factors} --jacobian results/jacobian --pretrained results/pretrained"
-        " --published {params.published} --corrected {params.corrected}"
+        " --depth results/depth --textbook results/textbook --published {params.published} --corrected {params.corrected}"
         " --out results/paper &> {log}"
 
 
@@ -112,6 +127,7 @@ rule manifest:
         expand("results/runs/{run}/config.json", run=CONFIG.jacobian.trained()),
         runs=of_runs("results/runs/{run}/config.json"),
         recall=expand("results/recall_runs/{run}/config.json", run=RECALL_RUNS),
+        depth=expand("results/depth/{shape}/config.json", shape=SHAPES),
         pretrained=of_models("results/pretrained/{model}/model.json"),
         dataset="results/dataset/meta.json",
     output:
@@ -131,5 +147,6 @@ rule manifest:
         sources=",".join(SOURCE_FILES),
     shell:
         "python scripts/manifest.py {input.runs} --recall results/recall_runs --jacobian results/runs"
+        " --depth results/depth"
         " --pretrained results/pretrained --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"

@@ -40,7 +40,7 @@ class Shape(NamedTuple):
         return f"{self.placement}-{RESIDUAL[self.residual]}"
 
     def __str__(self) -> str:
-        """``layernorm-pre-residual-gpt2-24``, the name of its files."""
+        """``layernorm-pre-residual-gpt2-24``, the name of its files and macros."""
         return f"{self.arm}-{self.place}-{self.init}-{self.depth}"
 
 

@@ -2,6 +2,7 @@
 
 # of every block, and of the embedding (block 0) what it has: measured in logarithms
 SIZES = ("activation_rms", "gradient", "gradient_parameters")
+RELATIVE = "gradient_to_last"  # gradient over that at the last block, model by model
 ANGLES = ("angle_attention", "angle_mlp")  # degrees
 SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian
 MEASURES = (*SIZES, *ANGLES, *SINGULAR)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.depth.grid import Shape
-from normscope.depth.measures import MEASURES, SIZES
+from normscope.depth.measures import MEASURES, RELATIVE, SIZES
 from normscope.stats import estimate
 
 SHAPE = list(Shape._fields)
@@ -25,20 +25,24 @@ def _bounds(values: list[float], level: float, *, geometric: bool) -> dict[str, 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per shape, state, block and measure: n models, mean and t interval.
 
-    Sizes are averaged in logarithms. A model in which a size is 0 or not finite is left out.
+    Sizes are averaged in logarithms, and so is the gradient over that at the last block
+    (``RELATIVE``). A model in which a size is 0 or not finite is left out.
 
     Args:
         blocks: blocks.csv, a row a block of every model.
         level: confidence level.
     """
+    last = blocks.groupby(MODEL, sort=False)["gradient"].transform("last")
+    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / last})
+    sizes = (*SIZES, RELATIVE)
     keys, rows = [*SHAPE, "state", "block"], []
     for key, group in blocks.groupby(keys, sort=False):
         head = dict(zip(keys, key, strict=True))
-        for measure in MEASURES:
-            least = 0 if measure in SIZES else -math.inf
+        for measure in (*MEASURES, RELATIVE):
+            least = 0 if measure in sizes else -math.inf
             values = [v for v in group[measure] if math.isfinite(v) and v > least]
             if values:
-                bounds = _bounds(values, level, geometric=measure in SIZES)
+                bounds = _bounds(values, level, geometric=measure in sizes)
                 rows.append(head | {"measure": measure} | bounds)
     return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
 
