@@ -49,8 +49,8 @@ class Ensemble:
                 raise ValueError("an ensemble is of models of one shape, norm and placement")
             if run.training.batch_size != first.training.batch_size:
                 raise ValueError("an ensemble is of batches of one size")
-        if first.model.dropout or first.training.precision != "fp32":
-            raise ValueError("an ensemble is trained in fp32, without dropout")
+            if run.model.dropout or run.training.precision != "fp32":
+                raise ValueError("an ensemble is trained in fp32, without dropout")
         self.trainers = list(trainers)
         self.parameters, self.buffers = _share([trainer.model for trainer in trainers])
         self.step = trainers[0].step
@@ -89,9 +89,13 @@ class Ensemble:
             torch.stack([batches.get(id(trainer), filler)[k] for trainer in self.trainers])
             for k in (0, 1)
         )
+        done = [i for i, is_live in enumerate(still) if not is_live]
+        kept = {name: buffer[done].clone() for name, buffer in self.buffers.items()}
         losses = self._losses(x, y)
         values = losses.tolist()
         gradients = torch.autograd.grad(losses.sum(), list(self.parameters.values()))
+        for name, buffer in kept.items():  # BatchNorm's: what is done sees no more batches
+            self.buffers[name][done] = buffer
         # vmap gives transposed memory, which the fused optimizer would read as it lies
         by_model = zip(*(g.contiguous().unbind() for g in gradients), strict=True)
         for i, (trainer, of_model) in enumerate(zip(self.trainers, by_model, strict=True)):

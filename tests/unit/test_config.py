@@ -103,8 +103,8 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
         (
             "modle",
             "model",
-            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, pretrained, "
-            "figures",
+            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, depth, "
+            "pretrained, figures",
         ),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
