@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
+import scipy  # its parts load at their first use: figures need none
 
 ALPHA = 0.05  # level that seeds enough for a verdict can reach
 
@@ -30,7 +30,7 @@ def estimate(values: Sequence[float], level: float) -> Estimate:
     mean = math.fsum(values) / len(values)
     if len(values) == 1:
         return Estimate(1, mean, math.nan, math.nan)
-    half = float(stats.sem(values) * stats.t.ppf((1 + level) / 2, len(values) - 1))
+    half = float(scipy.stats.sem(values) * scipy.stats.t.ppf((1 + level) / 2, len(values) - 1))
     return Estimate(len(values), mean, mean - half, mean + half)
 
 

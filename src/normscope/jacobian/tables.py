@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # its parts load at their first use: figures need none
 
 from normscope.jacobian.grid import Cell
 from normscope.jacobian.measures import MEASURES, SURROGATES
@@ -233,4 +233,4 @@ def _rho(x: Sequence[float], y: Sequence[float]) -> float:
     """Spearman's rho; NaN below 3 pairs, or where x or y is constant."""
     if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
         return math.nan
-    return float(stats.spearmanr(x, y).statistic)
+    return float(scipy.stats.spearmanr(x, y).statistic)

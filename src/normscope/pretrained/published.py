@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import stats
+import scipy  # its parts load at their first use: figures need none
 
 CROWDED = 0.2  # rho from which H25 predicts a gain below 1
 CONSISTENT = 0.15  # difference of two gains below which they count as consistent
@@ -18,7 +18,7 @@ def dampening(gains: Sequence[float]) -> dict[str, float | str]:
     """A model's gains over prompts against 1: a one-sided t test, and the word for it."""
     if len(gains) < 2:
         return {"t": math.nan, "p_one_sided": math.nan, "status": "no data"}
-    t, p = (float(v) for v in stats.ttest_1samp(gains, 1.0))
+    t, p = (float(v) for v in scipy.stats.ttest_1samp(gains, 1.0))
     one_sided = p / 2 if t < 0 else 1 - p / 2
     return {"t": t, "p_one_sided": one_sided, "status": status(float(np.mean(gains)), one_sided)}
 
