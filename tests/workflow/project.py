@@ -18,6 +18,9 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
 MADE = {"results", "store", "paper", ".snakemake", ".git", ".venv", "__pycache__", ".dvc"}
+# rules of figures: of the norms' backward pass; that compare with published gains
+JACOBIAN = {"figure_jacobian", "figure_surrogates"}
+COMPARED = {f"figure_{name}" for name in ("residual", "comparison", "final_norm", "beside")}
 
 
 def corpus() -> str:
@@ -48,9 +51,9 @@ class Project:
     def snakemake(self, *flags: str, ok: bool = True) -> str:
         return self.run("snakemake", "--cores", "2", *flags, ok=ok)
 
-    def planned(self) -> dict[str, int]:
+    def planned(self, *targets: str) -> dict[str, int]:
         """Jobs that a dry run wants, by rule, targets left out."""
-        output = self.snakemake("-n")
+        output = self.snakemake("-n", *targets)
         table = re.findall(r"^(\w+) +(\d+)$", output.partition("Job stats:")[2], re.MULTILINE)
         assert table or "Nothing to be done" in output, output
         return {rule: int(n) for rule, n in table if rule not in ("all", "total")}

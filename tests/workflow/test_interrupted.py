@@ -17,7 +17,7 @@ def long_runs(tmp_path: Path) -> Project:
     project = fresh(tmp_path / "project")
     config = yaml.safe_load((project.root / "config.yaml").read_text())
     config["runs"] = [{"arms": ["layernorm"], "placements": ["pre"], "seeds": [1, 2]}]
-    config["training"] |= {"steps": 1200, "eval_every": 600}
+    config["training"] |= {"steps": 700, "eval_every": 350}
     (project.root / "config.yaml").write_text(yaml.safe_dump(config))
     return project
 
