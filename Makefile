@@ -18,7 +18,7 @@ paper: $(READY)
 	dvc repro
 
 test: $(READY)
-	pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	pytest -n 2 --no-loadscope-reorder
 
 lint: $(READY) $(READY)-lint
 	ruff check
