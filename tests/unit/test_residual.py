@@ -1,14 +1,12 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
+from processes import Script
 from recipes import recipe
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
@@ -19,7 +17,6 @@ from normscope.model import Transformer
 from normscope.recipe import Model, Placement
 from normscope.residual import log_gain, recording, site_names, stream_norms
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "stream.py"
 V, T, C, LAYERS = 11, 6, 12, 3
 
 
@@ -213,12 +210,7 @@ def test_the_script_names_what_is_missing(tmp_path, missing):
     (tmp_path / missing).unlink()
     out = tmp_path / "stream.csv"
     flags = {"model": tmp_path / "model.safetensors", "data": tmp_path, "windows": 1, "out": out}
-    command = [sys.executable, str(SCRIPT)]
-    for key, value in flags.items():
-        command += [f"--{key}", str(value)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("error: ")
-    assert str(tmp_path / missing) in done.stderr
-    assert "Traceback" not in done.stderr
+    arguments = [word for key, value in flags.items() for word in (f"--{key}", value)]
+    error = Script("stream", arguments, tmp_path / "log").fail()
+    assert str(tmp_path / missing) in error
     assert not out.exists()
