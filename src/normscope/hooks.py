@@ -1,10 +1,18 @@
-"""What passes modules in a forward pass, with its graph."""
+"""Norms of a model, and what passes modules in a forward pass, with its graph."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+
+from normscope.norms import BatchNorm, PointwiseNorm, TokenNorm
+
+
+def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Every norm of the registry in the model by its name, in order of depth; no identities."""
+    kinds = (TokenNorm, BatchNorm, PointwiseNorm)
+    return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
 
 
 @contextmanager

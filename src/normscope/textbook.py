@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.arms import ARMS
-from normscope.hooks import passing
+from normscope.hooks import norm_layers, passing
 from normscope.jacobian.decomposition import relative_error, standardize
-from normscope.jacobian.probe import Row, norm_layers
 from normscope.norms import Affine, TokenNorm, build
 from normscope.stats import Estimate, estimate
 
 Apply = Callable[[Tensor], Tensor]
 
+Row = dict[str, str | int | float]
 DIMENSIONS = (1, 2, 4, 8, 16, 64, 128, 768)
 SIZES = tuple(2**k for k in range(9))  # tokens in a batch
 SCALE_SPREADS, MEAN_SPREADS = (0.0, 0.1, 0.3, 1.0), (0.0, 0.3, 1.0)

@@ -37,12 +37,16 @@ def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict
         "decisive",
         "decompose",
         "jacobian",
+        "ensemble",
+        "descend",
+        "depth",
+        "textbook",
         "measure",
         "pretrained",
         "summary",
     }
     tracked = set(made.run("git", "ls-files").splitlines())
-    of_runs = {"dataset", "train", "recall", "measure"}
+    of_runs = {"dataset", "train", "recall", "ensemble", "measure"}
     for row in dag:
         stage = stages["runs" if row["rule"] in of_runs else "paper"]
         read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
@@ -65,20 +69,20 @@ def test_dvc_outputs_and_targets_exist(made: Project):
     ]
     targets = [c.split()[-1] for c in commands if c.startswith("snakemake")]
     assert targets == ["models", "paper"]
-    assert made.planned(*targets, "runs", "gain", "decisive", "figures") == {}
+    assert made.planned(*targets, "runs", "gain", "decisive", "depth", "figures") == {}
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
     assert stages["paper"]["outs"] == ["paper"]
-    for folder in ("runs", "recall_runs", "pretrained/tiny"):
+    for folder in ("runs", "recall_runs", "depth/layernorm-pre-residual-gpt2-3", "pretrained/tiny"):
         files = [p for p in (made.root / "results" / folder).rglob("*") if p.is_file()]
         assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}
 
 
 def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
-    for rule, runs in (("train", 5), ("recall", 3)):
+    for rule, runs in (("train", 5), ("recall", 3), ("ensemble", 1)):
         commands = {
             r["output_file"]: r["shellcmd"].partition(" --threads")[0]
             for r in dag
-            if r["rule"] == rule and r["output_file"].endswith("metrics.json")
+            if r["rule"] == rule and r["output_file"].endswith("config.json")
         }
         assert len(commands) == runs
         assert len(set(commands.values())) == runs
@@ -87,7 +91,7 @@ def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
     rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
-    assert len(rules) == 32
+    assert len(rules) == 40
     for rule in rules:
         name = rule[: rule.index(":")]
         for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
@@ -132,13 +136,14 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     other.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
     other.run("dvc", "pull", "store")
     pulled = {path: path.stat().st_mtime_ns for path in (other.root / "store").iterdir()}
-    output = other.snakemake("gain", "decisive", "jacobian", "pretrained")
+    output = other.snakemake("gain", "decisive", "jacobian", "depth", "pretrained")
     assert pulled == {p: p.stat().st_mtime_ns for p in (other.root / "store").iterdir()}
     assert "rule stream:" in output
-    assert output.count("from cache") == 35  # four files of eight runs, three of a measured model
-    for rule in ("train", "recall"):  # what a training would write
+    # four files of eight runs and of an ensemble, three of a measured model
+    assert output.count("from cache") == 39
+    for rule in ("train", "recall", "ensemble"):  # what a training would write
         assert not (other.root / "results/benchmarks" / rule).exists()
-    for tables in ("results/tables", "results/jacobian", "results/pretrained"):
+    for tables in ("results/tables", "results/jacobian", "results/depth", "results/pretrained"):
         assert other.digests(tables) == published.digests(tables)
 
 
@@ -168,7 +173,7 @@ def test_back_and_forth_between_two_configurations_trains_nothing(
     for table in ("runs", "curves", "arms"):
         assert project.digests("results/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
     assert set((project.root / "store").iterdir()) == entries
-    assert not set(project.planned()) & {"train", "recall", "measure"}
+    assert not set(project.planned()) & {"train", "recall", "ensemble", "measure"}
 
 
 def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):

@@ -8,7 +8,9 @@ from project import COMPARED, JACOBIAN, Project
 ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
 DECISIVE = {f"figure_{name}" for name in ("notebook", "decisive", "slice", "factors", "sweep")}
 PRETRAINED = {"figure_blocks", "figure_sensitivity"} | COMPARED
-FIGURES = {"figure_loss", "figure_curves", "figure_gain"} | DECISIVE | JACOBIAN | PRETRAINED
+DEPTH = {f"figure_{name}" for name in ("signals", "spectra", "trainability")}
+FIGURES = {"figure_loss", "figure_curves", "figure_gain", "figure_textbook"}
+FIGURES |= DECISIVE | JACOBIAN | DEPTH | PRETRAINED
 
 
 def test_nothing_is_left_to_do(made: Project):
@@ -46,7 +48,7 @@ def test_gain_module_measures_again_without_training(made: Project):
 def test_model_module_trains_again(made: Project):
     with made.edited("src/normscope/model.py", "STD = 0.02 ", "STD = 0.021 "):
         planned = made.planned()
-    assert planned["train"] == 5
+    assert (planned["train"], planned["ensemble"]) == (5, 1)
     assert "dataset" not in planned
 
 
@@ -78,7 +80,7 @@ def test_a_new_surrogate_trains_only_itself(made: Project):
 def test_a_norm_that_is_computed_otherwise_trains_every_model_again(made: Project):
     with made.edited("src/normscope/norms.py", "self.alpha * x", "x * self.alpha"):
         planned = made.planned()
-    assert (planned["train"], planned["recall"]) == (5, 3)
+    assert (planned["train"], planned["recall"], planned["ensemble"]) == (5, 3, 1)
 
 
 def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
@@ -127,7 +129,32 @@ def test_a_new_seed_trains_only_itself(made: Project):
     with made.edited("config.yaml", "- 1\n  - 2", "- 1\n  - 2\n  - 3"):
         planned = made.planned()
     assert (planned["train"], planned["stream"]) == (1, 1)
-    assert set(planned) == {"train", "stream", "gain", "figure_beside"} | ANALYSES
+    of_baseline = {"textbook", "figure_textbook"}
+    assert set(planned) == {"train", "stream", "gain", "figure_beside"} | of_baseline | ANALYSES
+
+
+def test_what_is_probed_by_block_is_probed_again_without_training(made: Project):
+    with made.edited("src/normscope/depth/signals.py", "math.sqrt(x.numel())", "x.numel() ** 0.5"):
+        planned = made.planned()
+    paper = {"depth", "latex", "summary", "manifest"}
+    assert set(planned) == {"descend", "figure_signals", "figure_spectra"} | paper | DEPTH
+
+
+def test_another_depth_trains_only_itself(made: Project):
+    with made.edited(
+        "config.yaml", "    depths:\n    - 3\n    learning", "    depths: [3, 4]\n    learning"
+    ):
+        planned = made.planned()
+    assert (planned["ensemble"], planned["descend"]) == (1, 1)
+    assert set(planned) == {"ensemble", "descend", "depth", "latex", "summary", "manifest"} | DEPTH
+
+
+def test_the_textbook_is_measured_again_alone(made: Project):
+    with made.edited(
+        "src/normscope/textbook.py", "DIMENSIONS = (1, 2, 4,", "DIMENSIONS = (1, 2, 5,"
+    ):
+        planned = made.planned()
+    assert set(planned) == {"textbook", "figure_textbook", "latex", "summary", "manifest"}
 
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.feedback import FeedbackLinear
-from normscope.hooks import passing
+from normscope.hooks import norm_layers, passing
 from normscope.jacobian.decomposition import (
     BACKWARD,
     decompose,
@@ -26,7 +26,7 @@ from normscope.jacobian.decomposition import (
 )
 from normscope.jacobian.measures import SURROGATES
 from normscope.model import Transformer
-from normscope.norms import BatchNorm, PointwiseNorm, TokenNorm
+from normscope.norms import TokenNorm
 from normscope.recipe import NormBackward
 
 Batch = tuple[Tensor, Tensor]  # tokens and targets, each (windows, T)
@@ -39,12 +39,6 @@ class Seen(NamedTuple):
 
     x: Tensor
     dy: Tensor
-
-
-def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Every norm of the registry in the model by its name, in order of depth; no identities."""
-    kinds = (TokenNorm, BatchNorm, PointwiseNorm)
-    return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
 
 
 def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
