@@ -1,6 +1,6 @@
 """Rule descend: the models of one placement, block by block, at the start and after training."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -16,12 +16,13 @@ from normscope.csvfile import write_csv
 from normscope.depth.grid import Place, Probe, Shape
 from normscope.depth.measures import MEASURES
 from normscope.depth.probe import probed
+from normscope.depth.recipe import Kept
 from normscope.errors import report
 from normscope.evaluation import validation_windows
 from normscope.model import Transformer
 from normscope.outputs import say
 from normscope.recipe import Model, PositiveInt, Strict
-from normscope.stored import damaged
+from normscope.stored import damaged, read
 
 COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 
@@ -36,23 +37,41 @@ class Flags(Strict):
     threads: PositiveInt = 1
 
 
-def kept_models(path: Path) -> dict[int, dict[str, Tensor]]:
-    """The weights of a file by seed, without the models that diverged.
+def kept_models(path: Path, empty: Callable[[], Transformer]) -> dict[int, Transformer]:
+    """The models of a file by seed, in order.
+
+    Args:
+        empty: makes a model of the shape that the file holds.
+
+    Raises:
+        Damaged: see ``normscope.stored``.
+    """
+    by_seed: dict[str, dict[str, Tensor]] = {}
+    try:
+        for name, tensor in safetensors.torch.load(path.read_bytes()).items():
+            seed, _, parameter = name.partition(".")
+            by_seed.setdefault(seed, {})[parameter] = tensor
+        models = {int(seed): empty() for seed in by_seed}
+        for seed, model in models.items():
+            model.load_state_dict(by_seed[f"{seed}"])
+    except (safetensors.SafetensorError, RuntimeError, ValueError) as e:
+        raise damaged(path, f"it does not hold the models of its config.json: {e}") from e
+    return dict(sorted(models.items()))
+
+
+def diverged(path: Path) -> set[int]:
+    """Seeds of which a model diverged at the schedule that is kept.
 
     Raises:
         Damaged: see ``normscope.stored``.
     """
     try:
-        tensors = safetensors.torch.load(path.read_bytes())
-        losses = pd.read_csv(path.with_name("losses.csv"))
-    except (safetensors.SafetensorError, pd.errors.ParserError) as e:
-        raise damaged(path, str(e)) from e
-    lost = set(losses.loc[losses["diverged_at"].notna(), "seed"])
-    models: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        seed, _, parameter = name.partition(".")
-        models.setdefault(int(seed), {})[parameter] = tensor
-    return {seed: of_seed for seed, of_seed in models.items() if seed not in lost}
+        losses = pd.read_csv(path)
+        kept = Kept.model_validate(read(path.with_name("config.json"), "kept")["kept"])
+        at = losses[(losses[list(Kept.model_fields)] == list(dict(kept).values())).all(axis=1)]
+        return set(at.loc[at["diverged_at"].notna(), "seed"])
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, KeyError) as e:
+        raise damaged(path, f"{e}") from e
 
 
 def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterator[tuple]:
@@ -62,14 +81,19 @@ def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterat
         n_layer=probe.depth, residual=place.residual, init=probe.init, **place.sizes.model_dump()
     )
     norm = ARMS[probe.arm].norm
+
+    def empty() -> Transformer:
+        return Transformer(model, norm, place.placement, vocab_size)
+
     for seed in probe.seeds:
         torch.manual_seed(seed)
-        yield shape, "start", seed, Transformer(model, norm, place.placement, vocab_size)
-    weights = kept_models(trained / str(shape) / "models.safetensors") if probe.trained else {}
-    for seed, of_seed in weights.items():
-        empty = Transformer(model, norm, place.placement, vocab_size)
-        empty.load_state_dict(of_seed)
-        yield shape, "trained", seed, empty
+        yield shape, "start", seed, empty()
+    if probe.trained:
+        lost = diverged(trained / str(shape) / "losses.csv")
+        kept = kept_models(trained / str(shape) / "models.safetensors", empty)
+        for seed in probe.trained:
+            if seed not in lost:
+                yield shape, "trained", seed, kept[seed]
 
 
 def main() -> None:

@@ -60,5 +60,7 @@ def extreme_singular_values(operator: LinearOperator) -> tuple[float, float]:
     bound = top * (1 + 2 * RESOLUTION)  # above all eigenvalues, as Lanczos comes from below
     rest = LinearOperator(operator.shape, matvec=lambda v: bound * v - square @ v, dtype=np.float64)
     low = bound - largest_eigenvalue(rest, RESOLUTION**2)
+    if math.isnan(low):
+        return math.sqrt(top), math.nan
     smallest = math.sqrt(max(low, 0.0))
     return math.sqrt(top), smallest if smallest > RESOLUTION * math.sqrt(top) else 0.0

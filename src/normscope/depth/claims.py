@@ -6,6 +6,7 @@ says for which it holds. Models of one seed are pairs; seeds enough for an exact
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ KEEPS = 0.7  # drawn as 0.7 + 0.3 * 0.9^k
 NEAR_ONE = 0.5  # a singular value from which a direction counts as passed on
 HEALTHY = 2.0  # factor by which a stream may grow from the first block to the last
 LEARNED = 0.1  # nats below the loss of character frequencies from which a model has learned
+SMALLEST = math.ulp(0.0)
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
 INITS = {"gpt2": "", "xavier": ", Xavier's start"}
 
@@ -60,10 +62,10 @@ class Network:
 
 def words(values: Iterable[float], level: float, *, geometric: bool = False) -> str:
     """A mean over seeds with its interval, to 3 digits."""
-    there = [v for v in values if math.isfinite(v) and (v > 0 or not geometric)]
+    there = [log(v) if geometric else v for v in values if not math.isnan(v)]
     if not there:
         return "–"
-    e = estimate([math.log(v) for v in there] if geometric else there, level)
+    e = estimate(there, level)
     mean, low, high = (math.exp(v) if geometric else v for v in (e.mean, e.low, e.high))
     if e.n < 2:
         return significant_or_tiny(mean)
@@ -74,7 +76,14 @@ def significant_or_tiny(value: float) -> str:
     """3 digits; a power of ten where these would be zeros, and 0 for 0."""
     if value == 0:
         return "0"
-    return f"{value:.1e}" if abs(value) < 1e-4 or abs(value) >= 1e4 else significant(value)
+    if math.isnan(value):
+        return "–"
+    return f"{value:.2e}" if abs(value) < 1e-4 or abs(value) >= 1e4 else significant(value)
+
+
+def log(value: float) -> float:
+    """The logarithm; of 0 and of infinity that of the least and the greatest float."""
+    return math.log(min(max(value, SMALLEST), sys.float_info.max))
 
 
 def together(verdicts: Mapping[str, str]) -> str:
@@ -157,16 +166,12 @@ def listed(networks: list[Network], level: float, *, geometric: bool = True) -> 
     return "; ".join(parts) or "–"
 
 
-def _logs(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
-
-
 def decays_by_published_rate(e: Evidence) -> Claim:
     networks = deepest(e.networks("gradient_rate", residual=False))
     margin = math.log((PUBLISHED_RATE + PRINTED) / PUBLISHED_RATE)
     verdicts = {
         n.name: margin_verdict(
-            [math.log(v / PUBLISHED_RATE) for v in n.values.values() if v > 0], margin, 0
+            [log(v) - math.log(PUBLISHED_RATE) for v in n.values.values()], margin, 0
         )
         for n in networks
     }
@@ -190,7 +195,7 @@ def vanishes_without_residuals(e: Evidence) -> Claim:
         f"network of {VANISHES_BY} blocks or more",
         "0.8^10 to 0.8^15: 0.11 to 0.035, drawn",
         listed(networks, e.level),
-        by_sign(networks, lambda v: math.log(VANISHED) - _logs(v)),
+        by_sign(networks, lambda v: math.log(VANISHED) - log(v)),
     )
 
 
@@ -198,7 +203,7 @@ def stays_with_residuals(e: Evidence) -> Claim:
     of = [n for s in STATES for n in e.networks("gradient_kept", residual=True, state=s)]
     networks, margin = deepest(of), -math.log(KEEPS)
     verdicts = {
-        n.name: margin_verdict([_logs(v) for v in n.values.values()], margin, 0) for n in networks
+        n.name: margin_verdict([log(v) for v in n.values.values()], margin, 0) for n in networks
     }
     return Claim(
         "stays",
@@ -235,5 +240,5 @@ def stays_healthy(e: Evidence) -> Claim:
         f"RMS of the stream after the last block below {HEALTHY:g} times that after the first",
         "no number",
         listed(networks, e.level),
-        by_sign(networks, lambda v: math.log(HEALTHY) - _logs(v)),
+        by_sign(networks, lambda v: math.log(HEALTHY) - log(v)),
     )

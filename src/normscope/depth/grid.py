@@ -120,11 +120,15 @@ class Depth(Strict):
 
     @model_validator(mode="after")
     def can_be_trained(self) -> Self:
+        key = "sizes"
         try:
+            for shape in (shape for grid in self.start for shape in grid.shapes()):
+                self._model(shape)
+            key = "trained"
             self.recipes()
         except ValidationError as e:
             reason = e.errors()[0]["msg"].removeprefix("Value error, ")
-            raise ValueError(f"trained: {reason}") from None
+            raise ValueError(f"{key}: {reason}") from None
         return self
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ from normscope.arms import ARMS
 from normscope.depth import claims, textbook_claims, training_claims
 from normscope.depth.claims import Claim, Evidence, significant_or_tiny
 from normscope.depth.grid import Depth
+from normscope.depth.tables import SHAPE
 from normscope.stats import ALPHA, seeds_needed
 from normscope.tables import interval, markdown, number, records, significant
 
@@ -68,14 +69,23 @@ def _network(row) -> dict[str, str]:
 
 def rate_table(by_shape: pd.DataFrame) -> pd.DataFrame:
     """A row per network and state: what one block does, and what all of them do."""
-    lines: dict[tuple, dict[str, str]] = {}
-    for r in records(by_shape[by_shape["measure"].isin(list(RATES))]):
-        key = (r.arm, r.placement, r.residual, r.init, r.depth, r.state)
-        line = lines.setdefault(key, _network(r) | {"state": r.state, "n": str(r.n)})
-        low, mean, high = (significant_or_tiny(v) for v in (r.low, r.mean, r.high))
-        line[RATES[r.measure]] = mean if r.n < 2 else f"{mean} [{low}, {high}]"
+    shown = by_shape[by_shape["measure"].isin(list(RATES))]
+    lines = []
+    for _, group in shown.groupby([*SHAPE, "state"], sort=False):
+        rows = records(group)
+        counts = sorted({r.n for r in rows})
+        n = "–".join(dict.fromkeys([f"{counts[0]}", f"{counts[-1]}"]))
+        line = (
+            _network(rows[0])
+            | {"state": rows[0].state, "n": n}
+            | dict.fromkeys(RATES.values(), "–")
+        )
+        for r in rows:
+            low, mean, high = (significant_or_tiny(v) for v in (r.low, r.mean, r.high))
+            line[RATES[r.measure]] = mean if r.n < 2 else f"{mean} [{low}, {high}]"
+        lines.append(line)
     columns = ["norm", "placement", "residual", "start", "blocks", "state", "n", *RATES.values()]
-    return pd.DataFrame(list(lines.values()), columns=columns).fillna("–")
+    return pd.DataFrame(lines, columns=columns)
 
 
 def training_table(trainability: pd.DataFrame) -> pd.DataFrame:

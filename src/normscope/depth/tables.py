@@ -32,8 +32,9 @@ def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
         blocks: blocks.csv, a row a block of every model.
         level: confidence level.
     """
-    last = blocks.groupby(MODEL, sort=False)["gradient"].transform("last")
-    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / last})
+    at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
+    last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
+    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
     sizes = (*SIZES, RELATIVE)
     keys, rows = [*SHAPE, "state", "block"], []
     for key, group in blocks.groupby(keys, sort=False):
@@ -52,6 +53,14 @@ def _rate(values: pd.Series) -> float:
     if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
         return math.nan
     return float(np.exp(np.polyfit(np.arange(len(values)), np.log(values), 1)[0]))
+
+
+def _ratio(values: pd.Series, of: int, to: int) -> float:
+    """One value over another, by their places; NaN where there is none or both are 0."""
+    if not len(values):
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.divide(values.iloc[of], values.iloc[to]))
 
 
 def rates(blocks: pd.DataFrame) -> pd.DataFrame:
@@ -76,9 +85,9 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
         last = of_block.iloc[-1]
         row = dict(zip(MODEL, key, strict=True))
         row["gradient_rate"] = 1 / _rate(gradient)
-        row["gradient_kept"] = gradient.iloc[0] / gradient.iloc[-1] if len(gradient) else math.nan
+        row["gradient_kept"] = _ratio(gradient, 0, -1)
         row["stream_rate"] = _rate(rms)
-        row["stream_growth"] = rms.iloc[-1] / rms.iloc[0]
+        row["stream_growth"] = _ratio(rms, -1, 0)
         row["last_gradient"] = last["gradient_parameters"]
         row["smallest"], row["largest"] = inner["smallest"].min(), inner["largest"].max()
         rows.append(row)

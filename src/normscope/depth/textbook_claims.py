@@ -15,6 +15,7 @@ from normscope.tables import number, records, significant
 EXACT = 1e-9  # relative error below which two formulas are the same, in float64
 SAME = 0.01  # by which a standard deviation may differ from 1
 DOMINATES = 0.5  # share of a vector's energy from which one feature dominates it
+COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")
 Tables = Mapping[str, pd.DataFrame]
 
 
@@ -95,12 +96,13 @@ def affine_undoes(tables: Tables) -> Claim:
         "no number",
         f"{listed}{trained}: a token's own mean and scale are gone, and gain and bias are the same "
         "for all",
-        _here(all(r2 > 1 - EXACT for r2 in spread.values())),
+        _here(all(r2 > 1 - EXACT for r2 in spread.values()), bool(spread)),
     )
 
 
 def shares_statistics(tables: Tables) -> Claim:
-    sharing = {(r.arm, r.mode): r for r in records(tables["sharing"])}
+    counts = tables["sharing"].astype(dict.fromkeys(COUNTS, int))
+    sharing = {(r.arm, r.mode): r for r in records(counts)}
     ln, bn = sharing["layernorm", "training"], sharing["batchnorm", "training"]
     alone = sharing["batchnorm", "evaluation"]
     ln_is_within = ln.same_token and not (ln.same_window or ln.other_windows or ln.elsewhere)

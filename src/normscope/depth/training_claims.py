@@ -9,12 +9,13 @@ from normscope.depth.claims import (
     LEARNED,
     Claim,
     Evidence,
-    deepest,
+    log,
     together,
     words,
 )
 from normscope.stats import sign_verdict
 
+HUNDRED = 100  # layers
 SHORT = "a short training, not one of a model that is used"
 
 
@@ -48,22 +49,27 @@ def _compared(e: Evidence, worse: pd.DataFrame, better: pd.DataFrame) -> tuple[s
     pair = [table[table["depth"] == depth] for table in (worse, better)]
     if depth is None:
         return "–", "no data"
+    if pair[1]["val_loss"].mean() > pair[1]["unigram"].max() - LEARNED:
+        verdict = "undecided: nothing is learned either way"
+    else:
+        verdict = sign_verdict(*_paired(*pair))
     losses = " against ".join(words(table["val_loss"].dropna(), e.level) for table in pair)
     unigram = pair[0]["unigram"].max()
     told = f"{depth} blocks: {losses} nats; character frequencies alone: {unigram:.3f}"
-    return told, sign_verdict(*_paired(*pair))
+    return told, verdict
 
 
 def residuals_make_depth_trainable(e: Evidence) -> Claim:
     without, with_them = (_kept(e, _of(e, "pre", residual=r)) for r in (False, True))
     told, verdict = _compared(e, without, with_them)
+    depth = _deepest_common(without, with_them) or 0
     return Claim(
         "trainable",
         "Residual connections are what lets networks of 100 and more layers be trained.",
         "validation loss of pre-norm networks is higher without them, same seeds, at the deepest "
         "network that was trained both ways",
         "no training",
-        f"{told}; 100 layers were not trained",
+        told if depth >= HUNDRED else f"{told}; {HUNDRED} layers were not trained",
         verdict,
     )
 
@@ -82,18 +88,23 @@ def pre_norm_is_better_when_deep(e: Evidence) -> Claim:
 
 
 def post_norm_starts_with_large_gradients(e: Evidence) -> Claim:
-    networks = deepest(e.networks("last_gradient", residual=True))
-    by_place = {(n.shape.placement, n.shape.init): n for n in networks}
+    by_shape = {
+        (n.shape.init, n.shape.depth, n.shape.placement): n
+        for n in e.networks("last_gradient", residual=True)
+    }
     verdicts, parts = {}, []
     for init, said in INITS.items():
-        post, pre = (by_place.get((placement, init)) for placement in ("post", "pre"))
-        if post is None or pre is None:
+        of = {p: {d for i, d, q in by_shape if (i, q) == (init, p)} for p in ("post", "pre")}
+        depth = max(of["post"] & of["pre"], default=None)
+        if depth is None:
             continue
+        post, pre = by_shape[init, depth, "post"], by_shape[init, depth, "pre"]
         both = sorted(set(post.values) & set(pre.values))
-        ratios = [post.values[seed] / pre.values[seed] for seed in both if pre.values[seed]]
-        name = f"{post.shape.depth} blocks{said or ', GPT-2' + chr(39) + 's start'}"
-        verdicts[name] = sign_verdict([math.log(r) for r in ratios if r > 0], 0)
-        parts.append(f"{name}: {words(ratios, e.level, geometric=True)} times")
+        ratios = [log(post.values[seed]) - log(pre.values[seed]) for seed in both]
+        name = f"{depth} blocks{said or ', GPT-2' + chr(39) + 's start'}"
+        verdicts[name] = sign_verdict(ratios, 0)
+        times = words([math.exp(r) for r in ratios], e.level, geometric=True)
+        parts.append(f"{name}: {times} times")
     return Claim(
         "post_large_gradients",
         "Post-norm's gradients can be large early in training.",
@@ -116,7 +127,8 @@ def post_norm_needs_warm_up(e: Evidence) -> Claim:
         differences, lost = _paired(without, warm)
         name = f"{depth} blocks at {rate:g}"
         verdicts[name] = sign_verdict(differences, lost)
-        if group["val_loss"].mean() > group["unigram"].max() - LEARNED:
+        best = min(without["val_loss"].mean(), warm["val_loss"].mean())
+        if best > group["unigram"].max() - LEARNED:
             verdicts[name] = "undecided: nothing is learned with or without"
         parts.append(f"{name}: {words(differences, e.level)}")
     return Claim(
@@ -130,18 +142,21 @@ def post_norm_needs_warm_up(e: Evidence) -> Claim:
 
 
 def pre_norm_is_less_sensitive(e: Evidence) -> Claim:
-    spread: dict[str, dict[int, float]] = {}
+    spread: dict[str, dict[int, float]] = {"pre": {}, "post": {}}
+    lost: set[int] = set()
     tables = {placement: _of(e, placement) for placement in ("pre", "post")}
     depth = _deepest_common(*tables.values())
     learned = {}
     for placement, table in tables.items():
         at = table[(table["depth"] == depth) & (table["warmup_steps"] == 0)]
-        losses = at.pivot_table(index="seed", columns="learning_rate", values="val_loss")
-        spread[placement] = dict((losses.max(axis=1) - losses.min(axis=1)).dropna())
+        lost |= set(at.loc[at["diverged_at"].notna(), "seed"])
+        losses = at.groupby("seed")["val_loss"]
+        if at["learning_rate"].nunique() > 1:
+            spread[placement] = dict((losses.max() - losses.min()).dropna())
         best = at.groupby("learning_rate")["val_loss"].mean().min()
         learned[placement] = best < at["unigram"].max() - LEARNED
     seeds = sorted(set(spread["pre"]) & set(spread["post"]))
-    verdict = sign_verdict([spread["post"][s] - spread["pre"][s] for s in seeds], 0)
+    verdict = sign_verdict([spread["post"][s] - spread["pre"][s] for s in seeds], len(lost))
     if seeds and not all(learned.values()):
         verdict = "undecided: where nothing is learned at any rate, no rate is better"
     told = "; ".join(f"{p}: {words(v.values(), e.level)}" for p, v in spread.items())

@@ -1,0 +1,65 @@
+"""Tables of models planted with values, from which the tutorial's statements read a verdict."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from normscope.depth.claims import Evidence
+from normscope.depth.recipe import Kept
+from normscope.depth.tables import MODEL, RATES, SCHEDULE, SHAPE
+
+LEVEL = 0.95
+UNIGRAM = 3.3
+KEPT = Kept(learning_rate=0.001, warmup_steps=40)
+SEEDS = 6  # 2^(1 - 6) is below 5%
+LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
+DIVERGED = "undecided: runs diverged, and the others are a selection"
+COVERS = "undecided: the interval covers 0"
+FEW = "undecided: 5 seeds, 6 needed"
+Row = dict[str, Any]
+
+
+def shape(**changes: Any) -> Row:
+    default = {"arm": "layernorm", "placement": "pre", "residual": True, "init": "gpt2"}
+    return default | {"depth": 12} | {k: v for k, v in changes.items() if k in SHAPE}
+
+
+def rate(**changes: Any) -> Row:
+    """A row of rates.csv."""
+    return shape(**changes) | {"state": "start", "seed": 1} | changes
+
+
+def rates_of(measure: str, values: Sequence[float], **changes: Any) -> list[Row]:
+    """A measure of seeds 0, 1, ... of one network."""
+    return [rate(seed=seed, **{measure: v}, **changes) for seed, v in enumerate(values)]
+
+
+def frame_of_rates(rows: Sequence[Row]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=[*MODEL, *RATES])
+
+
+def losses(values: Sequence[float | None], **changes: Any) -> list[Row]:
+    """Rows of losses.csv of seeds 0, 1, ...; None is a divergence."""
+    schedule = {"learning_rate": 0.001, "warmup_steps": 40, "unigram": UNIGRAM}
+    return [
+        shape(**changes)
+        | schedule
+        | {"seed": seed, "val_loss": v, "diverged_at": 9 if v is None else None}
+        | changes
+        for seed, v in enumerate(values)
+    ]
+
+
+def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
+    table = pd.DataFrame([row for part in parts for row in part], columns=LOSSES)
+    return table.astype({"val_loss": float, "diverged_at": "Int64"})
+
+
+def evidence(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> Evidence:
+    return Evidence(frame_of_rates(rates), frame_of_losses(*of_losses), KEPT, LEVEL)
+
+
+def near(value: float, n: int = SEEDS, spread: float = 0.01) -> list[float]:
+    """Values around one, in proportion."""
+    return [value * (1 + spread * (i - (n - 1) / 2)) for i in range(n)]

@@ -1,0 +1,132 @@
+"""Linear residual networks with spectra in closed form, small Transformers, a small depth grid."""
+
+import copy
+from typing import Any
+
+import numpy as np
+import torch
+from recipes import recipe
+from torch import Tensor, nn
+
+from normscope.arms import ARMS
+from normscope.depth.grid import Depth
+from normscope.model import Transformer
+from normscope.recipe import Init, Model, Placement
+
+V, T, C, B = 7, 5, 8, 2
+
+
+class Linear(nn.Module):
+    """``x + x W^T``, or without the residual connection ``x W^T``."""
+
+    def __init__(self, weight: Tensor, *, residual: bool = True) -> None:
+        super().__init__()
+        self.weight, self.residual = nn.Parameter(weight), residual
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x @ self.weight.T
+        return x + y if self.residual else y
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def orthogonal(d: int, seed: int = 0) -> Tensor:
+    return torch.linalg.qr(normal(d, d, seed=seed))[0]
+
+
+def symmetric(eigenvalues: Tensor, seed: int = 0) -> Tensor:
+    """With these eigenvalues, in a random basis."""
+    q = orthogonal(len(eigenvalues), seed)
+    return q @ torch.diag(eigenvalues) @ q.T
+
+
+def complex_unit(d: int, seed: int = 0) -> Tensor:
+    """Orthogonal and antisymmetric: its square is -1."""
+    half = torch.zeros(d, d, dtype=torch.float64)
+    half[: d // 2, d // 2 :] = torch.eye(d // 2)
+    q = orthogonal(d, seed)
+    return q @ (half - half.T) @ q.T
+
+
+def transformer(
+    arm: str = "layernorm",
+    placement: Placement = "pre",
+    *,
+    residual: bool = True,
+    init: Init = "gpt2",
+    n_layer: int = 2,
+) -> Transformer:
+    """In float64, in training mode."""
+    sizes = {"n_layer": n_layer, "n_head": 2, "n_embd": C, "block_size": T}
+    model = Model.model_validate(sizes | {"residual": residual, "init": init})
+    torch.manual_seed(3)
+    return Transformer(model, ARMS[arm].norm, placement, V).double().train()
+
+
+def tokens(seed: int = 1) -> Tensor:
+    return torch.randint(V, (B, T), generator=torch.Generator().manual_seed(seed))
+
+
+def dense(block: nn.Module, x: Tensor) -> np.ndarray:
+    """dy/dx over all tokens of the batch, by forward differentiation of whole columns."""
+    n = x.numel()
+    jacobian = torch.func.jacrev(lambda v: block(v.view(x.shape)).flatten())(x.flatten())
+    return jacobian.detach().numpy().reshape(n, n)
+
+
+KEPT = {"learning_rate": 0.003, "warmup_steps": 2}
+GRID: dict[str, Any] = {
+    "sizes": {"n_head": 2, "n_embd": 8, "block_size": 8},
+    "training": recipe(steps=6, eval_every=6, eval_tokens=30).training.model_dump(),
+    "start": [
+        {
+            "arms": ["layernorm"],
+            "placements": ["pre", "post"],
+            "residual": [True, False],
+            "init": ["gpt2"],
+            "depths": [2, 3],
+            "seeds": [1, 2],
+        },
+        {
+            "arms": ["none"],
+            "placements": ["none"],
+            "residual": [True],
+            "init": ["gpt2", "xavier"],
+            "depths": [2],
+            "seeds": [1],
+        },
+    ],
+    "trained": [
+        {
+            "arms": ["layernorm", "batchnorm"],
+            "placements": ["pre"],
+            "residual": [True],
+            "init": ["gpt2"],
+            "depths": [2],
+            "learning_rates": [0.003, 0.01],
+            "warmup_steps": [0, 2],
+            "seeds": [1, 2],
+        }
+    ],
+    "kept": KEPT,
+    "windows": 2,
+    "spectra": 2,
+}
+
+
+def raw_grid(**changes: Any) -> dict[str, Any]:
+    """The small grid with values set at dotted keys (``__`` is a dot)."""
+    raw = copy.deepcopy(GRID)
+    for key, value in changes.items():
+        *path, last = (int(k) if k.isdigit() else k for k in key.split("__"))
+        node: Any = raw
+        for part in path:
+            node = node[part]
+        node[last] = value
+    return raw
+
+
+def depth_grid(**changes: Any) -> Depth:
+    return Depth.model_validate(raw_grid(**changes))

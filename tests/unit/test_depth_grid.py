@@ -1,0 +1,207 @@
+"""What the configuration trains and probes in depth; what it refuses, and how it says so."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from depth_recipes import GRID, KEPT, depth_grid, raw_grid
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from recipes import recipe
+from snakemake.utils import update_config
+
+from normscope.arms import ARMS
+from normscope.config import ConfigError, load
+from normscope.depth.grid import Depth, Probe, Shape
+from normscope.depth.recipe import EnsembleRecipe, Schedule
+from normscope.schedule import at_peak
+from normscope.training import learning_rate
+
+ROOT = Path(__file__).parents[2]
+MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+TRAINED = ["layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"]
+
+
+def test_a_shape_names_its_files_and_its_place():
+    shape = Shape("layernorm", "pre", True, "gpt2", 24)
+    assert str(shape) == "layernorm-pre-residual-gpt2-24"
+    assert shape.place == "pre-residual"
+    assert str(shape._replace(residual=False)) == "layernorm-pre-plain-gpt2-24"
+    assert shape._replace(residual=False, placement="none").place == "none-plain"
+
+
+def test_a_trained_shape_has_a_recipe_by_its_name():
+    recipes = depth_grid().recipes()
+    assert list(recipes) == TRAINED
+    made = recipes[TRAINED[1]]
+    assert made.norm == ARMS["batchnorm"].norm
+    assert (made.placement, made.model.residual, made.model.init) == ("pre", True, "gpt2")
+    assert (made.model.n_layer, made.model.n_embd) == (2, 8)
+    assert made.kept.model_dump() == KEPT
+    assert "batchnorm" not in made.model_dump_json()  # a run has factors, no names
+
+
+def test_every_schedule_trains_with_every_seed_and_its_own_end_of_the_cosine():
+    made = depth_grid().recipes()[TRAINED[0]]
+    expected = [(r, w, s) for r in (0.003, 0.01) for w in (0, 2) for s in (1, 2)]
+    assert [(*schedule, seed) for schedule, seed in made.runs()] == expected
+    for (schedule, seed), run in made.runs().items():
+        assert run.seed == seed
+        assert run.training.learning_rate == schedule.learning_rate
+        assert run.training.warmup_steps == schedule.warmup_steps
+        # 0.001 of 0.01 in the grid
+        assert run.training.min_lr == pytest.approx(0.1 * schedule.learning_rate)
+        rest = {"learning_rate", "min_lr", "warmup_steps"}
+        assert run.training.model_dump(exclude=rest) == depth_grid().training.model_dump(
+            exclude=rest
+        )
+
+
+@given(st.floats(1e-6, 1e3), st.floats(1e-6, 1), st.floats(0, 1))
+def test_a_schedule_at_another_peak_is_the_same_in_proportion(peak, rate, share):
+    at = recipe(learning_rate=rate, min_lr=rate * share).training
+    other = at_peak(at, peak)
+    assert other.learning_rate == peak
+    for step in range(at.steps):
+        expected = learning_rate(step, at) * peak / rate
+        assert learning_rate(step, other) == pytest.approx(expected, rel=1e-12)
+    rest = {"learning_rate", "min_lr"}
+    assert other.model_dump(exclude=rest) == at.model_dump(exclude=rest)
+
+
+def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
+    places = depth_grid().places()
+    assert list(places) == ["pre-residual", "pre-plain", "post-residual", "post-plain",
+                            "none-residual"]  # fmt: skip
+    place = places["pre-residual"]
+    assert (place.placement, place.residual) == ("pre", True)
+    assert (place.windows, place.spectra) == (2, 2)
+    ln, gpt2 = "layernorm", "gpt2"
+    assert place.probes == [
+        Probe(arm=ln, init=gpt2, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
+        Probe(arm=ln, init=gpt2, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
+        Probe(arm="batchnorm", init=gpt2, depth=2, seeds=[], trained=[1, 2]),  # trained alone
+    ]
+    assert [p.init for p in places["none-residual"].probes] == ["gpt2", "xavier"]
+    assert not places["pre-plain"].residual
+
+
+def test_without_trained_shapes_there_are_places_alone():
+    grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
+    assert grid.recipes() == {}
+    assert grid.trained_shapes() == []
+    assert all(not p.trained for place in grid.places().values() for p in place.probes)
+
+
+def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
+    more = GRID["trained"][0] | {"depths": [3], "seeds": [7], "arms": ["rmsnorm"]}
+    place = depth_grid(trained=[GRID["trained"][0], more]).places()["pre-residual"]
+    assert [(p.arm, p.depth, p.trained) for p in place.probes[2:]] == [
+        ("batchnorm", 2, [1, 2]),
+        ("rmsnorm", 3, [7]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"start__0__arms": ["layernorm", "none"]},
+            "arm none with placement pre: an identity goes with none",
+        ),
+        ({"start__0__placements": ["none"]}, "arm layernorm with placement none: an identity"),
+        ({"trained__0__placements": ["pre", "none"]}, "arm layernorm with placement none"),
+        ({"kept__learning_rate": 0.1}, "trained: no models at learning rate 0.1 with 2 steps"),
+        ({"kept__warmup_steps": 1}, "trained: no models at learning rate 0.003 with 1 steps"),
+        ({"start__1": GRID["start"][0]}, "start: given twice: layernorm-post-plain-gpt2-2"),
+        ({"trained": GRID["trained"] * 2}, "trained: given twice: batchnorm-pre-residual-gpt2-2"),
+        ({"start__0__seeds": [1, 1]}, "given twice: 1"),
+        ({"trained__0__warmup_steps": [2, 2]}, "given twice: 2"),
+        ({"trained__0__learning_rates": []}, "at least 1 item"),
+        ({"trained__0__learning_rates": [0.0030000000001]}, "tables keep 9 digits"),
+        ({"trained__0__warmup_steps": [-1, 2]}, "greater than or equal to 0"),
+        ({"start__0__arms": ["layrnorm"]}, "nearest: layernorm"),
+        ({"start": []}, "at least 1 item"),
+        ({"training__precision": "bf16"}, "trained in fp32, without dropout"),
+        ({"windows": 0}, "greater than 0"),
+        ({"spectra": 0}, "greater than 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_said(changes, message):
+    with pytest.raises(ValidationError, match=message):
+        depth_grid(**changes)
+
+
+NESTED = [
+    ({"trained__0__warmup_steps": [0, 2, 6]}, "trained: warmup_steps (6) must be below steps (6)"),
+    ({"training__eval_tokens": 8}, "trained: eval_tokens (8) must exceed block_size (8)"),
+    ({"sizes__n_head": 3}, "sizes: n_embd (8) must be a multiple of n_head (3)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), NESTED)
+def test_a_reason_from_within_a_recipe_is_said_as_it_is(changes, message):
+    """The line of the configuration, without pydantic's own words around it."""
+    with pytest.raises(ValidationError) as e:
+        depth_grid(**changes)
+    (error,) = e.value.errors()
+    assert error["msg"].removeprefix("Value error, ") == message
+
+
+def test_sizes_that_make_no_model_are_refused_without_trained_shapes_too():
+    with pytest.raises(ValidationError, match="multiple of n_head"):
+        depth_grid(trained=[], sizes__n_head=3)
+
+
+def problems(**changes: Any) -> list[str]:
+    with pytest.raises(ConfigError) as e:
+        load(MAIN | {"depth": raw_grid(**changes)})
+    head, *lines = str(e.value).splitlines()
+    assert head == f"the configuration has {len(lines)} problem(s):"
+    return [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"kept__warmup_steps": 1}, "depth: trained: no models at learning rate 0.003 with 1"),
+        ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
+        ({"sizes__width": 4}, "depth.sizes.width: unknown key; "),
+        ({"start__0__placements": ["none"]}, "depth.start.0: arm layernorm with placement none"),
+        ({"kept__rate": 4}, "depth.kept.rate: unknown key; "),
+        *((changes, f"depth: {message}") for changes, message in NESTED),
+    ],
+)
+def test_the_configuration_names_the_key_in_one_line(changes, line):
+    (found,) = problems(**changes)
+    assert found.startswith(line)
+
+
+def test_the_small_grid_loads():
+    assert load(MAIN | {"depth": raw_grid()}).depth == depth_grid()
+
+
+@pytest.mark.parametrize("variant", [None, "tiny", "paper", "pretrained"])
+def test_every_configuration_has_recipes_that_survive_the_command_line(variant):
+    raw = copy.deepcopy(MAIN)
+    if variant:
+        update_config(raw, yaml.safe_load((ROOT / "config" / f"{variant}.yaml").read_text()))
+    depth = Depth.model_validate(raw["depth"])
+    for made in depth.recipes().values():
+        again = EnsembleRecipe.model_validate_json(made.model_dump_json())
+        assert again.runs() == made.runs()
+        assert Schedule(**made.kept.model_dump()) in made.schedules()
+    for place in depth.places().values():
+        assert type(place).model_validate_json(place.model_dump_json()) == place
+    names = set(depth.recipes())
+    assert not names & set(depth.places())  # both are directories of results/depth
+
+
+def test_dropout_is_refused():
+    made = next(iter(depth_grid().recipes().values())).model_dump()
+    made["model"]["dropout"] = 0.1
+    with pytest.raises(ValidationError, match="fp32, without dropout"):
+        EnsembleRecipe.model_validate(made)

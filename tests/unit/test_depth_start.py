@@ -1,0 +1,152 @@
+"""Where weights start: nanoGPT's rule to the bit, Xavier's deviation, feedback after them."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from normscope.arms import ARMS
+from normscope.model import Transformer, start_std
+from normscope.recipe import Init, Model, Placement
+
+D, V, L = 64, 50, 3
+SHAPES = {
+    "attention.f.qkv": (3 * D, D),
+    "attention.f.proj": (D, D),
+    "mlp.f.fc": (4 * D, D),
+    "mlp.f.proj": (D, 4 * D),
+}
+# Glorot & Bengio 2010, eq. 16: queries, keys and values are D by D each
+XAVIER = {
+    "attention.f.qkv": math.sqrt(2 / (D + D)),
+    "attention.f.proj": math.sqrt(2 / (D + D)),
+    "mlp.f.fc": math.sqrt(2 / (D + 4 * D)),
+    "mlp.f.proj": math.sqrt(2 / (D + 4 * D)),
+}
+GPT2 = {name: 0.02 / math.sqrt(2 * L) if "proj" in name else 0.02 for name in SHAPES}
+EXPECTED = {"gpt2": GPT2, "xavier": XAVIER}
+
+
+def settings(init: Init | None = None, **changes) -> Model:
+    sizes = {"n_layer": L, "n_head": 2, "n_embd": D, "block_size": 40}
+    return Model.model_validate(sizes | ({} if init is None else {"init": init}) | changes)
+
+
+def start(
+    init: Init | None = None,
+    arm: str = "layernorm",
+    placement: Placement = "pre",
+    seed: int = 7,
+    **changes,
+) -> Transformer:
+    torch.manual_seed(seed)
+    return Transformer(settings(init, **changes), ARMS[arm].norm, placement, V)
+
+
+def assert_normal(weights: Tensor, std: float) -> None:
+    """Mean 0 and this deviation, to 5 standard errors; as many within one as of a Gaussian."""
+    z = weights.detach().double().flatten() / std
+    n = len(z)
+    assert abs(float(z.mean())) < 5 / math.sqrt(n)
+    assert abs(float(z.square().mean()) - 1) < 5 * math.sqrt(2 / n)
+    assert abs(float((z.abs() < 1).double().mean()) - 0.6827) < 5 * math.sqrt(0.22 / n)
+
+
+@pytest.mark.parametrize("init", ["gpt2", "xavier"])
+@pytest.mark.parametrize(("arm", "placement"), [("layernorm", "pre"), ("none", "none")])
+def test_matrices_start_with_the_deviation_of_their_rule(init, arm, placement):
+    model = start(init, arm, placement)
+    weights = dict(model.named_parameters())
+    for name, std in EXPECTED[init].items():
+        for i in range(L):
+            weight = weights[f"blocks.{i}.{name}.weight"]
+            assert tuple(weight.shape) == SHAPES[name]
+            assert_normal(weight, std)
+            path = f"blocks.{i}.{name}.weight"
+            assert start_std(settings(init), path, weight) == pytest.approx(std, rel=1e-15)
+    for name in ("token_embedding", "position_embedding"):
+        assert_normal(weights[f"{name}.weight"], 0.02)
+
+
+@pytest.mark.parametrize("init", ["gpt2", "xavier"])
+def test_a_head_of_its_own_starts_as_an_embedding(init):
+    model = start(init, tied_head=False)
+    assert model.head is not None
+    assert_normal(model.head.weight, 0.02)
+
+
+def test_xavier_is_torchs():
+    """Of a fan of inputs and one of outputs: ``xavier_normal_`` draws the same numbers."""
+    linear = nn.Linear(4 * D, D, bias=False)
+    torch.manual_seed(3)
+    nn.init.xavier_normal_(linear.weight)
+    torch.manual_seed(3)
+    std = start_std(settings("xavier"), "blocks.0.mlp.f.proj.weight", linear.weight)
+    assert torch.equal(nn.init.normal_(torch.empty(D, 4 * D), std=std), linear.weight)
+
+
+def nanogpt(n_layer: int, seed: int) -> dict[str, Tensor]:
+    """nanoGPT's order: modules as they are made, then again what ends a branch."""
+    model = start(n_layer=n_layer, seed=seed)  # for its modules alone
+
+    def init(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            torch.nn.init.normal_(module.weight, mean=0.0, std=0.02)
+
+    torch.manual_seed(seed)
+    Transformer(settings(n_layer=n_layer), ARMS["layernorm"].norm, "pre", V)
+    drawn = torch.get_rng_state()
+    torch.manual_seed(seed)
+    made = [nn.Embedding(V, D), nn.Embedding(40, D)]
+    for _ in range(n_layer):
+        made += [nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D, bias=False)]
+        made += [nn.Linear(D, 4 * D, bias=False), nn.Linear(4 * D, D, bias=False)]
+    model.apply(init)
+    for name, p in model.named_parameters():
+        if name.endswith("proj.weight"):
+            torch.nn.init.normal_(p, mean=0.0, std=0.02 / math.sqrt(2 * n_layer))
+    assert torch.equal(torch.get_rng_state(), drawn)  # as many numbers were drawn
+    return dict(model.named_parameters())
+
+
+@pytest.mark.parametrize("n_layer", [1, 3])
+@pytest.mark.parametrize("seed", [1, 1337])
+def test_gpt2_is_nanogpts_rule_to_the_bit(n_layer, seed):
+    ours = dict(start("gpt2", n_layer=n_layer, seed=seed).named_parameters())
+    expected = nanogpt(n_layer, seed)
+    assert ours.keys() == expected.keys()
+    assert all(torch.equal(ours[name], p) for name, p in expected.items())
+
+
+def test_gpt2_is_the_default():
+    assert Model.model_fields["init"].default == "gpt2"
+    assert settings().init == "gpt2"
+    ours, named = (dict(start(init).named_parameters()) for init in (None, "gpt2"))
+    assert all(torch.equal(ours[name], p) for name, p in named.items())
+
+
+@pytest.mark.parametrize("init", ["gpt2", "xavier"])
+def test_gains_and_biases_start_at_1_and_0(init):
+    model = start(init, "layernorm_gain", linear_bias=True)
+    for name, p in model.named_parameters():
+        if p.dim() < 2:
+            assert torch.equal(p, torch.ones_like(p) if "gain" in name else torch.zeros_like(p))
+
+
+@pytest.mark.parametrize("init", ["gpt2", "xavier"])
+def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
+    backprop, fa = (start(init, tied_head=False, feedback=f) for f in ("backprop", "fa"))
+    theirs, weights = dict(backprop.named_parameters()), dict(fa.named_parameters())
+    assert all(torch.equal(weights[name], p) for name, p in theirs.items())
+    buffers = {n: b for n, b in fa.named_buffers() if n.endswith(".feedback")}
+    assert len(buffers) == 4 * L + 1
+    for name, feedback in buffers.items():
+        kind = name.removesuffix(".feedback").split(".", 2)[-1]
+        assert_normal(feedback, EXPECTED[init].get(kind, 0.02))
+        assert not torch.equal(feedback, weights[name.replace("feedback", "weight")])
+
+
+def test_a_start_is_one_of_two():
+    with pytest.raises(ValueError, match="'gpt2' or 'xavier'"):
+        Model.model_validate(settings().model_dump() | {"init": "he"})

@@ -1,0 +1,238 @@
+"""From blocks and models to shapes: against scipy, by hand; what is missing is left out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from depth_evidence import frame_of_losses, frame_of_rates, losses, rate
+from hypothesis import given
+from hypothesis import strategies as st
+from recall_recipes import by
+from scipy import stats
+
+from normscope.csvfile import write_csv
+from normscope.depth.measures import MEASURES, RELATIVE
+from normscope.depth.tables import MODEL, RATES, SHAPE, by_block, by_shape, rates, trainability
+
+LEVEL = 0.9
+HEAD = {
+    "arm": "layernorm",
+    "placement": "pre",
+    "residual": True,
+    "init": "gpt2",
+    "depth": 4,
+    "state": "start",
+}
+NAN = math.nan
+
+
+def blocks(columns: Mapping[str, Sequence[float]], seed: int = 1, **changes) -> list[dict]:
+    """Rows of blocks.csv of a model: values of each measure from block 0 on."""
+    n = max(len(values) for values in columns.values())
+    rows = []
+    for i in range(n):
+        of = {measure: values[i] for measure, values in columns.items()}
+        rows.append(HEAD | {"seed": seed, "block": i} | of | changes)
+    return rows
+
+
+def frame(rows: Sequence[dict]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows)).reindex(columns=[*HEAD, "seed", "block", *MEASURES])
+
+
+def interval(values: Any) -> tuple[float, float, float]:
+    found = stats.ttest_1samp(values, 0).confidence_interval(LEVEL)
+    return float(np.mean(values)), float(found.low), float(found.high)
+
+
+SIZE_OF = "activation_rms"
+SIZE = {1: [1.0, 2.0], 2: [1.5, 2.5], 3: [0.8, 9.0]}
+ANGLE = {1: [80.0, -1.0], 2: [90.0, 0.0], 3: [85.0, 3.0]}
+
+
+def test_a_size_by_block_is_averaged_in_logarithms_and_an_angle_as_it_is():
+    rows = []
+    for seed in (1, 2, 3):
+        rows += blocks({"gradient": SIZE[seed], "angle_mlp": ANGLE[seed]}, seed)
+    found = by(by_block(frame(rows), LEVEL), "measure", "block")
+    names = ("gradient", "angle_mlp", RELATIVE)
+    assert list(found) == [(name, block) for block in (0, 1) for name in names]
+    for block in (0, 1):
+        row = found["gradient", block]
+        expected = np.exp(interval(np.log([SIZE[s][block] for s in (1, 2, 3)])))
+        assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
+        assert row["n"] == 3
+        row = found["angle_mlp", block]
+        expected = interval([ANGLE[s][block] for s in (1, 2, 3)])
+        assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
+
+
+def test_a_gradient_beside_that_at_the_last_block_is_of_the_same_model():
+    """2/1 and 12/4; the mean of each alone would give 24^(1/2) / 2."""
+    rows = blocks({"gradient": [NAN, 2.0, 1.0]}, 1) + blocks({"gradient": [NAN, 12.0, 4.0]}, 2)
+    found = by(by_block(frame(rows), LEVEL), "measure", "block")
+    assert (RELATIVE, 0) not in found
+    assert found[RELATIVE, 1]["mean"] == pytest.approx(math.sqrt(6))
+    low, high = np.exp(interval(np.log([2.0, 3.0]))[1:])
+    assert (found[RELATIVE, 1]["low"], found[RELATIVE, 1]["high"]) == pytest.approx((low, high))
+    assert found[RELATIVE, 2]["mean"] == pytest.approx(1)
+
+
+def test_where_the_last_blocks_gradient_is_missing_or_0_nothing_is_beside_it():
+    for last in (NAN, 0.0):
+        found = by_block(frame(blocks({"gradient": [NAN, 2.0, last]})), LEVEL)
+        assert RELATIVE not in set(found["measure"])
+
+
+@pytest.mark.parametrize("bad", [0.0, NAN, math.inf, -1.0])
+def test_a_size_that_has_no_logarithm_is_left_out(bad):
+    rows = [row for seed, v in enumerate([2.0, bad, 8.0]) for row in blocks({SIZE_OF: [v]}, seed)]
+    (row,) = by_block(frame(rows), LEVEL).to_dict("records")
+    assert (row["n"], row["mean"]) == (2, pytest.approx(4.0))
+
+
+def test_a_singular_value_of_0_is_a_number():
+    rows = [row for seed, v in enumerate([0.0, 0.5]) for row in blocks({"smallest": [v]}, seed)]
+    (row,) = by_block(frame(rows), LEVEL).to_dict("records")
+    assert (row["n"], row["mean"]) == (2, 0.25)
+
+
+def test_what_no_model_has_has_no_row():
+    rows = blocks({"gradient": [NAN, 0.0], "activation_rms": [1.0, 2.0]})
+    found = by_block(frame(rows), LEVEL)
+    assert found["measure"].tolist() == ["activation_rms"] * 2
+    assert found[["low", "high"]].isna().all(axis=None)  # of one seed
+    assert found["n"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"arm": "rmsnorm"}, {"placement": "post"}, {"residual": False}, {"init": "xavier"},
+     {"depth": 5}, {"state": "trained"}],
+    ids=lambda c: next(iter(c)),
+)  # fmt: skip
+def test_models_that_differ_in_more_than_their_seed_are_apart(changes):
+    rows = blocks({"gradient": [NAN, 2.0, 2.0]}) + blocks({"gradient": [NAN, 8.0, 2.0]}, **changes)
+    found = by_block(frame(rows), LEVEL)
+    of_first = found[(found["block"] == 1) & (found["measure"] == "gradient")]
+    assert of_first["mean"].tolist() == pytest.approx([2.0, 8.0])
+    of_models = rates(frame(rows))
+    assert len(of_models) == 2
+    assert len(by_shape(of_models, LEVEL)) == 2  # of what the gradient keeps
+    key = next(iter(changes))
+    assert list(of_models[key]) == [HEAD[key], changes[key]]
+
+
+def test_rates_are_factors_per_block_without_the_first():
+    """Of a gradient 3 times as large each block towards the input, a stream 2 times as output."""
+    columns = {
+        "activation_rms": [99.0, 1.0, 2.0, 4.0, 8.0],
+        "gradient": [NAN, 1e9, 9.0, 3.0, 1.0],
+        "gradient_parameters": [NAN, 5.0, 6.0, 7.0, 0.25],
+        "smallest": [NAN, 0.0, NAN, 0.6, 0.5],
+        "largest": [NAN, 77.0, NAN, 3.0, 2.0],
+    }
+    (row,) = rates(frame(blocks(columns))).to_dict("records")
+    assert row["gradient_rate"] == pytest.approx(3)
+    assert row["gradient_kept"] == pytest.approx(9)
+    assert row["stream_rate"] == pytest.approx(2)
+    assert row["stream_growth"] == pytest.approx(8)
+    assert row["last_gradient"] == 0.25
+    assert (row["smallest"], row["largest"]) == (0.5, 3.0)
+    assert [row[k] for k in MODEL] == [*HEAD.values(), 1]
+
+
+@given(st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=9))
+def test_a_rate_is_the_slope_of_least_squares_in_the_logarithm(values):
+    columns = {"gradient": [NAN, 1.0, *values], "activation_rms": [1.0, *values, values[-1]]}
+    (row,) = rates(frame(blocks(columns))).to_dict("records")
+    fit = stats.linregress(np.arange(len(values)), np.log(values))
+    assert row["gradient_rate"] == pytest.approx(math.exp(-fit.slope), rel=1e-9)
+    of_stream = stats.linregress(np.arange(len(values) + 1), np.log([*values, values[-1]]))
+    assert row["stream_rate"] == pytest.approx(math.exp(of_stream.slope), rel=1e-9)
+
+
+def test_rows_in_another_order_give_the_same_rates():
+    columns = {"activation_rms": [9.0, 1.0, 2.0, 4.0], "gradient": [NAN, 5.0, 3.0, 1.0]}
+    rows = blocks(columns)
+    expected, found = rates(frame(rows)), rates(frame(rows[::-1]))
+    pd.testing.assert_frame_equal(found, expected)
+
+
+def test_a_gradient_that_vanishes_has_no_rate_but_what_is_kept_is_0():
+    columns = {"gradient": [NAN, 0.0, 0.0, 1e-200, 1.0], "activation_rms": [1.0] * 5}
+    (row,) = rates(frame(blocks(columns))).to_dict("records")
+    assert math.isnan(row["gradient_rate"])
+    assert row["gradient_kept"] == 0
+    assert row["stream_rate"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_of_few_blocks_there_is_no_rate(depth):
+    """No gradient beside the first block's, or only one."""
+    columns = {"gradient": [NAN, 2.0, 1.0][: depth + 1], "activation_rms": [1.0] * (depth + 1)}
+    (row,) = rates(frame(blocks(columns, depth=depth))).to_dict("records")
+    assert math.isnan(row["gradient_rate"])
+    assert math.isnan(row["gradient_kept"]) == (depth == 1)
+    assert math.isnan(row["stream_rate"]) == (depth == 1)
+    assert math.isnan(row["smallest"])
+
+
+def test_by_shape_has_geometric_means_but_of_the_smallest():
+    values = {1: 1.0, 2: 2.0, 3: 4.0}
+    rows = [rate(seed=s, **dict.fromkeys(RATES, v)) for s, v in values.items()]
+    found = by(by_shape(frame_of_rates(rows), LEVEL), "measure")
+    assert list(found) == list(RATES)
+    for measure, row in found.items():
+        logs = measure != "smallest"
+        expected = interval(np.log([1.0, 2.0, 4.0]) if logs else [1.0, 2.0, 4.0])
+        expected = np.exp(expected) if logs else expected
+        assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
+        assert row["n"] == 3
+
+
+@pytest.mark.parametrize("bad", [NAN, 0.0, math.inf])
+def test_by_shape_leaves_out_what_has_no_logarithm(bad):
+    rows = [rate(seed=s, gradient_kept=v) for s, v in enumerate([3.0, bad, 12.0])]
+    found = by(by_shape(frame_of_rates(rows), LEVEL), "measure")["gradient_kept"]
+    assert (found["n"], found["mean"]) == (2, pytest.approx(6))
+
+
+def test_trainability_is_a_mean_over_seeds_of_those_that_did_not_diverge():
+    table = frame_of_losses(
+        losses([2.0, 2.2, 2.5]),
+        losses([3.0, None, 3.5], learning_rate=0.003),
+        losses([None, None], warmup_steps=0),
+        losses([1.5], depth=4),
+    )
+    found = by(trainability(table, LEVEL), "depth", "learning_rate", "warmup_steps")
+    row = found[12, 0.001, 40]
+    assert (row["n"], row["diverged"], row["unigram"]) == (3, 0, 3.3)
+    mean, low, high = interval([2.0, 2.2, 2.5])
+    assert [row[k] for k in ("mean", "low", "high")] == pytest.approx([mean, low, high])
+    row = found[12, 0.003, 40]
+    assert (row["n"], row["diverged"], row["mean"]) == (2, 1, pytest.approx(3.25))
+    row = found[12, 0.001, 0]
+    assert (row["n"], row["diverged"]) == (0, 2)
+    assert math.isnan(row["mean"])
+    row = found[4, 0.001, 40]
+    assert (row["n"], row["mean"]) == (1, 1.5)
+    assert math.isnan(row["low"])
+
+
+@pytest.mark.parametrize("table", [by_block, by_shape, trainability])
+def test_tables_of_nothing_have_their_columns(table, tmp_path):
+    empty: dict[Any, pd.DataFrame] = {
+        by_block: frame([]),
+        by_shape: frame_of_rates([]),
+        trainability: frame_of_losses(),
+    }
+    found = table(empty[table], LEVEL)
+    assert found.empty
+    assert set(SHAPE) <= set(found.columns)
+    assert rates(frame([])).empty
+    write_csv(tmp_path / "empty.csv", found)
+    assert list(pd.read_csv(tmp_path / "empty.csv").columns) == list(found.columns)

@@ -1,0 +1,319 @@
+"""The tutorial's pages: numbers come from results, and a stale sentence fails the build."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+import yaml
+
+from normscope import textbook
+from normscope.config import load
+from normscope.depth.grid import Shape
+from normscope.depth.recipe import Kept
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("tutorial/*.md")])
+SEEDS = range(1337, 1343)
+NETWORKS = {  # gradient_kept, last_gradient
+    Shape("layernorm", "pre", False, "gpt2", 12): (3.0, 7.0),
+    Shape("none", "none", False, "gpt2", 12): (1e-40, 1e-50),
+    Shape("layernorm", "pre", True, "gpt2", 12): (1.2, 0.9),
+    Shape("layernorm", "post", True, "gpt2", 12): (1.0, 0.05),
+}
+
+
+def kept() -> Kept:
+    return load(yaml.safe_load((ROOT / "config.yaml").read_text())).depth.kept
+
+
+def rates() -> pd.DataFrame:
+    rows = []
+    for shape, (ratio, last) in NETWORKS.items():
+        for seed in SEEDS:
+            wobble = 1 + 0.001 * (seed % 5)
+            row = {**shape._asdict(), "state": "start", "seed": seed}
+            row |= {"gradient_rate": wobble * 0.5, "gradient_kept": wobble * ratio}
+            row |= {"stream_rate": 1.0, "stream_growth": wobble, "last_gradient": wobble * last}
+            rows.append(row | {"smallest": 0.8, "largest": 1.2})
+    return pd.DataFrame(rows)
+
+
+def by_shape() -> pd.DataFrame:
+    rows = []
+    for shape, (ratio, _) in NETWORKS.items():
+        of = {**shape._asdict(), "state": "start", "measure": "gradient_kept", "n": 6}
+        rows.append(of | {"mean": ratio, "low": 0.9 * ratio, "high": 1.1 * ratio})
+    return pd.DataFrame(rows)
+
+
+def losses() -> pd.DataFrame:
+    schedule = kept().model_dump()
+    known = {"arm": "layernorm", "init": "gpt2", "depth": 12, "unigram": 3.3} | schedule
+    rows = [
+        known | {"placement": placement, "residual": residual, "seed": seed, "val_loss": loss}
+        for placement, residual, at in (
+            ("pre", True, 2.9),
+            ("post", True, 3.1),
+            ("pre", False, 3.2),
+        )
+        for seed, loss in zip(SEEDS, [at + 0.001 * i for i in range(6)], strict=True)
+    ]
+    return pd.DataFrame(rows).assign(diverged_at=float("nan"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small results, in the schemas of the workflow's."""
+    folder = tmp_path_factory.mktemp("results")
+    wild, summary = textbook.wild()
+    tables = {
+        "depth/rates": rates(),
+        "depth/by_shape": by_shape(),
+        "depth/losses": losses(),
+        "textbook/scratch": textbook.scratch(),
+        "textbook/epsilon": textbook.small_tokens(),
+        "textbook/affine": pd.DataFrame(columns=["seed", *textbook.AFFINE]),
+        "textbook/sharing": textbook.sharing(),
+        "textbook/batches": textbook.batches(0.95, sizes=(1, 2, 16), draws=5),
+        "textbook/wild": wild,
+        "textbook/wild_summary": summary,
+        "textbook/undo": textbook.undo(tokens=256),
+    }
+    for name, rows in tables.items():
+        path = folder / f"{name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        pd.DataFrame(rows).to_csv(path, index=False)
+    return folder
+
+
+@pytest.fixture
+def results(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy to be changed, which the pages read."""
+    for path in made.rglob("*.csv"):
+        copy = tmp_path / "results" / path.relative_to(made)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    monkeypatch.setenv("NORMSCOPE_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(DOCS))
+    return importlib.import_module(name)
+
+
+@pytest.fixture
+def lesson(results: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return module("lesson", monkeypatch)
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return module("checks", monkeypatch)
+
+
+def change(results: Path, name: str, column: str, placement: str, factor: float) -> None:
+    """Scale a column of one placement's networks."""
+    path = results / f"depth/{name}.csv"
+    table = pd.read_csv(path)
+    table.loc[table["placement"] == placement, column] *= factor
+    table.to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+def test_pages_have_no_typed_numbers_and_no_cells_that_do_not_run(page: Path, checks: ModuleType):
+    text = page.read_text()
+    assert checks.digits(text) == []
+    assert "remove-cell" not in text
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "The loss is 2.8 nats.",
+        "It has\n12 blocks.",
+        "## The first 10 blocks",
+        "| 3 | {eval}`x` |",
+        ":::{note}\nAbout 5 %.\n:::",
+        "[a page with 3 words](a.md)",
+        "About $0.66$ per block.",
+        "About $12$ blocks.",
+        "In 2020 it was 5, as [Xiong et al. 2020](x) say.",
+        "`code` 1 `code`",
+        "```python\n1\n```\nthen 2",
+        "L05b and GPT-3",
+    ],
+)
+def test_a_typed_number_is_found(typed: str, checks: ModuleType):
+    assert len(checks.digits(f"# Title\n\n{typed}\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "---\nkernelspec:\n  name: python3\n---\n# Title",
+        "```{code-cell} ipython3\nx = 1\n```",
+        "````\n```\n1\n```\n````",
+        "Now {eval}`lesson.rate('x', depth=12)` and `x[3]`, ``a`1``.",
+        r"$\frac{1}{2}$ and $x_1$",
+        "$$ y = \\sqrt{d - 1} $$",
+        "[Ba et al. 2016](https://arxiv.org/abs/1607.06450), [Zhang & Sennrich 2019](x)",
+        "GPT-2, and L05 at <https://example.org/1>",
+        "1. first\n\n2. second",
+        "<!-- 1 -->",
+    ],
+)
+def test_other_digits_are_let_through(source: str, checks: ModuleType):
+    assert checks.digits(source) == []
+
+
+def test_a_line_is_named(checks: ModuleType):
+    assert checks.digits("---\na: 1\n---\n\nfine\nnot 1\n") == [(6, "not 1")]
+
+
+def test_a_changed_verdict_is_stale(lesson: ModuleType, results: Path):
+    lesson.relies_on("vanishes", "depends")
+    change(results, "rates", "gradient_kept", "pre", 1e-3)
+    lesson._read.cache_clear()
+    lesson._claims.cache_clear()
+    with pytest.raises(lesson.StaleProse, match="'vanishes' depends, but the results: holds"):
+        lesson.relies_on("vanishes", "depends")
+
+
+def test_a_kind_that_no_network_may_have_is_stale(lesson: ModuleType):
+    lesson.relies_on("vanishes", "depends", never="undecided")
+    with pytest.raises(lesson.StaleProse, match="holds for no network"):
+        lesson.relies_on("vanishes", "depends", never="holds")
+
+
+def test_a_changed_order_is_stale(lesson: ModuleType, results: Path):
+    def prose() -> None:
+        pre, none = (lesson.rate("gradient_kept", p, 12, residual=False) for p in ("pre", "none"))
+        lesson.relies_on_order(none, 0.1, pre)
+
+    prose()
+    for column in ("mean", "low", "high"):
+        change(results, "by_shape", column, "none", 1e42)
+    lesson._read.cache_clear()
+    with pytest.raises(lesson.StaleProse, match="is less than 0.1"):
+        prose()
+
+
+def test_an_order_needs_intervals_that_are_apart(lesson: ModuleType):
+    one, other = lesson.Measured(1.0, 0.5, 1.5), lesson.Measured(2.0, 1.4, 2.6)
+    with pytest.raises(lesson.StaleProse):
+        lesson.relies_on_order(one, other)
+    lesson.relies_on_order(one, 1.6)
+
+
+def test_close(lesson: ModuleType):
+    lesson.relies_on_close(1.0, 1.04, 0.05)
+    with pytest.raises(lesson.StaleProse):
+        lesson.relies_on_close(1.0, 1.1, 0.05)
+
+
+def test_a_missing_result_says_what_makes_it(lesson: ModuleType):
+    with pytest.raises(
+        lesson.MissingResult, match=r"snakemake --cores 4 results/depth/blocks\.csv"
+    ):
+        lesson.table("depth/blocks")
+
+
+def test_a_value_needs_one_row(lesson: ModuleType):
+    with pytest.raises(LookupError, match="0 rows"):
+        lesson.rate("gradient_kept", "pre", 13)
+
+
+def test_words(lesson: ModuleType):
+    assert repr(lesson.Measured(6.8e-6, 6.5e-6, 7e-6)) == "6.8 × 10⁻⁶ [6.5 × 10⁻⁶, 7.0 × 10⁻⁶]"
+    assert repr(lesson.Measured(2.5, float("nan"), float("nan"))) == "2.50"
+    assert lesson.pretty("12 blocks, 4.4e+04") == "12 blocks, 4.4 × 10⁴"
+
+
+def test_statements_are_shown_in_full(lesson: ModuleType):
+    shown = lesson.verdicts()._repr_html_()
+    assert shown.count("<details") == len(lesson.claims())
+    assert "claim-depends" in lesson.verdicts("vanishes")._repr_html_()
+
+
+GOOD = '<a href="b.html#here">b</a><a href="https://example.org">x</a><img src="a.svg">'
+
+
+@pytest.mark.parametrize(
+    ("html", "fault"),
+    [
+        (GOOD, ""),
+        ('<script src="https://cdn.example.org/x.js"></script>', "loads https://cdn"),
+        ('<link rel="stylesheet" href="//fonts.example.org/f.css">', "loads //fonts"),
+        ('<p style="background: url(http://example.org/x.png)">', "loads http://"),
+        ('<img src="gone.svg">', "which is not there"),
+        ('<a href="b.html#gone">b</a>', "no such anchor"),
+        ('<a href="#gone">here</a>', "no such anchor"),
+    ],
+)
+def test_a_site_is_whole_and_offline(html: str, fault: str, tmp_path: Path, checks: ModuleType):
+    (tmp_path / "a.html").write_text(html)
+    (tmp_path / "b.html").write_text('<p id="here">b</p>')
+    (tmp_path / "a.svg").write_text("<svg/>")
+    found = checks.faults(tmp_path)
+    assert len(found) == bool(fault)
+    assert fault in "".join(found)
+
+
+def test_a_style_that_loads_fonts_is_found(tmp_path: Path, checks: ModuleType):
+    (tmp_path / "a.css").write_text("@import 'https://example.org/a.css'; p { src: url(b.woff) }")
+    assert checks.faults(tmp_path) == ["a.css loads https://example.org/a.css"]
+
+
+PAGE = """---
+file_format: mystnb
+kernelspec:
+  name: python3
+---
+# Title
+
+```{{code-cell}} ipython3
+:tags: [remove-input]
+import lesson
+lesson.relies_on("vanishes", "{verdict}")
+```
+
+It is {said}, $x^2$.
+"""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said", "message"),
+    [
+        ("depends", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
+        ("holds", "so", "prose says that 'vanishes' holds, but the results: depends"),
+        ("depends", "1.2", "index.md:14: It is 1.2"),
+        ("depends", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
+        ("depends", "[gone](#gone)", "gone"),
+    ],
+)
+def test_a_build_fails_for_what_is_stale(
+    verdict: str, said: str, message: str, results: Path, tmp_path: Path
+):
+    pytest.importorskip("myst_nb", reason="make docs installs it")
+    (tmp_path / "pages/_static").mkdir(parents=True)
+    (tmp_path / "pages/_static/tutorial.css").write_text("")
+    (tmp_path / "pages/index.md").write_text(PAGE.format(verdict=verdict, said=said))
+    options = ["-W", "-n", "-q", "-E", "-b", "html", "-c", str(DOCS), "-d", str(tmp_path / "trees")]
+    build = subprocess.run(
+        [sys.executable, "-m", "sphinx", *options, str(tmp_path / "pages"), str(tmp_path / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (build.returncode == 0) == (not message)
+    assert message in build.stderr
+    if not message:
+        html = (tmp_path / "html/index.html").read_text()
+        assert ">1.20<" in html
+        assert "<math" in html
