@@ -54,7 +54,7 @@ wildcard_constraints:
     cell=r"[a-z0-9_-]+-[0-9.]+",
     model=r"[a-z0-9][a-z0-9_.-]*",
     shape=r"[a-z0-9_]+-[a-z]+-[a-z]+-[a-z0-9]+-\d+",
-    place=r"[a-z]+-[a-z]+",
+    place=r"[a-z]+",
 
 
 rule all:

@@ -76,9 +76,9 @@ def diverged(path: Path) -> set[int]:
 
 def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterator[tuple]:
     """State, seed and model: at the start, then trained."""
-    shape = Shape(probe.arm, place.placement, place.residual, probe.init, probe.depth)
+    shape = Shape(probe.arm, place.placement, probe.residual, probe.init, probe.depth)
     model = Model(
-        n_layer=probe.depth, residual=place.residual, init=probe.init, **place.sizes.model_dump()
+        n_layer=probe.depth, residual=probe.residual, init=probe.init, **place.sizes.model_dump()
     )
     norm = ARMS[probe.arm].norm
 

@@ -54,7 +54,10 @@ class Ensemble:
         self.trainers = list(trainers)
         self.parameters, self.buffers = _share([trainer.model for trainer in trainers])
         self.step = trainers[0].step
-        self.own = [list(trainer.model.parameters()) for trainer in trainers]
+        self.gradients = {name: torch.empty_like(p) for name, p in self.parameters.items()}
+        for i, trainer in enumerate(trainers):
+            for name, parameter in trainer.model.named_parameters():
+                parameter.grad = self.gradients[name][i]
 
     @property
     def done(self) -> bool:
@@ -97,11 +100,10 @@ class Ensemble:
         for name, buffer in kept.items():  # BatchNorm's: what is done sees no more batches
             self.buffers[name][done] = buffer
         # vmap gives transposed memory, which the fused optimizer would read as it lies
-        by_model = zip(*(g.contiguous().unbind() for g in gradients), strict=True)
-        for i, (trainer, of_model) in enumerate(zip(self.trainers, by_model, strict=True)):
+        for own, found in zip(self.gradients.values(), gradients, strict=True):
+            own.copy_(found)
+        for i, trainer in enumerate(self.trainers):
             if still[i] and trainer.is_within_bound(values[i]):
-                for parameter, gradient in zip(self.own[i], of_model, strict=True):
-                    parameter.grad = gradient
                 trainer.update(values[i])
         self.step += 1
         return math.fsum(v for v, is_live in zip(values, still, strict=True) if is_live) / len(live)

@@ -193,31 +193,33 @@ def test_models_that_diverge_have_a_step_and_no_loss_and_no_row_in_the_probe(tmp
     assert sound["val_loss"].notna().all()
     assert sound["diverged_at"].isna().all()
     grid = depth_grid(trained__0__arms=["layernorm"])
-    descend(tmp_path, data, grid, "pre-residual").succeed()
-    blocks = pd.read_csv(tmp_path / "pre-residual" / "blocks.csv")
+    descend(tmp_path, data, grid, "pre").succeed()
+    blocks = pd.read_csv(tmp_path / "pre" / "blocks.csv")
     assert set(blocks["state"]) == {"start"}
 
 
 def test_a_probe_has_a_row_a_block_of_every_model(results):
-    blocks = pd.read_csv(results.place / "pre-residual" / "blocks.csv")
+    blocks = pd.read_csv(results.place / "pre" / "blocks.csv")
     assert list(blocks.columns) == [*Shape._fields, "state", "seed", "block", *MEASURES]
     keys = ["arm", "depth", "state", "seed", "block"]
     ln = [("layernorm", d, "start", s, b) for d in (2,) for s in (1, 2) for b in range(d + 1)]
     ln += [("layernorm", 2, "trained", s, b) for s in (1, 2) for b in range(3)]
     ln += [("layernorm", 3, "start", s, b) for s in (1, 2) for b in range(4)]
     bn = [("batchnorm", 2, "trained", s, b) for s in (1, 2) for b in range(3)]
-    assert list(blocks[keys].itertuples(index=False, name=None)) == ln + bn
+    with_residual = blocks[blocks["residual"]]
+    assert list(with_residual[keys].itertuples(index=False, name=None)) == ln + bn
     inner = blocks[blocks["block"] > 0]
     assert inner[[m for m in MEASURES if m not in ("largest", "smallest")]].notna().all(axis=None)
     assert inner.loc[inner["depth"] == 2, ["largest", "smallest"]].notna().all(axis=None)
-    middle = inner[(inner["depth"] == 3) & (inner["block"] == 2)]
-    assert middle[["largest", "smallest"]].isna().all(axis=None)  # 2 spectra: first and last
+    first = inner[(inner["depth"] == 3) & (inner["block"] == 1)]
+    assert first[["largest", "smallest"]].isna().all(axis=None)  # 2 spectra: up to the last
 
 
 @pytest.mark.parametrize("state", ["start", "trained"])
 def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(results, state):
     """RMS of the embedding and of the first block's gradient, from windows cut by hand."""
-    blocks = pd.read_csv(results.place / "pre-residual" / "blocks.csv")
+    blocks = pd.read_csv(results.place / "pre" / "blocks.csv")
+    blocks = blocks[blocks["residual"]]
     row = by(blocks, "arm", "depth", "state", "seed", "block")
     sizes = {"n_layer": 2, "n_head": 2, "n_embd": 8, "block_size": 8}
     torch.manual_seed(2)
@@ -242,7 +244,7 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(result
 
 
 def test_the_same_probe_twice_has_the_same_bytes(results, tmp_path, data):
-    for name in ("pre-residual", "none-residual"):
+    for name in ("pre", "none"):
         out = tmp_path / "blocks.csv"
         descend(results.place, data, results.grid, name, out).succeed()
         assert out.read_bytes() == (results.place / name / "blocks.csv").read_bytes()
@@ -273,17 +275,17 @@ def other_file(weights: bytes) -> bytes:
 def test_damaged_weights_are_named_with_what_to_remove(copied, data, harm):
     path = copied / LN / "models.safetensors"
     path.write_bytes(harm(path.read_bytes()))
-    message = descend(copied, data, depth_grid(), "pre-residual").fail()
+    message = descend(copied, data, depth_grid(), "pre").fail()
     assert f"{path} is damaged" in message
     assert f"remove {path.resolve()} and start again" in message
-    assert not (copied / "pre-residual" / "blocks.csv").exists()
+    assert not (copied / "pre" / "blocks.csv").exists()
 
 
 @pytest.mark.parametrize("content", ["", 'a,b\n1,2,3\n"', "seed\n1\n"])
 def test_damaged_losses_are_an_error_and_no_traceback(copied, data, content):
     path = copied / LN / "losses.csv"
     path.write_text(content)
-    message = descend(copied, data, depth_grid(), "pre-residual").fail()
+    message = descend(copied, data, depth_grid(), "pre").fail()
     assert str(copied / LN) in message
 
 
@@ -307,7 +309,7 @@ def test_models_are_probed_in_the_order_of_their_seeds(tmp_path):
 def test_weights_that_are_missing_are_named(copied, data):
     path = copied / LN / "models.safetensors"
     path.unlink()
-    assert str(path) in descend(copied, data, depth_grid(), "pre-residual").fail()
+    assert str(path) in descend(copied, data, depth_grid(), "pre").fail()
 
 
 def test_the_tables_collect_all_places_and_shapes(results):

@@ -152,7 +152,7 @@ def of_place(pattern):
 
     def trained(wildcards):
         shapes = CONFIG.depth.trained_shapes()
-        there = [shape for shape in shapes if shape.place == wildcards.place]
+        there = [shape for shape in shapes if shape.placement == wildcards.place]
         return expand(pattern, shape=there)
 
     return trained

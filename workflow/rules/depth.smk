@@ -36,8 +36,7 @@ rule ensemble:
 
 
 # takes: results/dataset/, the kept models of results/depth/{shape}/
-# makes: results/depth/{place}/blocks.csv, a row a block of every model; a place is
-#        {placement}-{residual or plain}
+# makes: results/depth/{place}/blocks.csv, a row a block of every model; a place is a placement
 
 
 rule descend:

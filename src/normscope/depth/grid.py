@@ -34,14 +34,10 @@ class Shape(NamedTuple):
     init: Init
     depth: int
 
-    @property
-    def place(self) -> str:
-        """``pre-residual``: what is probed in one job."""
-        return f"{self.placement}-{RESIDUAL[self.residual]}"
-
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24``, the name of its files and macros."""
-        return f"{self.arm}-{self.place}-{self.init}-{self.depth}"
+        kind = RESIDUAL[self.residual]
+        return f"{self.arm}-{self.placement}-{kind}-{self.init}-{self.depth}"
 
 
 class Sizes(Strict):
@@ -88,6 +84,7 @@ class Probe(Strict):
     """Models of one shape to be probed: at the start, and after training where they are trained."""
 
     arm: ArmName
+    residual: bool
     init: Init
     depth: PositiveInt
     seeds: list[Seed]
@@ -95,10 +92,9 @@ class Probe(Strict):
 
 
 class Place(Strict):
-    """All models of one placement, with or without residual connections."""
+    """All models of one placement, which one job probes."""
 
     placement: Placement
-    residual: bool
     sizes: Sizes
     probes: list[Probe]
     windows: PositiveInt
@@ -174,17 +170,17 @@ class Depth(Strict):
     def places(self) -> dict[str, Place]:
         """What each probing job probes, by the name of its directory."""
         start, trained = self._seeds(self.start), self._seeds(self.trained)
-        places: dict[str, list[Shape]] = {}
+        places: dict[Placement, list[Shape]] = {}
         for shape in dict.fromkeys([*start, *trained]):
-            places.setdefault(shape.place, []).append(shape)
+            places.setdefault(shape.placement, []).append(shape)
         return {
             name: Place(
-                placement=shapes[0].placement,
-                residual=shapes[0].residual,
+                placement=name,
                 sizes=self.sizes,
                 probes=[
                     Probe(
                         arm=shape.arm,
+                        residual=shape.residual,
                         init=shape.init,
                         depth=shape.depth,
                         seeds=start.get(shape, []),

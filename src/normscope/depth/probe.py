@@ -18,8 +18,8 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
     Args:
         model: without dropout; its running statistics, if it has them, change.
         tokens, targets: (windows, T).
-        spectra: blocks, spread evenly from the first to the last, with ``largest`` and
-            ``smallest`` singular value of their Jacobian over the whole batch.
+        spectra: blocks, spread evenly up to the last, with ``largest`` and ``smallest`` singular
+            value of their Jacobian over the whole batch.
     """
     model = model.double().train()
     blocks = list(model.blocks)
@@ -28,7 +28,7 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
         return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
 
     rows, streams = signals(loss, blocks)
-    for i in np.unique(np.linspace(0, len(blocks) - 1, spectra).round().astype(int)):
+    for i in np.unique(np.linspace(0, len(blocks) - 1, spectra + 1).round().astype(int)[1:]):
         operator = block_jacobian(blocks[i], streams[i])
         rows[i + 1]["largest"], rows[i + 1]["smallest"] = extreme_singular_values(operator)
     return rows
