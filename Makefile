@@ -1,4 +1,4 @@
-# `make results`: from a fresh clone to the paper.  `make test`: the tests.
+# `make results`: from a fresh clone to the paper.  `make docs`: the tutorial.  `make test`: the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,9 +7,11 @@ PINS := $(shell cat constraints.txt constraints-dev.txt pyproject.toml | cksum |
 READY := $(VENV)/ready-$(PINS)
 INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt -c constraints-dev.txt
 
+SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
+
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper test lint format schema readme clean
+.PHONY: results paper docs docs-links test test-docs lint format schema readme clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -17,10 +19,21 @@ results: $(READY)
 paper: $(READY)
 	dvc repro
 
+docs: $(READY)-docs
+	snakemake --cores 4 tutorial
+	$(SPHINX) -b html docs docs/_build/html
+	@echo 'The tutorial: docs/_build/html/index.html'
+
+docs-links: $(READY)-docs # of other sites: needs a network
+	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
+
 test: $(READY)
 	pytest -n 2 --no-loadscope-reorder
 
-lint: $(READY) $(READY)-lint
+test-docs: $(READY)-docs
+	pytest tests/docs
+
+lint: $(READY)-lint
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow
@@ -49,6 +62,10 @@ $(READY):
 	$(INSTALL) -e '.[test]'
 	@touch $@
 
+$(READY)-docs: $(READY)
+	$(INSTALL) -e '.[test,docs]'
+	@touch $@
+
 $(READY)-lint: $(READY)
-	$(INSTALL) -e '.[test,lint]'
+	$(INSTALL) -e '.[test,lint,docs]'
 	@touch $@

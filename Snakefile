@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
 # workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian, depth,
-# textbook, pretrained, figures, paper (all of it: no target).
+# textbook, tutorial, pretrained, figures, paper (all of it: no target).
 import json
 import os
 from pathlib import Path
@@ -33,6 +33,7 @@ FIGURES = (
     "loss curves gain notebook decisive slice factors sweep jacobian surrogates "
     "residual comparison final_norm blocks sensitivity beside signals spectra trainability textbook"
 ).split()
+LESSONS = ["signals", "spectra", "trainability", "textbook"]  # of the tutorial in docs/
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
@@ -89,6 +90,13 @@ rule models:
         expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
         expand("results/depth/{shape}/models.safetensors", shape=SHAPES),
         of_models("results/pretrained/{model}/model.json"),
+
+
+rule tutorial:
+    input:
+        rules.depth.output,
+        rules.textbook.output,
+        expand("results/paper/figures/{figure}.svg", figure=LESSONS),
 
 
 rule figures:

@@ -25,6 +25,7 @@ NETWORKS = {  # gradient_kept, last_gradient
     Shape("layernorm", "pre", True, "gpt2", 12): (1.2, 0.9),
     Shape("layernorm", "post", True, "gpt2", 12): (1.0, 0.05),
 }
+TRAINED = (("pre", True, 2.9), ("post", True, 3.1), ("pre", False, 3.2))  # with their loss
 
 
 def kept() -> Kept:
@@ -56,11 +57,7 @@ def losses() -> pd.DataFrame:
     known = {"arm": "layernorm", "init": "gpt2", "depth": 12, "unigram": 3.3} | schedule
     rows = [
         known | {"placement": placement, "residual": residual, "seed": seed, "val_loss": loss}
-        for placement, residual, at in (
-            ("pre", True, 2.9),
-            ("post", True, 3.1),
-            ("pre", False, 3.2),
-        )
+        for placement, residual, at in TRAINED
         for seed, loss in zip(SEEDS, [at + 0.001 * i for i in range(6)], strict=True)
     ]
     return pd.DataFrame(rows).assign(diverged_at=float("nan"))
@@ -200,7 +197,7 @@ def test_a_changed_order_is_stale(lesson: ModuleType, results: Path):
     for column in ("mean", "low", "high"):
         change(results, "by_shape", column, "none", 1e42)
     lesson._read.cache_clear()
-    with pytest.raises(lesson.StaleProse, match="is less than 0.1"):
+    with pytest.raises(lesson.StaleProse, match=r"is less than 0\.1"):
         prose()
 
 
@@ -230,7 +227,7 @@ def test_a_value_needs_one_row(lesson: ModuleType):
 
 
 def test_words(lesson: ModuleType):
-    assert repr(lesson.Measured(6.8e-6, 6.5e-6, 7e-6)) == "6.8 × 10⁻⁶ [6.5 × 10⁻⁶, 7.0 × 10⁻⁶]"
+    assert repr(lesson.Measured(6.8e-6, 6.5e-6, 7e-6)) == "6.80 × 10⁻⁶ [6.50 × 10⁻⁶, 7.00 × 10⁻⁶]"
     assert repr(lesson.Measured(2.5, float("nan"), float("nan"))) == "2.50"
     assert lesson.pretty("12 blocks, 4.4e+04") == "12 blocks, 4.4 × 10⁴"
 

@@ -1,0 +1,96 @@
+"""What a build of the tutorial refuses: digits typed in prose, broken links, anything online."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ALLOWED = (  # names, and years of citations
+    r"\bL05\b",
+    r"\bGPT-2\b",
+    r"(?:\bet al\.|& [A-Z][a-z]+) (?:19|20)\d\d\b",
+)
+BLANKED = (  # where digits are not prose, in this order
+    r"\A---\n.*?\n---\n",  # front matter
+    r"(?ms)^ *(`{3,})[^\n]*\n.*?^ *\1`*$",  # code, and directives without prose
+    r"(?s)<!--.*?-->",
+    r"(?m)^\d\. ",  # of a list
+    r"(?s)\{[\w-]+\}(`+).*?\1",  # roles
+    r"(?s)(`+)(?!`).*?(?<!`)\1(?!`)",
+    r"(?<=\])\([^)\s]*\)",  # targets of links
+    r"<https?://[^>\s]+>",
+)
+MATH = r"(?s)\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$"
+MEASURED = r"\d{2,}|\d\.\d"  # formulas have 0, 1 and 2; results come from results
+
+
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _lines(text: str, pattern: str) -> set[int]:
+    return {text.count("\n", 0, m.start()) for m in re.finditer(pattern, text)}
+
+
+def digits(source: str) -> list[tuple[int, str]]:
+    """Lines of MyST markdown, by number, with a digit in prose or a measured number in math."""
+    text = source
+    for pattern in BLANKED:
+        flags = re.DOTALL if pattern.startswith(r"\A") else 0
+        text = re.sub(pattern, _blank, text, flags=flags)
+    math = "".join(
+        m[0] if re.match(MATH, m[0]) else _blank(m) for m in re.finditer(rf"{MATH}|(?s:.)", text)
+    )
+    prose = re.sub(MATH, _blank, text)
+    for pattern in ALLOWED:
+        prose = re.sub(pattern, _blank, prose)
+    found = _lines(prose, r"\d") | _lines(math, MEASURED)
+    lines = source.splitlines()
+    return [(i + 1, lines[i].strip()) for i in sorted(found)]
+
+
+class _Page(HTMLParser):
+    """Anchors, links, and what a browser loads of itself."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = {""}
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        of = {name: value or "" for name, value in attrs}
+        self.anchors |= {of[name] for name in ("id", "name") if name in of}
+        if tag == "a" and "href" in of:
+            self.links.append(of["href"])
+        elif tag != "a":
+            self.loaded += [of[name] for name in ("src", "href", "data", "poster") if name in of]
+            self.loaded += [part.split()[0] for part in of.get("srcset", "").split(",") if part]
+        self.loaded += re.findall(r"url\(['\"]?([^'\")]+)", of.get("style", ""))
+
+
+def _is_online(url: str) -> bool:
+    return bool(re.match(r"(https?:)?//", url))
+
+
+def faults(site: Path) -> list[str]:
+    """Local links and files that a built site lacks, and whatever it would load from a network."""
+    pages = {path: _Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
+    found = []
+    for path, page in pages.items():
+        name = path.relative_to(site)
+        found += [f"{name} loads {url}" for url in page.loaded if _is_online(url)]
+        for url in [*page.links, *page.loaded]:
+            parts = urlsplit(url)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                found.append(f"{name} links to {url}, which is not there")
+            elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
+                found.append(f"{name} links to {url}, which has no such anchor")
+    for path in sorted(site.rglob("*.css")):
+        urls = re.findall(r"(?:url\(|@import )\s*['\"]?([^'\")\s]+)", path.read_text())
+        found += [f"{path.relative_to(site)} loads {url}" for url in urls if _is_online(url)]
+    return found

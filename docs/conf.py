@@ -1,0 +1,120 @@
+"""Sphinx: MyST pages that run as they are built. Rules: how-this-page-is-made.md."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+from myst_nb.sphinx_ import NbMetadataCollector
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import SphinxDirective
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import checks  # noqa: E402
+import lesson  # noqa: E402
+
+# kernels run in the folder of their page
+os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+os.environ[lesson.RESULTS] = str(
+    Path(os.environ.get(lesson.RESULTS, HERE.parent / "results")).resolve()
+)
+os.environ["OMP_NUM_THREADS"] = "1"  # two pages are built at a time
+# kernels without the settings and history of whoever builds, and without their greeting
+os.environ["IPYTHONDIR"] = str(HERE / "_build/ipython")
+profile = Path(os.environ["IPYTHONDIR"], "profile_default")
+profile.mkdir(parents=True, exist_ok=True)
+(profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 'ERROR'\n")
+
+project = "normscope"
+html_title = "Normalization and residual connections, measured"
+extensions = ["myst_nb"]
+exclude_patterns = ["_build"]
+nitpicky = True
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+myst_update_mathjax = False
+nb_execution_mode = "inline"
+nb_execution_raise_on_error = False  # no_failed_cells fails the build, and says why
+nb_execution_timeout = 120
+nb_eval_name_regex = ".+"
+nb_ipywidgets_js = {}
+nb_merge_streams = True
+nb_render_markdown_format = "gfm"
+
+html_theme = "furo"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["tutorial.css"]
+html_show_copyright = False
+html_show_sourcelink = False
+html_copy_source = False
+
+
+class ResultFigure(SphinxDirective):
+    """``{result-figure} signals``: a figure of results/paper/figures with its caption."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        drawn, told = (lesson.result(f"paper/figures/{name}.{kind}") for kind in ("svg", "txt"))
+        caption = told.read_text().strip()
+        uri = "/" + os.path.relpath(drawn, self.env.srcdir)
+        image = nodes.image(uri=uri, alt=caption.partition(". ")[0])
+        figure = nodes.figure("", image, nodes.caption(caption, caption), classes=["result"])
+        figure["ids"] = [f"figure-{name}"]
+        return [figure]
+
+
+def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
+    """A digit typed in prose fails the build, and so does a cell that would not run."""
+    if "remove-cell" in source[0]:
+        raise ExtensionError(f"{docname}.md: use remove-input, as a removed cell does not run")
+    found = "".join(f"\n  {docname}.md:{line}: {text}" for line, text in checks.digits(source[0]))
+    if found:
+        raise ExtensionError(f"numbers in prose must come from results, as {{eval}} does:{found}")
+
+
+def no_failed_cells(app: Sphinx) -> None:
+    """A cell that fails, as that of a stale sentence does, fails the build."""
+    env: Any = app.env
+    runs = {name: NbMetadataCollector.get_exec_data(env, name) for name in env.found_docs}
+    failed = {name: run["traceback"] or "" for name, run in runs.items() if run and run["error"]}
+    if failed:
+        ansi = re.compile(r"\x1b\[[\d;]*m")
+        lines = {name: ansi.sub("", text).strip().splitlines()[-1] for name, text in failed.items()}
+        told = "".join(f"\n  {name}.md: {line}" for name, line in sorted(lines.items()))
+        raise ExtensionError(f"the pages do not say what the results do:{told}")
+
+
+def no_faults(app: Sphinx, exception: Exception | None) -> None:
+    """A broken local link, or anything that needs a network, fails the build."""
+    if exception is None and app.builder.format == "html":
+        found = "".join(f"\n  {fault}" for fault in checks.faults(Path(app.outdir)))
+        if found:
+            raise ExtensionError(f"the pages are not whole, or need a network:{found}")
+
+
+def inline_math(translator: Any, node: nodes.Node) -> None:
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_math(translator: Any, node: nodes.Node) -> None:
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("result-figure", ResultFigure)
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
+    app.connect("source-read", no_digits)
+    app.connect("env-check-consistency", lambda app, _: no_failed_cells(app))
+    app.connect("build-finished", no_faults)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

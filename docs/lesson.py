@@ -1,0 +1,351 @@
+"""What the tutorial's pages take from the results, and what their prose relies on."""
+
+import html
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from normscope.config import Config, load
+from normscope.depth.claims import PLACEMENTS, Claim, Evidence, significant_or_tiny
+from normscope.depth.grid import Depth
+from normscope.depth.summary import claimed
+from normscope.tables import records
+
+ROOT = Path(__file__).parents[1]
+RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
+TEXTBOOK = ("scratch", "epsilon", "affine", "sharing", "batches", "wild", "wild_summary", "undo")
+SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class MissingResult(Exception):
+    """The workflow has not made what a page shows."""
+
+
+class StaleProse(Exception):
+    """A sentence says what the results no longer do."""
+
+
+def _results() -> Path:
+    return Path(os.environ.get(RESULTS, ROOT / "results"))
+
+
+def result(name: str) -> Path:
+    """A file of the results.
+
+    Raises:
+        MissingResult: it is not there; says what makes it.
+    """
+    path = _results() / name
+    if not path.is_file():
+        raise MissingResult(f"{path} is missing: run `snakemake --cores 4 results/{name}`")
+    return path
+
+
+@cache
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path)
+
+
+def table(name: str) -> pd.DataFrame:
+    """``depth/rates`` and the like."""
+    return _read(result(f"{name}.csv"))
+
+
+@cache
+def config() -> Config:
+    """``config.yaml``."""
+    return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+
+
+def grid() -> Depth:
+    """Its part on depth."""
+    return config().depth
+
+
+def claims() -> dict[str, Claim]:
+    """The tutorial's statements by key."""
+    return _claims(_results())
+
+
+@cache
+def _claims(_: Path) -> dict[str, Claim]:
+    evidence = Evidence(table("depth/rates"), table("depth/losses"), grid().kept, config().level)
+    return {c.key: c for c in claimed(evidence, {n: table(f"textbook/{n}") for n in TEXTBOOK})}
+
+
+def pretty(text: str) -> str:
+    """Powers of ten as people write them."""
+    return re.sub(
+        r"(?<=\d)e([+-]\d+)",
+        lambda m: f" × 10{str(int(m[1])).translate(SUPERSCRIPT)}",
+        text,
+    )
+
+
+def text(value: float) -> str:
+    """A number to 3 digits."""
+    return pretty(significant_or_tiny(value))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A mean over models with its interval; prose prints it with the interval, or ``alone``."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        if math.isnan(self.low):
+            return self.alone
+        return f"{self.alone} [{text(self.low)}, {text(self.high)}]"
+
+    @property
+    def alone(self) -> str:
+        return text(self.mean)
+
+
+def row(name: str, **where: Any) -> Any:
+    """The one row with these values, with columns as attributes.
+
+    Raises:
+        LookupError: there is none, or more than one.
+    """
+    of = table(name)
+    for column, value in where.items():
+        of = of[of[column] == value]
+    if len(of) != 1:
+        raise LookupError(f"{name}.csv has {len(of)} rows with {where}: one is needed")
+    return records(of)[0]
+
+
+def _network(placement: str, depth: int, residual: bool, init: str, state: str) -> dict[str, Any]:
+    arm = "none" if placement == "none" else "layernorm"
+    known = {"arm": arm, "placement": placement, "depth": depth}
+    return known | {"residual": residual, "init": init, "state": state}
+
+
+def rate(
+    measure: str,
+    placement: str,
+    depth: int,
+    *,
+    residual: bool = True,
+    init: str = "gpt2",
+    state: str = "start",
+) -> Measured:
+    """A measure of networks, of ``depth/by_shape.csv``."""
+    of = _network(placement, depth, residual, init, state)
+    r = row("depth/by_shape", measure=measure, **of)
+    return Measured(r.mean, r.low, r.high)
+
+
+def at_block(
+    measure: str,
+    placement: str,
+    depth: int,
+    block: int,
+    *,
+    residual: bool = True,
+    init: str = "gpt2",
+    state: str = "start",
+) -> Measured:
+    """A measure of one block, of ``depth/by_block.csv``."""
+    of = _network(placement, depth, residual, init, state)
+    r = row("depth/by_block", measure=measure, block=block, **of)
+    return Measured(r.mean, r.low, r.high)
+
+
+def loss(
+    placement: str, depth: int, learning_rate: float, warmup_steps: int, *, residual: bool = True
+) -> Measured:
+    """Validation loss in nats."""
+    of = _network(placement, depth, residual, "gpt2", "")
+    del of["state"]
+    r = row("depth/trainability", **of, learning_rate=learning_rate, warmup_steps=warmup_steps)
+    return Measured(r.mean, r.low, r.high)
+
+
+def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -> list[int]:
+    """Numbers of blocks that pre-norm with LayerNorm was measured with."""
+    of = table("depth/by_shape").query("arm == 'layernorm' and placement == 'pre'")
+    of = of[(of["state"] == state) & (of["residual"] == residual) & (of["init"] == init)]
+    return sorted(set(of["depth"]))
+
+
+def kind(verdict: str) -> str:
+    """Holds, fails, depends or undecided."""
+    return verdict.split(":", maxsplit=1)[0]
+
+
+def relies_on(key: str, verdict: str, *, never: str = "") -> None:
+    """Prose says that the verdict of a statement is of this kind.
+
+    Args:
+        key: of the statement.
+        verdict: its kind.
+        never: a kind that no network of a verdict that depends has.
+
+    Raises:
+        StaleProse: it is not so now.
+    """
+    now = claims()[key].verdict
+    if kind(now) != verdict:
+        raise StaleProse(f"prose says that {key!r} {verdict}, but the results: {now}")
+    if never and re.search(rf"(: |; ){never}\b", now):
+        raise StaleProse(f"prose says that {key!r} {never} for no network, but the results: {now}")
+
+
+def _measured(value: "float | Measured") -> Measured:
+    return value if isinstance(value, Measured) else Measured(value, math.nan, math.nan)
+
+
+def relies_on_order(*values: "float | Measured") -> None:
+    """Prose says that each is less than the next: intervals, where there are any, are apart.
+
+    Raises:
+        StaleProse: it is not so now.
+    """
+    for one, other in pairwise(map(_measured, values)):
+        high = one.mean if math.isnan(one.high) else one.high
+        low = other.mean if math.isnan(other.low) else other.low
+        if not high < low:
+            raise StaleProse(f"prose says that {one} is less than {other}, but it is not")
+
+
+def relies_on_close(one: "float | Measured", other: "float | Measured", within: float) -> None:
+    """Prose says that two are about the same.
+
+    Args:
+        one, other: numbers.
+        within: share of the larger that their means may differ by.
+
+    Raises:
+        StaleProse: they are not now.
+    """
+    a, b = _measured(one).mean, _measured(other).mean
+    if not abs(a - b) <= within * max(abs(a), abs(b)):
+        raise StaleProse(f"prose says that {one} is about {other}, but it is not")
+
+
+@dataclass(frozen=True)
+class Html:
+    """What a page shows as it is."""
+
+    markup: str
+
+    def _repr_html_(self) -> str:
+        return self.markup
+
+
+def _html(cells: pd.DataFrame, kind: str = "measured") -> Html:
+    """A table of cells that are text."""
+    drawn = cells.to_html(index=False, border=0, classes=["docutils", kind])
+    return Html(f'<div class="table-wrapper docutils container">{drawn}</div>')
+
+
+def by_depth(
+    measure: str,
+    *,
+    residual: bool = True,
+    init: str = "gpt2",
+    state: str = "start",
+    placements: Iterable[str] = tuple(PLACEMENTS),
+) -> Html:
+    """A row per placement, a column per number of blocks."""
+    of = table("depth/by_shape")
+    of = of[(of["measure"] == measure) & (of["residual"] == residual)]
+    of = of[(of["init"] == init) & (of["state"] == state)]
+    of = of[of["arm"].isin(["layernorm", "none"])]
+    rows = []
+    for placement in placements:
+        line = {"placement": PLACEMENTS[placement]}
+        for r in records(of[of["placement"] == placement].sort_values("depth")):
+            line[f"{r.depth} blocks"] = repr(
+                rate(measure, placement, r.depth, residual=residual, init=init, state=state)
+            )
+        if len(line) > 1:
+            rows.append(line)
+    return _html(pd.DataFrame(rows).fillna("–"))
+
+
+def losses() -> Html:
+    """A row per network, a column per learning rate and warm-up."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for r in records(table("depth/trainability")):
+        bare = "" if r.residual else ", no residual"
+        line = rows.setdefault((f"{PLACEMENTS[r.placement]}{bare}", f"{r.depth}"), {})
+        warm = f"{r.warmup_steps} steps" if r.warmup_steps else "none"
+        line[f"rate {r.learning_rate:g}, warm-up {warm}"] = repr(Measured(r.mean, r.low, r.high))
+    cells = pd.DataFrame(
+        [{"network": name, "blocks": depth} | line for (name, depth), line in rows.items()]
+    )
+    return _html(cells.fillna("–"))
+
+
+def columns(name: str, shown: dict[str, str]) -> Html:
+    """Some columns of a table by what readers call them."""
+    return _html(table(name)[list(shown)].rename(columns=shown).map(_cell))
+
+
+def _cell(value: Any) -> str:
+    """A number to 3 digits, or as it is where it has fewer."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "–"
+    return f"{value:g}" if value == round(value, 3) else text(value)
+
+
+def _items(told: str) -> str:
+    """A list of what semicolons part; a paragraph of what is one."""
+    parts = [html.escape(pretty(p)) for p in re.split(r"; |\. (?=[A-Z])", told)]
+    if len(parts) == 1:
+        return f"<p>{parts[0]}</p>"
+    return f"<ul>{''.join(f'<li>{p}</li>' for p in parts)}</ul>"
+
+
+def _verdict(key: str) -> str:
+    """A statement of the tutorial: as published, its test, what was measured and the verdict."""
+    claim = claims()[key]
+    found = kind(claim.verdict)
+    parts = {
+        "As published": _items(claim.published),
+        "Test": f"<p>{html.escape(pretty(claim.test))}</p>",
+        "Measured": _items(claim.corrected),
+        "Verdict": _items(claim.verdict.removeprefix("depends: ")),
+    }
+    told = "".join(f"<dt>{name}</dt><dd>{of}</dd>" for name, of in parts.items())
+    return (
+        f'<details class="claim claim-{found}" id="{key}"><summary>'
+        f'<span class="claim-verdict">{found}</span> {html.escape(claim.claim)}</summary>'
+        f"<dl>{told}</dl></details>"
+    )
+
+
+def verdicts(*keys: str) -> Html:
+    """Statements, all without a name, to be opened one by one."""
+    return Html("".join(map(_verdict, keys or claims())))
+
+
+def claim_table() -> Html:
+    """A row per statement, in short."""
+    rows = [
+        {"statement": c.claim, "as published": pretty(c.published), "verdict": kind(c.verdict)}
+        for c in claims().values()
+    ]
+    return _html(pd.DataFrame(rows), "words")
+
+
+def count(verdict: str) -> int:
+    """How many statements have a verdict of this kind."""
+    return sum(kind(c.verdict) == verdict for c in claims().values())
