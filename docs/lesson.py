@@ -184,7 +184,7 @@ def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -
 
 def kind(verdict: str) -> str:
     """Holds, fails, depends or undecided."""
-    return verdict.split(":", maxsplit=1)[0]
+    return re.split("[: ]", verdict)[0]
 
 
 def relies_on(key: str, verdict: str, *, never: str = "") -> None:

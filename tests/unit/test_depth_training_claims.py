@@ -33,7 +33,7 @@ GOOD, BAD = near(2.4), [v + 0.3 for v in near(2.4)]
 def test_a_comparison_of_losses_holds_and_fails_by_seed(claim, worse):
     holds = claim(evidence([], losses(GOOD), losses(BAD, **worse)))
     fails = claim(evidence([], losses(BAD), losses(GOOD, **worse)))
-    assert (holds.verdict, fails.verdict) == ("holds", "fails")
+    assert (holds.verdict, fails.verdict) == ("holds at 12 blocks", "fails at 12 blocks")
     assert "12 blocks: 2.70 [" in holds.corrected
     assert "against 2.40 [" in holds.corrected
     assert f"character frequencies alone: {UNIGRAM:.3f}" in holds.corrected
@@ -45,8 +45,8 @@ def test_seeds_are_pairs(claim, worse):
     base = [2.0, 2.5, 3.0, 2.2, 2.7, 3.1]
     cost = [0.05, 0.051, 0.049, 0.05, 0.052, 0.05]
     other = losses([b + d for b, d in zip(base, cost, strict=True)], **worse)
-    assert claim(evidence([], losses(base), other)).verdict == "holds"
-    assert claim(evidence([], losses(base), other[::-1])).verdict == "holds"
+    assert claim(evidence([], losses(base), other)).verdict == "holds at 12 blocks"
+    assert claim(evidence([], losses(base), other[::-1])).verdict == "holds at 12 blocks"
 
 
 @COMPARED
@@ -84,7 +84,7 @@ def test_the_deepest_depth_that_both_have_is_compared(claim, worse):
     parts = [losses(BAD, depth=4), losses(GOOD, depth=4, **worse)]
     parts += [losses(GOOD), losses(BAD, **worse), losses(BAD, depth=24)]
     found = claim(evidence([], *parts))
-    assert found.verdict == "holds"
+    assert found.verdict == "holds at 12 blocks"
     assert found.corrected.startswith("12 blocks: ")
 
 

@@ -56,7 +56,7 @@ def _compared(e: Evidence, worse: pd.DataFrame, better: pd.DataFrame) -> tuple[s
     losses = " against ".join(words(table["val_loss"].dropna(), e.level) for table in pair)
     unigram = pair[0]["unigram"].max()
     told = f"{depth} blocks: {losses} nats; character frequencies alone: {unigram:.3f}"
-    return told, verdict
+    return told, f"{verdict} at {depth} blocks" if verdict in ("holds", "fails") else verdict
 
 
 def residuals_make_depth_trainable(e: Evidence) -> Claim:
