@@ -1,14 +1,26 @@
 """What the unit tests share: one thread, reproducible properties, the corpus."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import settings
+from recipes import DATA
 
-from normscope import corpus
+from normscope import corpus, dataset
 
 settings.register_profile("unit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("unit")
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory) -> Path:
+    """The small corpus in nanoGPT's format; read only."""
+    place = tmp_path_factory.mktemp("data")
+    for name, content in dataset.files(DATA).items():
+        (place / name).write_bytes(content)
+    return place
 
 
 @pytest.fixture(scope="session")

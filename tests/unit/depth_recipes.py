@@ -1,11 +1,10 @@
 """Linear residual networks with spectra in closed form, small Transformers, a small depth grid."""
 
-import copy
 from typing import Any
 
 import numpy as np
 import torch
-from recipes import recipe
+from recipes import changed, recipe
 from torch import Tensor, nn
 
 from normscope.arms import ARMS
@@ -118,14 +117,7 @@ GRID: dict[str, Any] = {
 
 def raw_grid(**changes: Any) -> dict[str, Any]:
     """The small grid with values set at dotted keys (``__`` is a dot)."""
-    raw = copy.deepcopy(GRID)
-    for key, value in changes.items():
-        *path, last = (int(k) if k.isdigit() else k for k in key.split("__"))
-        node: Any = raw
-        for part in path:
-            node = node[part]
-        node[last] = value
-    return raw
+    return changed(GRID, "__", changes)
 
 
 def depth_grid(**changes: Any) -> Depth:

@@ -1,6 +1,8 @@
-"""A small corpus and a short run, for the tests of training."""
+"""A small corpus, a short run, and changed configurations, for tests."""
 
+import copy
 import random
+from typing import Any
 
 from normscope import dataset
 from normscope.arms import ARMS
@@ -39,3 +41,15 @@ def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> R
         model=Model.model_validate(model),
         training=Training.model_validate(training),
     )
+
+
+def changed(grid: dict[str, Any], separator: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """A raw configuration with values set at keys whose parts are joined by a separator."""
+    raw = copy.deepcopy(grid)
+    for key, value in changes.items():
+        *path, last = (int(part) if part.isdigit() else part for part in key.split(separator))
+        node: Any = raw
+        for part in path:
+            node = node[part]
+        node[last] = value
+    return raw

@@ -77,7 +77,7 @@ def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
     assert place.placement == "pre"
     assert (place.windows, place.spectra) == (2, 2)
     ln, gpt2 = "layernorm", "gpt2"
-    there = {"arm": ln, "residual": True, "init": gpt2}
+    there: dict[str, Any] = {"arm": ln, "residual": True, "init": gpt2}
     assert [probe for probe in place.probes if probe.residual] == [
         Probe(**there, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
         Probe(**there, depth=3, seeds=[1, 2], trained=[]),  # at the start alone

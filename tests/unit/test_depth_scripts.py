@@ -19,7 +19,6 @@ from recipes import DATA, recipe
 from torch import nn
 from torch.nn import functional as F
 
-from normscope import dataset
 from normscope.arms import ARMS
 from normscope.depth.grid import Depth, Shape
 from normscope.depth.measures import MEASURES
@@ -80,14 +79,6 @@ def descend(place: Path, data: Path, of: Depth, name: str, out: Path | None = No
 def depth(place: Path, data: Path, of: Depth) -> processes.Script:
     flags = {"grid": of.model_dump_json(), "data": data, "level": 0.9, "out": place}
     return processes.Script("depth", processes.flags(flags), place / "log")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("data")
-    for name, content in dataset.files(DATA).items():
-        (place / name).write_bytes(content)
-    return place
 
 
 class Results:

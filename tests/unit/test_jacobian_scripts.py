@@ -14,7 +14,6 @@ from recall_recipes import by, moved
 from recipes import DATA, recipe
 from torch.nn import functional as F
 
-from normscope import dataset
 from normscope.jacobian.grid import Jacobian
 from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
 from normscope.jacobian.tables import PREDICTORS
@@ -89,14 +88,6 @@ def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Scrip
     flags = {"grid": of.model_dump_json(), "runs": place / "runs", "data": data}
     flags |= {"level": 0.95, "out": out}
     return processes.Script("jacobian", processes.flags(flags), place / "log")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("data")
-    for name, content in dataset.files(DATA).items():
-        (place / name).write_bytes(content)
-    return place
 
 
 class Measured:

@@ -1,6 +1,5 @@
 """The decisive test's configuration: what it trains, under which names, and what is refused."""
 
-import copy
 import re
 from decimal import Decimal
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from recipes import changed
 
 from normscope.arms import ARMS
 from normscope.rates import rate_name
@@ -42,14 +42,7 @@ rates = st.floats(1e-12, 1e6, exclude_min=True)
 
 def grid(**changes: Any) -> Recall:
     """The grid with values set at dotted keys."""
-    raw = copy.deepcopy(GRID)
-    for key, value in changes.items():
-        *path, last = (int(part) if part.isdigit() else part for part in key.split("."))
-        node: Any = raw
-        for part in path:
-            node = node[part]
-        node[last] = value
-    return Recall.model_validate(raw, strict=True)
+    return Recall.model_validate(changed(GRID, ".", changes), strict=True)
 
 
 def problem(**changes: Any) -> str:

@@ -16,7 +16,6 @@ from matplotlib.axes import Axes
 from recall_recipes import by, moved
 from recipes import DATA, recipe
 
-from normscope import dataset
 from normscope.model import Transformer
 from normscope.outputs import write_run
 from normscope.recipe import Placement
@@ -54,14 +53,6 @@ def write(place: Path, seed: int, arm: str = "layernorm", placement: Placement =
 def textbook(place: Path, data: Path, *models: Path) -> processes.Script:
     flags = {"data": data, "windows": WINDOWS, "level": 0.95, "out": place / "textbook"}
     return processes.Script("textbook", [*models, *processes.flags(flags)], place / "log")
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("data")
-    for name, content in dataset.files(DATA).items():
-        (place / name).write_bytes(content)
-    return place
 
 
 @pytest.fixture(scope="module")
