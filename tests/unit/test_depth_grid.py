@@ -77,11 +77,11 @@ def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
     assert place.placement == "pre"
     assert (place.windows, place.spectra) == (2, 2)
     ln, gpt2 = "layernorm", "gpt2"
-    there: dict[str, Any] = {"arm": ln, "residual": True, "init": gpt2}
+    there: dict[str, Any] = {"residual": True, "init": gpt2}
     assert [probe for probe in place.probes if probe.residual] == [
-        Probe(**there, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
-        Probe(**there, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
-        Probe(**there | {"arm": "batchnorm"}, depth=2, seeds=[], trained=[1, 2]),  # trained alone
+        Probe(arm=ln, **there, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
+        Probe(arm=ln, **there, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
+        Probe(arm="batchnorm", **there, depth=2, seeds=[], trained=[1, 2]),  # trained alone
     ]
     assert {probe.depth for probe in place.probes if not probe.residual} == {2, 3}
     assert [p.init for p in places["none"].probes] == ["gpt2", "xavier"]
