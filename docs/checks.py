@@ -10,17 +10,19 @@ ALLOWED = (  # names, and years of citations
     r"\bGPT-2\b",
     r"(?:\bet al\.|& [A-Z][a-z]+) (?:19|20)\d\d\b",
 )
+FENCE = r"(?ms)^ *(`{3,})(?:\{([\w-]+)\}|(?=[^{]))[^\n]*\n.*?^ *\1`*$"
 BLANKED = (  # where digits are not prose, in this order
     r"\A---\n.*?\n---\n",  # front matter
-    r"(?ms)^ *(`{3,})[^\n]*\n.*?^ *\1`*$",  # code, and directives without prose
     r"(?s)<!--.*?-->",
     r"(?m)^\d\. ",  # of a list
-    r"(?s)\{[\w-]+\}(`+).*?\1",  # roles
-    r"(?s)(`+)(?!`).*?(?<!`)\1(?!`)",
+    r"(?s)\{(?:eval|doc|ref|abbr)\}(`+).*?\1",
+    r"(?s)(?<!\})(`+)(?!`)(?![\d.]+`).*?(?<!`)\1(?!`)",  # names in code, but no bare number
     r"(?<=\])\([^)\s]*\)",  # targets of links
     r"<https?://[^>\s]+>",
 )
 MATH = r"(?s)\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$"
+DIGIT = r"[\d½⅓⅔¼¾⁰¹²³⁴-⁹₀-₉]"
+LITERAL = r"(?s)\{eval\}(`+)\s*[\"'\d-].*?\1"  # an expression of nothing but itself
 MEASURED = r"\d{2,}|\d\.\d"  # formulas have 0, 1 and 2; results come from results
 
 
@@ -28,13 +30,22 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
+def _blank_code(match: re.Match[str]) -> str:
+    """A fence of code, or of a directive without prose; of other directives the name alone."""
+    is_prose = match[2] not in (None, "code-cell", "toctree", "result-figure")
+    return match[0].replace("```", "   ") if is_prose else _blank(match)
+
+
 def _lines(text: str, pattern: str) -> set[int]:
     return {text.count("\n", 0, m.start()) for m in re.finditer(pattern, text)}
 
 
 def digits(source: str) -> list[tuple[int, str]]:
-    """Lines of MyST markdown, by number, with a digit in prose or a measured number in math."""
-    text = source
+    """Lines of MyST markdown, by number, with a number that no result has given.
+
+    A digit in prose, a measured number in math, or an ``eval`` of a literal.
+    """
+    text = re.sub(FENCE, _blank_code, source)
     for pattern in BLANKED:
         flags = re.DOTALL if pattern.startswith(r"\A") else 0
         text = re.sub(pattern, _blank, text, flags=flags)
@@ -44,7 +55,7 @@ def digits(source: str) -> list[tuple[int, str]]:
     prose = re.sub(MATH, _blank, text)
     for pattern in ALLOWED:
         prose = re.sub(pattern, _blank, prose)
-    found = _lines(prose, r"\d") | _lines(math, MEASURED)
+    found = _lines(prose, DIGIT) | _lines(math, MEASURED) | _lines(source, LITERAL)
     lines = source.splitlines()
     return [(i + 1, lines[i].strip()) for i in sorted(found)]
 

@@ -1,6 +1,7 @@
 """What the tutorial's pages take from the results, and what their prose relies on."""
 
 import html
+import json
 import math
 import os
 import re
@@ -66,9 +67,23 @@ def config() -> Config:
     return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
 
 
+@cache
 def grid() -> Depth:
-    """Its part on depth."""
-    return config().depth
+    """Its part on depth.
+
+    Raises:
+        StaleProse: the results are of another configuration.
+    """
+    depth = config().depth
+    for shape, recipe in depth.recipes().items():
+        recorded = _results() / "depth" / shape / "config.json"
+        if recorded.is_file():
+            trained, asked = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
+            if any(trained[key] != value for key, value in asked.items()):
+                raise StaleProse(
+                    f"{recorded} is of another config.yaml: run `snakemake --cores 4 tutorial`"
+                )
+    return depth
 
 
 def claims() -> dict[str, Claim]:

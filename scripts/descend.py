@@ -15,13 +15,13 @@ from normscope.arms import ARMS
 from normscope.csvfile import write_csv
 from normscope.depth.grid import Place, Probe, Shape
 from normscope.depth.measures import MEASURES
-from normscope.depth.probe import probed
+from normscope.depth.probe import flatten, probed
 from normscope.depth.recipe import Kept
 from normscope.errors import report
 from normscope.evaluation import validation_windows
 from normscope.model import Transformer
 from normscope.outputs import say
-from normscope.recipe import Model, PositiveInt, Strict
+from normscope.recipe import PositiveInt, Strict
 from normscope.stored import damaged, read
 
 COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
@@ -77,9 +77,7 @@ def diverged(path: Path) -> set[int]:
 def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterator[tuple]:
     """State, seed and model: at the start, then trained."""
     shape = Shape(probe.arm, place.placement, probe.residual, probe.init, probe.depth)
-    model = Model(
-        n_layer=probe.depth, residual=probe.residual, init=probe.init, **place.sizes.model_dump()
-    )
+    model = place.sizes.model(probe.depth, probe.residual, probe.init)
     norm = ARMS[probe.arm].norm
 
     def empty() -> Transformer:
@@ -87,7 +85,10 @@ def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterat
 
     for seed in probe.seeds:
         torch.manual_seed(seed)
-        yield shape, "start", seed, empty()
+        start = empty()
+        if probe.init == "gpt2_flat":
+            flatten(start)
+        yield shape, "start", seed, start
     if probe.trained:
         lost = diverged(trained / str(shape) / "losses.csv")
         kept = kept_models(trained / str(shape) / "models.safetensors", empty)

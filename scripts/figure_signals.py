@@ -47,8 +47,10 @@ def draw(axis: Axes, panel: pd.DataFrame) -> None:
     if below:
         axis.text(0.5, 0.03, "\n".join(below), transform=axis.transAxes, ha="center", fontsize=6)
     axis.set_yscale("log")
-    if len(panel):
-        axis.set_ylim(max(panel["low"].min(), LOWEST) / 2, panel["high"].max() * 2)
+    known = panel[["mean", "low", "high"]].to_numpy().ravel()
+    known = known[np.isfinite(known) & (known > 0)]  # one model has no interval
+    if len(known):
+        axis.set_ylim(max(known.min(), LOWEST) / 2, known.max() * 2)
 
 
 def main() -> None:

@@ -74,6 +74,8 @@ def main() -> None:
         bottom.axhline(90, color="0.6", linewidth=0.6)
         bottom.set_ylim(0, 180)
         bottom.set_yticks([0, 45, 90, 135, 180])
+        top.set_xlim(bottom.get_xlim())
+        by_block(top)
         top.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}, {STATES[state]}")
         by_block(bottom)
     handles, labels = placement_handles(table["placement"])

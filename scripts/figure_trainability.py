@@ -15,6 +15,7 @@ from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
 
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "X"}}
+FILLED: dict = {False: {"mfc": "white"}, True: {}}  # the first warm-up is open, the others filled
 ROOM = 1.5  # beside the least and the greatest rate
 SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that bars do not overlap
 
@@ -36,7 +37,7 @@ def draw(axis: Axes, panel: pd.DataFrame, warm_ups: list[int]) -> None:
         rate = by_rate["learning_rate"] * 2 ** (SHIFT * step)
         color = COLORS[str(placement)]
         look: dict = {"color": color, "linestyle": style.LINES[i % 5]}
-        look |= RESIDUAL[bool(residual)]
+        look |= RESIDUAL[bool(residual)] | FILLED[i > 0]
         axis.plot(rate, by_rate["mean"], **look, markersize=3)
         axis.vlines(rate, by_rate["low"], by_rate["high"], color=color, linewidth=0.7)
     axis.set_xscale("log")
@@ -63,7 +64,8 @@ def main() -> None:
         axis.set_title(f"{depth} blocks")
     handles, labels = placement_handles(table["placement"])
     looks: dict[str, dict] = {
-        f"warm-up: {w} steps": {"linestyle": style.LINES[i % 5]} for i, w in enumerate(warm_ups)
+        f"warm-up: {w} steps": {"linestyle": style.LINES[i % 5], "marker": "o"} | FILLED[i > 0]
+        for i, w in enumerate(warm_ups)
     }
     if not table["residual"].all():
         looks["without residuals"] = {"linestyle": ""} | RESIDUAL[False]

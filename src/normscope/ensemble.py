@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
+from normscope.dataset import DatasetError
 from normscope.model import cross_entropy
 from normscope.training import Trainer
 
@@ -40,6 +41,7 @@ class Ensemble:
 
     Raises:
         ValueError: the models differ, or have dropout, or another precision.
+        DatasetError: a split is too short for a window.
     """
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
@@ -51,6 +53,12 @@ class Ensemble:
                 raise ValueError("an ensemble is of batches of one size")
             if run.model.dropout or run.training.precision != "fp32":
                 raise ValueError("an ensemble is trained in fp32, without dropout")
+        for trainer in trainers:
+            T = trainer.run.model.block_size
+            if min(len(trainer.train_tokens), len(trainer.val_tokens)) <= T:
+                raise DatasetError(
+                    f"a split has too few tokens for a window of {T} and its targets"
+                )
         self.trainers = list(trainers)
         self.parameters, self.buffers = _share([trainer.model for trainer in trainers])
         self.step = trainers[0].step

@@ -144,6 +144,12 @@ def test_pages_have_no_typed_numbers_and_no_cells_that_do_not_run(page: Path, ch
         "`code` 1 `code`",
         "```python\n1\n```\nthen 2",
         "L05b and GPT-3",
+        "{eval}`3.75`",
+        '{eval}`"17 %"`',
+        "`1.23`",
+        "{math}`4.56`",
+        "half is ½",
+        "```{note}\nThe loss is 2.8.\n```",
     ],
 )
 def test_a_typed_number_is_found(typed: str, checks: ModuleType):

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import depth_pages
 import pandas as pd
 from pretrained_claimed import model, published, tables
 from pretrained_evidence import run
@@ -26,6 +27,7 @@ def tex(place: Path) -> dict[str, str]:
     for name, table in tables([*published(), model("opt-125m", 0.1)]).items():
         table.to_csv(place / "models" / f"{name}.csv", index=False)
     words += ["--jacobian", place, "--pretrained", place / "models"]
+    words += depth_pages.write(place)
     words += ["--published", "script", "--corrected", "small"]
     run("latex", [*words, "--out", place / "tex"])
     written = {p.stem: p.read_text() for p in (place / "tex" / "tables").iterdir()}

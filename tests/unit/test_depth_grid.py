@@ -87,6 +87,12 @@ def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
     assert [p.init for p in places["none"].probes] == ["gpt2", "xavier"]
 
 
+def test_the_unscaled_start_is_probed_and_not_trained():
+    assert depth_grid(start__0__init=["gpt2_flat"]).places()["pre"].probes[0].init == "gpt2_flat"
+    with pytest.raises(ValidationError, match="gpt2_flat is probed at the start alone"):
+        depth_grid(trained__0__init=["gpt2_flat"])
+
+
 def test_without_trained_shapes_there_are_places_alone():
     grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
     assert grid.recipes() == {}

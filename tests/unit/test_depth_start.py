@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.arms import ARMS
+from normscope.depth.probe import flatten
 from normscope.model import Transformer, start_std
 from normscope.recipe import Init, Model, Placement
 
@@ -150,3 +151,14 @@ def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
 def test_a_start_is_one_of_two():
     with pytest.raises(ValueError, match="'gpt2' or 'xavier'"):
         Model.model_validate(settings().model_dump() | {"init": "he"})
+
+
+def test_the_unscaled_start_is_gpt2_without_its_shrinking():
+    shrunk, flat = start("gpt2"), start("gpt2")
+    flatten(flat)
+    for (name, one), other in zip(shrunk.named_parameters(), flat.parameters(), strict=True):
+        factor = math.sqrt(2 * L) if name.endswith("proj.weight") else 1
+        torch.testing.assert_close(other, factor * one, msg=name)
+    assert flat.get_parameter("blocks.1.mlp.f.proj.weight").std().item() == pytest.approx(
+        0.02, 0.02
+    )

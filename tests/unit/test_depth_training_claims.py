@@ -7,6 +7,7 @@ from depth_evidence import (
     COVERS,
     DIVERGED,
     FEW,
+    LEVEL,
     SEEDS,
     UNIGRAM,
     Row,
@@ -17,6 +18,7 @@ from depth_evidence import (
 )
 
 from normscope.depth import training_claims as t
+from normscope.depth.claims import words
 
 NOTHING = "undecided: nothing is learned with or without"
 COMPARED = pytest.mark.parametrize(
@@ -70,13 +72,22 @@ def test_a_comparison_without_its_other_side_has_no_data(claim, worse):
         evidence([], losses(GOOD, depth=4), losses(BAD, depth=12, **worse)),
         evidence([], losses(GOOD), losses(BAD, arm="batchnorm", **worse)),
         evidence([], losses(GOOD), losses(BAD, init="xavier", **worse)),
-        evidence([], losses(GOOD), losses(BAD, learning_rate=0.003, **worse)),
-        evidence([], losses(GOOD), losses(BAD, warmup_steps=0, **worse)),
     ):
         found = claim(e)
         assert found.verdict == "no data"
         assert "nan" not in found.corrected
         assert "None" not in found.corrected
+
+
+@pytest.mark.parametrize("other", [{"learning_rate": 0.003}, {"warmup_steps": 0}])
+def test_residuals_are_compared_at_one_schedule_and_placements_each_at_its_best(other):
+    plain = evidence([], losses(GOOD), losses(BAD, residual=False, **other))
+    assert t.residuals_make_depth_trainable(plain).verdict == "no data"
+    worse, best = [v + 0.1 for v in BAD], losses(BAD, placement="post", **other)
+    post = evidence([], losses(GOOD), losses(worse, placement="post"), best)
+    found = t.pre_norm_is_better_when_deep(post)
+    assert found.verdict == "holds at 12 blocks"
+    assert words(BAD, LEVEL) in found.corrected
 
 
 @COMPARED

@@ -32,7 +32,7 @@ TEMPLATE = (Path(__file__).parents[2] / "workflow" / "report" / "summary.md").re
 
 def backward_part() -> str:
     _, _, after = TEMPLATE.partition("## The backward pass of a norm")
-    part, _, _ = after.partition("## Residual gain of pretrained models")
+    part, _, _ = after.partition("## Residuals, depth and placement")
     assert len(part) > 1000
     return part
 

@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import depth_pages
 import pandas as pd
 import pytest
 import yaml
+from depth_recipes import depth_grid
 from jacobian_evidence import GRID
 from latex_recipes import GAINS, rows_of
 from pretrained_claimed import DATA, REFERENCES, model, published, tables
@@ -27,7 +29,7 @@ ROOT = DATA.parent
 LATEX = {"pretrained": 7 + 1, "norms": 1, "h25": 1, "twins": 1, "sensitivity": 5}
 FIGURES = (
     "loss curves gain notebook decisive slice factors sweep jacobian surrogates residual "
-    "comparison final_norm blocks sensitivity beside"
+    "comparison final_norm blocks sensitivity beside signals spectra trainability textbook"
 ).split()
 
 
@@ -46,6 +48,7 @@ def place(tmp_path_factory) -> Path:
         write_csv(root / f"{name}.csv", table)
     for name in FIGURES:
         (root / f"{name}.txt").write_text(f"Caption of {name}.\n")
+    depth_pages.write(root)
     return root
 
 
@@ -57,6 +60,7 @@ def tex(place: Path, out: Path, of_models: Path | None = None) -> Path:
     """Rule latex."""
     words = files(place, "arms", "gains", "cells", "factors")
     words += ["--jacobian", place / "jacobian", "--pretrained", of_models or place / "pretrained"]
+    words += ["--depth", place / "depth", "--textbook", place / "textbook"]
     run("latex", [*words, "--published", P, "--corrected", C, "--out", out])
     return out
 
@@ -122,6 +126,8 @@ def test_the_page_has_the_pretrained_models_with_those_that_are_missing(place, t
     words += ["--dataset", tmp_path / "meta.json", "--config", tmp_path / "config.json"]
     words += ["--recall", recall().model_dump_json(), "--grid", GRID.model_dump_json()]
     words += ["--jacobian", place / "jacobian", "--pretrained", place / "pretrained"]
+    words += ["--depth", place / "depth", "--textbook", place / "textbook"]
+    words += ["--depth-grid", depth_pages.grid()]
     words += ["--baseline", "layernorm-pre", "--level", 0.95, "--out", tmp_path / "summary.md"]
     run("summary", words)
     page = (tmp_path / "summary.md").read_text()
@@ -143,8 +149,8 @@ def missing_of(training: dict[str, Any]) -> dict[str, Any]:
 def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     write_model(tmp_path / "measured", "here")
     write_missing(tmp_path / "measured", "gone")
-    of = recall().trained(), GRID.trained()
-    for folder, names in zip(("recall", "jacobian"), of, strict=True):
+    of = recall().trained(), GRID.trained(), depth_grid().recipes()
+    for folder, names in zip(("recall", "jacobian", "depth"), of, strict=True):
         for name in names:
             path = tmp_path / folder / name / "config.json"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -154,8 +160,10 @@ def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     run_config.write_text("{}")
     (tmp_path / "meta.json").write_text("{}")
     config = {"recall": recall().model_dump(), "jacobian": GRID.model_dump()}
+    config |= {"depth": depth_grid().model_dump()}
     config |= {"pretrained": json.loads(grid("here", "gone"))}
     words = [run_config, "--recall", tmp_path / "recall", "--jacobian", tmp_path / "jacobian"]
+    words += ["--depth", tmp_path / "depth"]
     words += ["--pretrained", tmp_path / "measured", "--config", json.dumps(config)]
     words += ["--dataset", tmp_path / "meta.json", "--sources", DATA / "reference_gains.csv"]
     run("manifest", [*words, "--out", tmp_path / "manifest.json"])
@@ -164,4 +172,4 @@ def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     assert found["pretrained"]["here"]["parameters"] == 134515008
     assert found["pretrained"]["here"]["transformers"] == "5"
     assert set(found["pretrained"]) == {"here", "gone"}
-    assert set(found["runs"]) == {"layernorm-pre-1", *of[0], *of[1]}
+    assert set(found["runs"]) == {"layernorm-pre-1", *of[0], *of[1], *of[2]}

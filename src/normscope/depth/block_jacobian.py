@@ -8,9 +8,8 @@ import torch
 from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 
+from normscope.depth.measures import RESOLUTION
 from normscope.lanczos import largest_eigenvalue
-
-RESOLUTION = 0.03  # of a smallest singular value, in units of the largest; below it is 0
 
 
 def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:

@@ -1,8 +1,9 @@
 """The tutorial's statements on residual connections and placement, each beside a measurement.
 
 Its curves are drawn, not measured, and its statements come without a size of network, a start or a
-learning rate: a statement is therefore tested in every network that the tables have, and a verdict
-says for which it holds. Models of one seed are pairs; seeds enough for an exact test are needed.
+learning rate: a statement is therefore tested in every kind of network that the tables have
+(placement, start, trained or not), at the depth that its test names, and a verdict says for which
+it holds. Models of one seed are pairs; seeds enough for an exact test are needed.
 """
 
 import math
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from normscope.depth.grid import Shape
-from normscope.depth.measures import STATES
+from normscope.depth.measures import RESOLUTION, STATES
 from normscope.depth.recipe import Kept
 from normscope.stats import estimate, margin_verdict, sign_verdict
 from normscope.tables import significant
@@ -29,7 +30,7 @@ HEALTHY = 2.0  # factor by which a stream may grow from the first block to the l
 LEARNED = 0.1  # nats below the loss of character frequencies from which a model has learned
 SMALLEST = math.ulp(0.0)
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
-INITS = {"gpt2": "", "xavier": ", Xavier's start"}
+INITS = {"gpt2": "", "gpt2_flat": ", unscaled start", "xavier": ", Xavier's start"}
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def decays_by_published_rate(e: Evidence) -> Claim:
         "decay_rate",
         "Without residual connections each layer multiplies the gradient by about 0.8.",
         "factor of the gradient's norm per block towards the input, within "
-        f"{PRINTED / PUBLISHED_RATE:.0%} of 0.8",
+        f"{PRINTED / PUBLISHED_RATE:.0%} of 0.8, at the greatest depth",
         "0.8, drawn",
         listed(networks, e.level),
         together(verdicts),
@@ -208,11 +209,24 @@ def stays_with_residuals(e: Evidence) -> Claim:
     return Claim(
         "stays",
         "With residual connections the gradient stays stable down to the first layers.",
-        f"its norm at the second block is {KEEPS} to {1 / KEEPS:.2f} of that at the last",
+        f"its norm at the second block is {KEEPS} to {1 / KEEPS:.2f} of that at the last, at the "
+        "greatest depth",
         "0.7 + 0.3 x 0.9^k, from 0.7 to 1 everywhere, drawn",
         listed(networks, e.level),
         together(verdicts),
     )
+
+
+def _resolved(least: Network, most: list[Network]) -> Network:
+    """Without the models of which a value of 0 may stand for one that is near 1."""
+    same = [n.values for n in most if (n.shape, n.state) == (least.shape, least.state)]
+    largest = same[0] if same else {}
+    there = {
+        seed: value
+        for seed, value in least.values.items()
+        if value > 0 or RESOLUTION * largest.get(seed, 0) < NEAR_ONE
+    }
+    return Network(least.shape, least.state, there)
 
 
 def identity_passes_all(e: Evidence) -> Claim:
@@ -220,14 +234,16 @@ def identity_passes_all(e: Evidence) -> Claim:
         deepest([n for s in STATES for n in e.networks(k, residual=True, state=s)])
         for k in ("smallest", "largest")
     )
+    known = [_resolved(n, most) for n in least]
     return Claim(
         "identity_path",
         "dy/dx = 1 + dF/dx: the identity path passes the gradient on, however small dF/dx is.",
         "dy/dx is a matrix, I + J; the least singular value of the measured blocks but the first "
-        f"is above {NEAR_ONE}",
+        f"is above {NEAR_ONE}, at the greatest depth; one below {RESOLUTION:.0%} of the largest "
+        f"counts as 0, or as unknown where that exceeds {NEAR_ONE}",
         "1 + a scalar; no number",
         f"least: {listed(least, e.level, geometric=False)}. Largest: {listed(most, e.level)}",
-        by_sign(least, lambda v: v - NEAR_ONE),
+        by_sign(known, lambda v: v - NEAR_ONE),
     )
 
 
@@ -237,7 +253,8 @@ def stays_healthy(e: Evidence) -> Claim:
     return Claim(
         "healthy_range",
         "LayerNorm keeps the numbers in a healthy range, whatever the depth.",
-        f"RMS of the stream after the last block below {HEALTHY:g} times that after the first",
+        f"RMS of the stream after the last block below {HEALTHY:g} times that after the first, at "
+        "the greatest depth",
         "no number",
         listed(networks, e.level),
         by_sign(networks, lambda v: math.log(HEALTHY) - log(v)),

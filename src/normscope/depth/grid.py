@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -25,13 +25,18 @@ from normscope.recipe import (
 RESIDUAL = {True: "residual", False: "plain"}  # words of names: with and without connections
 
 
+# how weights start: gpt2_flat is gpt2 without the shrinking of the branches' last matrices with
+# depth, which is meant for residual connections; it is probed at the start alone
+Start = Literal["gpt2", "gpt2_flat", "xavier"]
+
+
 class Shape(NamedTuple):
     """What models of several seeds share."""
 
     arm: str
     placement: Placement
     residual: bool
-    init: Init
+    init: Start
     depth: int
 
     def __str__(self) -> str:
@@ -47,6 +52,11 @@ class Sizes(Strict):
     n_embd: PositiveInt
     block_size: PositiveInt
 
+    def model(self, depth: int, residual: bool, start: Start) -> Model:
+        """The Transformer of a depth; its weights start as gpt2 for ``gpt2_flat`` too."""
+        init: Init = "xavier" if start == "xavier" else "gpt2"
+        return Model(n_layer=depth, residual=residual, init=init, **self.model_dump())
+
 
 class StartGrid(Strict):
     """One block of models: every combination, probed at the start."""
@@ -54,7 +64,7 @@ class StartGrid(Strict):
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
     residual: Annotated[list[bool], Some, Distinct]
-    init: Annotated[list[Init], Some, Distinct]
+    init: Annotated[list[Start], Some, Distinct]
     depths: Annotated[list[PositiveInt], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
@@ -79,13 +89,19 @@ class TrainedGrid(StartGrid):
     learning_rates: Annotated[list[Rate], Some, Distinct]
     warmup_steps: Annotated[list[WarmUp], Some, Distinct]
 
+    @model_validator(mode="after")
+    def can_be_built(self) -> Self:
+        if "gpt2_flat" in self.init:
+            raise ValueError("init gpt2_flat is probed at the start alone: give gpt2 or xavier")
+        return self
+
 
 class Probe(Strict):
     """Models of one shape to be probed: at the start, and after training where they are trained."""
 
     arm: ArmName
     residual: bool
-    init: Init
+    init: Start
     depth: PositiveInt
     seeds: list[Seed]
     trained: list[Seed]
@@ -137,12 +153,7 @@ class Depth(Strict):
         return self
 
     def _model(self, shape: Shape) -> Model:
-        return Model(
-            n_layer=shape.depth,
-            residual=shape.residual,
-            init=shape.init,
-            **self.sizes.model_dump(),
-        )
+        return self.sizes.model(shape.depth, shape.residual, shape.init)
 
     def trained_shapes(self) -> list[Shape]:
         return [shape for grid in self.trained for shape in grid.shapes()]

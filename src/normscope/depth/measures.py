@@ -6,4 +6,5 @@ RELATIVE = "gradient_to_last"  # gradient over that at the last block, model by 
 ANGLES = ("angle_attention", "angle_mlp")  # degrees
 SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian
 MEASURES = (*SIZES, *ANGLES, *SINGULAR)
+RESOLUTION = 0.03  # of a smallest singular value, in units of the largest; below it is 0
 STATES = ("start", "trained")

@@ -1,12 +1,23 @@
 """A Transformer at one moment, block by block."""
 
+import math
+
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from normscope.depth.block_jacobian import block_jacobian, extreme_singular_values
 from normscope.depth.signals import Row, signals
 from normscope.model import Transformer
+
+
+@torch.no_grad()
+def flatten(model: Transformer) -> None:
+    """Undo the shrinking of the branches' last matrices with depth, as ``gpt2_flat`` starts."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("proj.weight"):
+            parameter.mul_(math.sqrt(2 * len(model.blocks)))
 
 
 def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:

@@ -25,8 +25,9 @@ def _bounds(values: list[float], level: float, *, geometric: bool) -> dict[str, 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per shape, state, block and measure: n models, mean and t interval.
 
-    Sizes are averaged in logarithms, and so is the gradient over that at the last block
-    (``RELATIVE``). A model in which a size is 0 or not finite is left out.
+    Sizes are averaged in logarithms, and so are the gradient over that at the last block
+    (``RELATIVE``) and the largest singular value. A model in which a size is 0 or not finite is
+    left out.
 
     Args:
         blocks: blocks.csv, a row a block of every model.
@@ -35,7 +36,7 @@ def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
     at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
     last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
     blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
-    sizes = (*SIZES, RELATIVE)
+    sizes = (*SIZES, RELATIVE, "largest")
     keys, rows = [*SHAPE, "state", "block"], []
     for key, group in blocks.groupby(keys, sort=False):
         head = dict(zip(keys, key, strict=True))
