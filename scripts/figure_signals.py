@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 from pydantic_settings import CliApp
 
 from normscope import style
@@ -17,6 +18,7 @@ from normscope.files import write_text
 
 MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative to the last"}
 RESIDUAL = {True: "with residuals", False: "without"}
+STARTS = {"gpt2": "-", "gpt2_flat": "--"}
 DEEPEST = 2  # depths that are drawn
 LOWEST = 1e-12  # what is below leaves the panel
 
@@ -39,11 +41,12 @@ def draw(axis: Axes, panel: pd.DataFrame) -> None:
     """A line per placement; says what lies below the panel."""
     below = []
     for placement in PLACEMENTS:
-        line = panel[panel["placement"] == placement]
-        if len(line):
-            band(axis, line, color=COLORS[placement])
-        if (line["mean"] < LOWEST).any():
-            below.append(f"{PLACEMENTS[placement]}: down to {line['mean'].min():.0e}")
+        for init, look in STARTS.items():
+            line = panel[(panel["placement"] == placement) & (panel["init"] == init)]
+            if len(line):
+                band(axis, line, color=COLORS[placement], linestyle=look)
+            if init == "gpt2" and (line["mean"] < LOWEST).any():
+                below.append(f"{PLACEMENTS[placement]}: down to {line['mean'].min():.0e}")
     if below:
         axis.text(0.5, 0.03, "\n".join(below), transform=axis.transAxes, ha="center", fontsize=6)
     axis.set_yscale("log")
@@ -56,9 +59,9 @@ def draw(axis: Axes, panel: pd.DataFrame) -> None:
 def main() -> None:
     flags = CliApp.run(Flags)
     style.use(flags.font_pt)
-    table = drawn(pd.read_csv(flags.by_block))
+    table = drawn(pd.read_csv(flags.by_block), *STARTS)
     table = table[(table["state"] == "start") & table["measure"].isin(list(MEASURES))]
-    depths = sorted(set(table["depth"]))[-DEEPEST:]
+    depths = sorted(set(table.loc[table["init"] == "gpt2", "depth"]))[-DEEPEST:]
     table = table[table["depth"].isin(depths)]
     columns = [(depth, residual) for residual in RESIDUAL for depth in depths]
     figure, axes = style.canvas(
@@ -75,10 +78,11 @@ def main() -> None:
             else:
                 axis.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}")
     handles, labels = placement_handles(table["placement"])
-    line = axes[0, 0].plot([], [], color="0.55", linestyle=":", linewidth=1.5)
-    figure.legend(
-        [*handles, *line], [*labels, "as published: drawn"], loc="outside lower center", ncols=5
-    )
+    looks = {"as published: drawn": {"color": "0.55", "linestyle": ":", "linewidth": 1.5}}
+    if "gpt2_flat" in set(table["init"]):
+        looks["unscaled start"] = {"color": "0.4", "linestyle": "--"}
+    more = [Line2D([], [], **look) for look in looks.values()]
+    figure.legend([*handles, *more], [*labels, *looks], loc="outside lower center", ncols=6)
     style.save(figure, flags.out)
     said = f"{n_of(table)}; bands: {flags.level:.0%} t intervals of the logarithm over them."
     write_text(flags.out.with_suffix(".txt"), caption(flags.caption, said))

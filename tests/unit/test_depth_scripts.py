@@ -294,7 +294,7 @@ def test_models_are_probed_in_the_order_of_their_seeds(tmp_path):
     script = runpy.run_path(str(processes.SCRIPTS / "descend.py"))
     found = script["kept_models"](tmp_path / "models.safetensors", One)
     assert list(found) == seeds
-    assert all(float(model.w[0]) == seed for seed, model in found.items())
+    assert all(model.w[0].item() == seed for seed, model in found.items())
 
 
 def test_weights_that_are_missing_are_named(copied, data):

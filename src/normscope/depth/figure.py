@@ -12,12 +12,11 @@ from normscope import style
 from normscope.depth.claims import NORM, PLACEMENTS
 
 COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
-INIT = "gpt2"  # what is drawn; the other start is in the tables
 
 
-def drawn(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the tutorial's norm and of no norm, at nanoGPT's start."""
-    return table[table["arm"].isin([NORM, "none"]) & (table["init"] == INIT)]
+def drawn(table: pd.DataFrame, *inits: str) -> pd.DataFrame:
+    """The rows of the tutorial's norm and of no norm, at some starts (none given: GPT-2's)."""
+    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(inits or ("gpt2",))]
 
 
 def band(axis: Axes, line: pd.DataFrame, **look) -> None:
