@@ -157,27 +157,18 @@ def rate(
     residual: bool = True,
     init: str = "gpt2",
     state: str = "start",
+    block: int | None = None,
 ) -> Measured:
-    """A measure of networks, of ``depth/by_shape.csv``."""
-    of = _network(placement, depth, residual, init, state)
-    r = row("depth/by_shape", measure=measure, **of)
+    """A measure of networks, of ``depth/by_shape.csv``; of one block, of ``depth/by_block.csv``."""
+    of = _network(placement, depth, residual, init, state) | {"measure": measure}
+    name, at = ("by_shape", {}) if block is None else ("by_block", {"block": block})
+    r = row(f"depth/{name}", **of, **at)
     return Measured(r.mean, r.low, r.high)
 
 
-def at_block(
-    measure: str,
-    placement: str,
-    depth: int,
-    block: int,
-    *,
-    residual: bool = True,
-    init: str = "gpt2",
-    state: str = "start",
-) -> Measured:
-    """A measure of one block, of ``depth/by_block.csv``."""
-    of = _network(placement, depth, residual, init, state)
-    r = row("depth/by_block", measure=measure, block=block, **of)
-    return Measured(r.mean, r.low, r.high)
+def at_block(measure: str, placement: str, depth: int, block: int, **of: Any) -> Measured:
+    """``rate`` of one block."""
+    return rate(measure, placement, depth, block=block, **of)
 
 
 def loss(

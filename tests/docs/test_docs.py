@@ -303,7 +303,6 @@ It is {said}, $x^2$.
 def test_a_build_fails_for_what_is_stale(
     verdict: str, said: str, message: str, results: Path, tmp_path: Path
 ):
-    pytest.importorskip("myst_nb", reason="make docs installs it")
     (tmp_path / "pages/_static").mkdir(parents=True)
     (tmp_path / "pages/_static/tutorial.css").write_text("")
     (tmp_path / "pages/index.md").write_text(PAGE.format(verdict=verdict, said=said))
