@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RESULTS := results
 # set-up is done again only when the pins change: the stamp is named by their content
 PINS := $(shell cat constraints.txt constraints-dev.txt pyproject.toml | cksum | tr ' ' '-')
 READY := $(VENV)/ready-$(PINS)
@@ -11,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-docs lint format schema readme clean
+.PHONY: results paper docs docs-links test test-docs test-paper lint format schema readme clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -32,6 +33,9 @@ test: $(READY)
 
 test-docs: $(READY)-docs
 	pytest tests/docs
+
+test-paper: $(READY)-browser # what the workflow has made, in a browser and through LaTeX
+	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest tests/browser tests/latex
 
 lint: $(READY)-lint
 	ruff check
@@ -66,6 +70,10 @@ $(READY)-docs: $(READY)
 	$(INSTALL) -e '.[test,docs]'
 	@touch $@
 
+$(READY)-browser: $(READY)
+	$(INSTALL) -e '.[test,browser]'
+	@touch $@
+
 $(READY)-lint: $(READY)
-	$(INSTALL) -e '.[test,lint,docs]'
+	$(INSTALL) -e '.[test,lint,docs,browser]'
 	@touch $@

@@ -14,6 +14,9 @@ min_version("9.27")
 configfile: "config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 
 
@@ -61,9 +64,8 @@ wildcard_constraints:
 rule all:
     default_target: True
     input:
-        "results/paper/summary.md",
-        "results/paper/manifest.json",
-        "results/paper/numbers.tex",
+        multiext("results/paper/summary", ".md", ".html", ".pdf"),
+        multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
         "results/paper/residual_gain.json",
         of_models("results/pretrained/{model}/model.json"),  # one that failed is tried again
         expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
@@ -82,6 +84,7 @@ include: "workflow/rules/figures_jacobian.smk"
 include: "workflow/rules/figures_depth.smk"
 include: "workflow/rules/figures_pretrained.smk"
 include: "workflow/rules/paper.smk"
+include: "workflow/rules/cost.smk"
 
 
 rule models:
@@ -115,4 +118,6 @@ onerror:
 
 onsuccess:
     forget_failures()
-    print("Summary: results/paper/summary.md   figures: results/paper/figures/")
+    print(
+        "Summary: results/paper/summary.html, .md, .pdf   figures: results/paper/figures/"
+    )

@@ -16,10 +16,14 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
-from normscope.depth.claims import PLACEMENTS, Claim, Evidence, significant_or_tiny
+from normscope.depth.claims import Evidence
 from normscope.depth.grid import Depth
+from normscope.depth.measures import PLACEMENTS
 from normscope.depth.summary import claimed
-from normscope.tables import records
+from normscope.ledger.claim import Claim, kind
+from normscope.ledger.entry import Entries, Entry
+from normscope.ledger.entry import load as load_entries
+from normscope.tables import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
@@ -86,6 +90,17 @@ def grid() -> Depth:
     return depth
 
 
+@cache
+def entries() -> dict[str, Entry]:
+    """``data/claims.yaml`` by key."""
+    return load_entries(ROOT / "data" / "claims.yaml").claims
+
+
+def bound(key: str) -> float:
+    """What the test of a statement compares with."""
+    return entries()[key].limit
+
+
 def claims() -> dict[str, Claim]:
     """The tutorial's statements by key."""
     return _claims(_results())
@@ -93,7 +108,8 @@ def claims() -> dict[str, Claim]:
 
 @cache
 def _claims(_: Path) -> dict[str, Claim]:
-    evidence = Evidence(table("depth/rates"), table("depth/losses"), grid().kept, config().level)
+    tables = (table("depth/rates"), table("depth/losses"))
+    evidence = Evidence(*tables, grid().kept, config().level, Entries(entries()))
     return {c.key: c for c in claimed(evidence, {n: table(f"textbook/{n}") for n in TEXTBOOK})}
 
 
@@ -186,11 +202,6 @@ def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -
     of = table("depth/by_shape").query("arm == 'layernorm' and placement == 'pre'")
     of = of[(of["state"] == state) & (of["residual"] == residual) & (of["init"] == init)]
     return sorted(set(of["depth"]))
-
-
-def kind(verdict: str) -> str:
-    """Holds, fails, depends or undecided."""
-    return re.split("[: ]", verdict)[0]
 
 
 def relies_on(key: str, verdict: str, *, never: str = "") -> None:

@@ -1,5 +1,6 @@
 """Refresh what README.md shows from results: tables and figures."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from normscope.config import Config
 from normscope.depth.summary import rate_table
 from normscope.files import write_text
 from normscope.jacobian.summary import cost_table
+from normscope.ledger.record import ledger_table
 from normscope.pretrained.summary import gain_table
 from normscope.recall.summary import cell_table
 from normscope.summary import name
@@ -32,6 +34,12 @@ def loss_table() -> pd.DataFrame:
             "95% interval": [interval(r.low, r.high) for r in records(arms)],
         }
     )
+
+
+def ledger() -> pd.DataFrame:
+    """Every statement with the published verdict beside the corrected one."""
+    table = ledger_table(json.loads(Path("results/paper/claims.json").read_text()))
+    return table[["statement", "source", "published", "corrected", "n", "p (Holm)", "why"]]
 
 
 def copy_table() -> pd.DataFrame:
@@ -75,6 +83,7 @@ def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
 
 def main() -> None:
     text = refreshed(README.read_text(), "results", loss_table())
+    text = refreshed(text, "ledger", ledger())
     text = refreshed(text, "copy", copy_table())
     text = refreshed(text, "surrogates", surrogates_table())
     text = refreshed(text, "depth", depth_table())

@@ -9,9 +9,8 @@ from matplotlib.lines import Line2D
 from pydantic_settings import CliApp
 
 from normscope import style
-from normscope.depth.claims import PLACEMENTS, PUBLISHED_RATE
 from normscope.depth.figure import COLORS, band, by_block, drawn, n_of, placement_handles
-from normscope.depth.measures import RELATIVE
+from normscope.depth.measures import PLACEMENTS, RELATIVE
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text
@@ -30,10 +29,10 @@ class Flags(FigureFlags):
 
 
 def published(axis: Axes, depth: int, residual: bool) -> None:
-    """The tutorial's drawn curve, from the last block (1) to the first."""
+    """The tutorial's curve, by the formulas that draw it, from the last block (1) to the first."""
     block = np.arange(1, depth + 1)
     passed = depth - block
-    curve = 0.7 + 0.3 * 0.9**passed if residual else PUBLISHED_RATE**passed
+    curve = 0.7 + 0.3 * 0.9**passed if residual else 0.8**passed
     axis.plot(block, curve, color="0.55", linestyle=":", linewidth=1.5)
 
 

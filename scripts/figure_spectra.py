@@ -8,9 +8,8 @@ from matplotlib.lines import Line2D
 from pydantic_settings import CliApp
 
 from normscope import style
-from normscope.depth.claims import PLACEMENTS
 from normscope.depth.figure import COLORS, band, by_block, drawn, n_of, placement_handles
-from normscope.depth.measures import ANGLES, SINGULAR
+from normscope.depth.measures import ANGLES, PLACEMENTS, SINGULAR
 from normscope.errors import report
 from normscope.figure import FigureFlags, caption
 from normscope.files import write_text

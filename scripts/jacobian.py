@@ -33,6 +33,7 @@ class Flags(Strict):
     runs: Path = Field(description="directory of the runs' directories")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     level: float = Field(description="confidence level of the intervals")
+    margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
     out: Path = Field(description="directory with a directory a cell, and for the tables")
 
 
@@ -72,7 +73,7 @@ def main() -> None:
     tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), flags.level)
     data = dataset.read(flags.data)
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
-    tables["costs"] = costs(tables["chosen"], flags.level, unigram)
+    tables["costs"] = costs(tables["chosen"], flags.level, unigram, flags.margin_sds)
     tables["expected"] = predictors(tables["chosen"], layers, gradients)
     tables["predictions"] = predictions(tables["expected"])
     for name, table in tables.items():

@@ -31,6 +31,8 @@ PACKAGES = [
     "accelerate",
     "gguf",
     "statsmodels",
+    "markdown-it-py",
+    "typst",
     "snakemake",
 ]
 

@@ -117,6 +117,11 @@ class Config(Strict):
     level: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.95, description="confidence level of every interval"
     )
+    margin_sds: PositiveFloat = Field(
+        default=2.0,
+        description="what counts as no difference: so many standard deviations of the baseline's "
+        "seeds",
+    )
     gain: Gain
     recall: Recall
     jacobian: Jacobian

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from normscope.arms import ARMS
+from normscope.figure import count, divergences
 from normscope.stats import seeds_needed
-from normscope.tables import interval, number, records
+from normscope.tables import Section, interval, number, records
 
 FIGURES = {
     "loss": "Validation loss",
@@ -102,6 +103,57 @@ def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
             for n, (v, b) in zip(table["n"], cells, strict=True)
         ]
     return pd.DataFrame(table)
+
+
+class Reference(NamedTuple):
+    """The settings that published numbers were had with, and the file that has them."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+
+def section(
+    tables: Mapping[str, pd.DataFrame],
+    published: pd.DataFrame,
+    reference: Reference,
+    *,
+    config: Mapping[str, Any],
+    meta: Mapping[str, Any],
+    baseline: str,
+) -> Section:
+    """What the template of the summary says of the models of one arm each.
+
+    Args:
+        tables: runs, arms and gain_by_arm of results/tables.
+        published: rows of data/published.csv.
+        reference: whose settings ours are compared with.
+        config: config.json of a run.
+        meta: meta.json of the dataset.
+        baseline: arm and placement.
+    """
+    runs, arms = tables["runs"], tables["arms"]
+    ours = {"baseline": baseline, "train_bin_sha256": meta["sha256"]["train.bin"], **config}
+    is_baseline, of_baseline = (t["arm"] + "-" + t["placement"] == baseline for t in (arms, runs))
+    texts = {
+        **config["model"],
+        **config["training"],
+        "baseline": baseline,
+        "needed": seeds_needed(arms["alpha"].iloc[0]),
+        "characters": meta["vocab_size"],
+        "train": f"{meta['train_tokens']:,}",
+        "val": f"{meta['val_tokens']:,}",
+        "count": count(runs),
+        "divergences": divergences(runs),
+        "notes": "\n".join(notes(set(runs["arm"]))),
+    }
+    shown = published_table(
+        published,
+        {reference.name: is_covered(reference.settings, ours)},
+        arms[is_baseline].iloc[0],
+        runs.loc[of_baseline, "val_loss_window_sd"].mean(),
+    )
+    gains = gain_table(tables["gain_by_arm"])
+    return Section(texts, {"published": shown, "loss": loss_table(arms), "gain": gains})
 
 
 def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:

@@ -1,15 +1,13 @@
-"""The workflow's tables for readers: numbers as words, LaTeX and Markdown."""
+"""The workflow's tables for readers: numbers as words, and Markdown."""
 
 import math
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 SMALLEST = 1e-6  # what is below is printed as such
-NAMES = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-DIGITS = {str(digit): name for digit, name in enumerate(NAMES)}
 
 
 def records(table: pd.DataFrame) -> list[Any]:
@@ -44,6 +42,15 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits_after)}f}".replace("-", "−")
 
 
+def significant_or_tiny(value: float) -> str:
+    """3 digits; a power of ten where these would be zeros or many, and 0 for 0."""
+    if value == 0:
+        return "0"
+    if math.isnan(value):
+        return "–"
+    return f"{value:.2e}" if abs(value) < 1e-4 or abs(value) >= 1e4 else significant(value)
+
+
 def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> str:
     """``[low, high]``, or a dash where there is none."""
     if math.isnan(low):
@@ -51,36 +58,46 @@ def interval(low: float, high: float, digits: int = 3, sign: bool = False) -> st
     return f"[{number(low, digits, sign)}, {number(high, digits, sign)}]"
 
 
+def escaped(text: str) -> str:
+    r"""Text as Markdown has it, so that none of it is taken for markup or HTML.
+
+    Brackets of intervals stay as they are: they are no link without what follows.
+    """
+    text = re.sub(r"([\\`*<~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))", r"\\\1", text)
+    return text.replace("](", "]\\(").replace("][", "]\\[")
+
+
 def markdown(table: pd.DataFrame) -> str:
     """A pipe table of cells that are text already; "none" where there is no row."""
     if table.empty:
         return "none"
     cells = [list(table.columns), *table.astype(str).values.tolist()]
-    head, *rows = [[" ".join(c.replace("|", "\\|").split()) for c in row] for row in cells]
+    head, *rows = [[" ".join(escaped(c).replace("|", "\\|").split()) for c in row] for row in cells]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
 
 
-def _escaped(cell: object) -> str:
-    """A cell as TeX has it in its default encoding."""
-    text = str(cell).replace("−", "$-$").replace("–", "--")
-    return re.sub(r"([<>|])", r"$\1$", re.sub(r"([_%&#])", r"\\\1", text))
+class Section(NamedTuple):
+    """A part of the summary: words by the template's names, and tables that they refer to."""
+
+    texts: dict[str, object]
+    tables: dict[str, pd.DataFrame]
+
+    def rendered(self) -> dict[str, object]:
+        """The words with their tables in Markdown."""
+        return {
+            k: placed(v, self.tables) if isinstance(v, str) else v for k, v in self.texts.items()
+        }
 
 
-def latex(table: pd.DataFrame) -> str:
-    """A booktabs tabular of cells that are text already; "none" where there is no row."""
-    if table.empty:
-        table = pd.DataFrame({"": ["none"]})
-    words = pd.DataFrame([list(table.columns), *table.astype(str).values.tolist()])
-    escaped = words.map(_escaped)
-    body = pd.DataFrame(escaped.values[1:], columns=escaped.iloc[0])
-    return body.to_latex(index=False, escape=False, column_format="l" * len(table.columns))
+def reference(name: str) -> str:
+    """Where a table stands in a text."""
+    return f"[[table {name}]]"
 
 
-def macro(words: Iterable[str], value: str) -> str:
-    r"""``\newcommand`` of a number; TeX names have letters only, so digits are spelled."""
-    spelled = "".join(
-        "".join(DIGITS.get(c, c) for c in part).title()
-        for word in words
-        for part in re.split(r"[_\W]", word)
-    )
-    return rf"\newcommand{{\normscope{spelled}}}{{{value.replace('−', '-')}}}"
+def placed(text: str, tables: Mapping[str, pd.DataFrame]) -> str:
+    """The text with its tables in Markdown.
+
+    Raises:
+        KeyError: it refers to a table that is not there.
+    """
+    return re.sub(r"\[\[table (\w+)\]\]", lambda m: markdown(tables[m[1]]), text)

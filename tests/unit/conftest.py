@@ -1,5 +1,7 @@
 """What the unit tests share: one thread, reproducible properties, the corpus."""
 
+import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,10 +10,20 @@ from hypothesis import settings
 from recipes import DATA
 
 from normscope import corpus, dataset
+from normscope.ledger import case
 
 settings.register_profile("unit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("unit")
 torch.set_num_threads(1)
+case.RESAMPLES = 199  # for intervals that no test here reads closely
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_corrections() -> Iterator[None]:
+    """statsmodels collects garbage at every correction, longer than all the rest: leave it less."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -4,18 +4,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+from processes import SCRIPTS
 
 from normscope.depth.claims import Evidence
 from normscope.depth.recipe import Kept
 from normscope.depth.tables import MODEL, RATES, SCHEDULE, SHAPE
+from normscope.ledger.entry import Entries, load
 
 LEVEL = 0.95
 UNIGRAM = 3.3
 KEPT = Kept(learning_rate=0.001, warmup_steps=40)
-SEEDS = 6  # 2^(1 - 6) is below 5%
+SEEDS = 6  # 2^(1 - 6) is below 5%; one seed of another sign makes it twice that
+ENTRIES = Entries(load(SCRIPTS.parent / "data" / "claims.yaml").claims)
 LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
 DIVERGED = "undecided: runs diverged, and the others are a selection"
-COVERS = "undecided: the interval covers 0"
+UNCLEAR = "undecided: p is above 0.05"
 FEW = "undecided: 5 seeds, 6 needed"
 Row = dict[str, Any]
 
@@ -57,7 +60,7 @@ def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
 
 
 def evidence(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> Evidence:
-    return Evidence(frame_of_rates(rates), frame_of_losses(*of_losses), KEPT, LEVEL)
+    return Evidence(frame_of_rates(rates), frame_of_losses(*of_losses), KEPT, LEVEL, ENTRIES)
 
 
 def near(value: float, n: int = SEEDS, spread: float = 0.01) -> list[float]:

@@ -9,21 +9,36 @@ from typing import Any
 
 import pandas as pd
 from jacobian_recipes import LAYERS, cell, frame, layer
+from processes import SCRIPTS
 from test_jacobian_grid import grid
 
 from normscope.jacobian import claims as judged
 from normscope.jacobian.claims import Evidence
 from normscope.jacobian.measures import MEASURES
 from normscope.jacobian.tables import KEPT, PREDICTORS, REPLACED, VARIED
+from normscope.ledger.case import Case
+from normscope.ledger.claim import Claim
+from normscope.ledger.entry import load
 
 NAN = math.nan
+ENTRIES = load(SCRIPTS.parent / "data" / "claims.yaml").claims
 P, C = "published", "small_2"  # the protocols of the grid
 GRID = grid(**{"protocols.small_2.model.n_embd": 16})
 NAMES = ("blocks.0.attention.before", "blocks.0.mlp.before", "final_norm")
 PREDICTIONS = [*REPLACED, "predictor", "n", "seeds", "diverged", "rho"]
 PICKED = [*VARIED, "seed", "learning_rate", "val_loss", "diverged"]  # rows of chosen
-WAS, NOW = "its verdict", "verdict"
+WAS, NOW = "own", "verdict"
 
+KEYS = (
+    "softmax_costs_more",
+    "radial_is_larger",
+    "shares_predict_costs",
+    "cosines_tell_harm",
+    "norms_are_alike",
+    "formula_is_exact",
+    "shares_give_cosines",
+    "signal_is_gradient",
+)
 COSTS_MORE, RADIAL, PREDICT, HARM, ALIKE, FORMULA, AGREE, GRADIENT = range(8)
 CLAIMS = range(8)
 LOSSES_ONLY = [COSTS_MORE, PREDICT, HARM, ALIKE]  # the script shows no loss
@@ -130,31 +145,44 @@ def evidence(
         "predictions": pd.DataFrame([prediction()] if rows is None else rows, columns=PREDICTIONS),
         "unigram": UNIGRAM,
         "level": 0.95,
+        "entries": ENTRIES,
+        "margin_sds": 2.0,
     }
     return Evidence(**values | changes)
 
 
 @functools.cache
-def told(of: bytes) -> pd.DataFrame:
+def told(of: bytes) -> list[Claim]:
     return judged.claims(pickle.loads(of))
 
 
-def claims(of: Evidence) -> pd.DataFrame:
+def claims(of: Evidence) -> list[Claim]:
     """The same tables are judged once."""
     return told(pickle.dumps(of))
 
 
-def reading(reads: str, of: Evidence, column: str = NOW) -> set[int]:
+def column(name: str, of: Evidence) -> list[str]:
+    """Of every claim: its words, or a verdict."""
+    return [getattr(claim, name) for claim in claims(of)]
+
+
+def reading(reads: str, of: Evidence, name: str = NOW) -> set[int]:
     """The claims with a verdict."""
-    return {claim for claim in CLAIMS if claims(of)[column].iloc[claim] == reads}
+    return {claim for claim, found in enumerate(column(name, of)) if found == reads}
 
 
-def verdict(claim: int, *planted: Any, column: str = NOW, **changes: Any) -> str:
-    return claims(evidence(*planted, **changes))[column].iloc[claim]
+def verdict(claim: int, *planted: Any, name: str = NOW, **changes: Any) -> str:
+    return column(name, evidence(*planted, **changes))[claim]
 
 
-def words(claim: int, *planted: Any, column: str = "corrected", **changes: Any) -> str:
-    return claims(evidence(*planted, **changes))[column].iloc[claim]
+def words(claim: int, *planted: Any, **changes: Any) -> str:
+    return claims(evidence(*planted, **changes))[claim].corrected
+
+
+def case(claim: int, *planted: Any, **changes: Any) -> Case:
+    """The one test of a claim."""
+    (found,) = claims(evidence(*planted, **changes))[claim].cases.values()
+    return found
 
 
 BLOCKS = {"protocol": C, "variant": "corrected", "feedback": "fa", "place": "block"}

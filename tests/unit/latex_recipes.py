@@ -1,49 +1,64 @@
-"""What rule latex writes of made-up tables, for tests."""
+"""Frames for LaTeX and print, with text that is meant to break them, and what was written."""
 
 import re
 from pathlib import Path
 
-import depth_pages
 import pandas as pd
-from pretrained_claimed import model, published, tables
-from pretrained_evidence import run
-from test_recall_claims import cells
-from test_recall_summary import NO_FACTORS
-from test_summary import row as arm_row
+
+from normscope.jacobian.summary import cost_table, layer_table
+from normscope.jacobian.tables import VARIED
+from normscope.paper.frame import Frame, named
+from normscope.paper.latex import LEDGER, numbers
+from normscope.paper.textable import tabular
+from normscope.tables import number, records
 
 GAINS = {"arm": "layernorm", "placement": "pre", "n": 2}
 GAINS |= {f"{k}{end}": 1.0 for k in ("first", "later", "last") for end in ("", "_low", "_high")}
+HOSTILE = (
+    "_ % & # $ { } ~ ^ \\ < > |",
+    r"\input{/etc/passwd} \write18{touch owned} \end{document}",
+    "\"straight\" 'single' ``back'' “curly” ‘one’ ?` !` -- --- ,, << >>",
+    "−0.5 – 1.43e-107 naïve Ångström Łódź ÿ α Ω ς µ ϡ ² ≤",
+    "模型 🙂 \u200b\x07 العربية",
+    "[1, 2] * & \\\\ [0pt]",
+    "W" * 120,
+    '#panic() #read("/etc/passwd") *b* _e_ `c` @x <y> $z$ //',
+)
+
+
+def hostile_frame() -> Frame:
+    """Every text is hostile, in headers, cells, captions and names."""
+    rows = [[cell, "1.0", f"[{i}, {cell[:9]}]"] for i, cell in enumerate(HOSTILE)]
+    table = pd.DataFrame(rows, columns=["a_b, 100%", "n & m, 100%", "\\x"])
+    ledger = pd.DataFrame([[text] * len(LEDGER) for text in HOSTILE], columns=LEDGER)
+    captions = {"loss": (HOSTILE[0], " ".join(HOSTILE))}
+    values = {f"of 模型 {i}": text for i, text in enumerate(HOSTILE)} | {"claims": "38"}
+    tables = {"ledger": ledger, "loss": table, "empty": table[:0], "recall_a_b": table}
+    return Frame({"words": " ".join(HOSTILE)}, tables, captions, values)
 
 
 def tex(place: Path) -> dict[str, str]:
-    """What latex.py writes of the tables, with a decisive test of no crossed factors."""
-    pd.DataFrame([arm_row()]).to_csv(place / "arms.csv", index=False)
-    pd.DataFrame([GAINS]).to_csv(place / "gains.csv", index=False)
-    cells({}).to_csv(place / "cells.csv", index=False)
-    NO_FACTORS.to_csv(place / "factors.csv", index=False)
-    files = [(f"--{name}", place / f"{name}.csv") for name in ("arms", "gains", "cells", "factors")]
-    words: list[object] = [word for pair in files for word in pair]
-    (place / "models").mkdir(exist_ok=True)
-    for name, table in tables([*published(), model("opt-125m", 0.1)]).items():
-        table.to_csv(place / "models" / f"{name}.csv", index=False)
-    words += ["--jacobian", place, "--pretrained", place / "models"]
-    words += depth_pages.write(place)
-    words += ["--published", "script", "--corrected", "small"]
-    run("latex", [*words, "--out", place / "tex"])
-    written = {p.stem: p.read_text() for p in (place / "tex" / "tables").iterdir()}
-    return written | {"numbers": (place / "tex" / "numbers.tex").read_text()}
+    """LaTeX of the tables of norms' backward pass in a directory, and of their numbers."""
+    layers, costs = (pd.read_csv(place / f"{n}.csv") for n in ("layers_by_cell", "costs"))
+    values = named(
+        ((*(getattr(r, key) for key in VARIED), "cost"), number(r.mean))
+        for r in records(costs.dropna(subset="mean"))
+    )
+    return {
+        "jacobian": tabular(layer_table(layers, "script")),
+        "surrogates": tabular(cost_table(costs, "small")),
+        "numbers": numbers(values).partition("\n")[2],
+    }
 
 
 def rows_of(text: str) -> list[str]:
-    """The rows of a booktabs tabular, its header first, each with a cell a column."""
-    lines = [line.strip() for line in text.splitlines()]
-    begin = re.fullmatch(r"\\begin\{tabular\}\{(l+)\}", lines[0])
-    assert begin is not None, lines[0]
-    assert lines[-1] == r"\end{tabular}"
-    rules = [line for line in lines if line.endswith("rule")]
-    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"]
-    rows = [line for line in lines[1:-1] if line not in rules]
-    for row in rows:
-        assert row.endswith(r"\\")
-        assert len(re.findall(r"(?<!\\)&", row)) == len(begin[1]) - 1, row
-    return rows
+    """The rows of a table, its header first, each with a cell a column."""
+    body = re.search(r"\\toprule\n(.*?)\\(?:bottomrule\n\\end\{tabular|end\{longtable)", text, re.S)
+    assert body is not None, text
+    first, _, rest = body[1].partition("\n\\midrule\n")
+    head = first.splitlines()[-1]
+    rows = rest.rpartition("\\endlastfoot\n")[2]
+    kept = [line for line in rows.splitlines() if line.endswith(r" \\")]
+    of = [len(re.findall(r"(?<!\\)&", row)) for row in (head, *kept)]
+    assert len(set(of)) == 1, text
+    return [head, *kept]

@@ -3,18 +3,22 @@
 import functools
 import gc
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from processes import SCRIPTS
 
+from normscope.ledger.claim import COLUMNS, Claim
+from normscope.ledger.entry import Entries, load
+from normscope.pretrained import h25
 from normscope.pretrained.claims import Evidence, claims
 from normscope.pretrained.measures import METRICS, POSITIONS
 from normscope.pretrained.tables import BY_MODEL, by_model, published_observations
 
 DATA = SCRIPTS.parent / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
+ENTRIES = Entries(load(DATA / "claims.yaml").claims)
 WAS, NOW = "its verdict", "verdict"
 DAMPENS, CONSISTENT, NORM, EQUAL, INVERTS, ENTROPY, LAST_BLOCK, H25 = range(8)
 STUDIES = {
@@ -82,6 +86,17 @@ def judged(right: int, n: int, low: float, high: float, **changes: Any) -> dict[
 AT_CHANCE = judged(8, 16, 0.247, 0.753)
 
 
+def predictions(right: Mapping[str, Sequence[bool]], **changes: Any) -> pd.DataFrame:
+    """h25_models.csv: of every family, whether each of its models is as H25 predicts."""
+    key = {"experiment": "h25", "metric": "gain_hidden_states"} | changes
+    rows = [
+        key | {"model": f"{family}-{i}", "family": family, "correct": value}
+        for family, values in right.items()
+        for i, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows, columns=h25.COLUMNS)
+
+
 def cells(name: str, *, bos: Sequence[str] = ("off",), **logs: float) -> list[dict[str, Any]]:
     """sensitivity.csv of a model whose tokenizer adds none; log-gains 0.1 but for what is given."""
     return [
@@ -114,6 +129,7 @@ def tables(models: Sequence[dict[str, Any]], measured: str = "opt-125m") -> dict
         "by_model": frame(models, model("", 0)),
         "by_norm": frame([compared()], compared()),
         "h25": frame([AT_CHANCE], AT_CHANCE),
+        "h25_models": predictions({"a": [True, False], "b": [True]}),
         "twins": frame([TWIN], TWIN),
         "sensitivity": frame(cells(measured), cells("")[0]),
     }
@@ -141,17 +157,26 @@ def evidence(*measured: dict[str, Any], **changes: Any) -> Evidence:
         "by_model": frame(rows, model("", 0)),
         "by_norm": frame([compared()], compared()),
         "h25": frame([AT_CHANCE], AT_CHANCE),
+        "h25_models": predictions({}),
         "sensitivity": frame([], cells("")[0]).astype({"usual": bool}),
         "references": REFERENCES,
         "trained": trained(),
         "diverged": 0,
+        "entries": ENTRIES,
+        "level": 0.95,
     }
     return Evidence(**values | changes)
 
 
-def row(claim: int, of: Evidence) -> dict[Hashable, str]:
+def told(found: Sequence[Claim]) -> pd.DataFrame:
+    """What is said of all statements, as a table of words."""
+    rows = [(c.claim, c.test, c.published, c.own, c.corrected, c.verdict) for c in found]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def row(claim: int, of: Evidence) -> dict[str, str]:
     """What is said of a statement."""
-    return claims(of).iloc[claim].to_dict()
+    return {str(k): v for k, v in told(claims(of)).iloc[claim].to_dict().items()}
 
 
 def verdict(claim: int, of: Evidence) -> str:

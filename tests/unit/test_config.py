@@ -103,8 +103,8 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
         (
             "modle",
             "model",
-            "dataset, model, training, runs, baseline, level, gain, recall, jacobian, depth, "
-            "pretrained, figures",
+            "dataset, model, training, runs, baseline, level, margin_sds, gain, recall, jacobian, "
+            "depth, pretrained, figures",
         ),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
@@ -154,6 +154,10 @@ def test_a_wrong_type_is_named_with_its_value(key, value, kind):
         ("model.dropout", 1.0, "less than 1"),
         ("training.learning_rate", float("nan"), "greater than 0|finite"),
         ("level", 1.0, "less than 1"),
+        ("margin_sds", 0.0, "greater than 0"),
+        ("margin_sds", -2.0, "greater than 0"),
+        ("margin_sds", float("nan"), "greater than 0|finite"),
+        ("margin_sds", float("inf"), "finite"),
         ("runs.0.seeds.0", -1, "greater than or equal to 0"),
     ],
 )

@@ -1,18 +1,30 @@
 """The tutorial on residual connections: planted values under which each statement has a verdict."""
 
+import dataclasses
 import math
 import re
 
 import pytest
-from depth_evidence import COVERS, FEW, LEVEL, SEEDS, evidence, losses, near, rates_of
+from depth_evidence import (
+    ENTRIES,
+    FEW,
+    LEVEL,
+    SEEDS,
+    UNCLEAR,
+    evidence,
+    losses,
+    near,
+    rates_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from normscope.depth import claims as c
-from normscope.depth.claims import significant_or_tiny, together, words
+from normscope.depth.claims import words
+from normscope.ledger.claim import together
+from normscope.tables import significant_or_tiny
 
-MARGIN = "undecided: the interval covers an end of the margin"
 # a claim, its measure, whether with residual connections, values under which it holds and fails
 CASES = [
     (c.decays_by_published_rate, "gradient_rate", False, 0.8, 0.5),
@@ -50,10 +62,45 @@ def test_few_seeds_and_wide_intervals_decide_nothing(claim, measure, residual, g
     few = rates_of(measure, near(good)[:5], residual=residual)
     assert claim(evidence(few)).verdict == FEW
     wide = rates_of(measure, [good, bad] * 3, residual=residual)
-    assert claim(evidence(wide)).verdict in (COVERS, MARGIN)
+    assert claim(evidence(wide)).verdict == UNCLEAR
     one = claim(evidence(rates_of(measure, [good], residual=residual)))
     assert one.verdict == "undecided: 1 seed, 6 needed"
     assert "[" not in one.corrected
+
+
+def beyond(key: str, by: float) -> float:
+    """A value so far outside what a statement asks for, in proportion; below 0 inside."""
+    entry = ENTRIES[key]
+    if entry.direction == "within":
+        assert isinstance(entry.margin, float)
+        return entry.limit * entry.margin * (1 + by)
+    return entry.limit * (1 + by if entry.direction == "less" else 1 - by)
+
+
+@CASE
+def test_six_seeds_decide_only_if_all_agree_in_sign(claim, measure, residual, good, bad):
+    """One that is beyond the bound by little leaves 2 of 64 flips to each side."""
+    key = claim(evidence()).key
+    for by, verdict, p in ((-1e-3, "holds", 1 / 64), (1e-3, UNCLEAR, 2 / 64)):
+        values = [*near(good)[:5], beyond(key, by)]
+        found = claim(evidence(rates_of(measure, values, residual=residual)))
+        (case,) = found.cases.values()
+        assert (found.verdict, case.p_holds, case.smallest) == (verdict, p, 1 / 64)
+        assert (case.n, case.unit) == (6, "model")
+
+
+@CASE
+def test_a_claim_is_tested_by_the_ledgers_entry(claim, measure, residual, good, bad):
+    """Where the bound is moved, so that bad is good, it holds; and its words have the number."""
+    entry = claim(evidence()).entry
+    e = evidence(rates_of(measure, near(bad), residual=residual))
+    assert claim(e).verdict == "fails"
+    bound = {"less": bad * 2, "greater": bad / 2, "within": bad}[entry.direction]
+    moved = entry.model_copy(update={"bound": bound, "criterion": "about {bound:g}"})
+    key = claim(e).key
+    found = claim(dataclasses.replace(e, entries={**ENTRIES, key: moved}))
+    assert found.verdict == "holds"
+    assert found.test == f"about {bound:g}"
 
 
 @CASE
@@ -153,6 +200,15 @@ def test_a_factor_of_0_or_without_bound_is_judged_too(case, at, value):
     claim, measure, residual = case[:3]
     found = claim(evidence(rates_of(measure, [value] * SEEDS, residual=residual)))
     assert found.verdict == at[value] or found.verdict.startswith("undecided")
+
+
+@pytest.mark.parametrize("value", [0.0, math.inf])
+def test_of_two_seeds_one_without_a_finite_logarithm_has_a_finite_interval(value):
+    rows = rates_of("gradient_kept", [value, 0.05], residual=False)
+    found = c.vanishes_without_residuals(evidence(rows))
+    (case,) = found.cases.values()
+    assert 0 <= case.low < case.effect < case.high < math.inf
+    assert found.verdict == "undecided: 2 seeds, 6 needed"
 
 
 def test_no_norm_is_judged_but_says_nothing_of_layer_norms_healthy_range():

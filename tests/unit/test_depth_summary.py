@@ -8,6 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from depth_evidence import (
+    ENTRIES,
+    KEPT,
     LEVEL,
     UNIGRAM,
     Row,
@@ -22,15 +24,17 @@ from depth_recipes import depth_grid
 from test_depth_textbook_claims import tables
 
 from normscope.csvfile import write_csv
-from normscope.depth.claims import Claim
+from normscope.depth.claims import Evidence
 from normscope.depth.summary import (
-    claim_table,
+    claimed,
     rate_table,
     scratch_table,
     section,
     training_table,
 )
 from normscope.depth.tables import RATES, by_shape, trainability
+from normscope.ledger.claim import Claim
+from normscope.tables import Section, markdown
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = (ROOT / "workflow/report/summary.md").read_text()
@@ -54,14 +58,21 @@ def measured(tmp_path, of_rates: list[Row], *of_losses: list[Row]) -> dict[str, 
     return {name: pd.read_csv(tmp_path / f"{name}.csv") for name in made}
 
 
-def whole(tmp_path, of_rates: list[Row], *of_losses: list[Row], **grid) -> dict[str, object]:
+def whole(tmp_path, of_rates: list[Row], *of_losses: list[Row], **grid) -> Section:
     depth = measured(tmp_path, of_rates, *of_losses)
-    return section(depth_grid(**grid), depth, tables(scratch=SCRATCH), LEVEL)
+    return section(depth_grid(**grid), depth, tables(scratch=SCRATCH))
 
 
-def cells(text: object) -> list[list[str]]:
+def judged(tmp_path, of_rates: list[Row], *of_losses: list[Row], level=LEVEL) -> list[Claim]:
+    """The statements, of tables that are read from their files."""
+    depth = measured(tmp_path, of_rates, *of_losses)
+    evidence = Evidence(depth["rates"], depth["losses"], KEPT, level, ENTRIES)
+    return claimed(evidence, tables(scratch=SCRATCH))
+
+
+def cells(table: pd.DataFrame) -> list[list[str]]:
     """Of a pipe table; every row as wide as its head."""
-    rows = [line[2:-2].split(" | ") for line in str(text).splitlines()]
+    rows = [line[2:-2].split(" | ") for line in markdown(table).splitlines()]
     assert len({len(row) for row in rows}) == 1
     return rows
 
@@ -75,50 +86,54 @@ def all_rates(**changes) -> list[Row]:
 def test_the_section_has_every_name_of_its_part_of_the_template(tmp_path):
     asked = {name for _, name, _, _ in string.Formatter().parse(TEMPLATE) if name}
     mine = {name for name in asked if name.startswith("depth_")}
-    assert {"depth_claims", "depth_rates", "depth_training_table", "depth_scratch"} <= mine
     made = whole(tmp_path, all_rates(), losses(near(2.4)))
-    assert set(made) == mine
+    assert set(made.texts) == mine
     for name in mine:
-        assert f"{made[name]}".strip()
+        assert f"{made.texts[name]}".strip()
+    _, _, part = TEMPLATE.partition("## Residuals, depth and placement")
+    part, _, _ = part.partition("## Residual gain of pretrained models")
+    places = re.findall(r"\[\[table (\w+)\]\]", part)
+    assert sorted(places) == sorted([*made.tables, "claims_tutorial"])
+    assert not any(table.empty for table in made.tables.values())
 
 
 def test_words_of_the_grid_are_its_numbers(tmp_path):
-    made = whole(tmp_path, [])
+    made = whole(tmp_path, []).texts
     assert made["depth_sizes"] == "2 heads, width 8, context 8"
     assert made["depth_training"] == "6 steps of 3 windows, fp32"
     assert made["depth_tokens"] == "30"
     assert made["depth_kept"] == "learning rate 0.003, 2 steps of warm-up"
     assert (made["depth_windows"], made["depth_seeds"]) == (2, 6)
-    assert whole(tmp_path, [], training__eval_tokens=None)["depth_tokens"] == "all"
-    assert whole(tmp_path, [], training__eval_tokens=4096)["depth_tokens"] == "4,096"
+    assert whole(tmp_path, [], training__eval_tokens=None).texts["depth_tokens"] == "all"
+    assert whole(tmp_path, [], training__eval_tokens=4096).texts["depth_tokens"] == "4,096"
 
 
 def test_of_nothing_trained_and_nothing_probed_the_section_says_none(tmp_path):
     made = whole(tmp_path, [])
-    assert made["depth_rates"] == made["depth_training_table"] == "none"
-    verdicts = [row[-1] for row in cells(made["depth_claims"])[2:]]
-    assert len(verdicts) == 16
-    assert verdicts.count("no data") == 5 + 5
-    assert not re.search(r"\b(nan|None)\b", str(made))
+    for name in ("depth", "trainability"):
+        assert markdown(made.tables[name]) == "none"
+    found = judged(tmp_path, [])
+    assert len(found) == 16
+    assert [claim.verdict for claim in found].count("no data") == 5 + 5
+    said = [(c.published, c.corrected, c.verdict, c.test) for c in found]
+    shown = [markdown(table) for table in made.tables.values()]
+    assert not re.search(r"\b(nan|None)\b", f"{said} {shown} {made.texts}")
 
 
 def test_at_the_start_alone_it_works_too(tmp_path):
     made = whole(tmp_path, all_rates() + all_rates(residual=False))
-    assert made["depth_training_table"] == "none"
-    assert len(cells(made["depth_rates"])) == 2 + 2
+    assert markdown(made.tables["trainability"]) == "none"
+    assert len(cells(made.tables["depth"])) == 2 + 2
 
 
-def test_a_claim_is_a_row_and_no_words_break_its_table(tmp_path):
-    claim = Claim("key", "a | b", "c\nd", "e", "f", "holds")
-    assert claim_table([claim]).columns.tolist() == [
-        "claim", "test", "as published", "corrected", "verdict"
-    ]  # fmt: skip
-    made = whole(tmp_path, all_rates(), losses(near(2.4)))
-    head, rule, *rows = cells(made["depth_claims"])
-    assert head == ["claim", "test", "as published", "corrected", "verdict"]
-    assert set(rule) == {"---"}
-    assert len(rows) == 16
-    assert len({row[0] for row in rows}) == 16
+def test_every_statement_of_the_tutorial_is_judged_once(tmp_path):
+    found = judged(tmp_path, all_rates(), losses(near(2.4)))
+    of = [key for key, entry in ENTRIES.items() if entry.document == "tutorial"]
+    assert [claim.key for claim in found] == of
+    assert len(found) == len({claim.claim for claim in found}) == 16
+    for claim in found:
+        assert claim.entry == ENTRIES[claim.key]
+        assert claim.own == ""
 
 
 def of_network(table: pd.DataFrame) -> dict[str, str]:
@@ -185,6 +200,10 @@ def test_the_class_from_scratch_is_beside_torchs():
 # t of one degree of freedom is tan(pi level / 2): 0.9 less 0.1 of it
 @pytest.mark.parametrize(("level", "low"), [(0.9, "0.269"), (0.99, "−5.47")])
 def test_intervals_of_the_statements_are_at_the_level(tmp_path, level, low):
-    depth = measured(tmp_path, rates_of("smallest", [0.8, 1.0]))
-    made = section(depth_grid(), depth, tables(scratch=SCRATCH), level)
-    assert f"0.900 [{low}, " in str(made["depth_claims"])
+    found = judged(tmp_path, rates_of("smallest", [0.8, 1.0]), level=level)
+    (claim,) = [claim for claim in found if claim.key == "identity_path"]
+    assert f"0.900 [{low}, " in claim.corrected
+    (case,) = claim.cases.values()
+    tangent = math.tan(math.pi * level / 2)
+    assert case.low == pytest.approx(0.9 - 0.1 * tangent)
+    assert case.high == pytest.approx(0.9 + 0.1 * tangent)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from depth_evidence import ENTRIES
 
 from normscope import textbook
 from normscope.csvfile import write_csv
@@ -79,45 +80,45 @@ def tables(**changes: pd.DataFrame) -> Tables:
 
 
 def test_the_class_is_a_layer_norm_if_it_gives_what_torchs_gives():
-    found = t.is_layer_norm(tables())
+    found = t.is_layer_norm(tables(), ENTRIES)
     assert found.verdict == "fails"
     assert "0.7071 at d = 2; 0.9993 at d = 768" in found.corrected
     assert "up to 0.293, 0.000650 at d = 768" in found.corrected
     same = pd.DataFrame(SCRATCH).assign(error_forward=[NAN, 1e-15, 1e-12])
-    assert t.is_layer_norm(tables(scratch=same)).verdict == "holds"
+    assert t.is_layer_norm(tables(scratch=same), ENTRIES).verdict == "holds"
     one = pd.DataFrame(SCRATCH).assign(error_forward=[NAN, 1e-15, 1e-8])
-    assert t.is_layer_norm(tables(scratch=one)).verdict == "fails"
+    assert t.is_layer_norm(tables(scratch=one), ENTRIES).verdict == "fails"
 
 
 def test_tokens_are_standard_if_they_are_in_every_norm():
-    found = t.tokens_are_standard(tables())
+    found = t.tokens_are_standard(tables(), ENTRIES)
     assert found.verdict == "fails"
     assert "after them 1.80 where it is furthest off (final_norm)" in found.corrected
     assert "over 2 trained models" in found.corrected
     assert "before gain and bias 0.999 to 0.999" in found.corrected
     assert "off by up to 0.0200" in found.corrected
     good = affine({"a": [1.001, 0.999], "b": [1.005, 1.003]})
-    assert t.tokens_are_standard(tables(affine=good)).verdict == "holds"
+    assert t.tokens_are_standard(tables(affine=good), ENTRIES).verdict == "holds"
     low = affine({"a": [1.0, 1.0], "b": [0.98, 0.98]})
-    found = t.tokens_are_standard(tables(affine=low))
+    found = t.tokens_are_standard(tables(affine=low), ENTRIES)
     assert found.verdict == "fails"
     assert "0.980 where it is furthest off (b)" in found.corrected
 
 
 def test_a_feature_dominates_by_its_share_after_the_norm():
-    found = t.no_feature_dominates(tables())
+    found = t.no_feature_dominates(tables(), ENTRIES)
     assert found.verdict == "fails"
     assert "99.3% before, 98.6% after" in found.corrected
-    assert t.no_feature_dominates(tables(wild_summary=wild(0.3))).verdict == "holds"
+    assert t.no_feature_dominates(tables(wild_summary=wild(0.3)), ENTRIES).verdict == "holds"
 
 
 def test_gain_and_bias_undo_if_nothing_is_lost():
-    found = t.affine_undoes(tables())
+    found = t.affine_undoes(tables(), ENTRIES)
     assert found.verdict == "fails"
     assert "1.00 at 0; 0.900 at 0.3" in found.corrected
     assert "0.111" not in found.corrected  # of tokens whose means differ too
     assert "trained models 0.400 to 0.400" in found.corrected
-    assert t.affine_undoes(tables(undo=undo(1.0, 1.0))).verdict == "holds"
+    assert t.affine_undoes(tables(undo=undo(1.0, 1.0)), ENTRIES).verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -132,20 +133,20 @@ def test_gain_and_bias_undo_if_nothing_is_lost():
     ],
 )
 def test_statistics_are_within_a_token_or_across_tokens(wrong):
-    found = t.shares_statistics(tables())
+    found = t.shares_statistics(tables(), ENTRIES)
     assert found.verdict == "holds"
     assert re.search(r"itself and 4(\.0)? others of its token", found.corrected)
     assert re.search(r"itself, 3(\.0)? of its channel in its window and 8", found.corrected)
-    assert t.shares_statistics(tables(sharing=sharing(**wrong))).verdict == "fails"
+    assert t.shares_statistics(tables(sharing=sharing(**wrong)), ENTRIES).verdict == "fails"
 
 
 def test_batch_norm_needs_a_batch_and_layer_norm_none():
-    found = t.works_alone(tables())
+    found = t.works_alone(tables(), ENTRIES)
     assert found.verdict == "holds"
     assert "at 1: 'Expected more than 1 value'; 0.900 at 2, 0.100 at 4" in found.corrected
     assert "LayerNorm: at most 0 at every size" in found.corrected
     for bn, ln in (([NAN, 0.1, 0.2], [0.0] * 3), ([NAN, 0.9, 0.1], [0.0, 0.1, 0.0])):
-        found = t.works_alone(tables(batches=batches(bn, ln)))
+        found = t.works_alone(tables(batches=batches(bn, ln)), ENTRIES)
         assert found.verdict == "fails"
         assert f"at most {max(ln):g}" in found.corrected
 
@@ -159,9 +160,9 @@ def empty(tmp_path, *columns: str) -> pd.DataFrame:
 def test_trained_models_without_token_statistics_say_nothing(tmp_path):
     """A baseline of BatchNorm: the table of its norms has no row."""
     nothing = tables(affine=empty(tmp_path, "seed", *AFFINE))
-    found = t.tokens_are_standard(nothing)
+    found = t.tokens_are_standard(nothing, ENTRIES)
     assert (found.verdict, found.corrected) == ("no data", "–")
-    found = t.affine_undoes(nothing)
+    found = t.affine_undoes(nothing, ENTRIES)
     assert found.verdict == "fails"
     assert "trained" not in found.corrected
 
@@ -173,10 +174,10 @@ CLAIMS = [t.is_layer_norm, t.tokens_are_standard, t.no_feature_dominates, t.affi
 def test_models_that_diverged_have_no_numbers():
     lost = affine({"a": [NAN, 1.0]}, recovered=NAN)
     lost.loc[0, ["std_before", "mean_after"]] = NAN
-    found = t.tokens_are_standard(tables(affine=lost))
+    found = t.tokens_are_standard(tables(affine=lost), ENTRIES)
     assert found.verdict == "holds"
     assert "over 1 trained models" in found.corrected
-    assert "nan" not in t.affine_undoes(tables(affine=lost)).corrected
+    assert "nan" not in t.affine_undoes(tables(affine=lost), ENTRIES).corrected
 
 
 def test_the_tables_as_they_are_measured_read_as_the_formulas_have_it(tmp_path):
@@ -192,7 +193,7 @@ def test_the_tables_as_they_are_measured_read_as_the_formulas_have_it(tmp_path):
     for name, rows in measured.items():
         write_csv(tmp_path / "t.csv", pd.DataFrame(rows))
         found[name] = pd.read_csv(tmp_path / "t.csv")
-    said = {claim: claim(found) for claim in CLAIMS}
+    said = {claim: claim(found, ENTRIES) for claim in CLAIMS}
     assert {claim.verdict for claim in said.values()} == {"holds", "fails"}
     assert said[t.is_layer_norm].verdict == "fails"
     assert f"{math.sqrt(1 / 2):.4f} at d = 2" in said[t.is_layer_norm].corrected

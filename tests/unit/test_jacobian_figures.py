@@ -77,7 +77,7 @@ def write_tables(
         "losses": frame(losses),
         "layers_by_cell": by_layer(of_chosen(of_layers, picked), 0.95),
     }
-    tables |= {"costs": costs(picked, 0.95, UNIGRAM)}
+    tables |= {"costs": costs(picked, 0.95, UNIGRAM, 2.0)}
     tables |= {"expected": predictors(picked, of_layers, of_gradients)}
     for name, table in tables.items():
         table.to_csv(place / f"{name}.csv", index=False)
@@ -337,8 +337,8 @@ def test_latex_tables_are_booktabs_rows_without_a_bare_underscore(scene, cells, 
         rows = rows_of(found[name])
         assert len(rows) == 1 + n
         assert not [row for row in rows if re.search(r"(?<!\\)[_%#]", row)]
-    assert r"center\_scale" in found["surrogates"]
-    assert r"final\_norm" in found["jacobian"]
+    for name, word in (("surrogates", r"center\_scale"), ("jacobian", r"final\_norm")):
+        assert word in found[name].replace(r"\allowbreak{}", "")
 
 
 def test_macros_of_costs_have_letters_only_and_are_told_apart(two_arms):
@@ -349,7 +349,7 @@ def test_macros_of_costs_have_letters_only_and_are_told_apart(two_arms):
     assert len(set(found)) == len(found)
     of_costs = [name for name in found if name.endswith("Cost")]
     assert len(of_costs) == 2 * 2 * 2  # protocols, arms, rules
-    assert r"SoftmaxFaCenterScaleAllCost}{0.100}" in "\n".join(lines)
+    assert r"SoftmaxFaCenterScaleAllCost}{\num{0.100}}" in "\n".join(lines)
 
 
 def test_a_diverged_cost_has_a_row_and_no_macro(one_arm):
@@ -362,7 +362,7 @@ def test_a_diverged_cost_has_a_row_and_no_macro(one_arm):
 
 def test_latex_tables_of_nothing_are_tables_that_tex_takes(no_norm, all_lost):
     for text in (no_norm.tex["jacobian"], no_norm.tex["surrogates"], all_lost.tex["jacobian"]):
-        assert rows_of(text) == [r"\\", r"none \\"]
+        assert rows_of(text) == [r"{} \\", r"none \\"]
     for scene in (no_norm, all_lost):
         assert "Cost}" not in scene.tex["numbers"]
 

@@ -86,7 +86,7 @@ def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Sc
 
 def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
     flags = {"grid": of.model_dump_json(), "runs": place / "runs", "data": data}
-    flags |= {"level": 0.95, "out": out}
+    flags |= {"level": 0.95, "margin_sds": 3.0, "out": out}
     return processes.Script("jacobian", processes.flags(flags), place / "log")
 
 
@@ -212,6 +212,8 @@ def test_all_tables_are_collected(measured):
     }
     assert rows["straight_through"]["mean"] == pytest.approx(6 / 8)
     assert rows["center_scale"]["mean"] == pytest.approx(3 / 8)
+    # exact losses of 2 and 2.125, and 3 standard deviations, as the flag says
+    assert rows["center_scale"]["margin"] == pytest.approx(3 / 8 / math.sqrt(2))
 
 
 def test_layers_by_cell_are_of_the_models_at_their_chosen_rates(measured):

@@ -7,8 +7,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from jacobian_evidence import (
+    ALL,
+    COSTS,
     EMPTY,
+    ENTRIES,
     GRID,
+    NOW,
+    WAS,
     C,
     P,
     layers,
@@ -16,17 +21,26 @@ from jacobian_evidence import (
     picked,
 )
 from jacobian_recipes import LAYERS, frame
+from recall_evidence import cells, recall
 from test_jacobian_grid import grid
-from test_jacobian_summary import BY_LAYER, COSTS, correlations, cost, costs, of
-from test_recall_claims import cells, recall
+from test_jacobian_summary import BY_LAYER, correlations, cost, costs, of
+from test_jacobian_summary import COSTS as OF_COSTS
 from test_recall_summary import NO_BEST, NO_FACTORS
 
-from normscope.jacobian.summary import cost_table, layer_table, section
+from normscope.jacobian.claims import claims
+from normscope.jacobian.summary import (
+    cost_table,
+    evidence,
+    layer_table,
+    prediction_table,
+    section,
+)
 from normscope.jacobian.tables import ANY, by_layer
 from normscope.recall.summary import section as recall_section
 from normscope.recipe import Model, Training
 from normscope.tables import markdown
 
+OF_ALL = {"margin_sds"}  # of the whole summary
 TEMPLATE = (Path(__file__).parents[2] / "workflow" / "report" / "summary.md").read_text()
 
 
@@ -45,23 +59,35 @@ def tables(**changes: Any) -> dict[str, pd.DataFrame]:
         "layers_by_cell": by_layer(of_layers, 0.95),
         "chosen": picked(),
         "costs": costs(cost()),
-        "expected": models({"softmax fa center_scale all": [0.5] * 6}),
+        "expected": models({**COSTS, ALL: [0.5] * 6}),
         "predictions": correlations(("center_scale", "all"), (ANY, ANY)),
     }
     return found | changes
 
 
+def shown(**changes: Any) -> dict[str, object]:
+    """The section's words, with its tables in Markdown."""
+    return section(GRID, tables(**changes)).rendered()
+
+
 @pytest.fixture(scope="module")
 def whole() -> dict[str, object]:
-    return section(GRID, tables(), 0.95)
+    return shown()
 
 
 def test_the_section_has_the_names_of_the_template_and_no_other(whole):
+    """But the statements, which are the ledger's; its tables have the names of figures."""
     names = {name for _, name, _, _ in Formatter().parse(backward_part()) if name}
-    assert set(whole) == names
+    texts, of_section = section(GRID, tables())
+    assert set(whole) == set(texts) == names - OF_ALL
     assert not set(whole) & {*Model.model_fields, *Training.model_fields}
-    assert not set(whole) & set(recall_section(recall(), cells({}), NO_BEST, NO_FACTORS))
-    assert backward_part().format(**whole)
+    others = recall_section(recall(), cells({}), NO_BEST, NO_FACTORS)
+    assert not set(whole) & set(others.texts)
+    assert set(of_section) == {"jacobian", "surrogates", "predictions"}
+    assert not set(of_section) & set(others.tables)
+    assert "[[table claims_script]]" in backward_part()
+    assert "[[table predictions]]" in backward_part()
+    assert backward_part().format(**texts, margin_sds=2)
 
 
 def test_the_section_has_the_settings_of_both_protocols(whole):
@@ -79,48 +105,61 @@ def test_the_section_has_the_settings_of_both_protocols(whole):
 def test_settings_name_precision_mask_and_head_of_their_protocol():
     changes = {"model.causal": False, "model.tied_head": True, "training.precision": "bf16"}
     other = grid(**{f"protocols.published.{key}": value for key, value in changes.items()})
-    found = section(other, tables(), 0.95)
+    found = section(other, tables()).texts
     assert "causal: False, head: tied to the embedding; bf16, " in str(found["jacobian_published"])
     assert "causal: True, head: not tied; fp32, " in str(found["jacobian_corrected"])
 
 
-@pytest.mark.parametrize(("unigram", "is_ceiling"), [(3.51, False), (3.49, True)])
-def test_claims_take_the_loss_of_character_frequencies_from_the_costs(unigram, is_ceiling):
+def told(level: float = 0.95, margin_sds: float = 2.0, **changes: Any):
+    """What the statements' table says of these tables."""
+    found = claims(evidence(GRID, tables(**changes), level, ENTRIES, margin_sds))
+    return {c.key: (c.published, getattr(c, WAS), c.corrected, getattr(c, NOW)) for c in found}
+
+
+@pytest.mark.parametrize(
+    ("unigram", "sds", "is_ceiling"), [(3.51, 2.0, False), (3.49, 2.0, True), (3.49, 1.9, False)]
+)
+def test_claims_take_the_loss_of_character_frequencies_from_the_costs(unigram, sds, is_ceiling):
     """Models lose 2.5 on average, and two standard deviations of the exact ones are 1."""
-    found = section(GRID, tables(costs=costs(cost(unigram=unigram))), 0.95)
+    found = told(costs=costs(cost(unigram=unigram)), margin_sds=sds)
     words = "undecided: models do no better than character frequencies"
-    assert (words in str(found["jacobian_claims"])) == is_ceiling
+    assert found["softmax_costs_more"][-1] == (words if is_ceiling else "holds")
 
 
 def test_the_section_shows_layers_as_published_and_costs_as_corrected():
     both = costs(cost(), cost(protocol=P, arm="rmsnorm"))
-    found = section(GRID, tables(costs=both), 0.95)
+    found = shown(costs=both)
     by_cell = tables()["layers_by_cell"]
     assert found["jacobian_layers"] == markdown(layer_table(by_cell, P))
     assert found["jacobian_costs"] == markdown(cost_table(both, C))
     assert "RMSNorm" not in str(found["jacobian_costs"])
-    assert str(found["jacobian_claims"]).count("\n") == 1 + 8
+
+
+def test_the_section_has_the_correlations_of_the_corrected_protocol():
+    table = correlations(("center_scale", "all"), (ANY, ANY))
+    _, of_section = section(GRID, tables(predictions=table))
+    pd.testing.assert_frame_equal(of_section["predictions"], prediction_table(table, C))
 
 
 @pytest.mark.parametrize("changes", [{"arm": "rmsnorm"}, {"learning_rate": 0.1}])
-def test_claims_are_of_layernorm_at_the_rates_chosen_for_it(changes, whole):
+def test_claims_are_of_layernorm_at_the_rates_chosen_for_it(changes):
     one = tables()
     other = layers(({}, {"r_radial": 0.9, "alignment": 0.0, "error_without_gain": 9.0}))
-    more = {"layers": pd.concat([one["layers"], other.assign(**changes)])}
+    more: dict[str, Any] = {"layers": pd.concat([one["layers"], other.assign(**changes)])}
     if "arm" in changes:
         lost = one["chosen"].assign(diverged=True, **changes)
         costly = one["expected"].assign(cost=99.0, **changes)
         more["chosen"] = pd.concat([one["chosen"], lost])
         more["expected"] = pd.concat([one["expected"], costly])
-    found = section(GRID, tables(**more), 0.95)["jacobian_claims"]
-    assert found == whole["jacobian_claims"]
+    assert told(**more) == told()
 
 
 def test_every_row_of_a_table_has_the_columns_of_its_header(whole):
-    for name in ("claims", "layers", "costs", "predictions"):
-        lines = str(whole[f"jacobian_{name}"]).splitlines()
+    texts = [str(whole["jacobian_layers"]), str(whole["jacobian_costs"])]
+    for text in (*texts, markdown(section(GRID, tables()).tables["predictions"])):
+        lines = text.splitlines()
         assert len(lines) > 2
-        assert len({line.count("|") for line in lines}) == 1, name
+        assert len({line.count("|") for line in lines}) == 1, text
 
 
 def empty(kind: Any) -> dict[str, pd.DataFrame]:
@@ -129,7 +168,7 @@ def empty(kind: Any) -> dict[str, pd.DataFrame]:
         "layers": made["layers"],
         "layers_by_cell": pd.DataFrame([], columns=BY_LAYER),
         "chosen": made["picked"],
-        "costs": pd.DataFrame([], columns=COSTS),
+        "costs": pd.DataFrame([], columns=OF_COSTS),
         "expected": made["models"],
         "predictions": made["predictions"],
     }
@@ -140,27 +179,27 @@ def test_a_section_of_empty_tables_is_formatted(kind, tmp_path):
     for name, table in empty(kind).items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     of_kind = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in empty(kind)}
-    text = backward_part().format(**section(GRID, of_kind, 0.95))
+    text = backward_part().format(**section(GRID, of_kind).rendered(), margin_sds=2)
     assert "No surrogate was trained." in text
 
 
 def test_where_no_model_has_a_norm_layer_the_section_says_so():
     none = pd.DataFrame([], columns=LAYERS)
     by_cell = pd.DataFrame([], columns=BY_LAYER)
-    found = section(GRID, tables(layers=none, layers_by_cell=by_cell), 0.95)
+    found = section(GRID, tables(layers=none, layers_by_cell=by_cell)).rendered()
     assert found["jacobian_layers"] == "No model has a norm layer."
 
 
 def test_where_all_models_diverged_the_section_says_so():
     """Their layers are named, without measures."""
     lost = frame([of("corrected", {}, seed, protocol=P) for seed in range(3)], LAYERS)
-    found = section(GRID, tables(layers=lost, layers_by_cell=by_layer(lost, 0.95)), 0.95)
+    found = section(GRID, tables(layers=lost, layers_by_cell=by_layer(lost, 0.95))).rendered()
     assert found["jacobian_layers"] == "All models diverged."
 
 
 def test_a_table_without_layernorm_is_a_section_of_other_arms():
     one = {name: t for name, t in tables().items() if name != "predictions"}
     others = {name: t.assign(arm="rmsnorm") for name, t in one.items()}
-    found = section(GRID, tables(**others), 0.95)
+    found = section(GRID, tables(**others)).rendered()
     assert "RMSNorm" in str(found["jacobian_costs"])
     assert "LayerNorm" not in str(found["jacobian_layers"])

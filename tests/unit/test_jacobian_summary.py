@@ -152,7 +152,7 @@ def test_a_cost_stands_beside_its_intervals_and_the_spread_of_exact_models():
             "cost": "+0.500",
             "interval": "[+0.400, +0.600]",
             "joint interval": "[+0.300, +0.700]",
-            "2 sd of exact": "0.100",
+            "margin": "0.100",
             "loss": "2.500",
             "reads": "costs more than the margin",
         }
@@ -208,7 +208,7 @@ def test_diverged_models_are_counted_and_leave_dashes():
     found = cost_table(costs(*rows), C)
     assert found["n"].tolist() == ["4, 2 diverged", "0, 6 diverged"]
     assert found["cost"].tolist() == ["+0.500", "–"]
-    dashes = found.iloc[1][["cost", "interval", "joint interval", "2 sd of exact", "loss"]]
+    dashes = found.iloc[1][["cost", "interval", "joint interval", "margin", "loss"]]
     assert set(dashes) == {"–"}
 
 

@@ -124,8 +124,8 @@ PICKED = [
 ]
 
 
-def of_costs(level: float = 0.9) -> dict[Any, dict[str, Any]]:
-    found = costs(chosen(frame(PICKED)), level, UNIGRAM)
+def of_costs(level: float = 0.9, margin_sds: float = 2.0) -> dict[Any, dict[str, Any]]:
+    found = costs(chosen(frame(PICKED)), level, UNIGRAM, margin_sds)
     return by(found, "protocol", "feedback", "norm_backward")
 
 
@@ -149,11 +149,12 @@ def test_joint_levels_are_of_the_comparisons_of_a_protocol_that_have_an_interval
     assert alphas == pytest.approx({"small": 0.1 / 3, "published": 0.1})
 
 
-def test_margins_are_two_standard_deviations_of_the_exact_twins():
-    found = of_costs()
-    assert found["small", "fa", "projected"]["margin"] == pytest.approx(2 * np.std(EXACT, ddof=1))
+@pytest.mark.parametrize("sds", [2.0, 0.5])
+def test_margins_are_so_many_standard_deviations_of_the_exact_twins(sds):
+    found = of_costs(margin_sds=sds)
+    assert found["small", "fa", "projected"]["margin"] == pytest.approx(sds * np.std(EXACT, ddof=1))
     assert found["small", "backprop", "center_scale"]["margin"] == pytest.approx(
-        2 * np.std([2, 2.5], ddof=1)
+        sds * np.std([2, 2.5], ddof=1)
     )
 
 
@@ -173,14 +174,14 @@ def test_a_pair_whose_exact_twin_diverged_is_lost_too():
     found = with_costs(chosen(frame(rows)))
     assert found["diverged"].tolist() == [False, True, True]
     assert found["cost"].tolist() == pytest.approx([0.5, math.nan, math.nan], nan_ok=True)
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM).to_dict("records")
+    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
     assert (row["n"], row["diverged"], row["mean"]) == (1, 2, 0.5)
     assert math.isnan(row["low"])
 
 
 def test_a_cost_stands_beside_its_loss_and_that_of_character_frequencies():
     rows = picked({"exact": [1.0, 2.0, None], "projected": [1.5, 2.5, 8.0]})
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM).to_dict("records")
+    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
     assert (row["loss"], row["unigram"]) == (pytest.approx(2.0), UNIGRAM)  # of whole pairs
 
 
@@ -189,7 +190,7 @@ def test_models_are_compared_at_the_rates_chosen_for_each():
         *picked({"exact": [1.0, 1.0], "projected": [9.0, 9.0]}, learning_rate=0.1),
         *picked({"exact": [4.0, 4.0], "projected": [3.0, 3.5]}, learning_rate=0.01),
     ]
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM).to_dict("records")
+    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
     assert row["mean"] == pytest.approx(2.25)
 
 
@@ -257,7 +258,7 @@ def build(losses: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -
     models = chosen(losses)
     found = predictors(models, layers, gradients)
     by_cell = by_layer(of_chosen(layers, models), 0.95)
-    tables = (by_cell, models, costs(models, 0.95, UNIGRAM), found, predictions(found))
+    tables = (by_cell, models, costs(models, 0.95, UNIGRAM, 2.0), found, predictions(found))
     return dict(zip(NAMES, tables, strict=True))
 
 

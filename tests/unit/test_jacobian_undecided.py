@@ -31,6 +31,7 @@ from jacobian_evidence import (
     Costs,
     P,
     claims,
+    column,
     evidence,
     layers,
     models,
@@ -48,7 +49,7 @@ def short(costs: Costs, n: int) -> pd.DataFrame:
     return models({name: of_seeds[:n] for name, of_seeds in costs.items()})
 
 
-@pytest.mark.parametrize(("n", "seeds"), [(2, "2 seeds"), (5, "5 seeds")])
+@pytest.mark.parametrize(("n", "seeds"), [(2, "2 seeds"), (3, "3 seeds"), (5, "5 seeds")])
 @pytest.mark.parametrize("fail", [False, True])
 def test_a_corrected_verdict_over_seeds_needs_six(n, seeds, fail):
     """2^(1 - 6) is 0.031, below 5%; 2^(1 - 5) is 0.0625."""
@@ -65,27 +66,45 @@ def test_on_one_model_formulas_are_judged_and_nothing_else():
         tables: dict[str, Any] = {"layers": layers(*planted, now=1), "picked": picked(now=1)}
         found = evidence(models=short(COSTS, 1), rows=[prediction(seeds=1)], **tables)
         assert reading(reads, found) == {FORMULA, AGREE}
-        assert claims(found)[NOW].iloc[OF_SEEDS].str.match("undecided: |no data").all()
+        assert {column(NOW, found)[c] for c in OF_SEEDS} == {"undecided: 1 seed, 6 needed"}
 
 
-# means on the side where the claim holds, two of six seeds far on the other
-WIDE = [3.0, 3.0, 3.0, 3.0, -2.0, -2.0]
+OPEN = "undecided: p is above 0.05"
+# three on the side where the claim holds, three on the other: of 64 flips 8 are as far
+WIDE = [3.0, 3.0, 3.0, 0.1, 0.1, 0.1]
 
 
-def test_an_interval_that_covers_0_decides_nothing():
+def test_seeds_on_both_sides_decide_nothing():
     planted = [
-        (OTHER, {"r_radial": [0.01, 0.01, 0.01, 0.01, 0.6, 0.6]}),
-        (BLOCKS, {"alignment": [0.99, 0.99, 0.99, 0.99, 0.8, 0.8]}),
+        (OTHER, {"r_radial": [0.01, 0.01, 0.01, 0.08, 0.08, 0.08]}),  # beside 0.07056
+        (BLOCKS, {"alignment": [0.99, 0.99, 0.99, 0.89, 0.89, 0.89]}),
     ]
-    covers = "undecided: the interval covers 0"
-    assert reading(covers, evidence(*planted, costs={ALL: WIDE})) >= {COSTS_MORE, RADIAL, GRADIENT}
-    assert verdict(HARM, costs={ALL: [-v for v in WIDE]}) == covers
+    found = evidence(*planted, costs={ALL: WIDE})
+    assert reading(OPEN, found) >= {COSTS_MORE, RADIAL, GRADIENT}
+    for claim in (COSTS_MORE, RADIAL, GRADIENT):
+        (of,) = claims(found)[claim].cases.values()
+        assert (of.p_holds, of.n) == (8 / 64, 6)
+    # two of six beyond the margin of 1, the mean within
+    assert verdict(HARM, costs={ALL: [-3.0, -3.0, -3.0, -3.0, 1.5, 1.5]}) == OPEN
+
+
+def test_one_seed_of_six_on_the_other_side_decides_nothing():
+    """Even one that is all but 0: the two flips that are as far are 4/64, two-sided."""
+    assert verdict(COSTS_MORE, costs={ALL: [0.5] * 5 + [0.19]}) == OPEN
+    assert verdict(COSTS_MORE, costs={ALL: [0.5] * 5 + [0.21]}) == "holds"
+    seven = {"sigmoid fa center_scale all": [0.2] * 7, ALL: [0.5] * 6 + [0.19]}
+    assert verdict(COSTS_MORE, costs=seven) == "holds"  # 4/128
 
 
 def test_costs_that_differ_either_way_are_not_taken_for_distances():
     """Each of 1.2 is beyond the margin, their mean is not."""
-    reads = verdict(ALIKE, costs={ALL: [1.7, -0.7] * 3})
-    assert reads == "undecided: the interval covers an end of the margin"
+    assert verdict(ALIKE, costs={ALL: [1.7, -0.7] * 3}) == OPEN
+
+
+def test_with_costs_and_without_a_margin_there_is_no_data():
+    """No exact model was picked, so that nothing tells how far its losses are apart."""
+    for claim in (HARM, ALIKE):
+        assert verdict(claim, picked=picked()[:0]) == "no data"
 
 
 SEVEN = [0.5] * 7
@@ -173,7 +192,7 @@ CEILING = "undecided: models do no better than character frequencies"
         # models that the test does not name lose 11
         (dict.fromkeys(("softmax backprop center_scale all", IN_BLOCKS), [9.0] * 6), 3.51, "holds"),
         # one of six above, their mean 2.5 not
-        ({ALL: [0.3] * 5 + [1.5]}, 3.51, "undecided: the interval covers 0"),
+        ({ALL: [0.3] * 5 + [1.5]}, 3.51, "holds"),
         # what diverged leaves the mean of the others
         ({ALL: LOST, "sigmoid fa center_scale all": SEVEN}, 3.51, SELECTION),
         ({ALL: [2.0] * 6 + [None], "sigmoid fa center_scale all": SEVEN}, 3.51, CEILING),
@@ -193,7 +212,7 @@ def test_without_a_margin_character_frequencies_themselves_are_the_ceiling(unigr
     """One exact model, of loss 2, has no spread; with center_scale it loses 2.5."""
     tables: dict[str, Any] = {"layers": layers(now=1), "picked": picked(now=1)}
     found = evidence(models=short(COSTS, 1), unigram=unigram, **tables)
-    assert claims(found)[NOW].iloc[COSTS_MORE] == reads
+    assert column(NOW, found)[COSTS_MORE] == reads
 
 
 @pytest.mark.parametrize(("place", "cost"), [("block", 0.1), ("final", 9.0)])
@@ -245,8 +264,8 @@ def test_the_published_protocol_alone_says_nothing_of_the_corrected_one():
         models=models(COSTS, protocol=P),
         rows=[prediction(protocol=P)],
     )
-    assert list(claims(found)[NOW]) == ["no data"] * 8
-    assert list(claims(found)[WAS]) == list(claims(evidence())[WAS])
+    assert column(NOW, found) == ["no data"] * 8
+    assert column(WAS, found) == column(WAS, evidence())
 
 
 def test_a_margin_is_of_the_exact_models_with_softmax_under_feedback_alignment():

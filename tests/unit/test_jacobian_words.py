@@ -1,6 +1,5 @@
 """The numbers behind verdicts in words, and tables of which parts are missing."""
 
-import itertools
 import re
 
 import pandas as pd
@@ -23,18 +22,22 @@ from jacobian_evidence import (
     WAS,
     all_diverged,
     claims,
+    column,
     evidence,
     from_files,
     layers,
     models,
     no_surrogate,
     prediction,
+    reading,
+    verdict,
     without_layernorm,
     words,
 )
 
 from normscope.jacobian.measures import MEASURES
 from normscope.jacobian.tables import ANY
+from normscope.ledger.judgement import judge
 
 B = "[+0.500, +0.500]"
 NUMBERS: dict[int, list[str]] = {
@@ -80,11 +83,11 @@ APART = (
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_numbers_behind_a_verdict_are_in_words(claim):
-    found = claims(evidence(*APART)).iloc[claim]
+    found = claims(evidence(*APART))[claim]
     for number in NUMBERS[claim]:
-        assert number in found["corrected"]
+        assert number in found.corrected
     for number in WAS_NUMBERS.get(claim, []):
-        assert number in found["as published"]
+        assert number in found.published
 
 
 def test_the_true_gradients_cosine_is_not_that_of_another_signal():
@@ -92,7 +95,8 @@ def test_the_true_gradients_cosine_is_not_that_of_another_signal():
     noise = table.assign(signal="backprop", **dict.fromkeys(MEASURES, 0.5))
     noise[["error_closed_form", "error_identity", "error_without_gain"]] = 0.0
     both = pd.concat([table, noise[noise["variant"] == "corrected"]])
-    pd.testing.assert_frame_equal(claims(evidence()), claims(evidence(layers=both)))
+    for name in ("published", WAS, "corrected", NOW):
+        assert column(name, evidence(layers=both)) == column(name, evidence())
 
 
 def test_a_backpropagation_twin_stands_beside_it():
@@ -126,39 +130,41 @@ def test_correlations_over_all_cells_are_shown_with_their_n():
 def test_what_is_missing_leaves_a_table_of_words(tables):
     found = claims(evidence(**tables()))
     assert len(found) == 8
-    for claim, column in itertools.product(CLAIMS, ("as published", "corrected")):
-        text = found[column].iloc[claim]
-        assert not re.search(r"\b(nan|inf|None)\b", text), text
-    for column in (WAS, NOW):
-        of = found[column]
-        assert of.str.match(r"holds|fails|no data|undecided: \S").all()
+    for claim in found:
+        for text in (claim.published, claim.corrected):
+            assert not re.search(r"\b(nan|inf|None)\b", text), text
+        for text in (claim.own, claim.verdict):
+            assert re.fullmatch(r"holds|fails|no data|undecided: \S.*", text), text
+    for judgement in judge(found, 0.05):
+        assert judgement.verdict in ("holds", "fails", "undecided")
+        assert bool(judgement.why) == (judgement.verdict == "undecided")
 
 
 @pytest.mark.parametrize("tables", [without_layernorm, from_files])
 def test_without_layernorm_there_is_no_data(tables):
-    found = claims(evidence(**tables()))
-    assert list(found[WAS]) == list(found[NOW]) == ["no data"] * 8
+    found = evidence(**tables())
+    assert column(WAS, found) == column(NOW, found) == ["no data"] * 8
 
 
 def test_where_all_diverged_nothing_is_concluded():
-    found = claims(evidence(**all_diverged()))
-    assert list(found[WAS]) == ["no data"] * 8
+    found = evidence(**all_diverged())
+    assert column(WAS, found) == ["no data"] * 8
     reads = dict.fromkeys(CLAIMS, SELECTION) | dict.fromkeys((FORMULA, AGREE), "no data")
-    assert dict(enumerate(found[NOW])) == reads
+    assert dict(enumerate(column(NOW, found))) == reads
 
 
 @pytest.mark.parametrize("claim", [COSTS_MORE, PREDICT, HARM, ALIKE])
 def test_without_a_surrogate_trained_there_is_no_data_of_costs(claim):
-    assert claims(evidence(**no_surrogate()))[NOW].iloc[claim] == "no data"
+    assert verdict(claim, **no_surrogate()) == "no data"
 
 
 @pytest.mark.parametrize("gone", ["softmax", "sigmoid"])
 def test_one_kind_of_attention_compares_nothing(gone):
     table, of_models = layers(), models(COSTS)
     table = table[table["attention"] != gone]
-    found = claims(evidence(layers=table, models=of_models[of_models["attention"] != gone]))
-    assert [found[NOW].iloc[c] for c in (COSTS_MORE, RADIAL)] == ["no data"] * 2
-    assert found[WAS].iloc[RADIAL] == "no data"
+    found = evidence(layers=table, models=of_models[of_models["attention"] != gone])
+    assert [column(NOW, found)[c] for c in (COSTS_MORE, RADIAL)] == ["no data"] * 2
+    assert column(WAS, found)[RADIAL] == "no data"
 
 
 def test_direct_feedback_is_not_feedback_alignment():
@@ -166,5 +172,5 @@ def test_direct_feedback_is_not_feedback_alignment():
     extra = table.assign(feedback="dfa", r_radial=0.0, alignment=0.0)
     costly = of_models.assign(feedback="dfa", cost=99.0)
     found = evidence(layers=pd.concat([table, extra]), models=pd.concat([of_models, costly]))
-    reads = claims(found)[NOW].drop(AGREE)  # which every layer has to show
-    pd.testing.assert_series_equal(reads, claims(evidence())[NOW].drop(AGREE))
+    # AGREE is what every layer has to show
+    assert reading("holds", found) | {AGREE} == reading("holds", evidence())

@@ -1,67 +1,39 @@
-"""Scripts of the paper on residual gain: LaTeX that TeX takes, macros, the page, the manifest."""
+"""The paper on residual gain: LaTeX, macros, the page, and the manifest."""
 
 import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
-import depth_pages
-import pandas as pd
+import paper_pages
 import pytest
 import yaml
 from depth_recipes import depth_grid
 from jacobian_evidence import GRID
-from latex_recipes import GAINS, rows_of
-from pretrained_claimed import DATA, REFERENCES, model, published, tables
+from latex_recipes import rows_of
+from paper_pages import RECALL
+from pretrained_claimed import DATA, REFERENCES, model, tables
 from pretrained_evidence import MISSING, grid, run, write_missing, write_model
-from test_jacobian_section import tables as of_backward
-from test_jacobian_summary import C, P
-from test_pretrained_summary import FACTS, GONE, gains_of_runs, models, runs
-from test_recall_claims import cells, recall
-from test_recall_summary import NO_BEST, NO_FACTORS
-from test_summary import row as arm_row
 
 from normscope.csvfile import write_csv
-from normscope.recipe import Model, Training
+from normscope.summary import FIGURES
 
 ROOT = DATA.parent
 LATEX = {"pretrained": 7 + 1, "norms": 1, "h25": 1, "twins": 1, "sensitivity": 5}
-FIGURES = (
-    "loss curves gain notebook decisive slice factors sweep jacobian surrogates residual "
-    "comparison final_norm blocks sensitivity beside signals spectra trainability textbook"
-).split()
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """The tables of all parts, as the workflow has them."""
-    root = tmp_path_factory.mktemp("paper")
-    of = {"arms": pd.DataFrame([arm_row(val_loss=1.9)]), "gains": pd.DataFrame([GAINS])}
-    of |= {"cells": cells({}), "best": NO_BEST, "factors": NO_FACTORS, "stream": gains_of_runs(6)}
-    of |= {"runs": runs(6).assign(val_loss=1.9, val_loss_window_sd=0.2)}
-    of |= {f"jacobian/{name}": table for name, table in of_backward().items()}
-    of_models = tables([*published(), model("opt-125m", 0.1)])
-    of |= {f"pretrained/{name}": table for name, table in of_models.items()}
-    of |= {"pretrained/models": models(FACTS, GONE)}
-    for name, table in of.items():
-        write_csv(root / f"{name}.csv", table)
-    for name in FIGURES:
-        (root / f"{name}.txt").write_text(f"Caption of {name}.\n")
-    depth_pages.write(root)
+    """The frame of small tables of all parts, with what it is made of."""
+    root = paper_pages.write(tmp_path_factory.mktemp("paper") / "of")
+    paper_pages.judge(root)
+    paper_pages.collect(root)
     return root
 
 
-def files(place: Path, *names: str) -> list[object]:
-    return [word for name in names for word in (f"--{name}", place / f"{name}.csv")]
-
-
-def tex(place: Path, out: Path, of_models: Path | None = None) -> Path:
+def tex(place: Path, out: Path) -> Path:
     """Rule latex."""
-    words = files(place, "arms", "gains", "cells", "factors")
-    words += ["--jacobian", place / "jacobian", "--pretrained", of_models or place / "pretrained"]
-    words += ["--depth", place / "depth", "--textbook", place / "textbook"]
-    run("latex", [*words, "--published", P, "--corrected", C, "--out", out])
+    run("latex", ["--frame", place / "frame.json", "--out", out])
     return out
 
 
@@ -83,7 +55,9 @@ def test_latex_writes_five_tables_of_pretrained_models(out):
 def test_tex_prints_less_than_as_it_is_written(out):
     """In text, the default encoding of TeX has an inverted exclamation mark in its place."""
     text = (out / "tables" / "twins.tex").read_text()
-    assert not re.search(r"(?<![$])[<>]", text)
+    rows = rows_of(text)[1:]
+    assert any("textless" in row or "$<$" in row for row in rows)  # p of 1e-9
+    assert not [row for row in rows if re.search(r"(?<![$])[<>]", row)]
 
 
 def names_of_the_hub() -> list[str]:
@@ -98,39 +72,21 @@ def test_macros_of_all_models_have_letters_only_and_are_told_apart(place, tmp_pa
         model(name, 0.1) | {"experiment": study} for study, name in keys.itertuples(index=False)
     ]
     rows += [model(name, 0.2) for name in names_of_the_hub()]
-    shutil.copytree(place / "pretrained", tmp_path / "pretrained")
-    write_csv(tmp_path / "pretrained" / "by_model.csv", tables(rows)["by_model"])
-    out = tex(place, tmp_path / "out", tmp_path / "pretrained")
-    lines = (out / "numbers.tex").read_text().splitlines()
-    found = [re.fullmatch(r"\\newcommand\{\\([A-Za-z]+)\}\{[^{}]+\}", line) for line in lines]
+    root = shutil.copytree(place, tmp_path / "of")
+    write_csv(root / "pretrained" / "by_model.csv", tables(rows)["by_model"])
+    paper_pages.collect(root)
+    lines = (tex(root, tmp_path / "out") / "numbers.tex").read_text().splitlines()[1:]
+    found = [re.fullmatch(r"\\newcommand\{\\([A-Za-z]+)\}\{.+\}", line) for line in lines]
     names = [name[1] for name in found if name]
     assert len(names) == len(lines)
     assert len({name.lower() for name in names}) == len(names)
-    of_models = [line for line in lines if re.search(r"LastGain\}\{1\.(105|221)\}$", line)]
+    # exp 0.1 and 0.2
+    of_models = [line for line in lines if re.search(r"LastGain\}\{.*1\.(105|221)\}+$", line)]
     assert len(of_models) == len(rows)
 
 
-def test_the_page_has_the_pretrained_models_with_those_that_are_missing(place, tmp_path):
-    config = json.loads((DATA / "nanogpt_cpu.json").read_text())
-    of_model = Model.model_validate(config["model"]).model_dump()
-    training = config["training"] | {"eval_every": 1, "precision": "fp32"}
-    training = Training.model_validate(training | missing_of(training)).model_dump()
-    text = json.dumps({"model": of_model, "training": training})
-    (tmp_path / "config.json").write_text(text)
-    meta = {"sha256": {"train.bin": "0"}, "vocab_size": 65, "train_tokens": 9, "val_tokens": 2}
-    (tmp_path / "meta.json").write_text(json.dumps(meta))
-    words = files(place, "runs", "arms", "gains", "cells", "best", "factors", "stream")
-    words += ["--published", DATA / "published.csv", "--references", DATA / "nanogpt_cpu.json"]
-    words += ["--references-of-gain", DATA / "reference_gains.csv", "--figures", place]
-    words += ["--template", ROOT / "workflow" / "report" / "summary.md"]
-    words += ["--dataset", tmp_path / "meta.json", "--config", tmp_path / "config.json"]
-    words += ["--recall", recall().model_dump_json(), "--grid", GRID.model_dump_json()]
-    words += ["--jacobian", place / "jacobian", "--pretrained", place / "pretrained"]
-    words += ["--depth", place / "depth", "--textbook", place / "textbook"]
-    words += ["--depth-grid", depth_pages.grid()]
-    words += ["--baseline", "layernorm-pre", "--level", 0.95, "--out", tmp_path / "summary.md"]
-    run("summary", words)
-    page = (tmp_path / "summary.md").read_text()
+def test_the_page_has_the_pretrained_models_with_those_that_are_missing(place):
+    page = paper_pages.print_page(place)
     assert "| opt-125m | OPT | LayerNorm, 12 blocks" in page
     assert "| gone | G | not measured: no network |" in page
     assert "| LayerNorm dampens: the last block of every model" in page
@@ -140,16 +96,10 @@ def test_the_page_has_the_pretrained_models_with_those_that_are_missing(place, t
     assert "{" not in page.partition("## Residual gain")[2]
 
 
-def missing_of(training: dict[str, Any]) -> dict[str, Any]:
-    """Values for what a training needs beside the published settings."""
-    fields = Training.model_fields.items()
-    return {name: 1 for name, field in fields if field.is_required() and name not in training}
-
-
 def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     write_model(tmp_path / "measured", "here")
     write_missing(tmp_path / "measured", "gone")
-    of = recall().trained(), GRID.trained(), depth_grid().recipes()
+    of = RECALL.trained(), GRID.trained(), depth_grid().recipes()
     for folder, names in zip(("recall", "jacobian", "depth"), of, strict=True):
         for name in names:
             path = tmp_path / folder / name / "config.json"
@@ -159,7 +109,7 @@ def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     run_config.parent.mkdir(parents=True)
     run_config.write_text("{}")
     (tmp_path / "meta.json").write_text("{}")
-    config = {"recall": recall().model_dump(), "jacobian": GRID.model_dump()}
+    config = {"recall": RECALL.model_dump(), "jacobian": GRID.model_dump()}
     config |= {"depth": depth_grid().model_dump()}
     config |= {"pretrained": json.loads(grid("here", "gone"))}
     words = [run_config, "--recall", tmp_path / "recall", "--jacobian", tmp_path / "jacobian"]

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from pretrained_claimed import (
     DATA,
+    ENTRIES,
+    EQUAL,
     REFERENCES,
     TWIN,
     cells,
@@ -20,10 +22,13 @@ from pretrained_claimed import (
 )
 from pretrained_claimed import tables as of_paper
 
+from normscope.ledger.claim import Claim
 from normscope.pretrained import h25
+from normscope.pretrained.claims import claims
 from normscope.pretrained.measures import METRICS
 from normscope.pretrained.summary import (
     entropy_table,
+    evidence,
     gain_table,
     h25_table,
     model_table,
@@ -221,8 +226,16 @@ def tables(**changes: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return found | {"models": models(FACTS, GONE)} | changes
 
 
-def told(of: dict[str, pd.DataFrame] | None = None, n: int = 6, *lost: Any) -> dict[str, str]:
-    return section(of or tables(), REFERENCES, gains_of_runs(n), runs(n, *lost))
+def whole(of: dict[str, pd.DataFrame] | None = None) -> dict[str, str]:
+    """The words of the section, and its tables by the template's names, in Markdown."""
+    found = section(of or tables())
+    places = re.findall(PLACE, part().format(**found.texts))
+    of_claims = {"claims_pretrained"}  # of the ledger, not of the section
+    shown = {name: markdown(found.tables[name]) for name in places if name not in of_claims}
+    return shown | {name: str(text) for name, text in found.rendered().items()}
+
+
+PLACE = r"\[\[table (\w+)\]\]"
 
 
 def part() -> str:
@@ -234,27 +247,44 @@ def part() -> str:
 
 def test_the_section_has_the_names_of_the_template_and_no_other():
     names = {name for _, name, _, _ in Formatter().parse(part()) if name}
-    assert set(told()) == names
+    found = section(tables())
+    assert set(found.texts) == names
     assert not names & {*Model.model_fields, *Training.model_fields}
-    assert part().format(**told())
+    places = re.findall(PLACE, part().format(**found.texts))
+    assert len(places) == len(set(places)) > 5
+    assert set(places) == {*found.tables, "claims_pretrained"}
 
 
 def test_every_row_of_a_table_has_the_columns_of_its_header():
-    for name, text in told().items():
+    of = whole()
+    assert len(of) == 7 + 2
+    assert "opt-125m" in of["pretrained_models"]
+    for name, text in of.items():
         lines = text.splitlines()
         assert len(lines) > 2, name
         assert len({line.count("|") for line in lines}) == 1, name
         assert not re.search(r"\bnan\b", text, re.IGNORECASE), name
 
 
-def equal(text: str) -> str:
-    (line,) = [line for line in text.splitlines() if "differ in nothing else" in line]
-    return line
+def equal(n: int = 6, *lost: Any) -> Claim:
+    """What the trained models say."""
+    found = claims(
+        evidence(
+            tables(), REFERENCES, gains_of_runs(n), runs(n, *lost), entries=ENTRIES, level=0.95
+        )
+    )
+    assert "differ in nothing else" in found[EQUAL].claim
+    return found[EQUAL]
 
 
 def test_trained_pairs_are_of_the_last_block_of_pre_norm_models_after_the_first_position():
     six = ", ".join(["+0.100"] * 6)
-    assert equal(told()["pretrained_claims"]).endswith(f"| by seed: {six}. | holds |")
+    found = equal()
+    assert (found.corrected, found.verdict) == (f"by seed: {six}.", "holds")
+    (case,) = found.cases.values()
+    # six alike of one sign: 1 of 64 flips, and no spread; all else would have another mean
+    assert (case.n, case.p_holds) == (6, 1 / 64)
+    assert case.effect == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -267,14 +297,13 @@ def test_trained_pairs_are_of_the_last_block_of_pre_norm_models_after_the_first_
     ],
 )
 def test_a_diverged_run_of_either_arm_leaves_a_selection(lost, reads):
-    line = equal(told(None, 6, lost)["pretrained_claims"])
-    assert line.endswith(f"| {reads} |")
-    assert line.count("+0.100") == 6 - ("undecided" in reads)
+    found = equal(6, lost)
+    assert found.verdict == reads
+    assert found.corrected.count("+0.100") == 6 - ("undecided" in reads)
 
 
 def test_too_few_trained_pairs_decide_nothing():
-    line = equal(told(None, 5)["pretrained_claims"])
-    assert line.endswith("| undecided: 5 seeds, 6 needed |")
+    assert equal(5).verdict == "undecided: 5 seeds, 6 needed"
 
 
 def test_with_nothing_measured_the_section_says_so_and_keeps_the_published(tmp_path):
@@ -284,14 +313,19 @@ def test_with_nothing_measured_the_section_says_so_and_keeps_the_published(tmp_p
         of[name] = of[name][:0]
     for name, table in of.items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
-    found = told({name: pd.read_csv(tmp_path / f"{name}.csv") for name in of})
+    read = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in of}
+    found = whole(read)
     assert found["pretrained_models"] == "No model was measured."
     assert found["pretrained_sensitivity"] == "No model was measured."
-    assert len(found["pretrained_gains"].splitlines()) == 2 + 7
-    assert "opt-125m" not in found["pretrained_claims"]
-    assert part().format(**found)
+    assert not {"models", "sensitivity"} & set(found)
+    assert len(found["pretrained"].splitlines()) == 2 + 7
+    judged = claims(
+        evidence(read, REFERENCES, gains_of_runs(6), runs(6), entries=ENTRIES, level=0.95)
+    )
+    assert "opt-125m" not in repr(judged)
+    assert len(judged) == 8
 
 
 def test_with_no_twins_the_page_says_none_and_not_nothing():
     """A table without a row has none of its columns either."""
-    assert told(tables(twins=frame([], TWIN)))["pretrained_twins"] == "none"
+    assert whole(tables(twins=frame([], TWIN)))["twins"] == "none"

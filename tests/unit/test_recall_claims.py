@@ -1,335 +1,248 @@
-"""Verdicts on the notebook's statements: planted numbers under which each holds, fails, is open."""
-
-import functools
-import math
-from typing import Any
+"""Verdicts on the notebook's statements: planted numbers under which each holds and fails."""
 
 import pandas as pd
 import pytest
+from recall_evidence import (
+    AFFINE,
+    ALONE,
+    BN,
+    BOTH,
+    CASES,
+    COLLAPSE,
+    ENTRIES,
+    FAILS,
+    FAILS_EVERYWHERE,
+    FAILS_WHERE,
+    FLAT,
+    HOLDS,
+    KEYS,
+    L2,
+    L2_FAILS,
+    LN,
+    NAN,
+    NEEDED,
+    NEEDS,
+    NOW,
+    OPEN,
+    OWN,
+    PUBLISHED,
+    RADIUS,
+    RANK,
+    RECALL_IS,
+    SEEDED,
+    SPREAD,
+    Changes,
+    cells,
+    found,
+    judged,
+    recall,
+    row,
+    runs,
+    together,
+    verdict,
+)
 
 from normscope.arms import ARMS
 from normscope.recall.claims import claims
-from normscope.recall.grid import Recall
-from normscope.recall.measures import HEIGHTS, MEASURES
-
-NAN = math.nan
-PUBLISHED = {"layernorm": 1e-4, "batchnorm": 1e-4, "manual_l2": 1e-4, "none": 5e-4}
-RATE = 0.001  # of all corrected runs
-CORRECTED = (*PUBLISHED, "layernorm_plain", "manual_l2_affine")
-ALONE, RANK = "accuracy_without_context", "effective_rank_query"
-
-RECALL_IS, L2_FAILS, AFFINE, FLAT, COLLAPSE, NEEDED = range(6)
-BOTH = [RECALL_IS, L2_FAILS, FLAT, COLLAPSE, NEEDED]  # decided under the notebook's protocol too
-WAS, NOW = "its verdict", "verdict"
-CASES = [*((claim, WAS) for claim in BOTH), *((claim, NOW) for claim in range(6))]
-
-Changes = dict[tuple[str, str], float | tuple[float, float, float]]
-HOLDS: dict[int, Changes] = {
-    RECALL_IS: {(arm, ALONE): 0.4 for arm in PUBLISHED},
-    L2_FAILS: {("manual_l2", "accuracy"): 0.5},
-    AFFINE: {
-        ("manual_l2", "calibrated_loss"): 2.0,
-        ("manual_l2_affine", "calibrated_loss"): 0.1,
-        ("layernorm_plain", "calibrated_loss"): 0.5,
-    },
-    FLAT: {
-        ("layernorm", "sharpness"): 3.0,
-        ("batchnorm", "sharpness"): 9.0,
-        ("manual_l2", "sharpness"): 5.0,
-    },
-    COLLAPSE: {**{(arm, RANK): 3.0 for arm in PUBLISHED}, ("none", RANK): 2.0},
-    NEEDED: {("none", "loss"): 2.0, ("layernorm", "loss"): 1.0},
-}
-FAILS: dict[int, Changes] = {
-    RECALL_IS: {**HOLDS[RECALL_IS], ("batchnorm", ALONE): 0.8},
-    L2_FAILS: {("manual_l2", "accuracy"): 0.95},
-    AFFINE: HOLDS[AFFINE] | {("layernorm_plain", "calibrated_loss"): 0.05},
-    FLAT: HOLDS[FLAT] | {("batchnorm", "sharpness"): 11.0},
-    COLLAPSE: HOLDS[COLLAPSE] | {("manual_l2", RANK): 1.0},
-    NEEDED: HOLDS[NEEDED] | {("none", "loss"): 0.5},
-}
-# the same mean as where it holds, one end of one interval on the other side
-OVERLAP: dict[int, Changes] = {
-    RECALL_IS: HOLDS[RECALL_IS] | {("none", ALONE): (0.4, 0.1, 0.7)},
-    L2_FAILS: {("manual_l2", "accuracy"): (0.5, 0.05, 0.95)},
-    AFFINE: HOLDS[AFFINE] | {("layernorm_plain", "calibrated_loss"): (0.5, 0.05, 0.95)},
-    FLAT: HOLDS[FLAT] | {("batchnorm", "sharpness"): (9.0, 7.0, 11.0)},
-    COLLAPSE: HOLDS[COLLAPSE] | {("batchnorm", RANK): (3.0, 1.5, 4.5)},
-    NEEDED: HOLDS[NEEDED] | {("none", "loss"): (2.0, 0.5, 3.5)},
-}
-NEEDS: dict[int, list[str]] = {
-    RECALL_IS: list(PUBLISHED),
-    L2_FAILS: ["manual_l2", "layernorm"],
-    AFFINE: ["manual_l2", "manual_l2_affine", "layernorm_plain"],
-    FLAT: ["manual_l2", "layernorm", "batchnorm"],
-    COLLAPSE: list(PUBLISHED),
-    NEEDED: ["none", "layernorm"],
-}
-LEARNERS: dict[int, list[str]] = NEEDS | {
-    L2_FAILS: ["layernorm"],
-    AFFINE: ["layernorm_plain"],
-    NEEDED: ["layernorm"],
-}
+from normscope.tables import significant
 
 
-def recall(arms: dict[str, float] = PUBLISHED) -> Recall:
-    """Chance is 1/20 in the copy task and 1/4 in the recall task."""
-    sizes = {"entities": 4, "steps": 5}
-    raw = {
-        "tasks": {
-            "copy": {"kind": "copy", "attributes": 5, **sizes},
-            "recall": {"kind": "recall", "attributes": 4, **sizes},
-        },
-        "published": {
-            "task": "copy",
-            "arms": [{"arm": arm, "learning_rate": rate} for arm, rate in arms.items()],
-            "seeds": [1],
-        },
-        "corrected": {"task": "recall", "learning_rate": RATE},
-        "runs": [
-            {
-                "task": "recall",
-                "arms": list(dict.fromkeys([*arms, *CORRECTED])),
-                "learning_rates": [RATE],
-                "seeds": [1],
-            }
-        ],
-        "directions": 1,
-    }
-    return Recall.model_validate(raw, strict=True)
-
-
-def row(cell: tuple[str, str, float], measure: str, value: Any, n: int) -> dict[str, Any]:
-    mean, low, high = value if isinstance(value, tuple) else (value, value, value)
-    if n < 2:
-        low = high = NAN
-    keys = dict(zip(("task", "arm", "learning_rate"), cell, strict=True))
-    lost = math.isnan(mean)
-    row = {"measure": measure, "n": 0 if lost else n, "diverged": n if lost else 0}
-    return keys | row | {"mean": mean, "low": low, "high": high}
-
-
-def cells(changes: Changes, *, was: int = 1, now: int = 6) -> pd.DataFrame:
-    """recall_cells.csv: all of 1, but for changes, which are of both protocols."""
-    there = [(("copy", arm, rate), was) for arm, rate in PUBLISHED.items()]
-    there += [(("recall", arm, RATE), now) for arm in CORRECTED]
-    rows = [
-        row(cell, measure, changes.get((cell[1], measure), 1.0), n)
-        for cell, n in there
-        for measure in (*MEASURES, *HEIGHTS)
-    ]
-    return pd.DataFrame(rows)
-
-
-@functools.cache
-def evaluated(changes: tuple, was: int, now: int) -> pd.DataFrame:
-    return claims(cells(dict(changes), was=was, now=now), recall())
-
-
-def verdict(changes: Changes, claim: int, column: str, *, was: int = 1, now: int = 6) -> str:
-    """Of a claim, under changes that plant it or under those of all claims that go together."""
-    return evaluated(tuple(changes.items()), was, now)[column].iloc[claim]
-
-
-def together(planted: dict[int, Changes], claim: int) -> Changes:
-    """What is planted for a claim with all that goes with it: one table for many claims."""
-    if claim == L2_FAILS:
-        return planted[claim]
-    parts = [changes for other, changes in planted.items() if other != L2_FAILS]
-    return {key: value for part in parts for key, value in part.items()}
-
-
-def test_the_statements_and_their_columns():
-    found = claims(cells({}), recall())
-    columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-    assert list(found.columns) == columns
+def test_the_statements_are_the_ledgers_in_its_order():
+    got = claims(runs({}), recall(), ENTRIES, 0.95)
+    assert tuple(c.key for c in got) == KEYS
     for claim, word in enumerate(("recall", "fails", "affine", "flat", "collapse", "needs")):
-        assert word in found["claim"].iloc[claim]
+        assert word in got[claim].claim
+        assert got[claim].entry is ENTRIES[KEYS[claim]]
+    assert got[L2_FAILS].test == "its accuracy stays below 0.9 where LayerNorm's does not"
+    assert "within a factor of 2, " in got[FLAT].test
 
 
 @pytest.mark.parametrize(("claim", "column"), CASES)
 def test_a_claim_holds_and_fails_as_planted(claim, column):
     assert verdict(together(HOLDS, claim), claim, column) == "holds"
-    assert verdict(together(FAILS, claim), claim, column) == "fails"
+    one = "fails" if column == OWN else FAILS_WHERE.get(claim, "fails")
+    assert verdict(together(FAILS, claim), claim, column) == one
+    assert verdict(together(FAILS_EVERYWHERE, claim), claim, column) == "fails"
+
+
+@pytest.mark.parametrize("claim", SEEDED)
+def test_one_arm_decides_against_a_claim_and_all_are_needed_for_it(claim):
+    """For it p is 2/2^n; against it times the arms: 6 seeds are 4/64, 6/64, 7 are 6/128."""
+    assert judged(together(HOLDS, claim), claim, 6) == "holds"
+    for planted in (FAILS, FAILS_EVERYWHERE):
+        at_six = "undecided" if claim in FAILS_WHERE else "fails"
+        assert judged(together(planted, claim), claim, 6) == at_six
+        assert judged(together(planted, claim), claim, 7) == "fails"
+    assert judged(together(SPREAD, claim), claim, 6) == "undecided"
 
 
 @pytest.mark.parametrize("claim", BOTH)
-def test_under_the_notebooks_protocol_two_seeds_are_enough(claim):
-    assert verdict(together(HOLDS, claim), claim, WAS, was=2) == "holds"
-    assert verdict(together(FAILS, claim), claim, WAS, was=2) == "fails"
+def test_under_the_notebooks_protocol_means_decide(claim):
+    """Of one seed its value; of many their mean, whatever each of them is."""
+    for was in (1, 2, 6):
+        assert verdict(together(HOLDS, claim), claim, OWN, was=was) == "holds"
+        assert verdict(together(FAILS, claim), claim, OWN, was=was) == "fails"
+        assert verdict(together(SPREAD, claim), claim, OWN, was=was) == "holds"
 
 
 @pytest.mark.parametrize("planted", [HOLDS, FAILS])
 def test_one_arm_that_differs_in_two_ways_decides_nothing_of_the_affine_part(planted):
-    reads = verdict(together(planted, AFFINE), AFFINE, WAS, was=6)
+    reads = verdict(together(planted, AFFINE), AFFINE, OWN, was=6)
     assert reads == "undecided: the two are confounded"
 
 
-def test_nearer_to_chance_than_to_1_is_asked_with_the_chance_of_the_task():
-    """Halfway between chance and 1: 0.525 for copy, 0.625 for recall."""
-    changes: Changes = {(arm, ALONE): 0.6 for arm in PUBLISHED}
-    reads = [verdict(changes, RECALL_IS, column) for column in (WAS, NOW)]
-    assert reads == ["fails", "holds"]
-
-
-@pytest.mark.parametrize("arm", CORRECTED)
-def test_a_missing_arm_is_no_data_in_any_order(arm):
-    back = CORRECTED.index(arm) % 2
-    arms = list(PUBLISHED)[::-1] if back else list(PUBLISHED)
-    config = recall({a: PUBLISHED[a] for a in arms})
-    table = cells(together(HOLDS, AFFINE)).sample(frac=1, random_state=back)
-    for without in (
-        table[table["arm"] != arm],
-        table.assign(mean=table["mean"].mask(table["arm"] == arm)),
-    ):
-        found = claims(without, config)
-        for claim, column in CASES:
-            reads = found[column].iloc[claim]
-            if arm in NEEDS[claim]:
-                assert reads == "no data", (claim, column)
-            elif claim != L2_FAILS:
-                assert reads == "holds", (claim, column)
-
-
-@pytest.mark.parametrize("arm", ["manual_l2", "none"])
-def test_a_missing_arm_is_no_data_whatever_the_others_learned(arm):
-    low: Changes = {(other, "accuracy"): 0.1 for other in CORRECTED}
-    table = cells(together(HOLDS, AFFINE) | low)
-    found = claims(table[table["arm"] != arm], recall())
-    there = [case for case in CASES if arm in NEEDS[case[0]]]
-    assert there
-    for claim, column in there:
-        assert found[column].iloc[claim] == "no data", (claim, column)
-
-
-@pytest.mark.parametrize("arm", ["manual_l2", "layernorm", "none"])
-def test_an_arm_that_is_not_published_is_no_data(arm):
-    config = recall({a: rate for a, rate in PUBLISHED.items() if a != arm})
-    found = claims(cells(together(HOLDS, AFFINE)), config)
-    for claim, column in CASES:
-        if claim in (L2_FAILS, FLAT, NEEDED) and arm in NEEDS[claim]:
-            assert found[column].iloc[claim] == "no data"
-
-
-@pytest.mark.parametrize("arm", CORRECTED)
-@pytest.mark.parametrize(("claim", "column"), CASES)
-def test_what_did_not_learn_is_not_asked_what_it_is_like(claim, column, arm):
-    """What other arms learned does not matter."""
-    if claim == L2_FAILS and arm not in ("layernorm", "none"):
-        return  # its own measure is the accuracy of manual_l2
-    undecided = f"undecided: {ARMS[arm].label} did not learn the task"
-    low: Changes = {(arm, "accuracy"): 0.89}
-    planted = together(HOLDS, claim)
-    reads = verdict(planted | low, claim, column)
-    assert reads == (undecided if arm in LEARNERS[claim] else "holds")
+def test_nearer_to_chance_than_to_1_is_asked_of_the_notebooks_task():
+    """Halfway between chance, 1/20, and 1; one model that does without the context decides."""
+    for alone, reads in ((0.52, "holds"), (0.53, "fails")):
+        changes: Changes = {(arm, ALONE): 0.1 for arm in PUBLISHED}
+        changes["batchnorm", ALONE] = alone
+        got = found(changes, RECALL_IS, now=1)
+        assert (got.own, got.verdict) == (reads, reads)
+        assert got.cases[""].fact == (reads == "holds")
+        assert got.cases[""].effect == alone
 
 
 @pytest.mark.parametrize(("claim", "column"), CASES)
-def test_from_nine_in_ten_a_task_is_learned(claim, column):
-    learned: Changes = {(arm, "accuracy"): 0.9 for arm in CORRECTED}
-    assert verdict(learned | together(HOLDS, claim), claim, column) == "holds"
+def test_seeds_on_one_side_decide(claim, column):
+    """Every value off by 1%, up and down by turns."""
 
-
-@pytest.mark.parametrize(("planted", "n"), [(HOLDS, 3), (HOLDS, 5), (FAILS, 3)])
-@pytest.mark.parametrize("claim", range(6))
-def test_a_corrected_verdict_needs_six_seeds(claim, planted, n):
-    """2^(1 - 6) is 0.031, below 5%; 2^(1 - 5) is 0.0625."""
-    changes = together(planted, claim)
-    assert verdict(changes, claim, NOW, now=n) == f"undecided: {n} seeds, 6 needed"
-    assert verdict(changes, claim, NOW, now=6) == ("holds" if planted is HOLDS else "fails")
-
-
-@pytest.mark.parametrize("planted", [HOLDS[L2_FAILS], together(HOLDS, AFFINE)])
-def test_the_arm_with_the_fewest_seeds_counts(planted):
-    """Every claim needs Unit L2 or the baseline without norm."""
-    table = cells(planted)
-    table.loc[(table["task"] == "recall") & table["arm"].isin(["manual_l2", "none"]), "n"] = 4
-    found = list(claims(table, recall())[NOW])
-    asked = [L2_FAILS] if planted is HOLDS[L2_FAILS] else set(range(6)) - {L2_FAILS}
-    assert {found[claim] for claim in asked} == {"undecided: 4 seeds, 6 needed"}
-
-
-@pytest.mark.parametrize(("claim", "column"), CASES)
-def test_intervals_that_allow_both_answers_decide_nothing(claim, column):
-    reads = verdict(together(OVERLAP, claim), claim, column, was=6)
-    assert reads == "undecided: intervals overlap"
-
-
-@pytest.mark.parametrize("claim", BOTH)
-def test_of_one_seed_the_value_decides(claim):
-    assert verdict(together(OVERLAP, claim), claim, WAS, was=1) == "holds"
-
-
-@pytest.mark.parametrize(("claim", "column"), CASES)
-def test_intervals_on_one_side_decide(claim, column):
-    """Every value with an interval of 2% around it."""
-
-    def wide(planted: Changes) -> Changes:
+    def off(planted: Changes) -> Changes:
         means = [(key, v) for key, v in planted.items() if isinstance(v, float)]
         assert len(means) == len(planted)
-        return {key: (v, 0.99 * v, 1.01 * v) for key, v in means}
+        return {key: (0.99 * v, 1.01 * v) for key, v in means}
 
-    for planted, reads in ((HOLDS, "holds"), (FAILS, "fails")):
-        assert verdict(wide(together(planted, claim)), claim, column, was=6) == reads
+    for planted, reads in ((HOLDS, "holds"), (FAILS_EVERYWHERE, "fails")):
+        assert verdict(off(together(planted, claim)), claim, column, was=6) == reads
 
 
 @pytest.mark.parametrize("value", [0.0, -3.0])
 @pytest.mark.parametrize("arms", [("manual_l2",), ("batchnorm",), tuple(NEEDS[FLAT])])
 def test_a_sharpness_without_a_ratio_is_not_alike(arms, value):
     changes: Changes = HOLDS[FLAT] | {(arm, "sharpness"): value for arm in arms}
-    assert [verdict(changes, FLAT, column) for column in (WAS, NOW)] == ["fails"] * 2
+    now = FAILS_WHERE[FLAT] if arms == ("batchnorm",) else "fails"
+    assert [verdict(changes, FLAT, column) for column in (OWN, NOW)] == ["fails", now]
+
+
+def test_one_saddle_of_six_is_no_proof_of_another_curvature():
+    """Its ratio counts as 0, whose logarithm outweighs all others; half of all flips are as far."""
+    changes: Changes = HOLDS[FLAT] | {("manual_l2", "sharpness"): (5.0,) * 5 + (-3.0,)}
+    assert verdict(changes, FLAT, NOW) == OPEN
 
 
 @pytest.mark.parametrize(
-    ("l2", "reads"), [(4.49, "fails"), (4.5, "holds"), (6.0, "holds"), (6.01, "fails")]
+    ("l2", "own", "now"),
+    [
+        (4.49, "fails", FAILS_WHERE[FLAT]),
+        (4.5, "holds", f"depends: holds for {LN}; {OPEN} for {BN}"),
+        (4.51, "holds", "holds"),
+        (5.99, "holds", "holds"),
+        (6.0, "holds", f"depends: {OPEN} for {LN}; holds for {BN}"),
+        (6.01, "fails", f"depends: fails for {LN}; holds for {BN}"),
+    ],
 )
-def test_a_factor_of_two_is_alike_both_ways(l2, reads):
-    """Beside sharpnesses of 3 and 9: from 9 / 2 to 2 x 3."""
-    assert verdict(HOLDS[FLAT] | {("manual_l2", "sharpness"): l2}, FLAT, NOW) == reads
+def test_a_factor_of_two_is_alike_both_ways(l2, own, now):
+    """Beside sharpnesses of 3 and 9: from 9 / 2 to 2 x 3; at an end no seed is on a side."""
+    changes = HOLDS[FLAT] | {("manual_l2", "sharpness"): l2}
+    assert [verdict(changes, FLAT, column) for column in (OWN, NOW)] == [own, now]
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.3, 5.0])
-def test_an_affine_part_that_hurts_is_no_engine(radius):
+def test_sharpnesses_far_off_on_either_side_are_not_taken_for_alike():
+    """Ratios of 1/3 and 3, whose geometric mean is 1."""
+    changes: Changes = {(arm, "sharpness"): 3.0 for arm in NEEDS[FLAT]}
+    changes["manual_l2", "sharpness"] = (1.0, 9.0)
+    assert verdict(changes, FLAT, NOW) == OPEN
+
+
+@pytest.mark.parametrize(
+    ("radius", "now"),
+    [
+        (0.05, "fails"),
+        (0.3, f"depends: holds for {RADIUS}; fails for {L2}"),
+        (5.0, f"depends: holds for {RADIUS}; fails for {L2}"),
+    ],
+)
+def test_an_affine_part_that_hurts_is_no_engine(radius, now):
     """Whatever the radius does."""
     changes: Changes = {
         ("manual_l2", "calibrated_loss"): 0.1,
         ("manual_l2_affine", "calibrated_loss"): 0.2,
         ("layernorm_plain", "calibrated_loss"): radius,
     }
-    assert verdict(changes, AFFINE, NOW) == "fails"
+    assert verdict(changes, AFFINE, NOW) == now
+    assert judged(changes, AFFINE, 7) == "fails"
+
+
+@pytest.mark.parametrize(
+    ("key", "changes", "planted", "claim", "reads"),
+    [
+        ("unit_l2_cannot_learn", {"bound": 0.45}, HOLDS, L2_FAILS, ("fails", "fails")),
+        ("unit_l2_is_flat", {"margin": 1.9}, FAILS, FLAT, ("fails", FAILS_WHERE[FLAT])),
+        ("unit_l2_is_flat", {"margin": 2.3}, FAILS, FLAT, ("holds", "holds")),
+        ("norms_are_needed", {"bound": 1.5}, HOLDS, NEEDED, ("holds", "fails")),
+    ],
+)
+def test_thresholds_are_those_of_the_ledger(key, changes, planted, claim, reads):
+    """The published protocol compares two losses, and knows no bound."""
+    entries = {**ENTRIES, key: ENTRIES[key].model_copy(update=changes)}
+    got = claims(runs(planted[claim]), recall(), entries, 0.95)[claim]
+    assert (got.own, got.verdict) == reads
+
+
+# of n equal values: their effect, beside the bound that it is compared with
+EFFECTS: list[tuple[int, str, float, float]] = [
+    (L2_FAILS, "", 0.5, 0.9),
+    (AFFINE, RADIUS, -0.4, 0),
+    (AFFINE, L2, -1.9, 0),
+    (FLAT, LN, 5 / 3, 1),
+    (FLAT, BN, 5 / 9, 1),
+    (COLLAPSE, LN, -1, 0),
+    (COLLAPSE, L2, -1, 0),
+    (NEEDED, "", 1, 0),
+]
+
+
+@pytest.mark.parametrize(("claim", "name", "effect", "bound"), EFFECTS)
+def test_a_case_has_its_effect_n_and_exact_p(claim, name, effect, bound):
+    case = found(together(HOLDS, claim), claim).cases[name]
+    assert (case.n, case.unit) == (6, "model")
+    assert (case.effect, case.low, case.high) == pytest.approx((effect,) * 3)
+    assert (effect < bound) == (claim != NEEDED) or claim == FLAT
+    assert case.p_holds == case.smallest == 1 / 64
 
 
 def test_the_numbers_behind_a_verdict_are_in_words():
-    found = claims(cells({**HOLDS[COLLAPSE], ("none", RANK): 2.5}), recall()).iloc[COLLAPSE]
-    for column in ("as published", "corrected"):
-        assert "No norm 2.50" in found[column]
-        assert "LayerNorm 3.00" in found[column]
+    got = found({**HOLDS[COLLAPSE], ("none", RANK): (2.0, 3.0)}, COLLAPSE, was=2)
+    for words in (got.published, got.corrected):
+        assert "No norm 2.50" in words
+        assert "LayerNorm 3.00" in words
+
+
+def test_means_in_words_are_those_of_the_cells():
+    changes: Changes = {("layernorm", "loss"): (1.25, 3.5, 0.5), ("none", "loss"): (0.125, NAN)}
+    table = cells(changes, was=3)
+    means = table[table["measure"] == "loss"].set_index(["task", "arm"])["mean"]
+    assert means["copy", "layernorm"] == pytest.approx(1.75)
+    words = found(changes, NEEDED, was=3)
+    assert words.published.startswith("loss LayerNorm 1.75, BatchNorm 1.00, Unit L2 1.00, No norm ")
+    for task, text in (("copy", words.published), ("recall", words.corrected)):
+        for arm in ("layernorm", "none"):
+            assert f"{ARMS[arm].label} {significant(means[task, arm])}" in text
 
 
 def test_the_baseline_is_shown_at_layernorms_rate_where_it_was_trained():
-    table = cells({})
-    matched = row(("copy", "none", PUBLISHED["layernorm"]), "loss", 7.25, 1)
+    table = runs({})
+    matched = row(("copy", "none", PUBLISHED["layernorm"]), 0, {("none", "loss"): 7.25})
     both = pd.concat([table, pd.DataFrame([matched])], ignore_index=True)
     words = "without norm at LayerNorm's rate: {}."
-    assert words.format("7.25") in claims(both, recall())["as published"].iloc[NEEDED]
-    assert words.format("–") in claims(table, recall())["as published"].iloc[NEEDED]
+    assert words.format("7.25") in claims(both, recall(), ENTRIES, 0.95)[NEEDED].published
+    assert words.format("–") in claims(table, recall(), ENTRIES, 0.95)[NEEDED].published
 
 
-@pytest.mark.parametrize("claim", [L2_FAILS, FLAT])
-def test_an_arm_that_is_not_asked_about_may_diverge(claim):
-    lost: Changes = {("none", measure): NAN for measure in (*MEASURES, *HEIGHTS)}
-    reads = [verdict(together(HOLDS, claim) | lost, claim, column) for column in (WAS, NOW)]
-    assert reads == ["holds"] * 2
-
-
-def test_a_measure_that_is_not_asked_about_may_be_missing():
-    changes = together(HOLDS, NEEDED) | {("layernorm", "sharpness"): NAN}
-    assert [verdict(changes, NEEDED, column) for column in (WAS, NOW)] == ["holds"] * 2
-
-
-def test_an_interval_around_an_alike_value_decides_nothing():
-    """Both ends of Unit L2's interval are unlike the others, its mean is theirs."""
-    changes: Changes = {(arm, "sharpness"): 3.0 for arm in NEEDS[FLAT]}
-    changes["manual_l2", "sharpness"] = (3.0, 0.5, 7.0)
-    for column in (WAS, NOW):
-        assert verdict(changes, FLAT, column, was=6).startswith("undecided")
+def test_the_level_of_intervals_is_the_configurations():
+    """Of 7 normal scores; BCa's bounds at 60% lie within those at 99%."""
+    losses = tuple(2 + v for v in (-1.35, -0.76, -0.35, 0.0, 0.35, 0.76, 1.35))
+    table = runs({("none", "loss"): losses, ("layernorm", "loss"): 1.0}, now=7)
+    wide, narrow = (
+        claims(table, recall(), ENTRIES, level)[NEEDED].cases[""] for level in (0.99, 0.6)
+    )
+    assert wide.low < narrow.low < narrow.effect < narrow.high < wide.high

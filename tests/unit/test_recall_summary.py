@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from recall_evidence import CORRECTED, PUBLISHED, cells, recall
 from test_config import problem as config_problem
-from test_recall_claims import CORRECTED, PUBLISHED, RATE, cells, recall, row
 from test_recall_grid import grid, problem
 
 from normscope.arms import ARMS, Arm
@@ -47,13 +47,14 @@ def test_a_row_of_a_task_has_the_means_of_its_arm_and_rate():
 
 
 def later_rate(task: str, arm: str) -> pd.DataFrame:
-    measures = (*MEASURES, *HEIGHTS)
-    return pd.DataFrame([row((task, arm, 0.25), measure, 1234.0, 4) for measure in measures])
+    keys = {"task": task, "arm": arm, "learning_rate": 0.25, "n": 4, "diverged": 0}
+    means = dict.fromkeys(("mean", "low", "high"), 1234.0)
+    return pd.DataFrame([keys | {"measure": m} | means for m in (*MEASURES, *HEIGHTS)])
 
 
 def test_diverged_models_are_counted_beside_the_others():
     lost = {("none", m): NAN for m in (*MEASURES, *HEIGHTS)}
-    table = cells({**lost, ("dyt", "loss"): 1.0}, was=3)
+    table = cells({**lost, ("none", "diverged_at"): 2.0}, was=3)
     table.loc[(table["task"] == "copy") & (table["arm"] == "layernorm"), "diverged"] = 2
     found = cell_table(table, "copy").set_index("arm")
     assert found.loc["LayerNorm", "n"] == "3, 2 diverged"
@@ -131,50 +132,66 @@ def decisive_part() -> str:
 
 
 def test_the_section_has_the_names_of_the_template_and_no_other():
+    """But the statements, which are the ledger's; its tables have the names of figures."""
     names = {name for _, name, _, _ in Formatter().parse(decisive_part()) if name}
-    found = section(recall(), cells({}), NO_BEST, NO_FACTORS)
-    assert set(found) == names
-    assert not set(found) & {*Model.model_fields, *Training.model_fields}
-    assert decisive_part().format(**found)
+    texts, tables = section(recall(), cells({}), NO_BEST, NO_FACTORS)
+    assert set(texts) == names
+    assert not set(texts) & {*Model.model_fields, *Training.model_fields}
+    assert "[[table claims_notebook]]" in decisive_part()
+    assert set(tables) == {"recall_copy", "recall_recall", "best", "factors"}
+    assert decisive_part().format(**texts)
+
+
+def rendered(table: pd.DataFrame, **changes: pd.DataFrame) -> dict[str, object]:
+    """The section's words, with its tables in Markdown."""
+    of = {"best": NO_BEST, "factors": NO_FACTORS} | changes
+    return section(recall(), table, **of).rendered()
 
 
 def test_the_section_has_a_table_for_every_task_of_the_cells():
-    both = str(section(recall(), cells({}), NO_BEST, NO_FACTORS)["tasks"])
+    both = str(rendered(cells({}))["tasks"])
     assert "### Task copy, 5 steps" in both
     assert "### Task recall, 5 steps" in both
     for arm in CORRECTED:
         assert both.count(f"| {ARMS[arm].label} |") == (arm in PUBLISHED) + 1
     table = cells({})
-    one = str(section(recall(), table[table["task"] == "recall"], NO_BEST, NO_FACTORS)["tasks"])
+    one = str(rendered(table[table["task"] == "recall"])["tasks"])
     assert "### Task recall" in one
     assert "### Task copy" not in one
 
 
 def test_the_section_has_the_sizes_of_both_tasks():
-    found = section(grid(), cells({}), NO_BEST, NO_FACTORS)
-    assert (found["corrected_task"], found["recall_rate"]) == ("hard_2", 0.01)
-    found = section(recall(), cells({}), NO_BEST, NO_FACTORS)
+    found = section(grid(), cells({}), NO_BEST, NO_FACTORS).texts
+    assert (found["corrected_task"], found["recall_rate"]) == ("hard_2", "0.01")
+    found = rendered(cells({}))
     assert (found["copy_entities"], found["copy_attributes"]) == (4, 5)
     assert (found["entities"], found["attributes"]) == (4, 4)
-    assert found["recall_rate"] == RATE
+    assert found["recall_rate"] == "0.001"
     assert found["verdict_seeds"] == 6
 
 
 def test_without_two_rates_there_is_no_best():
-    found = section(recall(), cells({}), NO_BEST, NO_FACTORS)
-    assert found["best"] == "No arm has two learning rates here."
+    texts, tables = section(recall(), cells({}), NO_BEST, NO_FACTORS)
+    assert texts["best"] == "No arm has two learning rates here."
+    assert tables["best"].empty
+
+
+def test_the_best_rates_are_a_table_of_the_section():
+    best = pd.DataFrame([["copy", "none", 3, 0.01, 2, 0.125, 0.75, True]], columns=BEST)
+    shown = str(rendered(cells({}), best=best)["best"])
+    assert shown.splitlines()[2] == "| copy | No norm | 3 | 0.01 (edge) | 0.125 | 0.750 |"
 
 
 def test_the_effects_are_shown_with_the_seeds_that_a_star_needs():
     table = pd.DataFrame([effect(), effect(response="accuracy")])
-    text = str(section(recall(), cells({}), NO_BEST, table)["factors"])
+    text = str(rendered(cells({}), factors=table)["factors"])
     assert "of 2 effects" in text
     assert "here 8." in text
-    assert f"| gain: yes − no | 10 | {SIGNED}* | {SIGNED}* |" in text
+    assert rf"| gain: yes − no | 10 | {SIGNED}\* | {SIGNED}\* |" in text  # no emphasis
 
 
 def test_without_effects_the_section_says_why():
-    text = str(section(recall(), cells({}), NO_BEST, NO_FACTORS)["factors"])
+    text = str(rendered(cells({}))["factors"])
     assert text.startswith("No effects: no arm has these levels of center, radius, gain, bias: ")
     assert "no, sqrt(d), no, no;" in text  # rmsnorm_plain
     assert "no, 1, no, no" not in text  # manual_l2 is there

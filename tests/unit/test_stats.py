@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from normscope import aggregate
-from normscope.stats import estimate, margin_verdict, seeds_needed, sign_verdict, undecidable
+from normscope.stats import estimate, seeds_needed
 
 losses = st.lists(st.floats(0.1, 20), min_size=2, max_size=8)
 
@@ -56,101 +56,6 @@ def test_seeds_needed_are_the_first_whose_exact_test_can_reach_alpha(alpha, n):
     """Of n differences of one sign, against the sign test's own p."""
     assert seeds_needed(alpha) == n
     assert stats.binomtest(n, n).pvalue <= alpha < stats.binomtest(n - 1, n - 1).pvalue
-
-
-POSITIVE = [0.2, 0.3, 0.25, 0.1, 0.4, 0.35]
-
-
-@pytest.mark.parametrize(
-    ("differences", "verdict"),
-    [
-        (POSITIVE, "holds"),
-        ([-d for d in POSITIVE], "fails"),
-        ([-0.2, 0.3, -0.25, 0.1, 0.4, 0.35], "undecided: the interval covers 0"),
-        ([0.0] * 6, "undecided: the interval covers 0"),
-    ],
-)
-def test_a_sign_is_decided_by_an_interval(differences, verdict):
-    assert sign_verdict(differences, 0) == verdict
-
-
-@given(differences=st.lists(st.floats(-2, 3), min_size=6, max_size=9))
-def test_a_sign_is_decided_where_a_t_test_is_significant(differences):
-    assume(max(differences) > min(differences) + 1e-6)
-    test = stats.ttest_1samp(differences, 0)
-    assume(abs(test.pvalue - 0.05) > 1e-6)
-    verdict = sign_verdict(differences, 0)
-    assert (verdict in ("holds", "fails")) == (test.pvalue < 0.05)
-    assert (verdict == "holds") == (test.pvalue < 0.05 and test.statistic > 0)
-
-
-COVERED = "undecided: the interval covers an end of the margin"
-
-
-@pytest.mark.parametrize(
-    ("mean", "verdict"),
-    [
-        # of 6 values 0.1 from their mean: s^2 = 0.012, half an interval 2.5706 s / sqrt(6) = 0.115
-        (0.0, "holds"),
-        (0.88, "holds"),
-        (0.89, COVERED),
-        (1.11, COVERED),
-        (1.12, "fails"),
-        (9.0, "fails"),
-    ],
-)
-@pytest.mark.parametrize("sign", [1, -1])
-def test_differences_are_within_a_margin_or_beyond_an_end_of_it(mean, verdict, sign):
-    differences = [sign * mean + x for x in (0.1, -0.1) * 3]
-    assert margin_verdict(differences, 1.0, 0) == verdict
-
-
-def test_differences_of_both_signs_are_not_taken_for_distances():
-    """Each is beyond the margin, their mean is 0."""
-    assert margin_verdict([1.2, -1.2] * 3, 1.0, 0) == COVERED
-    assert margin_verdict([1.2, -1.2] * 30, 1.0, 0) == "holds"
-
-
-def test_an_interval_that_is_wider_than_the_margin_decides_nothing():
-    assert margin_verdict([3.0, -3.0] * 3, 0.5, 0) == COVERED
-
-
-def test_a_stricter_level_of_a_margin_has_a_wider_interval():
-    differences = [0.85 + x for x in (0.1, -0.1) * 4]
-    assert margin_verdict(differences, 1.0, 0) == "holds"
-    assert margin_verdict(differences, 1.0, 0, 0.001) == "undecided: 8 seeds, 11 needed"
-    # 3.4995 s / sqrt(8) = 0.132 with s^2 = 0.0114
-    assert margin_verdict([d + 0.03 for d in differences], 1.0, 0, 0.01) == COVERED
-    assert margin_verdict([d + 0.03 for d in differences], 1.0, 0) == "holds"
-
-
-SELECTION = "undecided: runs diverged, and the others are a selection"
-
-
-@pytest.mark.parametrize(
-    ("n", "diverged", "why"),
-    [
-        (0, 0, "no data"),
-        (0, 2, SELECTION),
-        (9, 1, SELECTION),
-        (1, 0, "undecided: 1 seed, 6 needed"),
-        (5, 0, "undecided: 5 seeds, 6 needed"),
-        (6, 0, ""),
-    ],
-)
-def test_what_keeps_pairs_from_a_verdict_keeps_them_from_every_verdict(n, diverged, why):
-    assert undecidable(n, diverged) == why
-    decided = (sign_verdict([1.0] * n, diverged), margin_verdict([1.0] * n, 2.0, diverged))
-    assert decided == (why or "holds",) * 2
-
-
-def test_a_stricter_level_needs_more_seeds_and_a_wider_interval():
-    differences = [0.9, 0.1, 0.6, 1.2, -0.1, 0.4, 0.5, 0.3]
-    p = stats.ttest_1samp(differences, 0).pvalue
-    assert 0.01 < p < 0.05
-    assert sign_verdict(differences, 0, 0.05) == "holds"
-    assert sign_verdict(differences, 0, 0.01) == "undecided: the interval covers 0"
-    assert sign_verdict(differences[:7], 0, 0.01) == "undecided: 7 seeds, 8 needed"
 
 
 def runs() -> pd.DataFrame:

@@ -125,7 +125,13 @@ def tiny_model() -> Path:
 
 def fresh(root: Path) -> Project:
     """As a fresh clone: the project's files, a tiny configuration, nothing made."""
-    shutil.copytree(ROOT, root, ignore=lambda _, names: [n for n in names if n in MADE])
+    shutil.copytree(
+        ROOT,
+        root,
+        ignore=lambda at, names: [
+            n for n in names if n == "__pycache__" or (n in MADE and Path(at) == ROOT)
+        ],
+    )
     (root / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, root / ".dvc" / name)

@@ -91,7 +91,7 @@ def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
     rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
-    assert len(rules) == 40
+    assert len(rules) == 45
     for rule in rules:
         name = rule[: rule.index(":")]
         for part in ("log:", "threads:", "mem_mb=", "runtime=", f'code("{name}")'):
@@ -154,7 +154,7 @@ def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))
-    paper = {"latex", "summary", "manifest", "paper"}
+    paper = {"claims", "frame", "summary", "page", "typeset", "latex", "manifest", "paper"}
     assert rules == {"pretrained"} | JACOBIAN | COMPARED | paper
     with project.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
         rules = set(ran.findall(project.run("dvc", "repro", "runs")))

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from project import COMPARED, JACOBIAN, Project
 
-ANALYSES = {"runs", "latex", "summary", "manifest", "figure_loss", "figure_curves", "figure_gain"}
+PRINTED = {"frame", "summary", "page", "typeset", "latex", "manifest"}
+PAPER = PRINTED | {"claims"}
+ANALYSES = {"runs", "figure_loss", "figure_curves", "figure_gain"} | PAPER
 DECISIVE = {f"figure_{name}" for name in ("notebook", "decisive", "slice", "factors", "sweep")}
 PRETRAINED = {"figure_blocks", "figure_sensitivity"} | COMPARED
 DEPTH = {f"figure_{name}" for name in ("signals", "spectra", "trainability")}
@@ -27,13 +29,13 @@ def test_touching_every_file_reruns_nothing(made: Project):
 def test_figure_style_redraws_and_nothing_else(made: Project):
     with made.edited("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1'):
         planned = made.planned()
-    assert set(planned) == FIGURES | {"summary", "manifest"}
+    assert set(planned) == FIGURES | PRINTED
 
 
 def test_figure_size_in_the_configuration_redraws_and_nothing_else(made: Project):
     with made.edited("config.yaml", "width_mm: 170", "width_mm: 120"):
         planned = made.planned()
-    assert set(planned) == FIGURES | {"summary", "manifest"}
+    assert set(planned) == FIGURES | PRINTED
 
 
 def test_gain_module_measures_again_without_training(made: Project):
@@ -42,7 +44,7 @@ def test_gain_module_measures_again_without_training(made: Project):
     assert (planned["stream"], planned["measure"]) == (3, 1)
     of_runs = {"stream", "gain", "figure_gain"}
     of_models = {"measure", "measured", "pretrained"} | PRETRAINED
-    assert set(planned) == of_runs | of_models | {"latex", "summary", "manifest"}
+    assert set(planned) == of_runs | of_models | PAPER
 
 
 def test_model_module_trains_again(made: Project):
@@ -56,17 +58,15 @@ def test_measurements_of_the_decisive_test_are_made_again_without_training(made:
     with made.edited("src/normscope/spectrum.py", "x = x.double()", "x = 1 * x.double()"):
         planned = made.planned()
     assert planned["probe"] == 2
-    paper = {"decisive", "latex", "summary", "manifest"}
-    assert set(planned) == {"probe"} | DECISIVE | paper
+    assert set(planned) == {"probe", "decisive"} | DECISIVE | PAPER
 
 
 def test_what_a_norm_removes_is_measured_again_without_training(made: Project):
     path = "src/normscope/jacobian/decomposition.py"
     with made.edited(path, "return g * radius", "return radius * g"):
         planned = made.planned()
-    paper = {"jacobian", "latex", "summary", "manifest"}
     of_textbook = {"textbook", "figure_textbook"}  # which standardizes tokens the same way
-    assert set(planned) == {"decompose"} | of_textbook | JACOBIAN | paper
+    assert set(planned) == {"decompose", "jacobian"} | of_textbook | JACOBIAN | PAPER
 
 
 def test_a_new_surrogate_trains_only_itself(made: Project):
@@ -75,7 +75,7 @@ def test_a_new_surrogate_trains_only_itself(made: Project):
     ):
         planned = made.planned()
     assert planned["train"] == 1
-    assert set(planned) == {"train", "jacobian", "latex", "summary", "manifest"} | JACOBIAN
+    assert set(planned) == {"train", "jacobian"} | PAPER | JACOBIAN
 
 
 def test_a_norm_that_is_computed_otherwise_trains_every_model_again(made: Project):
@@ -89,21 +89,20 @@ def test_a_new_seed_of_the_decisive_test_trains_only_itself(made: Project):
     with made.edited("config.yaml", old, new):
         planned = made.planned()
     assert (planned["recall"], planned["probe"]) == (1, 1)  # of two cells
-    paper = {"decisive", "latex", "summary", "manifest"}
+    paper = {"decisive"} | PAPER
     assert set(planned) == {"recall", "probe"} | DECISIVE | paper
 
 
 def test_a_published_gain_remakes_what_compares_with_it(made: Project):
     with made.edited("data/reference_gains.csv", "0.804718018", "0.814718018"):
         planned = made.planned()
-    assert set(planned) == {"pretrained", "latex", "summary", "manifest"} | COMPARED
+    assert set(planned) == {"pretrained"} | PAPER | COMPARED
 
 
 def test_a_prompt_is_measured_again(made: Project):
     with made.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
         planned = made.planned()
-    paper = {"latex", "summary", "manifest"}
-    assert set(planned) == {"measure", "measured", "pretrained"} | PRETRAINED | paper
+    assert set(planned) == {"measure", "measured", "pretrained"} | PRETRAINED | PAPER
 
 
 def test_another_memory_for_weights_measures_nothing(made: Project):
@@ -137,7 +136,7 @@ def test_a_new_seed_trains_only_itself(made: Project):
 def test_what_is_probed_by_block_is_probed_again_without_training(made: Project):
     with made.edited("src/normscope/depth/signals.py", "math.sqrt(x.numel())", "x.numel() ** 0.5"):
         planned = made.planned()
-    paper = {"depth", "latex", "summary", "manifest"}
+    paper = {"depth"} | PAPER
     assert set(planned) == {"descend", "figure_signals", "figure_spectra"} | paper | DEPTH
 
 
@@ -147,13 +146,13 @@ def test_another_depth_trains_only_itself(made: Project):
     ):
         planned = made.planned()
     assert (planned["ensemble"], planned["descend"]) == (1, 1)
-    assert set(planned) == {"ensemble", "descend", "depth", "latex", "summary", "manifest"} | DEPTH
+    assert set(planned) == {"ensemble", "descend", "depth"} | PAPER | DEPTH
 
 
 def test_the_textbook_is_measured_again_alone(made: Project):
     with made.edited("src/normscope/textbook.py", "(1, 2, 4, 8, 16, 64,", "(1, 2, 5, 8, 16, 64,"):
         planned = made.planned()
-    assert set(planned) == {"textbook", "figure_textbook", "latex", "summary", "manifest"}
+    assert set(planned) == {"textbook", "figure_textbook"} | PAPER
 
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
@@ -169,21 +168,31 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
         assert (planned["train"], planned["stream"]) == (2, 2)  # two seeds
         figures = ("loss", "curves", "gain")
         made_now = [f"results/paper/figures/{figure}.svg" for figure in figures]
-        project.snakemake("results/paper/numbers.tex", *made_now)
+        tables = ["results/tables/arms.csv", "results/tables/gain_by_arm.csv"]
+        project.snakemake(*tables, *made_now)
         for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
             assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
-        for table in ("loss", "gain"):
-            assert "Half affine" in (paper / "tables" / f"{table}.tex").read_text(), table
-        assert "HalfPreLoss" in (paper / "numbers.tex").read_text()
         for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
             path = project.root / "results" / "tables" / f"{table}.csv"
             assert re.search(r"^half,pre,", path.read_text(), re.MULTILINE), table
     assert "train" not in project.planned()
 
 
+def test_another_threshold_judges_again_and_measures_nothing(made: Project):
+    with made.edited("data/claims.yaml", "bound: 0.1 #", "bound: 0.2 #"):
+        planned = made.planned()
+    assert set(planned) == PAPER
+
+
+def test_a_sentence_of_the_summary_changes_pages_and_no_number(made: Project):
+    with made.edited("workflow/report/summary.md", "## Figures", "## All figures"):
+        planned = made.planned()
+    assert set(planned) == {"summary", "page", "typeset"}
+
+
 def test_an_altered_table_reaches_all_that_reads_it(made: Project):
     """What is made from a table is never older than the table, by content."""
     with made.edited("results/tables/arms.csv", "layernorm", "layernorn"):
-        assert {"figure_loss", "latex", "summary"} <= set(made.planned())
+        assert {"figure_loss"} | PRINTED - {"manifest"} <= set(made.planned())
     assert made.planned() == {}

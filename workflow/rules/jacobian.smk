@@ -73,6 +73,7 @@ rule jacobian:
     params:
         grid=CONFIG.jacobian.model_dump_json(),
         level=CONFIG.level,
+        margin_sds=CONFIG.margin_sds,
     shell:
         "python scripts/jacobian.py --grid {params.grid:q} --runs results/runs"
-        " --data results/dataset --level {params.level} --out results/jacobian &> {log}"
+        " --data results/dataset --level {params.level} --margin-sds {params.margin_sds} --out results/jacobian &> {log}"

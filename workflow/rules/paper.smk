@@ -1,40 +1,117 @@
-# takes: results/tables/*.csv, the captions of results/paper/figures/, data/published.csv
-# makes: results/paper/ summary.md, tables/*.tex, numbers.tex, manifest.json
+# takes: results/tables/*.csv and those of every part, data/claims.yaml, data/published.csv,
+#        the captions of results/paper/figures/
+# makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
+#        summary.md, summary.html, summary.pdf, tables/*.tex, numbers.tex, claims.tex, example.tex;
+#        manifest.json
 
 
-rule summary:
+rule claims:
     input:
-        code("summary"),
-        expand("results/paper/figures/{figure}.txt", figure=FIGURES),
-        runs="results/tables/runs.csv",
-        arms="results/tables/arms.csv",
-        gains="results/tables/gain_by_arm.csv",
-        cells="results/tables/recall_cells.csv",
-        best="results/tables/recall_best.csv",
-        factors="results/tables/factors.csv",
+        code("claims"),
+        claims="data/claims.yaml",
+        tables=multiext("results/tables/", "runs.csv", "gain.csv", "recall.csv"),
         jacobian=expand(
             "results/jacobian/{table}.csv",
             table="layers layers_by_cell chosen costs expected predictions".split(),
         ),
         pretrained=expand(
             "results/pretrained/{table}.csv",
-            table="models by_model by_norm twins h25 sensitivity".split(),
+            table="by_model by_norm h25 h25_models sensitivity".split(),
         ),
-        depth=expand(
-            "results/depth/{table}.csv",
-            table="rates by_shape losses trainability".split(),
-        ),
+        depth=expand("results/depth/{table}.csv", table=["rates", "losses"]),
         textbook=expand(
             "results/textbook/{table}.csv",
             table="scratch affine sharing batches wild_summary undo".split(),
         ),
-        references_of_gain="data/reference_gains.csv",
-        stream="results/tables/gain.csv",
+        references="data/reference_gains.csv",
+    output:
+        "results/paper/claims.json",
+    log:
+        "results/logs/claims.log",
+    benchmark:
+        "results/benchmarks/claims.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        recall=CONFIG.recall.model_dump_json(),
+        grid=CONFIG.jacobian.model_dump_json(),
+        depth=CONFIG.depth.model_dump_json(),
+        margin_sds=CONFIG.margin_sds,
+        level=CONFIG.level,
+    shell:
+        "python scripts/claims.py --claims {input.claims} --tables results/tables"
+        " --recall {params.recall:q} --jacobian results/jacobian --grid {params.grid:q}"
+        " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
+        " --pretrained results/pretrained --references {input.references}"
+        " --margin-sds {params.margin_sds} --level {params.level} --out {output} &> {log}"
+
+
+rule frame:
+    input:
+        code("frame"),
+        expand("results/paper/figures/{figure}.txt", figure=FIGURES),
+        claims="results/paper/claims.json",
+        tables=multiext(
+            "results/tables/",
+            "runs.csv",
+            "arms.csv",
+            "gain_by_arm.csv",
+            "recall_cells.csv",
+            "recall_best.csv",
+            "factors.csv",
+        ),
+        jacobian=expand(
+            "results/jacobian/{table}.csv",
+            table="layers layers_by_cell costs predictions".split(),
+        ),
+        pretrained=expand(
+            "results/pretrained/{table}.csv",
+            table="models by_model by_norm twins h25 sensitivity".split(),
+        ),
+        depth=expand("results/depth/{table}.csv", table=["by_shape", "trainability"]),
+        textbook="results/textbook/scratch.csv",
         published="data/published.csv",
         references="data/nanogpt_cpu.json",
-        template="workflow/report/summary.md",
         dataset="results/dataset/meta.json",
         config=f"results/runs/{next(iter(RUNS))}/config.json",
+    output:
+        "results/paper/frame.json",
+    log:
+        "results/logs/frame.log",
+    benchmark:
+        "results/benchmarks/frame.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        baseline=BASELINE,
+        level=CONFIG.level,
+        margin_sds=CONFIG.margin_sds,
+        recall=CONFIG.recall.model_dump_json(),
+        grid=CONFIG.jacobian.model_dump_json(),
+        depth=CONFIG.depth.model_dump_json(),
+    shell:
+        "python scripts/frame.py --claims {input.claims} --tables results/tables"
+        " --recall {params.recall:q} --jacobian results/jacobian --grid {params.grid:q}"
+        " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
+        " --pretrained results/pretrained --published {input.published}"
+        " --references {input.references} --dataset {input.dataset} --config {input.config}"
+        " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
+        " --margin-sds {params.margin_sds} --out {output} &> {log}"
+
+
+rule summary:
+    input:
+        code("summary"),
+        frame="results/paper/frame.json",
+        template="workflow/report/summary.md",
     output:
         "results/paper/summary.md",
     log:
@@ -47,56 +124,36 @@ rule summary:
     resources:
         mem_mb=1000,
         runtime=10,
-    params:
-        baseline=BASELINE,
-        level=CONFIG.level,
-        recall=CONFIG.recall.model_dump_json(),
-        grid=CONFIG.jacobian.model_dump_json(),
-        depth=CONFIG.depth.model_dump_json(),
     shell:
-        "python scripts/summary.py --runs {input.runs} --arms {input.arms} --gains {input.gains}"
-        " --cells {input.cells} --best {input.best} --factors {input.factors} --recall {params.recall:q}"
-        " --jacobian results/jacobian --grid {params.grid:q}"
-        " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
-        " --pretrained results/pretrained --references-of-gain {input.references_of_gain}"
-        " --stream {input.stream} --published {input.published} --references {input.references}"
-        " --template {input.template} --dataset {input.dataset} --config {input.config}"
-        " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
+        "python scripts/summary.py --frame {input.frame} --template {input.template}"
         " --out {output} &> {log}"
 
 
 rule latex:
     input:
         code("latex"),
-        arms="results/tables/arms.csv",
-        gains="results/tables/gain_by_arm.csv",
-        cells="results/tables/recall_cells.csv",
-        factors="results/tables/factors.csv",
-        jacobian=expand(
-            "results/jacobian/{table}.csv", table=["layers_by_cell", "costs"]
-        ),
-        depth=expand("results/depth/{table}.csv", table=["by_shape", "trainability"]),
-        scratch="results/textbook/scratch.csv",
-        pretrained=expand(
-            "results/pretrained/{table}.csv",
-            table="by_model by_norm h25 twins sensitivity".split(),
-        ),
+        frame="results/paper/frame.json",
     output:
-        "results/paper/numbers.tex",
+        multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
         multiext(
             "results/paper/tables/",
             "loss.tex",
             "gain.tex",
+            "published.tex",
             "factors.tex",
+            "best.tex",
             "jacobian.tex",
             "surrogates.tex",
+            "predictions.tex",
             "depth.tex",
             "trainability.tex",
             "scratch.tex",
+            "models.tex",
             "pretrained.tex",
+            "entropy.tex",
             "norms.tex",
-            "h25.tex",
             "twins.tex",
+            "h25.tex",
             "sensitivity.tex",
         ),
         expand("results/paper/tables/recall_{task}.tex", task=CONFIG.recall.tasks),
@@ -110,14 +167,8 @@ rule latex:
     resources:
         mem_mb=1000,
         runtime=10,
-    params:
-        published=CONFIG.jacobian.published,
-        corrected=CONFIG.jacobian.corrected,
     shell:
-        "python scripts/latex.py --arms {input.arms} --gains {input.gains} --cells {input.cells}"
-        " --factors {input.factors} --jacobian results/jacobian --pretrained results/pretrained"
-        " --depth results/depth --textbook results/textbook --published {params.published} --corrected {params.corrected}"
-        " --out results/paper &> {log}"
+        "python scripts/latex.py --frame {input.frame} --out results/paper &> {log}"
 
 
 rule manifest:
@@ -150,3 +201,59 @@ rule manifest:
         " --depth results/depth"
         " --pretrained results/pretrained --config {params.config:q}"
         " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"
+
+
+rule page:
+    input:
+        code("page"),
+        expand("results/paper/figures/{figure}.svg", figure=FIGURES),
+        frame="results/paper/frame.json",
+        template="workflow/report/summary.md",
+        page="workflow/report/page.html.j2",
+        style="workflow/report/page.css",
+        script="workflow/report/page.js",
+        manifest="results/paper/manifest.json",
+    output:
+        report(
+            "results/paper/summary.html",
+            caption="../report/page.rst",
+            category="Summary",
+        ),
+    log:
+        "results/logs/page.log",
+    benchmark:
+        "results/benchmarks/page.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python scripts/page.py --frame {input.frame} --template {input.template}"
+        " --page {input.page} --style {input.style} --script {input.script}"
+        " --figures results/paper/figures --manifest {input.manifest} --out {output} &> {log}"
+
+
+rule typeset:
+    input:
+        code("typeset"),
+        expand("results/paper/figures/{figure}.svg", figure=FIGURES),
+        frame="results/paper/frame.json",
+        template="workflow/report/summary.md",
+        layout="workflow/report/summary.typ",
+    output:
+        "results/paper/summary.pdf",
+    log:
+        "results/logs/typeset.log",
+    benchmark:
+        "results/benchmarks/typeset.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "python scripts/typeset.py --frame {input.frame} --template {input.template}"
+        " --layout {input.layout} --figures results/paper/figures --out {output} &> {log}"

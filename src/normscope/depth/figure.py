@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from normscope import style
-from normscope.depth.claims import NORM, PLACEMENTS
+from normscope.depth.measures import NORM, PLACEMENTS
 
 COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
 

@@ -8,3 +8,6 @@ SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian
 MEASURES = (*SIZES, *ANGLES, *SINGULAR)
 RESOLUTION = 0.03  # of a smallest singular value, in units of the largest; below it is 0
 STATES = ("start", "trained")
+NORM = "layernorm"  # the tutorial's
+PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
+INITS = {"gpt2": "", "gpt2_flat": ", unscaled start", "xavier": ", Xavier's start"}

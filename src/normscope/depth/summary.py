@@ -6,11 +6,12 @@ import pandas as pd
 
 from normscope.arms import ARMS
 from normscope.depth import claims, textbook_claims, training_claims
-from normscope.depth.claims import Claim, Evidence, significant_or_tiny
+from normscope.depth.claims import Evidence
 from normscope.depth.grid import Depth
 from normscope.depth.tables import SHAPE
+from normscope.ledger.claim import Claim
 from normscope.stats import ALPHA, seeds_needed
-from normscope.tables import interval, markdown, number, records, significant
+from normscope.tables import Section, interval, number, records, significant, significant_or_tiny
 
 RATES = {  # of by_shape.csv, as readers call them
     "gradient_rate": "gradient per block",
@@ -35,25 +36,18 @@ def claimed(evidence: Evidence, textbook: Mapping[str, pd.DataFrame]) -> list[Cl
         claims.stays_with_residuals(evidence),
         claims.identity_passes_all(evidence),
         training_claims.residuals_make_depth_trainable(evidence),
-        textbook_claims.tokens_are_standard(textbook),
-        textbook_claims.no_feature_dominates(textbook),
+        textbook_claims.tokens_are_standard(textbook, evidence.entries),
+        textbook_claims.no_feature_dominates(textbook, evidence.entries),
         claims.stays_healthy(evidence),
-        textbook_claims.shares_statistics(textbook),
-        textbook_claims.works_alone(textbook),
-        textbook_claims.affine_undoes(textbook),
-        textbook_claims.is_layer_norm(textbook),
+        textbook_claims.shares_statistics(textbook, evidence.entries),
+        textbook_claims.works_alone(textbook, evidence.entries),
+        textbook_claims.affine_undoes(textbook, evidence.entries),
+        textbook_claims.is_layer_norm(textbook, evidence.entries),
         training_claims.post_norm_starts_with_large_gradients(evidence),
         training_claims.post_norm_needs_warm_up(evidence),
         training_claims.pre_norm_is_less_sensitive(evidence),
         training_claims.pre_norm_is_better_when_deep(evidence),
     ]
-
-
-def claim_table(found: list[Claim]) -> pd.DataFrame:
-    """A row per statement."""
-    columns = {"published": "as published", "corrected": "corrected", "verdict": "verdict"}
-    table = pd.DataFrame([vars(claim) for claim in found])
-    return table[["claim", "test", *columns]].rename(columns=columns)
 
 
 def _network(row) -> dict[str, str]:
@@ -123,22 +117,17 @@ def scratch_table(scratch: pd.DataFrame) -> pd.DataFrame:
 
 
 def section(
-    grid: Depth,
-    depth: Mapping[str, pd.DataFrame],
-    textbook: Mapping[str, pd.DataFrame],
-    level: float,
-) -> dict[str, object]:
+    grid: Depth, depth: Mapping[str, pd.DataFrame], textbook: Mapping[str, pd.DataFrame]
+) -> Section:
     """What the template of the summary says of depth, by the template's names.
 
     Args:
         grid: the configuration.
         depth: rates, by_shape, losses and trainability of results/depth.
         textbook: the tables of results/textbook.
-        level: confidence level.
     """
-    found = claimed(Evidence(depth["rates"], depth["losses"], grid.kept, level), textbook)
     t, s = grid.training, grid.sizes
-    return {
+    texts = {
         "depth_sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
         "depth_training": f"{t.steps} steps of {t.batch_size} windows, {t.precision}",
         "depth_tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
@@ -146,8 +135,10 @@ def section(
         "of warm-up",
         "depth_windows": grid.windows,
         "depth_seeds": seeds_needed(ALPHA),
-        "depth_claims": markdown(claim_table(found)),
-        "depth_rates": markdown(rate_table(depth["by_shape"])),
-        "depth_training_table": markdown(training_table(depth["trainability"])),
-        "depth_scratch": markdown(scratch_table(textbook["scratch"])),
     }
+    shown = {
+        "depth": rate_table(depth["by_shape"]),
+        "trainability": training_table(depth["trainability"]),
+        "scratch": scratch_table(textbook["scratch"]),
+    }
+    return Section(texts, shown)

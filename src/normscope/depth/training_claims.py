@@ -1,24 +1,15 @@
 """The tutorial's statements on what can be trained, each beside a measurement."""
 
-import math
-
 import pandas as pd
 
-from normscope.depth.claims import (
-    INITS,
-    LEARNED,
-    Claim,
-    Evidence,
-    log,
-    together,
-    words,
-)
+from normscope.depth.claims import LEARNED, Evidence, words
+from normscope.depth.measures import INITS
 from normscope.depth.tables import SCHEDULE
-from normscope.stats import sign_verdict
+from normscope.ledger.case import Case, exp, log, of_units
+from normscope.ledger.claim import Claim
+from normscope.ledger.entry import Entry
 
 HUNDRED = 100  # layers
-SHORT = "a short training from GPT-2's start, whose warm-up takes its steps from the same total"
-LEARNS = f"undecided where the mean is not {LEARNED} nats below the loss of character frequencies"
 
 
 def _of(e: Evidence, placement: str, *, residual: bool = True) -> pd.DataFrame:
@@ -53,48 +44,52 @@ def _deepest_common(*tables: pd.DataFrame) -> int | None:
     return max(common, default=None)
 
 
-def _compared(e: Evidence, worse: pd.DataFrame, better: pd.DataFrame) -> tuple[str, str]:
+def _compared(
+    e: Evidence, entry: Entry, worse: pd.DataFrame, better: pd.DataFrame
+) -> tuple[str, dict[str, Case]]:
     """Losses as words, and whether the first is the larger, at the deepest common depth."""
     depth = _deepest_common(worse, better)
     pair = [table[table["depth"] == depth] for table in (worse, better)]
     if depth is None:
-        return "–", "no data"
+        return "–", {}
     if pair[1]["val_loss"].mean() > pair[1]["unigram"].max() - LEARNED:
-        verdict = "undecided: nothing is learned either way"
+        case = Case.unknown("undecided: nothing is learned either way")
     else:
-        verdict = sign_verdict(*_paired(*pair))
+        differences, lost = _paired(*pair)
+        case = of_units(entry, differences, lost=lost, level=e.level)
     losses = " against ".join(words(table["val_loss"].dropna(), e.level) for table in pair)
     unigram = pair[0]["unigram"].max()
     told = f"{depth} blocks: {losses} nats; character frequencies alone: {unigram:.3f}"
-    return told, f"{verdict} at {depth} blocks" if verdict in ("holds", "fails") else verdict
+    return told, {f"{depth} blocks": case}
+
+
+def _at_depth(cases: dict[str, Case]) -> str:
+    """The verdict with the depth that it is about."""
+    for name, case in cases.items():
+        verdict = case.reading()
+        return f"{verdict} at {name}" if verdict in ("holds", "fails") else verdict
+    return "no data"
 
 
 def residuals_make_depth_trainable(e: Evidence) -> Claim:
+    entry = e.entries["trainable"]
     without, with_them = (_kept(e, _of(e, "pre", residual=r)) for r in (False, True))
-    told, verdict = _compared(e, without, with_them)
+    told, cases = _compared(e, entry, without, with_them)
     depth = _deepest_common(without, with_them) or 0
     return Claim(
         "trainable",
-        "Residual connections are what lets networks of 100 and more layers be trained.",
-        "validation loss of pre-norm networks is higher without them, same seeds and schedule, at "
-        f"the deepest network that was trained both ways; {LEARNS}",
+        entry,
         "no training",
         told if depth >= HUNDRED else f"{told}; {HUNDRED} layers were not trained",
-        verdict,
+        cases,
+        found=_at_depth(cases),
     )
 
 
 def pre_norm_is_better_when_deep(e: Evidence) -> Claim:
-    told, verdict = _compared(e, _best(_of(e, "post")), _best(_of(e, "pre")))
-    return Claim(
-        "pre_beats_post",
-        "Pre-norm works better for deep networks.",
-        "validation loss of post-norm is higher, same seeds, each at its schedule of least mean "
-        f"loss, at the deepest network that was trained both ways; {LEARNS}",
-        "no training",
-        told,
-        verdict,
-    )
+    entry = e.entries["pre_beats_post"]
+    told, cases = _compared(e, entry, _best(_of(e, "post")), _best(_of(e, "pre")))
+    return Claim("pre_beats_post", entry, "no training", told, cases, found=_at_depth(cases))
 
 
 def post_norm_starts_with_large_gradients(e: Evidence) -> Claim:
@@ -102,7 +97,8 @@ def post_norm_starts_with_large_gradients(e: Evidence) -> Claim:
         (n.shape.init, n.shape.depth, n.shape.placement): n
         for n in e.networks("last_gradient", residual=True)
     }
-    verdicts, parts = {}, []
+    entry = e.entries["post_large_gradients"]
+    cases, parts = {}, []
     for init, said in INITS.items():
         of = {p: {d for i, d, q in by_shape if (i, q) == (init, p)} for p in ("post", "pre")}
         depth = max(of["post"] & of["pre"], default=None)
@@ -110,25 +106,16 @@ def post_norm_starts_with_large_gradients(e: Evidence) -> Claim:
             continue
         post, pre = by_shape[init, depth, "post"], by_shape[init, depth, "pre"]
         both = sorted(set(post.values) & set(pre.values))
-        ratios = [log(post.values[seed]) - log(pre.values[seed]) for seed in both]
+        ratios = [exp(log(post.values[seed]) - log(pre.values[seed])) for seed in both]
         name = f"{depth} blocks{said or ', GPT-2' + chr(39) + 's start'}"
-        verdicts[name] = sign_verdict(ratios, 0)
-        times = words([math.exp(r) for r in ratios], e.level, geometric=True)
-        parts.append(f"{name}: {times} times")
-    return Claim(
-        "post_large_gradients",
-        "Post-norm's gradients can be large early in training.",
-        "at the start, the norm of the gradient of the last block's parameters is larger than "
-        "pre-norm's, same seeds (Xiong et al. 2020, theorem 1, with Xavier's start)",
-        "no number",
-        "; ".join(parts) or "–",
-        together(verdicts),
-    )
+        cases[name] = of_units(entry, ratios, level=e.level)
+        parts.append(f"{name}: {words(ratios, e.level, geometric=True)} times")
+    return Claim("post_large_gradients", entry, "no number", "; ".join(parts) or "–", cases)
 
 
 def post_norm_needs_warm_up(e: Evidence) -> Claim:
-    of = _of(e, "post")
-    verdicts, parts = {}, []
+    of, entry = _of(e, "post"), e.entries["post_warm_up"]
+    cases, parts = {}, []
     for (depth, rate), group in of.groupby(["depth", "learning_rate"]):
         without = group[group["warmup_steps"] == 0]
         warm = group[group["warmup_steps"] == group["warmup_steps"].max()]
@@ -136,20 +123,13 @@ def post_norm_needs_warm_up(e: Evidence) -> Claim:
             continue
         differences, lost = _paired(without, warm)
         name = f"{depth} blocks at {rate:g}"
-        verdicts[name] = sign_verdict(differences, lost)
+        cases[name] = of_units(entry, differences, lost=lost, level=e.level)
         best = min(without["val_loss"].mean(), warm["val_loss"].mean())
         if best > group["unigram"].max() - LEARNED:
-            verdicts[name] = "undecided: nothing is learned with or without"
+            cases[name] = Case.unknown("undecided: nothing is learned with or without")
         parts.append(f"{name}: {words(differences, e.level)}")
-    return Claim(
-        "post_warm_up",
-        "Post-norm needs warm-up of the learning rate.",
-        "validation loss without warm-up is higher than with it, same seeds and steps; "
-        f"{SHORT}; {LEARNS}",
-        "no training",
-        f"loss without, less that with: {'; '.join(parts) or '–'}",
-        together(verdicts),
-    )
+    told = f"loss without, less that with: {'; '.join(parts) or '–'}"
+    return Claim("post_warm_up", entry, "no training", told, cases)
 
 
 def pre_norm_is_less_sensitive(e: Evidence) -> Claim:
@@ -167,16 +147,16 @@ def pre_norm_is_less_sensitive(e: Evidence) -> Claim:
         best = at.groupby("learning_rate")["val_loss"].mean().min()
         learned[placement] = best < at["unigram"].max() - LEARNED
     seeds = sorted(set(spread["pre"]) & set(spread["post"]))
-    verdict = sign_verdict([spread["post"][s] - spread["pre"][s] for s in seeds], len(lost))
+    entry = e.entries["pre_less_sensitive"]
+    differences = [spread["post"][s] - spread["pre"][s] for s in seeds]
+    case = of_units(entry, differences, lost=len(lost), level=e.level)
     if seeds and not all(learned.values()):
-        verdict = "undecided: where nothing is learned at any rate, no rate is better"
+        case = Case.unknown("undecided: where nothing is learned at any rate, no rate is better")
     told = "; ".join(f"{p}: {words(v.values(), e.level)}" for p, v in spread.items())
     return Claim(
         "pre_less_sensitive",
-        "Pre-norm is less sensitive to the learning rate.",
-        "difference in validation loss between the best and the worst rate, without warm-up, is "
-        f"larger with post-norm, same seeds; {LEARNS} at any rate",
+        entry,
         "no training",
         f"{depth} blocks, {told} nats" if depth else "–",
-        verdict,
+        {f"{depth} blocks" if depth else "": case},
     )

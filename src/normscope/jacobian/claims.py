@@ -8,7 +8,7 @@ with seeds enough for an exact test. Statements about formulas need none: one mo
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +16,14 @@ import pandas as pd
 
 from normscope.jacobian.grid import Jacobian
 from normscope.jacobian.tables import ANY, SETTING
-from normscope.stats import estimate, margin_verdict, sign_verdict, undecidable
+from normscope.ledger.case import SELECTION, Case, of_units, too_few
+from normscope.ledger.claim import Claim
+from normscope.ledger.entry import Entry
+from normscope.stats import estimate
 from normscope.tables import interval, number, significant
 
 ARM, OWN = "layernorm", "fa"
-EXACT = 1e-9  # relative error below which two formulas are the same, in float64
-SAME = 1e-3  # difference below which two cosines are the same
-CLOSE = 0.9  # cosine from which a direction counts as close to another
+CLOSE = 0.9  # cosine from which a surrogate's direction counts as close to the exact one
 PREDICTOR = "left_in_blocks"
 ATTENTION = ("softmax", "sigmoid")
 PLACES = {"block": "block norms", "final": "final norm"}
@@ -48,6 +49,8 @@ class Evidence:
         predictions: what ``tables.predictions`` gives.
         unigram: loss of character frequencies.
         level: confidence level.
+        entries: the ledger's.
+        margin_sds: standard deviations of the exact models' losses that count as nothing.
     """
 
     grid: Jacobian
@@ -57,6 +60,8 @@ class Evidence:
     predictions: pd.DataFrame
     unigram: float
     level: float
+    entries: Mapping[str, Entry]
+    margin_sds: float
 
     def measured(self, measure: str, place: str | None, **where: str) -> pd.Series:
         """The mean of a measure over the norms of a place (None: over all), by seed."""
@@ -92,10 +97,10 @@ class Evidence:
         return f"{number(e.mean, sign=sign)}{bounds}"
 
     def margin(self) -> float:
-        """Two standard deviations of the exact models' losses over seeds, softmax under FA."""
+        """Standard deviations of the exact models' losses over seeds, softmax under FA."""
         of = dict(zip(SETTING, (self.grid.corrected, ARM, "softmax", OWN), strict=True))
         losses = _rows(self.picked, **of, norm_backward="exact")["val_loss"].dropna()
-        return 2 * float(losses.std()) if len(losses) > 1 else math.nan
+        return self.margin_sds * float(losses.std()) if len(losses) > 1 else math.nan
 
     def at_ceiling(self, *models: pd.DataFrame) -> str:
         """Why costs that are ceilings cannot be compared; empty if they are none."""
@@ -104,9 +109,9 @@ class Evidence:
         return "" if not is_any else "undecided: models do no better than character frequencies"
 
 
-def claims(evidence: Evidence) -> pd.DataFrame:
-    """A row per statement: what its protocol shows, what the corrected one shows, two verdicts."""
-    rows = [
+def claims(evidence: Evidence) -> list[Claim]:
+    """The statements: what its protocol shows, what the corrected one shows, and their tests."""
+    return [
         _softmax_costs_more(evidence),
         _radial_part_is_larger(evidence),
         _shares_predict_costs(evidence),
@@ -116,8 +121,6 @@ def claims(evidence: Evidence) -> pd.DataFrame:
         _cosines_follow_from_shares(evidence),
         _signal_is_gradient(evidence),
     ]
-    columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _here(test: Callable[[float], bool], value: float) -> str:
@@ -125,6 +128,36 @@ def _here(test: Callable[[float], bool], value: float) -> str:
     if math.isnan(value):
         return "no data"
     return "holds" if test(value) else "fails"
+
+
+def _claim(
+    e: Evidence, key: str, *, was: str, own: str, now: str, case: Callable[[Entry], Case]
+) -> Claim:
+    entry = e.entries[key]
+    return Claim(key, entry, was, now, {"": case(entry)}, own)
+
+
+def _fact(value: float, entry: Entry) -> Case:
+    """Whether an error is below the bound: one counterexample decides."""
+    if math.isnan(value):
+        return Case.unknown("no data")
+    return Case.known(value < entry.limit, value)
+
+
+def _of_pairs(
+    e: Evidence,
+    entry: Entry,
+    pairs: tuple[list[float], int],
+    ceiling: str,
+    margin: float | None = None,
+) -> Case:
+    """The entry's test of paired costs, unless they are ceilings or the margin is not known."""
+    if ceiling:
+        return Case.unknown(ceiling)
+    differences, lost = pairs
+    if margin is not None and math.isnan(margin):
+        return Case.unknown(SELECTION if lost else too_few(len(differences)) or "no data")
+    return of_units(entry, differences, lost=lost, margin=margin, level=e.level)
 
 
 def _error(value: float) -> str:
@@ -138,20 +171,20 @@ def _paired(one: pd.DataFrame, other: pd.DataFrame) -> tuple[list[float], int]:
     return list((both["cost"] - both["cost_other"]).dropna()), lost
 
 
-def _softmax_costs_more(e: Evidence) -> list[str]:
+def _softmax_costs_more(e: Evidence) -> Claim:
     of = [e.models_of("center_scale", feedback=OWN, attention=a) for a in ATTENTION]
     words = [f"{a}: {e.costs('center_scale', attention=a)}" for a in ATTENTION]
-    return [
-        "center_scale costs more with softmax attention than with sigmoid.",
-        "validation loss above the exact model's is higher with softmax, under FA",
-        "no surrogate is trained and no loss is shown.",
-        "no data",
-        f"cost in nats, {'; '.join(words)}.",
-        e.at_ceiling(*of) or sign_verdict(*_paired(*of)),
-    ]
+    return _claim(
+        e,
+        "softmax_costs_more",
+        was="no surrogate is trained and no loss is shown.",
+        own="no data",
+        now=f"cost in nats, {'; '.join(words)}.",
+        case=lambda entry: _of_pairs(e, entry, _paired(*of), e.at_ceiling(*of)),
+    )
 
 
-def _radial_part_is_larger(e: Evidence) -> list[str]:
+def _radial_part_is_larger(e: Evidence) -> Claim:
     d = e.grid.protocols[e.grid.corrected].model.n_embd
 
     def of(attention: str, place: str | None, **where: str) -> pd.Series:
@@ -167,18 +200,18 @@ def _radial_part_is_larger(e: Evidence) -> list[str]:
     ]
     differences = now["block"][0] - now["block"][1]
     lost = sum(e.lost(feedback=OWN, attention=a) for a in ATTENTION)
-    return [
-        "The radial part of the gradient is larger with softmax, which would explain it.",
-        "r_radial is larger with softmax, under FA; corrected: of the block norms",
-        f"r_radial, all norms averaged: softmax {significant(softmax, 4)}, sigmoid "
+    return _claim(
+        e,
+        "radial_is_larger",
+        was=f"r_radial, all norms averaged: softmax {significant(softmax, 4)}, sigmoid "
         f"{significant(sigmoid, 4)}.",
-        _here(lambda difference: difference > 0, softmax - sigmoid),
-        f"r_radial x d, {'; '.join(words)}.",
-        sign_verdict(list(differences.dropna()), lost),
-    ]
+        own=_here(lambda difference: difference > 0, softmax - sigmoid),
+        now=f"r_radial x d, {'; '.join(words)}.",
+        case=lambda entry: of_units(entry, list(differences.dropna()), lost=lost, level=e.level),
+    )
 
 
-def _shares_predict_costs(e: Evidence) -> list[str]:
+def _shares_predict_costs(e: Evidence) -> Claim:
     found = {
         (r["norm_backward"], r["surrogates_in"], r["predictor"]): r
         for r in _rows(e.predictions, protocol=e.grid.corrected).to_dict("records")
@@ -192,31 +225,30 @@ def _shares_predict_costs(e: Evidence) -> list[str]:
 
     row = found.get(("center_scale", "all", PREDICTOR))
     every = {name: rho(ANY, ANY, name) for name in (PREDICTOR, "left_in_final", "error_blocks")}
-    return [
-        "The larger the part of the gradient that center_scale leaves in, the more it costs.",
-        "Spearman's rho of r_radial at the block norms with the cost of center_scale in all norms, "
-        "over settings of arm, attention and feedback, is positive",
-        "no surrogate is trained.",
-        "no data",
-        f"rho {rho('center_scale', 'all', PREDICTOR)}; of r_radial at the final norm: "
+    return _claim(
+        e,
+        "shares_predict_costs",
+        was="no surrogate is trained.",
+        own="no data",
+        now=f"rho {rho('center_scale', 'all', PREDICTOR)}; of r_radial at the final norm: "
         f"{rho('center_scale', 'all', 'left_in_final')}. Over all cells of setting, surrogate and "
         f"place, of the energy left in at block norms: {every[PREDICTOR]}; at the final norm: "
         f"{every['left_in_final']}; of the gradient's relative error at block norms: "
         f"{every['error_blocks']}.",
-        "no data" if row is None else _of_correlation(row),
-    ]
+        case=lambda _: Case.unknown("no data" if row is None else _of_correlation(row)),
+    )
 
 
 def _of_correlation(row: dict) -> str:
     """Why a correlation over settings decides nothing."""
-    if why := undecidable(int(row["seeds"]), int(row["diverged"])):
+    if why := SELECTION if row["diverged"] else too_few(int(row["seeds"])):
         return why
     if math.isnan(row["rho"]):
         return "no data"
     return f"undecided: {row['n']} crossed settings are no independent sample"
 
 
-def _cosines_tell_harm(e: Evidence) -> list[str]:
+def _cosines_tell_harm(e: Evidence) -> Claim:
     def cosines(protocol: str, variant: str) -> list[float]:
         of = {"protocol": protocol, "variant": variant, "attention": "softmax"}
         return [float(e.measured("cos_center_scale", place, **of).mean()) for place in PLACES]
@@ -226,26 +258,30 @@ def _cosines_tell_harm(e: Evidence) -> list[str]:
 
     now, margin = cosines(e.grid.corrected, "corrected"), e.margin()
     models = e.models_of("center_scale", feedback=OWN, attention="softmax")
-    below = [margin - cost for cost in models["cost"].dropna()]
-    verdict = undecidable(len(below), int(models["diverged"].sum()))
-    if not verdict and np.isnan(now).any():
-        verdict = "no data"
-    elif not verdict and min(now) <= CLOSE:
-        verdict = f"undecided: a cosine is not above {CLOSE:g}"
-    return [
-        "A surrogate whose cosine with the true backward pass is close to 1 does little harm.",
-        f"center_scale, with cosines above {CLOSE:g}, costs less than two standard deviations of "
-        "the exact model's loss over seeds, with softmax under FA",
-        f"cosine of center_scale: {words(cosines(e.grid.published, 'published'))}; no loss.",
-        "no data",
-        f"cosine of center_scale: {words(now)}; cost {e.costs('center_scale')}, against "
+    costs, lost = list(models["cost"].dropna()), int(models["diverged"].sum())
+
+    def case(entry: Entry) -> Case:
+        if few := SELECTION if lost else too_few(len(costs)):
+            return Case.unknown(few)
+        if np.isnan(now).any() or math.isnan(margin):
+            return Case.unknown("no data")
+        if min(now) <= CLOSE:
+            return Case.unknown(f"undecided: a cosine is not above {CLOSE:g}")
+        return of_units(entry, costs, lost=lost, bound=margin, level=e.level)
+
+    return _claim(
+        e,
+        "cosines_tell_harm",
+        was=f"cosine of center_scale: {words(cosines(e.grid.published, 'published'))}; no loss.",
+        own="no data",
+        now=f"cosine of center_scale: {words(now)}; cost {e.costs('center_scale')}, against "
         f"{number(margin)}. projected, whose cosine is 1 token by token and whose length is off by "
         f"sigma, costs {e.costs('projected')}.",
-        verdict or sign_verdict(below, 0),
-    ]
+        case=case,
+    )
 
 
-def _norms_are_alike(e: Evidence) -> list[str]:
+def _norms_are_alike(e: Evidence) -> Claim:
     def r(place: str | None) -> str:
         of = {"protocol": e.grid.published, "variant": "published", "attention": "softmax"}
         return significant(float(e.measured("r_radial", place, **of).mean()))
@@ -254,22 +290,20 @@ def _norms_are_alike(e: Evidence) -> list[str]:
         e.models_of("center_scale", place, feedback=OWN, attention="softmax")
         for place in ("all", "blocks")
     ]
-    differences, lost = _paired(*of)
-    return [
-        "The final norm is a norm like the others: one average describes them all.",
-        "center_scale in the block norms alone costs as much as in all norms, within two standard "
-        "deviations of the exact model's loss, with softmax under FA",
-        f"r_radial averaged over all norms: {r(None)}; of the block norms {r('block')}, of the "
+    return _claim(
+        e,
+        "norms_are_alike",
+        was=f"r_radial averaged over all norms: {r(None)}; of the block norms {r('block')}, of the "
         f"final norm {r('final')}.",
-        "no data",
-        f"cost of center_scale in all norms: {e.costs('center_scale')}; in the block norms alone: "
-        f"{e.costs('center_scale', 'blocks')}; in the final norm alone: "
+        own="no data",
+        now=f"cost of center_scale in all norms: {e.costs('center_scale')}; in the block norms "
+        f"alone: {e.costs('center_scale', 'blocks')}; in the final norm alone: "
         f"{e.costs('center_scale', 'final')}.",
-        e.at_ceiling(*of) or margin_verdict(differences, e.margin(), lost),
-    ]
+        case=lambda entry: _of_pairs(e, entry, _paired(*of), e.at_ceiling(*of), e.margin()),
+    )
 
 
-def _formula_is_exact(e: Evidence) -> list[str]:
+def _formula_is_exact(e: Evidence) -> Claim:
     def worst(measure: str, protocol: str) -> float:
         of = _rows(e.layers, arm=ARM, protocol=protocol, variant="corrected")
         return float(of[measure].max())
@@ -278,18 +312,18 @@ def _formula_is_exact(e: Evidence) -> list[str]:
         worst("error_without_gain", protocol) for protocol in (e.grid.published, e.grid.corrected)
     )
     closed = worst("error_closed_form", e.grid.corrected)
-    return [
-        "(g - mean(g) - z mean(g z))/sigma, with g = dL/dy at the norm's output, is its backward "
-        "pass.",
-        f"it equals autograd's, to a relative error of {EXACT:g} in float64, in every layer",
-        f"largest relative error over layers: {significant(was)}.",
-        _here(lambda error: error < EXACT, was),
-        f"largest relative error: {significant(now)}; with g = gain dL/dy: {_error(closed)}.",
-        _here(lambda error: error < EXACT, now),
-    ]
+    limit = e.entries["formula_is_exact"].limit
+    return _claim(
+        e,
+        "formula_is_exact",
+        was=f"largest relative error over layers: {significant(was)}.",
+        own=_here(lambda error: error < limit, was),
+        now=f"largest relative error: {significant(now)}; with g = gain dL/dy: {_error(closed)}.",
+        case=lambda entry: _fact(now, entry),
+    )
 
 
-def _cosines_follow_from_shares(e: Evidence) -> list[str]:
+def _cosines_follow_from_shares(e: Evidence) -> Claim:
     def gap(protocol: str, variant: str) -> float:
         of = _rows(e.layers, arm=ARM, protocol=protocol, variant=variant, signal="own")
         left = (1 - of["r_mean"] - of["r_radial"]).clip(lower=0)
@@ -297,33 +331,33 @@ def _cosines_follow_from_shares(e: Evidence) -> list[str]:
 
     was, now = gap(e.grid.published, "published"), gap(e.grid.corrected, "corrected")
     rows = _rows(e.layers, arm=ARM, protocol=e.grid.corrected, variant="corrected")
-    return [
-        "The shares that are printed give the cosine that is printed.",
-        "cos(center_scale) = sqrt((1 - r_mean - r_radial)/(1 - r_mean)) in every layer, to "
-        f"{SAME:g}",
-        f"largest difference: {number(was, 4)}; r is a ratio of batch means, the cosine a mean "
+    limit = e.entries["shares_give_cosines"].limit
+    return _claim(
+        e,
+        "shares_give_cosines",
+        was=f"largest difference: {number(was, 4)}; r is a ratio of batch means, the cosine a mean "
         "over tokens.",
-        _here(lambda difference: difference < SAME, was),
-        f"largest difference: {number(now, 4)}, both means over tokens, of which the root is not "
-        "the mean of roots; token by token, with eps: "
+        own=_here(lambda difference: difference < limit, was),
+        now=f"largest difference: {number(now, 4)}, both means over tokens, of which the root is "
+        "not the mean of roots; token by token, with eps: "
         f"{_error(float(rows['error_identity'].max()))}.",
-        _here(lambda difference: difference < SAME, now),
-    ]
+        case=lambda entry: _fact(now, entry),
+    )
 
 
-def _signal_is_gradient(e: Evidence) -> list[str]:
+def _signal_is_gradient(e: Evidence) -> Claim:
     def alignment(protocol: str, place: str) -> pd.Series:
         return e.measured("alignment", place, protocol=protocol, attention="softmax")
 
     was = [float(alignment(e.grid.published, place).mean()) for place in PLACES]
     now = [alignment(e.grid.corrected, place) for place in PLACES]
-    return [
-        "The gradient that is taken apart is dL/dy.",
-        f"at the block norms, its cosine with backpropagation's at the same weights is above "
-        f"{CLOSE:g}, under FA",
-        f"block norms {number(was[0])}, final norm {number(was[1])}.",
-        _here(lambda cosine: cosine > CLOSE, was[0]),
-        f"block norms {e.words(now[0])}, final norm {e.words(now[1])}; the twin under "
+    limit, lost = e.entries["signal_is_gradient"].limit, e.lost(feedback=OWN, attention="softmax")
+    return _claim(
+        e,
+        "signal_is_gradient",
+        was=f"block norms {number(was[0])}, final norm {number(was[1])}.",
+        own=_here(lambda cosine: cosine > limit, was[0]),
+        now=f"block norms {e.words(now[0])}, final norm {e.words(now[1])}; the twin under "
         "backpropagation is in the tables.",
-        sign_verdict(list(now[0] - CLOSE), e.lost(feedback=OWN, attention="softmax")),
-    ]
+        case=lambda entry: of_units(entry, list(now[0]), lost=lost, level=e.level),
+    )

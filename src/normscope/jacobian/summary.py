@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.jacobian.claims import Evidence, claims
+from normscope.jacobian.claims import Evidence
 from normscope.jacobian.grid import Jacobian
 from normscope.jacobian.tables import ANY, PREDICTORS, VARIED, of_chosen
+from normscope.ledger.entry import Entry
 from normscope.stats import ALPHA, seeds_needed
-from normscope.tables import interval, markdown, number, records
+from normscope.tables import Section, interval, number, records, reference
 
 AVERAGE = "average: published of all norms, corrected of block norms"
 PUBLISHED = {  # as the script prints them
@@ -82,7 +83,7 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> pd.DataFrame:
             "cost": number(r.mean, sign=True),
             "interval": interval(r.low, r.high, sign=True),
             "joint interval": interval(r.joint_low, r.joint_high, sign=True),
-            "2 sd of exact": number(r.margin),
+            "margin": number(r.margin),
             "loss": number(r.loss),
             "reads": _reads(r),
         }
@@ -130,33 +131,50 @@ def prediction_table(predictions: pd.DataFrame, protocol: str) -> pd.DataFrame:
     return pd.DataFrame({"predictor": list(PREDICTORS.values()), **table})
 
 
-def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame], level: float) -> dict[str, object]:
+def evidence(
+    grid: Jacobian,
+    tables: Mapping[str, pd.DataFrame],
+    level: float,
+    entries: Mapping[str, Entry],
+    margin_sds: float,
+) -> Evidence:
+    """What the statements are judged by.
+
+    Args:
+        grid, tables, level: as for ``section``.
+        entries: the ledger's.
+        margin_sds: config's.
+    """
+    layers = of_chosen(tables["layers"], tables["chosen"])
+    picked, models, predictions = (tables[k] for k in ("chosen", "expected", "predictions"))
+    unigram = float(tables["costs"]["unigram"].max())  # one number; NaN without surrogates
+    return Evidence(grid, layers, picked, models, predictions, unigram, level, entries, margin_sds)
+
+
+def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame]) -> Section:
     """What the template of the summary says of the norms' backward pass, by the template's names.
 
     Args:
         grid: the configuration.
         tables: layers, layers_by_cell, chosen, costs, expected, predictions of results/jacobian.
-        level: confidence level.
     """
-    layers = of_chosen(tables["layers"], tables["chosen"])
-    picked, models, predictions = (tables[k] for k in ("chosen", "expected", "predictions"))
-    unigram = float(tables["costs"]["unigram"].max())  # one number; NaN without surrogates
-    evidence = Evidence(grid, layers, picked, models, predictions, unigram, level)
+    predictions = tables["predictions"]
     was, now = (grid.protocols[name] for name in (grid.published, grid.corrected))
     by_layer = layer_table(tables["layers_by_cell"], grid.published)
     costs = cost_table(tables["costs"], grid.corrected)
     has_norms = (tables["layers"]["protocol"] == grid.published).any()
     why_none = "All models diverged." if has_norms else "No model has a norm layer."
-    return {
+    texts = {
         "jacobian_published": _settings(was.model_dump()),
         "jacobian_corrected": _settings(now.model_dump()),
         "jacobian_windows": grid.windows,
         "jacobian_seeds": seeds_needed(ALPHA),
-        "jacobian_claims": markdown(claims(evidence)),
-        "jacobian_layers": markdown(by_layer) if len(by_layer) else why_none,
-        "jacobian_costs": markdown(costs) if len(costs) else "No surrogate was trained.",
-        "jacobian_predictions": markdown(prediction_table(predictions, grid.corrected)),
+        "jacobian_layers": reference("jacobian") if len(by_layer) else why_none,
+        "jacobian_costs": reference("surrogates") if len(costs) else "No surrogate was trained.",
     }
+    shown = {"jacobian": by_layer, "surrogates": costs}
+    shown["predictions"] = prediction_table(predictions, grid.corrected)
+    return Section(texts, shown)
 
 
 def _settings(protocol: dict) -> str:

@@ -112,13 +112,13 @@ def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
     return pairs
 
 
-def costs(picked: pd.DataFrame, level: float, unigram: float) -> pd.DataFrame:
+def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float) -> pd.DataFrame:
     """A row per surrogate and setting: its cost over seeds, its own interval and a joint one.
 
     The joint intervals hold together at ``level`` in a protocol (Bonferroni, each at ``alpha``).
-    ``margin`` is two standard deviations of the exact models' losses over seeds. ``loss`` is the
-    mean loss of the surrogate's models; ``unigram`` that of character frequencies: a model that
-    does no better has learned nothing else, and its cost is a ceiling.
+    ``margin`` is ``margin_sds`` standard deviations of the exact models' losses over seeds.
+    ``loss`` is the mean loss of the surrogate's models; ``unigram`` that of character frequencies:
+    a model that does no better has learned nothing else, and its cost is a ceiling.
     """
     pairs = with_costs(picked)
     exact = picked[picked["norm_backward"] == "exact"]
@@ -131,7 +131,7 @@ def costs(picked: pd.DataFrame, level: float, unigram: float) -> pd.DataFrame:
             values = list(group["cost"].dropna())
             row = dict(zip(VARIED, key, strict=True)) | {"n": len(values), "alpha": alpha}
             row |= {"diverged": int(group["diverged"].sum())}
-            row |= {"margin": 2 * spread[tuple(row[k] for k in SETTING)]}
+            row |= {"margin": margin_sds * spread[tuple(row[k] for k in SETTING)]}
             row |= {"loss": group.dropna(subset="cost")["val_loss"].mean(), "unigram": unigram}
             if values:
                 own, joint = estimate(values, level), estimate(values, 1 - alpha)

@@ -7,13 +7,24 @@ model is enough to reject "every".
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 
 from normscope.inference import holm
+from normscope.ledger.case import Case, of_units
+from normscope.ledger.claim import Claim
+from normscope.ledger.entry import Entry
+from normscope.pretrained.cases import (
+    of_deviation,
+    of_difference,
+    of_entropy,
+    of_families,
+    of_gain,
+    of_predictions,
+)
 from normscope.pretrained.published import (
     CONSISTENT,
     dichotomy,
@@ -24,7 +35,7 @@ from normscope.pretrained.published import (
 )
 from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.pretrained.tables import base_models, reads
-from normscope.stats import ALPHA, sign_verdict
+from normscope.stats import ALPHA
 from normscope.tables import interval, number, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
@@ -35,7 +46,6 @@ PLURALS = {"model": "models", "family": "families"}
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
 MEASURED = ", measured"
-SAME = 0.01  # relative difference up to which two ratios are the same
 
 
 @dataclass(frozen=True)
@@ -43,19 +53,24 @@ class Evidence:
     """The workflow's tables.
 
     Args:
-        by_model, by_norm, h25, sensitivity: of rule pretrained.
+        by_model, by_norm, h25, h25_models, sensitivity: of rule pretrained.
         references: reference_gains.csv.
         trained: log-gain of the last block by arm and seed, of pre-norm models trained here.
         diverged: how many of those with LayerNorm or RMSNorm diverged.
+        entries: the ledger's.
+        level: confidence level of the intervals.
     """
 
     by_model: pd.DataFrame
     by_norm: pd.DataFrame
     h25: pd.DataFrame
+    h25_models: pd.DataFrame
     sensitivity: pd.DataFrame
     references: pd.DataFrame
     trained: pd.DataFrame
     diverged: int
+    entries: Mapping[str, Entry]
+    level: float
 
     @cached_property
     def models(self) -> pd.DataFrame:
@@ -73,9 +88,9 @@ class Evidence:
         return [{"model": m, **of.loc[m].to_dict()} for m in models if m in of.index]
 
 
-def claims(evidence: Evidence) -> pd.DataFrame:
-    """A row per statement: what was published, what the numbers show, two verdicts."""
-    rows = [
+def claims(evidence: Evidence) -> list[Claim]:
+    """The statements: what was published, what the numbers show, two verdicts, and their tests."""
+    return [
         _dampens(evidence),
         _consistent(evidence),
         _norms_decide(evidence),
@@ -85,8 +100,6 @@ def claims(evidence: Evidence) -> pd.DataFrame:
         _true_last_block(evidence),
         _crowding(evidence),
     ]
-    columns = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def _p(value: float) -> str:
@@ -110,7 +123,7 @@ def _of_norm(e: Evidence, norm: str) -> list[dict]:
     return models[models["norm"] == norm].to_dict("records")
 
 
-def _dampens(e: Evidence) -> list[str]:
+def _dampens(e: Evidence) -> Claim:
     validated = e.published(*VALIDATED)
     words = [
         f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, p {_p(r['p_one_sided'])})"
@@ -126,15 +139,15 @@ def _dampens(e: Evidence) -> list[str]:
         "not rejected": not groups["not told apart from 1"],
         "not shown: not all are told apart from 1": True,
     }
-    return [
-        "LayerNorm dampens: the last block of every model with LayerNorm has a gain below 1.",
-        "mean gain below 1 in every one; corrected: no model's log-gain is above 0 (t test over "
-        "prompts, Holm over models)",
+    return Claim(
+        "dampens",
+        e.entries["dampens"],
         f"{', '.join(words) or 'none'}; p one-sided, of a mean below 1.",
-        f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
         f"geometric means {'. '.join(listed)}.",
+        {r["model"]: of_gain(r, above=False) for r in _of_norm(e, "LayerNorm")},
+        f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
         _first(answers),
-    ]
+    )
 
 
 def _first(answers: dict[str, bool]) -> str:
@@ -142,7 +155,7 @@ def _first(answers: dict[str, bool]) -> str:
     return next(answer for answer, applies in answers.items() if applies)
 
 
-def _consistent(e: Evidence) -> list[str]:
+def _consistent(e: Evidence) -> Claim:
     was = {r["model"]: r["mean"] for r in e.published(VALIDATED[0], REFERENCE)}
     models = e.models
     now = models[models["model"].isin([VALIDATED[0], REFERENCE])].to_dict("records")
@@ -156,17 +169,12 @@ def _consistent(e: Evidence) -> list[str]:
         low, high = sorted(now, key=lambda r: r["log_gain"])
         corrected = f"{_gain(low)}, {_gain(high)}."
         verdict = "rejected" if low["high"] < high["low"] else "not rejected: intervals overlap"
-    return [
-        "GPT-2 XL is consistent with Pythia-6.9B.",
-        f"gains differ by less than {CONSISTENT}; corrected: bootstrap intervals overlap",
-        published,
-        word,
-        corrected,
-        verdict,
-    ]
+    case = of_difference(*now) if len(now) == 2 else Case.unknown("no data")
+    entry = e.entries["consistent"]
+    return Claim("consistent", entry, published, corrected, {"": case}, word, verdict)
 
 
-def _norms_decide(e: Evidence) -> list[str]:
+def _norms_decide(e: Evidence) -> Claim:
     compared = e.published(*VALIDATION)
     of = {n: {r["model"]: r["mean"] for r in compared if r["norm"] == n} for n in NORMS}
     ends = [
@@ -181,15 +189,20 @@ def _norms_decide(e: Evidence) -> list[str]:
         for r in found
     ]
     decisive = [r for r in found if (r["comparison"], r["unit"]) == (COMPARISON, "family")]
-    return [
-        "The norm decides: LayerNorm below 1, RMSNorm above, whatever the model.",
-        "every gain on its side of 1; corrected: no model is on the wrong side of 1; RMSNorm's "
-        "mean log-gain is higher, exact permutation over families, one-sided",
+    cases = {
+        r["model"]: of_gain(r, above=norm == "RMSNorm") for norm in NORMS for r in _of_norm(e, norm)
+    }
+    if decisive:
+        cases["families"] = of_families(decisive[0])
+    return Claim(
+        "norms_decide",
+        e.entries["norms_decide"],
         f"{'; '.join(ends) or 'none'}.",
-        dichotomy(*of.values()),
         f"{'; '.join(words) or 'none'}. Families also differ in data, width, depth and heads.",
+        cases,
+        dichotomy(*of.values()),
         _sides(e.models) or (_of_separation(decisive[0]) if decisive else "no data"),
-    ]
+    )
 
 
 def _sides(models: pd.DataFrame) -> str:
@@ -212,24 +225,24 @@ def _of_separation(row: dict) -> str:
     return "RMSNorm is higher; that the norm is why is not shown"
 
 
-def _all_else_equal(e: Evidence) -> list[str]:
+def _all_else_equal(e: Evidence) -> Claim:
     table = e.trained.pivot_table(index="seed", columns="arm", values="log_gain")
     pairs: list[float] = []
     if {"layernorm", "rmsnorm"} <= set(table):
         pairs = list((table["rmsnorm"] - table["layernorm"]).dropna())
     words = ", ".join(number(v, 3, True) for v in pairs)
-    return [
-        "In the models trained here, which differ in nothing else, RMSNorm's last block has the "
-        "larger gain.",
-        "log-gain of the last block, RMSNorm's minus LayerNorm's, pre-norm, same seed, is positive",
+    entry = e.entries["norms_differ_alone"]
+    return Claim(
+        "norms_differ_alone",
+        entry,
         "no such comparison.",
-        "no data",
         f"by seed: {words}." if pairs else "no pair of models is left.",
-        sign_verdict(pairs, e.diverged),
-    ]
+        {"": of_units(entry, pairs, lost=e.diverged, level=e.level)},
+        "no data",
+    )
 
 
-def _inverts(e: Evidence) -> list[str]:
+def _inverts(e: Evidence) -> Claim:
     validated = e.published(*VALIDATED)
     was = [
         f"{r['model']} {number(r['r_deviation'], 3, True)}"
@@ -249,19 +262,20 @@ def _inverts(e: Evidence) -> list[str]:
         f"holds in {len(negative)} of {len(rows)} models ({_names(negative)}), reversed in "
         f"{len(clear) - len(negative)}": True,
     }
-    return [
-        "LayerNorm inverts Bentov's law: r of entropy and abs(gain - 1) is negative.",
-        "the sign of r; corrected: r is below 0 in a LayerNorm model (Holm over models)",
+    return Claim(
+        "inverts",
+        e.entries["inverts"],
         f"{', '.join(was) or 'none'}.",
-        f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
         f"r of entropy and abs(gain - 1), and raw r of entropy and gain: "
         f"{', '.join(words) or 'none'}. Where every gain is below 1 ({_names(flipped)}), "
         "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
+        {r["model"]: of_deviation(r) for r in rows},
+        f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
         _first(answers),
-    ]
+    )
 
 
-def _follows_entropy(e: Evidence) -> list[str]:
+def _follows_entropy(e: Evidence) -> Claim:
     published = e.published(*e.by_model["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
     rows = [r for r in e.models.to_dict("records") if not math.isnan(r["r"])]
@@ -279,20 +293,20 @@ def _follows_entropy(e: Evidence) -> list[str]:
         f"holds in {len(steady)} of {len(rows)} models, reversed in {len(falls)}": bool(falls),
         f"holds in {len(steady)} of {len(rows)} models": True,
     }
-    return [
-        "The gain rises with the entropy of the prediction (Bentov's law).",
-        "r of entropy and abs(gain - 1) is positive; corrected: raw r is positive (Holm over "
-        "models), and keeps half its size without any one category",
+    return Claim(
+        "follows_entropy",
+        e.entries["follows_entropy"],
         f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
-        f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
         f"raw r: {'; '.join(words) or 'none'}. Clear and positive in {_names(rises)}; of these "
         f"steady without any one category: {_names(steady)}. Clear, negative and steady: "
         f"{_names(falls)}.",
+        {r["model"]: of_entropy(r) for r in rows},
+        f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
         _first(answers),
-    ]
+    )
 
 
-def _true_last_block(e: Evidence) -> list[str]:
+def _true_last_block(e: Evidence) -> Claim:
     of = e.references[e.references["experiment"] == "final_norm"]
     pairs: dict[str, tuple[float, float]] = {}  # hidden_states' ratio, the last block's gain
     was = []
@@ -317,27 +331,32 @@ def _true_last_block(e: Evidence) -> list[str]:
     pairs = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
     words = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
     here = [pair for name, pair in pairs.items() if name.endswith(MEASURED)]
-    apart = [pair for pair in here if abs(pair[0] / pair[1] - 1) > SAME]
+    same = e.entries["true_last_block"].limit
+    apart = [pair for pair in here if abs(pair[0] / pair[1] - 1) > same]
     answers = {
         "no data": not pairs,
         "undecided: the published two are of other prompts": not here,
         f"rejected: other numbers in {len(apart)} of {len(here)} measured": bool(apart),
         "not rejected": True,
     }
-    return [
-        "hidden_states[-2] over [-3] is the last block's true gain, without the final norm.",
-        f"it equals the gain that a forward hook on the last block gives, to {SAME:.0%}",
+    case = Case.unknown("undecided: the published two are of other prompts" if pairs else "no data")
+    if here:
+        case = Case.known(not apart, max(abs(a / b - 1) for a, b in here))
+    return Claim(
+        "true_last_block",
+        e.entries["true_last_block"],
         f"{'; '.join(was) or 'none'}.",
-        "CORRECT",
         f"that ratio and the last block's gain from hooks: {'; '.join(words) or 'none'} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
+        {"": case},
+        "CORRECT",
         _first(answers),
-    ]
+    )
 
 
-def _crowding(e: Evidence) -> list[str]:
+def _crowding(e: Evidence) -> Claim:
     found = {
         r["experiment"]: r
         for r in e.h25.to_dict("records")
@@ -350,15 +369,15 @@ def _crowding(e: Evidence) -> list[str]:
     ]
     words = [f"{STUDIES[name]}: {_study(r)}" for name, r in found.items()]
     row = found.get("h25")
-    return [
-        "H25: heads over head dimension of 0.2 or more dampens, less expands.",
-        "side of 1 as predicted, penultimate block; corrected: more often right than a coin, "
-        "exact intervals of the shares of all models of a study and of decided ones",
+    return Claim(
+        "h25",
+        e.entries["h25"],
         f"{'; '.join(was) or 'none'}.",
-        h25_verdict(row["right"], row["n"]) if row else "no data",
         f"{'; '.join(words) or 'none'}. Models of a family are not independent.",
+        {"": of_predictions(e.h25_models, e.entries["h25"], e.level)},
+        h25_verdict(row["right"], row["n"]) if row else "no data",
         "; ".join(f"{STUDIES[name]}: {_of_share(r)}" for name, r in found.items()) or "no data",
-    ]
+    )
 
 
 def _study(r: dict) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.pretrained.claims import Evidence, claims
+from normscope.ledger.entry import Entry
+from normscope.pretrained.claims import Evidence
 from normscope.pretrained.measures import METRICS, POSITIONS
-from normscope.tables import interval, markdown, number, records, significant
+from normscope.tables import Section, interval, number, records, reference, significant
 
 
 def _bounds(low: float, high: float) -> str:
@@ -152,16 +153,21 @@ def model_table(models: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def section(
+def evidence(
     tables: Mapping[str, pd.DataFrame],
     references: pd.DataFrame,
     trained: pd.DataFrame,
     runs: pd.DataFrame,
-) -> dict[str, str]:
-    """What the template of the summary says of pretrained models, by the template's names.
+    *,
+    entries: Mapping[str, Entry],
+    level: float,
+) -> Evidence:
+    """What the statements are judged by.
 
     Args:
-        tables: models, by_model, by_norm, twins, h25, sensitivity of results/pretrained.
+        tables: by_model, by_norm, h25, h25_models, sensitivity of results/pretrained.
+        entries: the ledger's.
+        level: confidence level of the intervals.
         references: reference_gains.csv.
         trained: gain.csv of the models trained here.
         runs: runs.csv, which says which of them diverged.
@@ -174,24 +180,39 @@ def section(
     last = trained[trained["site"].str.startswith("block_") & (trained["position"] > 0)]
     last = last[(last["depth"] == last["depth"].max()) & (last["placement"] == "pre")]
     last = last.groupby(["arm", "seed"], as_index=False)["log_gain"].mean()
-    evidence = Evidence(
+    return Evidence(
         by_model=tables["by_model"],
         by_norm=tables["by_norm"],
         h25=tables["h25"],
+        h25_models=tables["h25_models"],
         sensitivity=tables["sensitivity"],
         references=references,
         trained=last,
         diverged=len(compared),
+        entries=entries,
+        level=level,
     )
+
+
+def section(tables: Mapping[str, pd.DataFrame]) -> Section:
+    """What the template of the summary says of pretrained models, by the template's names.
+
+    Args:
+        tables: models, by_model, by_norm, twins, h25, sensitivity of results/pretrained.
+    """
     none = "No model was measured."
     models, cells = (tables[name] for name in ("models", "sensitivity"))
-    return {
-        "pretrained_models": markdown(model_table(models)) if len(models) else none,
-        "pretrained_claims": markdown(claims(evidence)),
-        "pretrained_gains": markdown(gain_table(tables["by_model"])),
-        "pretrained_entropy": markdown(entropy_table(tables["by_model"])),
-        "pretrained_norms": markdown(norm_table(tables["by_norm"])),
-        "pretrained_twins": markdown(twin_table(tables["twins"])),
-        "pretrained_h25": markdown(h25_table(tables["h25"])),
-        "pretrained_sensitivity": markdown(sensitivity_table(cells)) if len(cells) else none,
+    shown = {
+        "models": model_table(models),
+        "pretrained": gain_table(tables["by_model"]),
+        "entropy": entropy_table(tables["by_model"]),
+        "norms": norm_table(tables["by_norm"]),
+        "twins": twin_table(tables["twins"]),
+        "h25": h25_table(tables["h25"]),
+        "sensitivity": sensitivity_table(cells),
     }
+    texts: dict[str, object] = {
+        "pretrained_models": reference("models") if len(models) else none,
+        "pretrained_sensitivity": reference("sensitivity") if len(cells) else none,
+    }
+    return Section(texts, shown)

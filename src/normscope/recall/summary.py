@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 
 from normscope.arms import ARMS
-from normscope.recall.claims import claims
 from normscope.recall.grid import Recall
 from normscope.recall.tables import why_no_effects
 from normscope.stats import ALPHA, seeds_needed
-from normscope.tables import interval, markdown, number, records, significant
+from normscope.tables import Section, interval, number, records, reference, significant
 
 SHOWN = {
     "loss": "loss",
@@ -74,7 +73,7 @@ def factor_table(factors: pd.DataFrame) -> pd.DataFrame:
 
 def section(
     recall: Recall, cells: pd.DataFrame, best: pd.DataFrame, factors: pd.DataFrame
-) -> dict[str, object]:
+) -> Section:
     """What the template of the summary says of the decisive test, by the template's names.
 
     Args:
@@ -83,26 +82,28 @@ def section(
     """
     corrected, published = recall.corrected, recall.published
     copy, task = recall.tasks[published.task], recall.tasks[corrected.task]
-    tables = [
+    there = {name: s for name, s in recall.tasks.items() if name in set(cells["task"])}
+    tables = {f"recall_{name}": cell_table(cells, name) for name in there}
+    tables |= {"best": best_table(best), "factors": factor_table(factors)}
+    sections = [
         f"### Task {name}, {settings.steps} steps, embedding started at {settings.embedding_std:g}"
-        f"\n\n{markdown(cell_table(cells, name))}"
-        for name, settings in recall.tasks.items()
-        if name in set(cells["task"])
+        f"\n\n{reference(f'recall_{name}')}"
+        for name, settings in there.items()
     ]
-    return {
+    texts = {
         "recall_width": task.n_embd,
         "copy_entities": copy.entities,
         "copy_attributes": copy.attributes,
         "entities": task.entities,
         "attributes": task.attributes,
         "corrected_task": corrected.task,
-        "recall_rate": corrected.learning_rate,
-        "claims": markdown(claims(cells, recall)),
+        "recall_rate": f"{corrected.learning_rate:g}",
         "verdict_seeds": seeds_needed(ALPHA),
-        "tasks": "\n\n".join(tables),
-        "best": markdown(best_table(best)) if len(best) else "No arm has two learning rates here.",
+        "tasks": "\n\n".join(sections),
+        "best": reference("best") if len(best) else "No arm has two learning rates here.",
         "factors": _factors(recall, cells, factors),
     }
+    return Section(texts, tables)
 
 
 def _factors(recall: Recall, cells: pd.DataFrame, factors: pd.DataFrame) -> str:
@@ -116,5 +117,5 @@ def _factors(recall: Recall, cells: pd.DataFrame, factors: pd.DataFrame) -> str:
         f"Intervals: Student's t over seeds, each on its own: of {len(factors)} effects a few will "
         "exclude 0 by chance. A star marks those whose joint interval (Bonferroni, within a "
         "column) excludes 0 with seeds enough for an exact test to agree, here "
-        f"{needed}.\n\n{markdown(factor_table(factors))}"
+        f"{needed}.\n\n{reference('factors')}"
     )

@@ -1,0 +1,1 @@
+"""The ledger of claims: every statement as published, beside what its test finds here."""

@@ -1,0 +1,115 @@
+"""The verdict of every statement, with Holm's correction over all that are tested."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from normscope.inference import holm
+from normscope.ledger.case import Case, units
+from normscope.ledger.claim import Claim
+from normscope.stats import seeds_needed
+
+NOTHING = Case.unknown("no data")
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The case that decides a statement.
+
+    Args:
+        name, case: for "holds" the weakest of all, for "fails" the strongest counterexample.
+        holds: which of the two the case speaks for.
+        p: two-sided; NaN where chance has no part, or nothing is known.
+        cases: that p is corrected for.
+    """
+
+    name: str
+    case: Case
+    holds: bool
+    p: float = math.nan
+    cases: int = 1
+
+    @property
+    def least(self) -> float:
+        """The least p that so many units can give; NaN without a test."""
+        least = 2 * self.cases * self.case.smallest
+        return least if math.isnan(least) else min(1.0, least)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A statement's line in the ledger.
+
+    Args:
+        p_holm: the deciding case's p, adjusted for all tests of the ledger.
+        verdict: holds, fails or undecided.
+        why: why it is undecided; empty otherwise.
+    """
+
+    claim: Claim
+    by: Deciding
+    p_holm: float
+    verdict: str
+    why: str = ""
+
+
+def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
+    """Every statement at level ``alpha``, held for all of them together (Holm 1979)."""
+    deciding = [_deciding(claim.cases) for claim in claims]
+    adjusted = holm([d.p for d in deciding])
+    tests = sum(not math.isnan(d.p) for d in deciding)
+    found = []
+    for claim, by, p_holm in zip(claims, deciding, adjusted, strict=True):
+        verdict, why = _verdict(claim, by, p_holm, tests, alpha)
+        found.append(Judgement(claim, by, p_holm, verdict, why))
+    return found
+
+
+def _deciding(cases: Mapping[str, Case]) -> Deciding:
+    """What decides, of all cases.
+
+    A statement holds if it holds in all of them: its p is the largest, which needs no correction
+    (Berger 1982). It fails if one contradicts it: that p is the smallest, times their number. Cases
+    without an answer keep it from holding, and never from failing.
+    """
+    for name, case in cases.items():
+        if case.fact is False:
+            return Deciding(name, case, holds=False)
+    tested = {name: case for name, case in cases.items() if not math.isnan(case.p_holds)}
+    if not tested:
+        known = [name for name, case in cases.items() if case.fact] or list(cases)
+        name = known[0] if known else ""
+        return Deciding(name, cases.get(name, NOTHING), holds=True)
+    weakest = max(tested, key=lambda name: tested[name].p_holds)
+    strongest = min(tested, key=lambda name: tested[name].p_fails)
+    for_it, against_it = tested[weakest].p_holds, len(tested) * tested[strongest].p_fails
+    holds = for_it <= against_it
+    name, times = (weakest, 1) if holds else (strongest, len(tested))
+    return Deciding(name, tested[name], holds, min(1.0, 2 * min(for_it, against_it)), times)
+
+
+def _unknown(cases: Mapping[str, Case]) -> str:
+    """Why the first case without an answer has none, with its name; empty if all have one."""
+    for name, case in (cases or {"": NOTHING}).items():
+        if case.open:
+            return case.open.removeprefix("undecided: ") + (f" ({name})" if name else "")
+    return ""
+
+
+def _verdict(
+    claim: Claim, by: Deciding, p_holm: float, tests: int, alpha: float
+) -> tuple[str, str]:
+    """The verdict, and why there is none."""
+    is_decided = by.case.fact is not None or p_holm < alpha
+    unknown = _unknown(claim.cases)
+    if is_decided and not (by.holds and unknown):
+        return ("holds" if by.holds else "fails"), ""
+    if unknown or math.isnan(by.p):
+        return "undecided", unknown or "no data"
+    if by.least > alpha or (by.least * tests > alpha and by.p <= by.least):
+        told = f"n too small: {units(by.case.n, by.case.unit)}"
+        if claim.entry.test not in ("sign_flip", "equivalence"):
+            return "undecided", f"{told} give no p below {by.least:.2g}"
+        needed = seeds_needed(alpha / (by.cases * tests))
+        return "undecided", f"{told}, with Holm over {tests} tests it takes {needed}"
+    return "undecided", f"p is {by.p:.2g}, with Holm over {tests} tests {p_holm:.2g}"

@@ -1,0 +1,272 @@
+"""The page in a browser: what a reader sees and does, by mouse, by keyboard and without scripts."""
+
+from pathlib import Path
+
+import pytest
+
+SCREENSHOTS = Path(__file__).parents[2] / "results" / "screenshots"
+TILE = 8000  # pixels; a screenshot of more than 16384 is cut by the browser
+SHOWN = "#ledger tbody tr:not([hidden])"
+OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+# smallest contrast of a text with what is behind it, by WCAG 2.2
+CONTRAST = """() => {
+  const paint = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const seen = new Map();
+  const rgba = (color) => {
+    if (!seen.has(color)) {
+      paint.clearRect(0, 0, 1, 1); paint.fillStyle = color; paint.fillRect(0, 0, 1, 1);
+      seen.set(color, [...paint.getImageData(0, 0, 1, 1).data]);
+    }
+    return seen.get(color);
+  };
+  const light = (color) => {
+    const [r, g, b] = rgba(color).map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const color = getComputedStyle(e).backgroundColor;
+      if (rgba(color)[3] === 255) return color;
+      if (rgba(color)[3] > 0) throw new Error("a background that is seen through: " + e.className);
+    }
+    return "Canvas";
+  };
+  let least = [99, ""];
+  for (const e of document.querySelectorAll("body *")) {
+    if (!e.checkVisibility() || e.closest("script, style")) continue;
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+    const [a, b] = [light(getComputedStyle(e).color), light(behind(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < least[0]) least = [ratio, e.outerHTML.slice(0, 200)];
+  }
+  return least;
+}"""
+
+
+def texts(page, query: str) -> list[str]:
+    return [text.strip() for text in page.locator(query).all_inner_texts()]
+
+
+def column(page, name: str) -> list[str]:
+    """Cells of the rows that are shown, from above."""
+    return texts(page, f'{SHOWN} [data-label="{name}"]')
+
+
+def tab_to(page, query: str) -> None:
+    """With the tabulator alone."""
+    for _ in range(300):
+        page.keyboard.press("Tab")
+        if page.evaluate("q => document.activeElement.matches(q)", query):
+            return
+    pytest.fail(f"the keyboard does not reach {query}")
+
+
+@pytest.mark.parametrize("width", [1280, 768, 390])
+def test_nothing_is_said_or_asked_for_and_nothing_overflows(visit, summary, width):
+    there = visit(summary, width)
+    assert there.page.evaluate(OVERFLOW) <= 0
+    assert there.said == []
+    assert {url for url in there.asked if not url.startswith("data:")} == {summary.as_uri()}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_figure_is_seen(visit, summary, width):
+    page = visit(summary, width).page
+    images = page.locator("figure img")
+    assert images.count() > 0
+    for image in images.all():
+        image.scroll_into_view_if_needed()
+        assert image.is_visible()
+        assert image.evaluate("e => e.decode().then(() => e.naturalWidth)") > 0
+        assert image.get_attribute("alt")
+
+
+def test_rows_are_chosen_by_mouse(visit, summary):
+    page = visit(summary).page
+    every = column(page, "corrected")
+    for verdict in ("holds", "fails", "undecided"):
+        chip = page.locator("label.chip", has=page.locator(f'input[value="{verdict}"]'))
+        chip.click()
+        assert column(page, "corrected") == [one for one in every if one == verdict]
+        count = every.count(verdict)
+        assert page.inner_text("#shown") == f"{count} of {len(every)} statements shown"
+        chip.click()
+    sources = page.locator('input[name="document"]')
+    for index in range(sources.count()):
+        box = sources.nth(index)
+        box.check()
+        shown = column(page, "source")
+        assert shown
+        assert all(one.startswith(str(box.get_attribute("value"))) for one in shown)
+        box.uncheck()
+    page.fill("#words", "no such words")
+    assert page.inner_text("#shown").startswith("0 of ")
+    page.click("text=Show all")
+    page.wait_for_function(f"document.querySelectorAll('{SHOWN}').length === {len(every)}")
+
+
+def test_rows_are_sorted_by_mouse(visit, summary):
+    page = visit(summary).page
+    before = column(page, "statement")
+    head = page.locator("#ledger thead th", has_text="p (Holm)")
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert ", by p (Holm), ascending" in page.inner_text("#shown")
+    values = column(page, "p (Holm)")
+    numbers = [float(one) for one in values if one != "–"]
+    assert numbers == sorted(numbers)
+    assert set(values[len(numbers) :]) <= {"–"}
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    values = column(page, "p (Holm)")
+    assert [float(one) for one in values[: len(numbers)]] == numbers[::-1]
+    head.locator("button").click()
+    assert column(page, "statement") == before
+    page.locator("#ledger thead th", has_text="Hedges g").locator("button").click()
+    values = [one for one in column(page, "Hedges g") if one != "–"]
+    effects = [float(one.replace("−", "-").replace(",", "")) for one in values]
+    assert effects == sorted(effects)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_rows_are_chosen_and_sorted_by_keyboard(visit, summary, width):
+    page = visit(summary, width).page
+    rows = page.locator("#ledger tbody tr").count()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    tab_to(page, "#words")
+    page.keyboard.type("gradient")
+    chosen = column(page, "statement")
+    assert 0 < len(chosen) < rows
+    tab_to(page, 'input[value="undecided"]')
+    page.keyboard.press("Space")
+    assert set(column(page, "corrected")) == {"undecided"}
+    outline = "getComputedStyle(document.activeElement.nextElementSibling).outlineStyle"
+    assert page.evaluate(outline) == "solid"
+    tab_to(page, "#ledger thead th:first-child button")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    shown = column(page, "statement")
+    assert shown == sorted(shown, key=str.lower)
+    page.keyboard.press("Enter")
+    assert column(page, "statement") == shown[::-1]
+    tab_to(page, "#ledger tbody a")
+    page.keyboard.press("Enter")
+    place = page.evaluate("decodeURIComponent(location.hash).slice(1)")
+    assert place.startswith("figure-")
+    assert page.locator(f"#{place}").evaluate("e => e.matches('figure:target')")
+
+
+def test_a_row_is_a_card_on_a_phone(visit, summary):
+    page = visit(summary, 390).page
+    row = page.locator("#ledger tbody tr").first
+    box = row.bounding_box()
+    assert box["x"] >= 0
+    assert 300 < box["width"] <= 390
+    assert row.evaluate("e => getComputedStyle(e).display") == "block"
+    label = row.locator("td:not(.none)").first.evaluate(
+        "e => getComputedStyle(e, ':before').content"
+    )
+    assert label.strip('"') == row.locator("td:not(.none)").first.get_attribute("data-label")
+    wide = "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert page.evaluate(f"{wide}.every(e => e.tabIndex === 0 && e.ariaLabel)")
+
+
+def test_links_lead_somewhere(visit, summary):
+    page = visit(summary).page
+    hashes = page.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash)")
+    assert len(hashes) > 40
+    assert page.evaluate("h => h.filter(x => !document.querySelector(x))", hashes) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out(visit, summary, scheme, width):
+    page = visit(summary, width, color_scheme=scheme).page
+    page.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+    page.locator("label.chip").first.click()
+    least, where = page.evaluate(CONTRAST)
+    assert least >= 4.5, where
+
+
+def test_colours_follow_the_system_and_the_reader(visit, summary):
+    page = visit(summary, color_scheme="light").page
+    paper = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(paper)
+    page.emulate_media(color_scheme="dark")
+    dark = page.evaluate(paper)
+    assert dark != light
+    assert page.inner_text("#scheme") == "Light colours"
+    page.click("#scheme")
+    assert page.evaluate(paper) == light
+    page.focus("#scheme")
+    page.keyboard.press("Enter")
+    assert page.evaluate(paper) == dark
+    card = "getComputedStyle(document.querySelector('.plate')).backgroundColor"
+    assert page.evaluate(card) == "rgb(255, 255, 255)"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_is_whole_without_scripts(visit, summary, width):
+    page = visit(summary, width, java_script_enabled=False).page
+    assert page.locator("#ledger tbody tr").first.is_visible()
+    assert not [one for one in page.locator(".controls").all() if one.is_visible()]
+    assert page.locator("#ledger thead button").count() == 0
+    assert page.locator("#toc a").first.is_visible()
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_a_print_has_no_controls_and_whole_figures(visit, summary):
+    page = visit(summary, color_scheme="dark").page
+    page.emulate_media(media="print")
+    hidden = [*page.locator(".controls").all(), *page.locator("nav").all()]
+    assert hidden
+    assert not [one for one in hidden if one.is_visible()]
+    breaks = "[...document.querySelectorAll('figure')].map(e => getComputedStyle(e).breakInside)"
+    assert set(page.evaluate(breaks)) == {"avoid"}
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_a_hostile_page_runs_nothing(visit, recipes, tmp_path):
+    for number, text in enumerate(recipes.HOSTILE):
+        path = tmp_path / f"{number}.html"
+        path.write_text(recipes.made(text))
+        there = visit(path, 390)
+        there.page.hover("#ledger tbody tr >> nth=0")
+        assert there.said == []
+        assert {url for url in there.asked if not url.startswith("data:")} == {path.as_uri()}
+        assert there.page.evaluate(OVERFLOW) <= 0
+        assert text in column(there.page, "corrected")
+        box = there.page.locator(f'input[name="verdict"] >> nth={-1}')
+        box.check()
+        assert column(there.page, "corrected") == [box.get_attribute("value")] == [text]
+
+
+def test_no_other_script_may_run(visit, recipes, tmp_path):
+    """Had escaping failed, the policy would stop it."""
+    path = tmp_path / "page.html"
+    path.write_text(
+        recipes.made().replace("</main>", "<script>alert(1)</script><img src=x onerror=alert(2)>")
+    )
+    said = visit(path).said
+    assert said
+    assert not [line for line in said if line.startswith("dialog")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
+def test_it_is_drawn(visit, summary, width, scheme):
+    """For eyes: results/screenshots/, from above."""
+    page = visit(summary, width, color_scheme=scheme).page
+    page.evaluate("Promise.all([...document.images].map(image => image.decode()))")
+    height = page.evaluate("document.documentElement.scrollHeight")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for old in SCREENSHOTS.glob(f"page-{width}-{scheme}-*.png"):
+        old.unlink()
+    for part, top in enumerate(range(0, height, TILE), start=1):
+        clip = {"x": 0, "y": top, "width": width, "height": min(TILE, height - top)}
+        path = SCREENSHOTS / f"page-{width}-{scheme}-{part:02}.png"
+        page.screenshot(path=path, clip=clip, full_page=True)
+        assert path.stat().st_size > 1000

@@ -1,0 +1,55 @@
+"""Statements with cases that are planted, for tests of the ledger."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from normscope.ledger.case import Case
+from normscope.ledger.claim import Claim
+from normscope.ledger.entry import Claims, Entry
+
+RAW: dict[str, Any] = {
+    "document": "paper",
+    "where": "section 1",
+    "statement": "Norms help.",
+    "quantity": "difference",
+    "test": "sign_flip",
+    "criterion": "it is above {bound:g}",
+    "direction": "greater",
+    "bound": 0.0,
+    "unit": "model",
+    "figure": "loss",
+    "differs_because": "one seed",
+}
+DOCUMENTS: dict[str, Any] = {"paper": {"title": "On norms", "author": "A. Author"}}
+
+
+def entry(**changes: Any) -> Entry:
+    return Entry.model_validate(RAW | changes)
+
+
+def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **changes: Any) -> Case:
+    """A case of a test whose units reach any p that matters; p of both sides sum to 1."""
+    values: dict[str, Any] = {"effect": 1.0, "low": 0.5, "high": 1.5, "n": n, "smallest": 2.0**-n}
+    values |= {"p_holds": p_holds, "p_fails": 1 - p_holds if p_fails is None else p_fails}
+    return Case(**values | changes)
+
+
+def claim(cases: Mapping[str, Case] | Case, key: str = "key", **changes: Any) -> Claim:
+    """A statement with one case, or several."""
+    of = {"": cases} if isinstance(cases, Case) else cases
+    words = {name: changes.pop(name) for name in ("own", "found") if name in changes}
+    return Claim(key, entry(**changes), "was", "is", of, **words)
+
+
+def book(*keys: str, **changes: Any) -> Claims:
+    """Entries that differ in nothing but their key."""
+    of = dict.fromkeys(keys, RAW | changes)
+    return Claims.model_validate({"documents": DOCUMENTS, "claims": of})
+
+
+def text(**changes: Any) -> str:
+    """A file of one statement, ``key``; None removes."""
+    raw = {k: v for k, v in (RAW | changes).items() if v is not None}
+    return yaml.safe_dump({"documents": DOCUMENTS, "claims": {"key": raw}})

@@ -1,0 +1,442 @@
+"""Tests, intervals and effects against enumeration, closed forms and published examples."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from normscope.inference import (
+    Estimate,
+    Flips,
+    bootstrap_mean,
+    cluster_bootstrap,
+    equivalence,
+    hedges_g,
+    holm,
+    sign_flip,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+SAMPLED = 1 / 100_001  # least p where 100,000 flips are drawn
+# Fisher 1935, The Design of Experiments, section 21: 15 pairs of Zea mays, eighths of an inch
+DARWIN = [49.0, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+# Efron & Tibshirani 1993, table 2.1: survival of mice after surgery, treated
+TREATED = [94.0, 197, 16, 38, 99, 141, 23]
+finite = st.floats(allow_nan=False, allow_infinity=False)
+tenths = st.lists(st.integers(-9, 9), min_size=1, max_size=8)
+moderate = st.floats(-9, 9).map(lambda v: round(v, 3))
+eighths = st.integers(-72, 72).map(lambda v: v / 8)  # sums are exact: no tie is parted by rounding
+
+
+def sums(values: Sequence[int]) -> list[int]:
+    """Sums of all flips."""
+    return [
+        sum(s * v for s, v in zip(signs, values, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(values))
+    ]
+
+
+def enumerated(values: Sequence[int]) -> tuple[float, float]:
+    """One-sided p by going through every flip, the observed one among them."""
+    every = sums(values)
+    greater = sum(v >= sum(values) for v in every) / len(every)
+    return greater, sum(v <= sum(values) for v in every) / len(every)
+
+
+@given(values=tenths, bound=st.integers(-9, 9))
+def test_the_p_of_sign_flips_is_the_share_of_flips(values, bound):
+    greater, less = enumerated([v - bound for v in values])
+    n = len(values)
+    assert sign_flip([float(v) for v in values], bound) == Flips(n, greater, less, 2.0**-n)
+
+
+@given(values=tenths, bound=st.integers(-9, 9), unit=st.sampled_from([10, 3, 7e-5, 1e160]))
+def test_ties_that_rounding_parts_are_ties(values, bound, unit):
+    """0.1 + 0.2 - 0.3 is 0, and as large as when it is flipped."""
+    greater, less = enumerated([v - bound for v in values])
+    found = sign_flip([v / unit for v in values], bound / unit)
+    assert (found.greater, found.less) == (greater, less)
+
+
+def test_one_flip_as_large_as_the_observed_by_hand():
+    """Of +-0.1 +-0.2 +-0.3: 0.6, 0.4, 0.2, 0, 0, -0.2, -0.4, -0.6."""
+    assert sign_flip([0.1, 0.2, -0.3]) == Flips(3, 5 / 8, 5 / 8, 1 / 8)
+    assert sign_flip([0.3, 0.2, -0.1]) == Flips(3, 2 / 8, 7 / 8, 1 / 8)
+    assert sign_flip([1000.1, 1000.2, 1000.3], 1000.2) == Flips(3, 6 / 8, 6 / 8, 1 / 8)
+
+
+@given(values=st.lists(finite, min_size=1, max_size=8), bound=st.just(0.0) | finite)
+def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
+    """No flip as large is missed; one that is counted too is smaller by rounding at most."""
+    exact = [Fraction(v) - Fraction(bound) for v in values]
+    whole = math.lcm(*(v.denominator for v in exact))
+    as_integers = [int(v * whole) for v in exact]
+    near = int(whole * len(values) * max(map(abs, map(Fraction, [*values, bound]))) / 10**12)
+    every, observed, found = sums(as_integers), sum(as_integers), sign_flip(values, bound)
+    for p, sign in ((found.greater, 1), (found.less, -1)):
+        above = [sign * (v - observed) for v in every]
+        at_least, at_most = (sum(v >= least for v in above) / len(above) for least in (0, -near))
+        assert at_least <= p <= at_most
+    assert found.smallest == 2.0 ** -len(values)
+
+
+@given(values=st.lists(moderate, min_size=1, max_size=8))
+def test_values_of_the_other_sign_swap_greater_and_less(values):
+    found, turned = sign_flip(values), sign_flip([-v for v in values])
+    assert (turned.greater, turned.less) == (found.less, found.greater)
+
+
+@given(
+    values=st.lists(st.integers(-9, 9), min_size=1, max_size=8),
+    bound=st.integers(-9, 9),
+    by=st.integers(-99, 99),
+)
+def test_a_bound_is_subtracted(values, bound, by):
+    found = sign_flip([float(v) for v in values], bound)
+    assert found == sign_flip([float(v - bound) for v in values])
+    assert found == sign_flip([float(v + by) for v in values], bound + by)
+
+
+@given(values=st.lists(st.floats(0.001, 9), min_size=1, max_size=8))
+def test_values_all_above_0_have_the_smallest_p(values):
+    n = len(values)
+    assert sign_flip(values) == Flips(n, 2.0**-n, 1, 2.0**-n)
+    assert sign_flip([-v for v in values]) == Flips(n, 1, 2.0**-n, 2.0**-n)
+
+
+@given(value=finite, n=st.integers(1, 8))
+def test_values_all_at_the_bound_have_a_p_of_1(value, n):
+    assert sign_flip([value] * n, value) == Flips(n, 1, 1, 2.0**-n)
+
+
+@pytest.mark.parametrize(("n", "least"), [(16, 2.0**-16), (17, SAMPLED), (30, SAMPLED)])
+def test_of_more_than_100_000_flips_as_many_are_drawn(n, least):
+    found = sign_flip([1.0] * n)
+    assert found.smallest == least
+    # the one that flips nothing is drawn at times
+    drawn = 100_000 * 2.0**-n if n > 16 else 0
+    assert least <= found.greater <= least + (drawn + 5 * math.sqrt(drawn)) / 100_000
+    assert found.less == 1
+
+
+def test_a_p_of_drawn_flips_is_near_that_of_all_and_the_same_again():
+    """17 values of 1 or -1, 12 of them 1: a binomial with 12 or more heads."""
+    values = [1.0] * 12 + [-1.0] * 5
+    found, p = sign_flip(values), float(stats.binom.sf(11, 17, 0.5))
+    assert found.greater == pytest.approx(p, abs=5 * math.sqrt(p / 100_000))
+    assert found.less == pytest.approx(stats.binom.cdf(12, 17, 0.5), abs=0.002)
+    assert sign_flip(values) == found
+
+
+def test_darwins_maize_has_fishers_p():
+    """863 of 32,768 sums are at least 314, 28 of them 314: both tails are 5.267%."""
+    assert sum(DARWIN) == 314
+    ways = {0: 1}
+    for v in map(int, DARWIN):
+        ways = {
+            total: ways.get(total - v, 0) + ways.get(total + v, 0)
+            for total in {t + s * v for t in ways for s in (1, -1)}
+        }
+    assert sum(ways.values()) == 32_768
+    assert (sum(k for t, k in ways.items() if t > 314), ways[314]) == (835, 28)
+    found = sign_flip(DARWIN)
+    assert found.greater == 863 / 32_768
+    assert found.less == (32_768 - 835) / 32_768
+    assert round(200 * found.greater, 3) == 5.267
+
+
+def test_no_values_have_no_p():
+    for found in (sign_flip([]), equivalence([], 0.1)):
+        assert found.n == 0
+        assert np.isnan([found.greater, found.less, found.smallest]).all()
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_value_or_bound_that_is_not_finite_is_an_error(bad):
+    for values, bound in (([bad], 0.0), ([1.0, bad, 2.0], 0.0), ([1.0, 2.0], bad)):
+        with pytest.raises(ValueError, match="finite"):
+            sign_flip(values, bound)
+    with pytest.raises(ValueError, match="finite"):
+        equivalence([0.1, bad], 1)
+
+
+@given(values=tenths, margin=st.integers(0, 9))
+def test_equivalence_is_two_tests_against_the_ends(values, margin):
+    below, above = (enumerated([v + end for v in values]) for end in (margin, -margin))
+    inside, outside = max(below[0], above[1]), min(below[1], above[0])
+    n = len(values)
+    expected = Flips(n, inside, outside, 2.0**-n)
+    assert equivalence([float(v) for v in values], margin) == expected
+    assert equivalence([v / 10 for v in values], margin / 10) == expected
+    ends = sign_flip([v / 10 for v in values], -margin / 10).greater
+    assert inside == max(ends, sign_flip([v / 10 for v in values], margin / 10).less)
+
+
+@given(values=tenths, margin=st.integers(0, 9))
+def test_equivalence_has_no_sign_and_falls_with_the_margin(values, margin):
+    found = equivalence([v / 10 for v in values], margin / 10)
+    assert equivalence([-v / 10 for v in values], margin / 10) == found
+    wider = equivalence([v / 10 for v in values], (margin + 1) / 10)
+    assert wider.greater <= found.greater
+    assert wider.less >= found.less
+
+
+@given(values=st.lists(st.floats(-0.9, 0.9), min_size=1, max_size=8))
+def test_values_inside_or_outside_the_margin_have_the_smallest_p(values):
+    n = len(values)
+    assert equivalence(values, 1.0) == Flips(n, 2.0**-n, 1, 2.0**-n)
+    for centre in (3, -3):
+        assert equivalence([v + centre for v in values], 1.0) == Flips(n, 1, 2.0**-n, 2.0**-n)
+
+
+@pytest.mark.parametrize("end", [0.3, -0.3])
+def test_values_at_the_margin_are_neither_inside_nor_outside(end):
+    for values in ([end] * 4, [end, end - 0.1, end + 0.1]):
+        found = equivalence(values, 0.3)
+        assert min(found.greater, found.less) > 0.5
+
+
+def test_equivalence_by_hand():
+    """Of -0.1, 0.2, 0.6 less 0.5: -0.6, -0.3, 0.1; flipping the last makes it less."""
+    found = equivalence([-0.1, 0.2, 0.6], 0.5)
+    assert found == Flips(3, 2 / 8, 7 / 8, 1 / 8)
+
+
+@pytest.mark.parametrize(
+    ("m", "j"), [(2, 0.5642), (3, 0.7236), (4, 0.7979), (5, 0.8407), (10, 0.9227), (20, 0.9619)]
+)
+def test_hedges_correction_is_the_tabled_one(m, j):
+    """Hedges 1981, formula 6e; also the inverse of the mean of a noncentral t."""
+    values = np.random.default_rng(m).normal(1, 2, m + 1)
+    correction = hedges_g(values.tolist()) / (values.mean() / values.std(ddof=1))
+    assert correction == pytest.approx(j, abs=5e-5)
+    assert correction == pytest.approx(1 / stats.nct.mean(m, 1), rel=1e-12)
+    assert correction == pytest.approx(1 - 3 / (4 * m - 1), abs=0.01)
+
+
+def test_hedges_g_by_hand():
+    """Mean 2, standard deviation 1, m = 2: J is 1/sqrt(pi); of 2, 4, 6, 8 J is sqrt(2/pi) m = 4."""
+    assert hedges_g([1, 2, 3]) == pytest.approx(2 / math.sqrt(math.pi), rel=1e-12)
+    found = hedges_g([1, 2, 3, 4, 5])
+    assert found == pytest.approx(3 / math.sqrt(2.5) * math.sqrt(2 / math.pi), rel=1e-12)
+    # as many as gamma itself would not bear: J is 1 - 3/(4 m - 1)
+    many = [1.0, 3.0] * 1000
+    assert hedges_g(many) == pytest.approx(2 / np.std(many, ddof=1) * (1 - 3 / 7995), rel=1e-6)
+
+
+@given(values=st.lists(moderate, min_size=3, max_size=9), scale=st.floats(1e-3, 1e3))
+def test_g_has_no_unit(values, scale):
+    assume(np.ptp(values) > 0)
+    g = hedges_g(values)
+    assert hedges_g([scale * v for v in values]) == pytest.approx(g, rel=1e-9, abs=1e-12)
+    assert hedges_g([-v for v in values]) == pytest.approx(-g, rel=1e-9, abs=1e-12)
+    assert hedges_g(values[::-1]) == pytest.approx(g, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "values", [[], [1.0], [1.0, 2.0], [0.4] * 3, [0.0] * 5, [0.3, 0.1 + 0.2, 0.3]]
+)
+def test_g_is_missing_below_3_and_where_nothing_varies_but_rounding(values):
+    assert math.isnan(hedges_g(values))
+
+
+def spread(of: Sequence[Sequence[float]]) -> tuple[list[float], list[int]]:
+    """Values of clusters in one list, and whose they are."""
+    return [v for c in of for v in c], [i for i, c in enumerate(of) for _ in c]
+
+
+clustered = st.lists(st.lists(eighths, min_size=1, max_size=4), min_size=3, max_size=7)
+
+
+def assert_same(found: Estimate, other: Estimate) -> None:
+    assert found.n == other.n
+    bounds = (other.mean, other.low, other.high)
+    assert (found.mean, found.low, found.high) == pytest.approx(bounds, rel=1e-9, abs=1e-9)
+
+
+@given(values=st.lists(eighths, min_size=3, max_size=12), level=st.sampled_from([0.5, 0.9, 0.95]))
+def test_clusters_of_one_are_values(values, level):
+    found = cluster_bootstrap(values, range(len(values)), level, 199)
+    assert_same(found, bootstrap_mean(values, level, 199))
+
+
+@given(size=st.integers(1, 4), means=st.lists(eighths, min_size=3, max_size=9))
+def test_clusters_of_one_size_are_their_means(size, means):
+    values, clusters = spread([[m + i - (size - 1) / 2 for i in range(size)] for m in means])
+    assert_same(cluster_bootstrap(values, clusters, 0.9, 199), bootstrap_mean(means, 0.9, 199))
+
+
+@given(of=clustered)
+def test_names_of_clusters_and_the_order_within_them_change_nothing(of):
+    values, clusters = spread(of)
+    found = cluster_bootstrap(values, clusters, 0.9, 99)
+    assert found.n == len(of)
+    assert found.mean == pytest.approx(np.mean(values))
+    names = [("seed", str(99 - c)) for c in clusters]
+    assert cluster_bootstrap(values, names, 0.9, 99) == found
+    assert cluster_bootstrap(spread([c[::-1] for c in of])[0], clusters, 0.9, 99) == found
+
+
+@given(of=clustered)
+def test_clusters_may_be_interleaved(of):
+    found = cluster_bootstrap(*spread(of), 0.9, 99)
+    turns = [(c[k], i) for k in range(4) for i, c in enumerate(of) if k < len(c)]
+    assert cluster_bootstrap([v for v, _ in turns], [i for _, i in turns], 0.9, 99) == found
+
+
+@given(of=clustered, times=st.integers(2, 4))
+def test_values_that_stand_more_than_once_in_their_cluster_narrow_nothing(of, times):
+    found = cluster_bootstrap(*spread(of), 0.9, 99)
+    assert_same(cluster_bootstrap(*spread([c * times for c in of]), 0.9, 99), found)
+
+
+def test_a_cluster_counts_as_often_as_it_has_values():
+    """A mean of 3 clusters: (1 + 2 + 3 x 6)/5; with the first two left out it is at most 6."""
+    e = cluster_bootstrap([1, 2, 6, 6, 6], "abccc", 0.95, 999)
+    assert (e.n, e.mean) == (3, 21 / 5)
+    assert 1 <= e.low < e.mean < e.high <= 6
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters", "n"),
+    [([], [], 0), ([0.3, 0.9], [7, 7], 1), ([0.3, 0.9, 0.6], "aba", 2), ([1.0, 1.0], "ab", 2)],
+)
+def test_fewer_than_3_clusters_have_no_bounds(values, clusters, n):
+    e = cluster_bootstrap(values, clusters, 0.95, 99)
+    assert e.n == n
+    assert np.isnan([e.low, e.high]).all()
+    assert math.isnan(e.mean) if not values else e.mean == pytest.approx(np.mean(values))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        [[0.5], [0.5], [0.5]],
+        [[0.1, 0.9], [0.5], [0.2, 0.5, 0.8]],
+        [[0.1] * 3, [0.1] * 6, [0.1]],
+        [[0.0], [0.0, 0.0], [0.0], [-1.0, 1.0]],
+    ],
+)
+def test_clusters_of_the_same_mean_have_an_interval_of_no_width(of):
+    """Sums of 0.1 over their number differ by rounding."""
+    e = cluster_bootstrap(*spread(of), 0.95, 999)
+    assert e == Estimate(len(of), e.mean, e.mean, e.mean)
+    assert e.mean == pytest.approx(np.mean(spread(of)[0]))
+
+
+@pytest.mark.parametrize("far", [1e9, -1e9, 1e90, -1e90, 1e-60])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 1, 40), (40, 1, 1)])
+def test_3_clusters_with_extreme_values_have_bounds(far, sizes):
+    e = cluster_bootstrap(*spread([[0.0] * sizes[0], [0.0] * sizes[1], [far] * sizes[2]]), 0.95, 99)
+    assert e.low <= e.mean <= e.high
+    assert e.low < e.high
+    assert max(abs(e.low), abs(e.high)) <= abs(far) * (1 + 1e-15)
+
+
+def test_an_interval_of_clusters_is_wider_than_that_of_values_in_step():
+    values, clusters = spread([[float(k)] * 10 for k in range(8)])
+    naive, e = bootstrap_mean(values, 0.95, 999), cluster_bootstrap(values, clusters, 0.95, 999)
+    assert e.mean == naive.mean
+    assert e.high - e.low > 2.5 * (naive.high - naive.low)
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan, 2.0], [math.inf, 1.0, 2.0]])
+def test_values_in_clusters_are_finite(values):
+    with pytest.raises(ValueError, match="finite"):
+        cluster_bootstrap(values, [1, 2, 3], 0.95, 99)
+
+
+@pytest.mark.parametrize("clusters", [[], [1, 2], [1, 2, 3, 4]])
+def test_every_value_is_in_a_cluster(clusters):
+    with pytest.raises(ValueError, match=re.escape("zip()")):
+        cluster_bootstrap([1.0, 2.0, 3.0], clusters, 0.95, 99)
+
+
+def counts(n: int, k: int) -> Iterator[tuple[int, ...]]:
+    """How often each of k values can be drawn in n draws."""
+    for bars in itertools.combinations(range(n + k - 1), k - 1):
+        edges = (-1, *bars, n + k - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(edges))
+
+
+def ideal_bca(totals: Sequence[float], sizes: Sequence[int], level: float) -> tuple[float, float]:
+    """Efron 1987 without chance: all n^n resamples of n clusters, by how often each is drawn."""
+    n = len(totals)
+    drawn = np.array(list(counts(n, n)))
+    means = (drawn @ totals) / (drawn @ sizes)
+    weights = [math.factorial(n) / math.prod(map(math.factorial, c)) / n**n for c in drawn.tolist()]
+    assert sum(weights) == pytest.approx(1)
+    order = np.argsort(means)
+    means, share = means[order], np.cumsum(np.array(weights)[order])
+    mean = sum(totals) / sum(sizes)
+    below, up_to = (share[np.searchsorted(means, mean + e) - 1] for e in (-1e-9, 1e-9))
+    z0 = stats.norm.ppf((below + up_to) / 2)
+    without = [(sum(totals) - t) / (sum(sizes) - k) for t, k in zip(totals, sizes, strict=True)]
+    u = np.mean(without) - np.array(without)
+    a = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    ends = z0 + stats.norm.ppf([(1 - level) / 2, (1 + level) / 2])
+    low, high = np.searchsorted(share, stats.norm.cdf(z0 + ends / (1 - a * ends)))
+    return float(means[low]), float(means[high])
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9])
+@pytest.mark.parametrize("values", [TREATED, [0.1, 0.5, 0.7, 1.1, 2.3, 7.9], DARWIN[:7]])
+def test_a_bootstrap_interval_is_that_of_all_resamples(values, level):
+    """Bounds of 20,000 resamples vary by 0.02 standard errors, and of the ideal ones by steps."""
+    e = bootstrap_mean(values, level, 20_000)
+    close = 0.1 * float(stats.sem(values))
+    assert (e.low, e.high) == pytest.approx(ideal_bca(values, [1] * len(values), level), abs=close)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9])
+def test_an_interval_of_clusters_is_that_of_all_their_resamples(level):
+    """Clusters of 1 to 16 values, the large ones lower: a mean of their means is elsewhere."""
+    of = [[7.0], [9.0, 5.5], [4.0] * 3, [3.0, 2.5, 2.0, 1.0], [0.5, 1.5] * 8, [6.0, 1.0]]
+    e = cluster_bootstrap(*spread(of), level, 20_000)
+    bounds = ideal_bca([sum(c) for c in of], [len(c) for c in of], level)
+    assert (e.low, e.high) == pytest.approx(bounds, abs=0.05)
+
+
+@given(
+    values=st.lists(eighths, min_size=3, max_size=9),
+    power=st.integers(-9, 9),
+    by=st.integers(-9, 9),
+)
+def test_a_bootstrap_interval_follows_unit_and_origin(values, power, by):
+    e = bootstrap_mean(values, 0.9, 199)
+    moved = bootstrap_mean([2.0**power * v for v in values], 0.9, 199)
+    scaled = (2.0**power * v for v in (e.mean, e.low, e.high))
+    assert (moved.mean, moved.low, moved.high) == tuple(scaled)
+    turned = bootstrap_mean([by - v for v in values], 0.9, 199)
+    assert_same(turned, Estimate(e.n, by - e.mean, by - e.high, by - e.low))
+    assert min(values) - 1e-9 <= e.low <= e.high <= max(values) + 1e-9
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.3, 0.3, 0.1 + 0.2], [0.1] * 9 + [math.nextafter(1, 0)]])
+def test_values_that_rounding_parts_have_bounds(values):
+    e = bootstrap_mean(values, 0.95, 999)
+    assert e.low <= e.mean <= e.high
+
+
+def test_holms_p_by_hand():
+    """5 x 0.001; 4 x 0.02 and 3 x 0.022 no less than it; 2 x 0.4; 0.9."""
+    found = holm([0.4, 0.022, 0.001, 0.9, 0.02])
+    assert found == pytest.approx([0.8, 0.08, 0.005, 0.9, 0.08], rel=1e-12)
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02], rel=1e-12)
+    assert holm([0.6, 0.7]) == [1, 1]
+
+
+@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_holms_p_is_between_the_raw_and_bonferronis(p):
+    adjusted = holm(p)
+    for raw, found in zip(p, adjusted, strict=True):
+        assert raw <= found <= min(1, len(p) * raw) * (1 + 1e-12)
+    assert sorted(adjusted) == [adjusted[i] for i in sorted(range(len(p)), key=p.__getitem__)]
+    assert min(adjusted) == pytest.approx(min(1, len(p) * min(p)))

@@ -1,0 +1,230 @@
+"""Entries of the ledger: what a file may say, what is refused and how, and data/claims.yaml."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from ledger_recipes import DOCUMENTS, RAW, entry, text
+from processes import SCRIPTS
+
+from normscope.errors import Explained
+from normscope.ledger.entry import Entries, load
+from normscope.pretrained.published import h25_verdict
+from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.summary import FIGURES
+
+DATA = SCRIPTS.parent / "data"
+FILE = DATA / "claims.yaml"
+BOOK = load(FILE)
+REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
+NAMES = {"GPT-2 XL": "gpt2-xl", "Large": "gpt2-large", "Medium": "gpt2-medium"}
+NAMES |= {"Pythia-6.9B": "pythia-6.9b", "GPT-J-6B": "gpt-j-6b", "Gemma-7B": "gemma-7b"}
+
+
+def refused(place: Path, written: str) -> list[str]:
+    """The lines of the error, one a fault; each names the file."""
+    path = place / "claims.yaml"
+    path.write_text(written)
+    with pytest.raises(Explained) as error:
+        load(path)
+    lines = str(error.value).splitlines()
+    assert lines[0].startswith(str(path))
+    return lines
+
+
+def test_what_a_file_says_is_loaded(tmp_path):
+    (tmp_path / "claims.yaml").write_text(text(published={"number": "1.5"}))
+    found = load(tmp_path / "claims.yaml")
+    assert list(found.claims) == ["key"]
+    assert found.claims["key"] == entry(published={"number": "1.5"})
+    assert found.documents["paper"].author == "A. Author"
+    assert found.claims["key"].published.verdict == "holds"
+
+
+WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "reason"),
+    [
+        ({"bond": 1.0}, "bond", "not permitted"),
+        ({"published": {"numbers": "1"}}, "published.numbers", "not permitted"),
+        ({"published": {"verdict": "true"}}, "published.verdict", "'holds', 'fails' or 'none'"),
+        ({"published": {"number": 1.5}}, "published.number", "string"),
+        ({"statement": ""}, "statement", "at least 1 character"),
+        ({"statement": None}, "statement", "required"),
+        ({"differs_because": None}, "differs_because", "required"),
+        ({"figure": None}, "figure", "required"),
+        ({"unit": "seed"}, "unit", "'model', 'prompt', 'family' or 'formula'"),
+        ({"test": "t-test"}, "test", "'sign_flip', 'equivalence', 't'"),
+        ({"direction": "above"}, "direction", "'greater', 'less' or 'within'"),
+        ({"scale": "ln"}, "scale", "'linear' or 'log'"),
+        ({"bound": "0"}, "bound", "number"),
+        ({"bound": True}, "bound", "number"),
+        ({"bound": float("nan")}, "bound", "finite"),
+        ({"bound": float("inf")}, "bound", "finite"),
+        ({"margin": "wide"}, "margin", "'baseline'"),
+        (WITHIN | {"margin": 0.0}, "margin", "greater than 0"),
+        (WITHIN | {"margin": -0.5}, "margin", "greater than 0"),
+        (WITHIN | {"margin": 1, "bound": 2, "scale": "log"}, "", "leaves nothing within it"),
+        (WITHIN | {"margin": None}, "", "equivalence needs a margin"),
+        (WITHIN | {"direction": "less"}, "", "equivalence goes with direction: within"),
+        (WITHIN | {"test": "sign_flip"}, "", "equivalence goes with direction: within"),
+        ({"direction": None}, "", "sign_flip needs a direction"),
+        ({"scale": "log"}, "", "0.0 has no logarithm"),
+        ({"scale": "log", "bound": -1.0}, "", "-1.0 has no logarithm"),
+        ({"criterion": "above {level}"}, "", "only {bound} and {margin} are filled in"),
+        ({"criterion": "above {0}"}, "", "only {bound} and {margin} are filled in"),
+        ({"criterion": "above {bound"}, "", "only {bound} and {margin} are filled in"),
+        ({"criterion": "at {margin:g}"}, "", "only {bound} and {margin} are filled in"),
+        ({"document": "papers"}, "document", "'papers' is not in documents"),
+    ],
+)
+def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_path):
+    found = refused(tmp_path, text(**changes))
+    place = ".".join(["claims", "key", *([key] if key else [])])
+    assert any(place in line for line in found)
+    assert all(line.startswith(str(tmp_path)) for line in found)
+    assert any(reason in line for line in found)
+
+
+def test_every_fault_of_a_file_is_named(tmp_path):
+    raw = {"one": RAW | {"unit": "seed"}, "two": RAW | {"bound": "x", "where": ""}}
+    written = yaml.safe_dump({"documents": DOCUMENTS, "claims": raw})
+    found = refused(tmp_path, written)
+    places = [line.removeprefix(f"{tmp_path}/claims.yaml: ").split(":")[0] for line in found]
+    assert places == ["claims.one.unit", "claims.two.where", "claims.two.bound"]
+
+
+@pytest.mark.parametrize("key", ["Key", "1st", "a-b", "a b", ""])
+def test_a_key_is_a_name_that_macros_can_have(key, tmp_path):
+    written = yaml.safe_dump({"documents": DOCUMENTS, "claims": {key: RAW}})
+    assert "pattern" in " ".join(refused(tmp_path, written))
+
+
+@pytest.mark.parametrize("written", ["a: [", "a: b: c", "\t- a", "a: 'b"])
+def test_what_is_no_yaml_is_called_so(written, tmp_path):
+    assert "is no YAML" in refused(tmp_path, written)[0]
+
+
+@pytest.mark.parametrize("written", ["", "[]", "text", "documents: {}", "claims: {}\nmore: 1"])
+def test_a_file_of_other_things_is_refused(written, tmp_path):
+    assert refused(tmp_path, written)
+
+
+def test_a_missing_entry_is_an_error_of_the_file():
+    found = Entries({"there": entry()})
+    assert found["there"] == entry()
+    with pytest.raises(Explained, match=r"^claims\.gone is missing: restore it"):
+        found["gone"]
+    assert found.get("gone") is None
+
+
+def test_the_criterion_has_the_numbers_of_the_test():
+    found = entry(**WITHIN, bound=1.0, criterion="{bound:.1f} times {margin:g}, {{so}}")
+    assert found.asks == "1.0 times 2, {so}"
+    assert entry(bound=0.25).limit == 0.25
+    with pytest.raises(ValueError, match=r"'Norms help\.' needs a bound"):
+        _ = entry(bound=None, criterion="it is large").limit
+
+
+def test_the_ledger_is_of_five_documents_and_every_figure_is_there():
+    assert len(BOOK.claims) == 6 + 8 + 6 + 2 + 16
+    assert {e.document for e in BOOK.claims.values()} == set(BOOK.documents)
+    assert len(BOOK.documents) == 5
+    assert {key for key, e in BOOK.claims.items() if e.figure not in FIGURES} == set()
+    statements = [e.statement for e in BOOK.claims.values()]
+    assert len(set(statements)) == len(statements)
+
+
+@pytest.mark.parametrize("key", BOOK.claims)
+def test_an_entry_has_what_its_test_needs(key):
+    e = BOOK.claims[key]
+    assert "{" not in e.asks
+    if e.test == "fact":
+        assert e.unit == "formula"
+    if e.test in ("sign_flip", "equivalence"):
+        assert e.unit in ("model", "family")
+        without_bound = {"cosines_tell_harm"}  # the margin
+        assert (e.bound is None) == (key in without_bound)
+    if e.test == "equivalence" and e.scale == "log":
+        assert isinstance(e.margin, float)
+        assert e.margin > 1
+
+
+def test_the_entries_are_what_the_rules_judge():
+    """Named in the code of the parts, each once."""
+    root = SCRIPTS.parent / "src" / "normscope"
+    code = "".join(p.read_text() for p in sorted(root.rglob("*claims.py")))
+    assert {key for key in BOOK.claims if f'"{key}"' not in code} == set()
+
+
+def last(metric: str) -> dict[str, float]:
+    """Of the eight base models of the first three studies, by model."""
+    of = REFERENCES[REFERENCES["experiment"].isin(FIRST_STUDIES)]
+    of = of[of["metric"] == metric]
+    return dict(zip(of["model"], of["value"], strict=True))
+
+
+def agrees(printed: str, value: float) -> bool:
+    """Whether a number is printed with all its digits right."""
+    digits = len(printed.partition(".")[2])
+    return abs(float(printed) - value) <= 0.5 * 10.0**-digits + 1e-12
+
+
+NUMBER = r"[+-]?\d\.\d+"
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "n"), [("dampens", "last_gain", 4), ("inverts", "r_entropy_deviation", 4)]
+)
+def test_published_numbers_of_models_are_those_of_the_references(key, metric, n):
+    number = BOOK.claims[key].published.number
+    assert number is not None
+    found = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
+    assert len(found) == len(re.findall(NUMBER, number.replace("6.9B", ""))) == n
+    for name, printed in found:
+        assert agrees(printed, last(metric)[NAMES[name]]), name
+
+
+def test_published_numbers_of_several_models_are_those_of_the_references():
+    gains, r = last("last_gain"), last("r_entropy_deviation")
+    norm = REFERENCES.dropna(subset="model").set_index("model")["norm"].to_dict()
+    ln, rms = ([gains[m] for m in VALIDATION if norm[m] == n] for n in ("LayerNorm", "RMSNorm"))
+    expected = {
+        "consistent": [gains["gpt2-xl"], gains["pythia-6.9b"]],
+        "norms_decide": [min(ln), max(ln), min(rms), max(rms)],
+        "follows_entropy": [
+            max(r.values()),
+            min(v for v in r.values() if v > 0),
+            r["pythia-6.9b"],
+        ],
+    }
+    for key, values in expected.items():
+        number = BOOK.claims[key].published.number
+        assert number is not None
+        printed = re.findall(NUMBER, number.replace("6.9B", ""))
+        assert len(printed) == len(values), key
+        for text_, value in zip(printed, values, strict=True):
+            assert agrees(text_, value), (key, text_, value)
+    assert max(r, key=r.__getitem__) == "gemma-7b"
+
+
+def test_published_ratios_and_h25_are_those_of_the_references():
+    of = REFERENCES[REFERENCES["experiment"] == "final_norm"]
+    of = of[of["metric"] == "gain_hidden_states"]
+    ratios = dict(zip(of["model"], of["value"], strict=True))
+    number = BOOK.claims["true_last_block"].published.number
+    assert number is not None
+    found = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
+    assert len(found) == 2
+    for name, printed in found:
+        assert agrees(printed, ratios[NAMES[name]])
+    is_claim = (REFERENCES["experiment"] == "h25") & (REFERENCES["metric"] == "h25_correct")
+    (row,) = REFERENCES[is_claim].to_dict("records")
+    published = BOOK.claims["h25"].published
+    assert published.number == f"right for {row['value']:.0f} of {row['n']:.0f}"
+    assert published.verdict == "fails"
+    assert h25_verdict(int(row["value"]), int(row["n"])) == "FALSIFIED"

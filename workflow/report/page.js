@@ -1,0 +1,108 @@
+// The ledger is sorted and filtered, and the colours are changed; the page is whole without it.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const all = (query, from = document) => [...from.querySelectorAll(query)];
+  root.classList.add("js");
+  for (const control of all(".controls")) control.hidden = false;
+
+  // colours: what the system says, until the reader chooses
+  const scheme = document.getElementById("scheme");
+  const prefers = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (root.dataset.scheme ? root.dataset.scheme === "dark" : prefers.matches);
+  const say = () => (scheme.textContent = isDark() ? "Light colours" : "Dark colours");
+  scheme.addEventListener("click", () => {
+    root.dataset.scheme = isDark() ? "light" : "dark";
+    say();
+  });
+  prefers.addEventListener("change", say);
+  say();
+
+  // on a phone the contents are opened at will
+  if (matchMedia("(max-width: 40rem)").matches) document.getElementById("toc").open = false;
+
+  // what does not scroll is no stop for the keyboard
+  const stops = () => {
+    for (const box of all(".scroll")) {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute("tabindex");
+    }
+  };
+  addEventListener("resize", stops);
+  addEventListener("load", stops);
+  document.addEventListener("toggle", stops, true);
+
+  const table = document.getElementById("ledger");
+  if (!table) return;
+  const body = table.tBodies[0];
+  const rows = [...body.rows];
+  const heads = [...table.tHead.rows[0].cells];
+  const form = document.getElementById("choose");
+  const words = document.getElementById("words");
+  const shown = document.getElementById("shown");
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const collator = new Intl.Collator("en", { numeric: true });
+  let order = "";
+
+  const tell = () => {
+    const count = rows.filter((row) => !row.hidden).length;
+    shown.textContent = `${count} of ${rows.length} statements shown${order}`;
+  };
+
+  const filter = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const chosen = (name) => all(`input[name="${name}"]:checked`, form).map((box) => box.value);
+    const verdicts = chosen("verdict");
+    const documents = chosen("document");
+    for (const row of rows) {
+      row.hidden = !(
+        wanted.every((word) => texts.get(row).includes(word)) &&
+        (!verdicts.length || verdicts.includes(row.dataset.verdict)) &&
+        (!documents.length || documents.includes(row.dataset.document))
+      );
+    }
+    tell();
+  };
+
+  const text = (row, column) => row.cells[column].textContent.trim();
+  const number = (row, column) =>
+    parseFloat(text(row, column).replace("−", "-").replace(/[<≤≥, ]/g, ""));
+
+  // a dash is last in either direction
+  const compare = (column, sign) => {
+    const isNumber = heads[column].classList.contains("number");
+    return (a, b) => {
+      const [one, other] = [text(a, column), text(b, column)];
+      if (one === "–" || other === "–") return (one === "–") - (other === "–");
+      if (isNumber) return sign * (number(a, column) - number(b, column));
+      return sign * collator.compare(one, other);
+    };
+  };
+
+  const sort = (column, direction) => {
+    heads.forEach((head, i) => head.setAttribute("aria-sort", i === column ? direction : "none"));
+    const sign = direction === "descending" ? -1 : 1;
+    const sorted = direction === "none" ? rows : [...rows].sort(compare(column, sign));
+    order = direction === "none" ? "" : `, by ${heads[column].textContent}, ${direction}`;
+    body.append(...sorted);
+    tell();
+  };
+
+  const next = { none: "ascending", ascending: "descending", descending: "none" };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => sort(column, next[head.getAttribute("aria-sort")]));
+  });
+
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => {
+    sort(0, "none");
+    setTimeout(filter); // after the fields are empty
+  });
+  filter();
+})();

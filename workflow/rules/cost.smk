@@ -1,0 +1,23 @@
+# takes: results/benchmarks/**, results/paper/manifest.json (of the run that they are of)
+# makes: nothing; prints the core-hours that a configuration costs, measured or projected:
+#        snakemake cost --cores 1 --configfile config/paper.yaml
+
+
+rule cost:
+    input:
+        code("cost"),
+    log:
+        "results/logs/cost.log",
+    benchmark:
+        "results/benchmarks/cost.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        config=CONFIG.model_dump_json(),
+    shell:
+        "python scripts/cost.py --config {params.config:q} --manifest results/paper/manifest.json"
+        " --benchmarks results/benchmarks 2>&1 | tee {log}"
