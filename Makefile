@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-docs test-paper lint format schema readme clean
+.PHONY: results paper docs docs-links test test-docs test-paper tools lint format schema readme clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -35,7 +35,7 @@ test-docs: $(READY)-docs
 	pytest tests/docs
 
 test-paper: $(READY)-browser # what the workflow has made, in a browser and through LaTeX
-	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest tests/browser tests/latex
+	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
 
 lint: $(READY)-lint
 	ruff check
@@ -65,6 +65,8 @@ $(READY):
 	$(PYTHON) -m venv --clear $(VENV)
 	$(INSTALL) -e '.[test]'
 	@touch $@
+
+tools: $(READY)-lint $(READY)-docs $(READY)-browser # all that the other targets install
 
 $(READY)-docs: $(READY)
 	$(INSTALL) -e '.[test,docs]'
