@@ -23,7 +23,7 @@ from normscope.pretrained import claims as pretrained_claims
 from normscope.pretrained import summary as pretrained
 from normscope.recall import claims as recall_claims
 from normscope.recall.grid import Recall
-from normscope.recipe import Strict
+from normscope.recipe import PositiveFloat, Strict
 from normscope.summary import FIGURES
 
 JACOBIAN = ("layers", "layers_by_cell", "chosen", "costs", "expected", "predictions")
@@ -44,7 +44,9 @@ class Flags(Strict):
     textbook: Path = Field(description="directory of the tables of LayerNorm from scratch")
     pretrained: Path = Field(description="directory of the tables of pretrained models")
     references: Path = Field(description="published residual gains")
-    margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
+    margin_sds: PositiveFloat = Field(
+        description="standard deviations of a baseline that are a margin"
+    )
     level: float = Field(description="confidence level")
     out: Path
 

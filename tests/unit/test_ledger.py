@@ -126,7 +126,7 @@ def test_the_criterion_has_the_numbers_of_the_test():
     found = entry(**WITHIN, bound=1.0, criterion="{bound:.1f} times {margin:g}, {{so}}")
     assert found.asks == "1.0 times 2, {so}"
     assert entry(bound=0.25).limit == 0.25
-    with pytest.raises(ValueError, match=r"'Norms help\.' needs a bound"):
+    with pytest.raises(Explained, match=r"'Norms help\.' has no bound"):
         _ = entry(bound=None, criterion="it is large").limit
 
 

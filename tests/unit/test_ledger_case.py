@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from processes import SCRIPTS
 from scipy import stats
 
+from normscope.errors import Explained
 from normscope.ledger import case as cases
 from normscope.ledger.case import GREATEST, SELECTION, SMALLEST, Case, too_few
 from normscope.ledger.entry import Entry, load
@@ -218,7 +219,7 @@ def test_a_bound_may_be_another_than_the_entrys():
         assert of_units(entry(), POSITIVE, bound=bound).reading() == reads
     unbound = entry("less", bound=None, margin="baseline")
     assert of_units(unbound, POSITIVE, bound=0.41).reading() == "holds"
-    with pytest.raises(AssertionError, match="The quantity is as it is"):
+    with pytest.raises(Explained, match="The quantity is as it is"):
         of_units(unbound, POSITIVE)
     assert of_units(log_entry(), [3.0] * 6, bound=4.0).reading() == "fails"
 

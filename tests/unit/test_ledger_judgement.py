@@ -125,6 +125,31 @@ def test_an_open_case_keeps_a_statement_from_holding_and_not_from_failing():
     assert math.isnan(found.by.p)
 
 
+def test_cases_without_an_answer_count_among_those_that_may_contradict():
+    """What is left of eight, seven open: 0.01, twice and times eight."""
+    of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}
+    found = one(of_eight)
+    assert (found.by.name, found.by.holds, found.by.cases) == ("a", False, 8)
+    assert found.by.p == pytest.approx(0.16)
+    alone = one({"a": two_sided(1e-9), "b": OPEN})
+    assert alone.by.p == 1  # it cannot hold, whatever the one says
+
+
+def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
+    two = {"a": two_sided(1e-6), "b": two_sided(1 - 1e-6, 1e-6)}
+    assert one(two).verdict == "fails"
+    found = one(two, holds_in="any")
+    assert (found.verdict, found.by.name) == ("holds", "a")
+    assert found.by.p == pytest.approx(4e-6)
+    against = {"a": two_sided(1 - 1e-6, 1e-6), "b": two_sided(1 - 1e-4, 1e-4)}
+    found = one(against, holds_in="any")
+    assert (found.verdict, found.by.name) == ("fails", "b")
+    assert found.by.p == pytest.approx(2e-4)
+    half = {"a": two_sided(1 - 1e-6, 1e-6), "b": OPEN}
+    assert one(half, holds_in="any").verdict == "undecided"
+    assert one({"a": two_sided(1e-6), "b": OPEN}, holds_in="any").verdict == "holds"
+
+
 @pytest.mark.parametrize("cases", [{}, {"": Case.unknown("no data")}, {"": Case()}])
 def test_of_nothing_nothing_is_said(cases):
     found = one(cases)
@@ -223,7 +248,7 @@ def test_units_that_could_have_decided_are_not_called_few():
 
 def test_how_many_it_takes_is_said_of_sign_flips_alone():
     families = two_sided(0.1, 1.0, 5, smallest=0.1, unit="family")
-    found = one(families, test="permutation")
+    found = one(families, test="permutation", bound=None)
     assert found.why == "n too small: 5 families give no p below 0.2"
     within = one(least(4), test="equivalence", direction="within", margin=1.0)
     assert within.why.endswith("it takes 6")

@@ -76,14 +76,12 @@ def residuals_make_depth_trainable(e: Evidence) -> Claim:
     without, with_them = (_kept(e, _of(e, "pre", residual=r)) for r in (False, True))
     told, cases = _compared(e, entry, without, with_them)
     depth = _deepest_common(without, with_them) or 0
-    return Claim(
-        "trainable",
-        entry,
-        "no training",
-        told if depth >= HUNDRED else f"{told}; {HUNDRED} layers were not trained",
-        cases,
-        found=_at_depth(cases),
-    )
+    found = _at_depth(cases)
+    if cases and depth < HUNDRED:
+        told = f"{told}; {HUNDRED} layers were not trained"
+        short = Case.unknown(f"undecided: no network of {HUNDRED} layers was trained")
+        cases = {**cases, f"{HUNDRED} layers": short}
+    return Claim("trainable", entry, "no training", told, cases, found=found)
 
 
 def pre_norm_is_better_when_deep(e: Evidence) -> Claim:

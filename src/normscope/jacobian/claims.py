@@ -102,6 +102,10 @@ class Evidence:
         losses = _rows(self.picked, **of, norm_backward="exact")["val_loss"].dropna()
         return self.margin_sds * float(losses.std()) if len(losses) > 1 else math.nan
 
+    def margin_of(self, entry: Entry) -> float:
+        """The entry's margin: a number of its own, or that of the exact models."""
+        return entry.margin if isinstance(entry.margin, float) else self.margin()
+
     def at_ceiling(self, *models: pd.DataFrame) -> str:
         """Why costs that are ceilings cannot be compared; empty if they are none."""
         margin = 0.0 if math.isnan(self.margin()) else self.margin()
@@ -256,7 +260,10 @@ def _cosines_tell_harm(e: Evidence) -> Claim:
     def words(values: list[float]) -> str:
         return f"block norms {number(values[0])}, final norm {number(values[1])}"
 
-    now, margin = cosines(e.grid.corrected, "corrected"), e.margin()
+    now, margin = (
+        cosines(e.grid.corrected, "corrected"),
+        e.margin_of(e.entries["cosines_tell_harm"]),
+    )
     models = e.models_of("center_scale", feedback=OWN, attention="softmax")
     costs, lost = list(models["cost"].dropna()), int(models["diverged"].sum())
 
@@ -299,7 +306,7 @@ def _norms_are_alike(e: Evidence) -> Claim:
         now=f"cost of center_scale in all norms: {e.costs('center_scale')}; in the block norms "
         f"alone: {e.costs('center_scale', 'blocks')}; in the final norm alone: "
         f"{e.costs('center_scale', 'final')}.",
-        case=lambda entry: _of_pairs(e, entry, _paired(*of), e.at_ceiling(*of), e.margin()),
+        case=lambda entry: _of_pairs(e, entry, _paired(*of), e.at_ceiling(*of), e.margin_of(entry)),
     )
 
 

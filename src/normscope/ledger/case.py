@@ -118,8 +118,7 @@ def of_units(
         return Case.unknown("no data")
     is_log = entry.scale == "log"
     there = [log(v) if is_log else v for v in values]
-    limit = entry.bound if bound is None else bound
-    assert limit is not None, entry.statement
+    limit = entry.limit if bound is None else bound
     limit = log(limit) if is_log else limit
     distances = [v - limit for v in there]
     flips, p_holds, p_fails = _tested(entry, distances, margin)

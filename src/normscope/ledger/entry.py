@@ -32,8 +32,9 @@ class Entry(Strict):
     """A statement and its test.
 
     ``bound`` is what the quantity is compared with, ``margin`` how far from it counts as the same:
-    a number, on a logarithmic scale a factor, or ``baseline``: two standard deviations (config:
-    ``margin_sds``) of the models that the others are compared with.
+    a number, on a logarithmic scale a factor, or ``baseline``: so many standard deviations
+    (config: ``margin_sds``) of the models that the others are compared with. ``holds_in``: whether
+    the statement is about all of its cases, or about any of them.
     """
 
     document: str = Field(description="a key of documents")
@@ -41,9 +42,10 @@ class Entry(Strict):
     statement: Word
     quantity: Word
     published: Published = Published()
-    test: Literal["sign_flip", "equivalence", "t", "permutation", "binomial", "fact", "none"]
+    test: Literal["sign_flip", "equivalence", "t", "permutation", "fact", "none"]
     criterion: Word = Field(description="the test in words; {bound} and {margin} are filled in")
     direction: Literal["greater", "less", "within"] | None = None
+    holds_in: Literal["all", "any"] = "all"
     bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
     margin: PositiveFloat | Literal["baseline"] | None = None
     scale: Literal["linear", "log"] = "linear"
@@ -57,6 +59,8 @@ class Entry(Strict):
             raise ValueError("test: equivalence goes with direction: within, and no other")
         if self.test == "equivalence" and self.margin is None:
             raise ValueError("test: equivalence needs a margin")
+        if self.test in ("t", "permutation", "none") and (self.bound, self.margin) != (None, None):
+            raise ValueError(f"test: {self.test} takes no bound and no margin")
         if self.test == "sign_flip" and self.direction is None:
             raise ValueError("test: sign_flip needs a direction")
         if self.scale == "log" and self.bound is not None and self.bound <= 0:
@@ -85,10 +89,10 @@ class Entry(Strict):
         """The bound, which the test needs.
 
         Raises:
-            ValueError: there is none.
+            Explained: there is none.
         """
         if self.bound is None:
-            raise ValueError(f"{self.statement!r} needs a bound")
+            raise Explained(f"data/claims.yaml: {self.statement!r} has no bound: give its test one")
         return self.bound
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from normscope.inference import holm
 from normscope.ledger.case import Case, units
 from normscope.ledger.claim import Claim
+from normscope.ledger.entry import Entry
 from normscope.stats import seeds_needed
 
 NOTHING = Case.unknown("no data")
@@ -55,7 +56,7 @@ class Judgement:
 
 def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
     """Every statement at level ``alpha``, held for all of them together (Holm 1979)."""
-    deciding = [_deciding(claim.cases) for claim in claims]
+    deciding = [_deciding(claim.entry, claim.cases) for claim in claims]
     adjusted = holm([d.p for d in deciding])
     tests = sum(not math.isnan(d.p) for d in deciding)
     found = []
@@ -65,12 +66,13 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
     return found
 
 
-def _deciding(cases: Mapping[str, Case]) -> Deciding:
+def _deciding(entry: Entry, cases: Mapping[str, Case]) -> Deciding:
     """What decides, of all cases.
 
-    A statement holds if it holds in all of them: its p is the largest, which needs no correction
-    (Berger 1982). It fails if one contradicts it: that p is the smallest, times their number. Cases
-    without an answer keep it from holding, and never from failing.
+    A statement about all of them holds if it does in each: its p is the largest, which needs no
+    correction (Berger 1982). It fails if one contradicts it: that p is the smallest, times their
+    number. Cases without an answer count among these, and keep it from holding. A statement about
+    any of them is the other way round.
     """
     for name, case in cases.items():
         if case.fact is False:
@@ -80,12 +82,20 @@ def _deciding(cases: Mapping[str, Case]) -> Deciding:
         known = [name for name, case in cases.items() if case.fact] or list(cases)
         name = known[0] if known else ""
         return Deciding(name, cases.get(name, NOTHING), holds=True)
-    weakest = max(tested, key=lambda name: tested[name].p_holds)
-    strongest = min(tested, key=lambda name: tested[name].p_fails)
-    for_it, against_it = tested[weakest].p_holds, len(tested) * tested[strongest].p_fails
-    holds = for_it <= against_it
-    name, times = (weakest, 1) if holds else (strongest, len(tested))
-    return Deciding(name, tested[name], holds, min(1.0, 2 * min(for_it, against_it)), times)
+    p_for, p_against = (
+        {n: c.p_holds for n, c in tested.items()},
+        {n: c.p_fails for n, c in tested.items()},
+    )
+    is_any = entry.holds_in == "any"
+    in_all, in_one = (p_against, p_for) if is_any else (p_for, p_against)
+    weakest, strongest = max(in_all, key=in_all.__getitem__), min(in_one, key=in_one.__getitem__)
+    asked = sum(case.fact is None for case in cases.values())
+    whole = in_all[weakest] if len(tested) == asked else 1.0
+    part = asked * in_one[strongest]
+    is_whole = whole <= part
+    name, times = (weakest, 1) if is_whole else (strongest, asked)
+    p = min(1.0, 2 * min(whole, part))
+    return Deciding(name, tested[name], is_whole != is_any, p, times)
 
 
 def _unknown(cases: Mapping[str, Case]) -> str:
@@ -102,7 +112,7 @@ def _verdict(
     """The verdict, and why there is none."""
     is_decided = by.case.fact is not None or p_holm < alpha
     unknown = _unknown(claim.cases)
-    if is_decided and not (by.holds and unknown):
+    if is_decided and not (unknown and by.holds != (claim.entry.holds_in == "any")):
         return ("holds" if by.holds else "fails"), ""
     if unknown or math.isnan(by.p):
         return "undecided", unknown or "no data"

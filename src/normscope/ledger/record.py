@@ -14,7 +14,6 @@ from normscope.ledger.judgement import Judgement
 from normscope.tables import significant_or_tiny
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
-VERDICTS = ("holds", "fails", "undecided")
 
 
 def record(judgement: Judgement) -> dict[str, Any]:

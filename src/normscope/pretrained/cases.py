@@ -71,11 +71,11 @@ def of_families(row: Mapping) -> Case:
 
 
 def of_entropy(row: Mapping) -> Case:
-    """Whether raw r is positive, and not for one category's sake."""
-    if row["r"] > 0 and not row["r_without_low"] >= row["r"] / 2:  # NaN: one category, no test
-        return Case.unknown("undecided: one category carries r")
+    """Whether raw r is positive, and not for one category's sake: else nothing speaks for it."""
     case = _sided(row, row["r_p"], row["r"], positive=True)
-    return replace(case, low=row["r_low"], high=row["r_high"])
+    case = replace(case, low=row["r_low"], high=row["r_high"])
+    is_steady = row["r_without_low"] >= row["r"] / 2  # NaN: one category, no test
+    return replace(case, p_holds=1.0) if row["r"] > 0 and not is_steady and not case.open else case
 
 
 def of_predictions(models: pd.DataFrame, entry: Entry, level: float) -> Case:
