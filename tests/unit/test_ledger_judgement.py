@@ -248,7 +248,7 @@ def test_units_that_could_have_decided_are_not_called_few():
 
 def test_how_many_it_takes_is_said_of_sign_flips_alone():
     families = two_sided(0.1, 1.0, 5, smallest=0.1, unit="family")
-    found = one(families, test="permutation", bound=None)
+    found = one(families, test="permutation", bound=None, criterion="higher")
     assert found.why == "n too small: 5 families give no p below 0.2"
     within = one(least(4), test="equivalence", direction="within", margin=1.0)
     assert within.why.endswith("it takes 6")
