@@ -1,6 +1,5 @@
 """Rule claims: every statement of data/claims.yaml, judged by the workflow's tables."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -21,6 +20,7 @@ from normscope.ledger.judgement import judge
 from normscope.ledger.record import ledger
 from normscope.pretrained import claims as pretrained_claims
 from normscope.pretrained import summary as pretrained
+from normscope.readers import tables_in
 from normscope.recall import claims as recall_claims
 from normscope.recall.grid import Recall
 from normscope.recipe import PositiveFloat, Strict
@@ -49,11 +49,6 @@ class Flags(Strict):
     )
     level: float = Field(description="confidence level")
     out: Path
-
-
-def tables_in(directory: Path, names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Tables of a directory by their names."""
-    return {name: pd.read_csv(directory / f"{name}.csv") for name in names}
 
 
 def found(flags: Flags, entries: dict[str, Entry]) -> list[Claim]:

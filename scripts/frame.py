@@ -1,7 +1,6 @@
 """Rule frame: every word and number that is printed, once; summary, page and LaTeX show it."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +17,7 @@ from normscope.ledger.record import claim_table, ledger_table
 from normscope.paper.frame import Frame, named
 from normscope.paper.numbers import of_ledger, of_parts, of_texts
 from normscope.pretrained import summary as pretrained
+from normscope.readers import tables_in
 from normscope.recall import summary as recall
 from normscope.recall.grid import Recall
 from normscope.recipe import Strict
@@ -56,11 +56,6 @@ class Flags(Strict):
     level: float
     margin_sds: float
     out: Path
-
-
-def tables_in(directory: Path, names: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """Tables of a directory by their names."""
-    return {name: pd.read_csv(directory / f"{name}.csv") for name in names}
 
 
 def main() -> None:

@@ -1,9 +1,8 @@
 """The published statements on residual gain, each beside what its numbers and measurements show.
 
 "As published" is computed here from the published numbers, by the published rules
-(``normscope.pretrained.published``). A corrected verdict about a norm is one about families of
-models: prompts say how well one model's gain is known, never how models with that norm behave. One
-model is enough to reject "every".
+(``normscope.pretrained.published``). Prompts say how well one model's gain is known; for a norm the
+unit is a family. One model is enough to reject "every".
 """
 
 import math
@@ -103,8 +102,7 @@ def claims(evidence: Evidence) -> list[Claim]:
 
 
 def _p(value: float) -> str:
-    """A p-value; what is next to 1 is not rounded to it."""
-    return "> 0.999" if value > 0.999 else significant(value)
+    return "> 0.999" if value > 0.999 else significant(value)  # what is next to 1 is not 1
 
 
 def _gain(row: dict) -> str:
