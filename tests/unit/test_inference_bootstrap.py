@@ -18,14 +18,11 @@ from normscope.inference import (
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
-SAMPLED = 1 / 100_001  # least p where 100,000 flips are drawn
 # Fisher 1935, The Design of Experiments, section 21: 15 pairs of Zea mays, eighths of an inch
 DARWIN = [49.0, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 # Efron & Tibshirani 1993, table 2.1: survival of mice after surgery, treated
 TREATED = [94.0, 197, 16, 38, 99, 141, 23]
 finite = st.floats(allow_nan=False, allow_infinity=False)
-tenths = st.lists(st.integers(-9, 9), min_size=1, max_size=8)
-moderate = st.floats(-9, 9).map(lambda v: round(v, 3))
 eighths = st.integers(-72, 72).map(lambda v: v / 8)  # sums are exact: no tie is parted by rounding
 
 
