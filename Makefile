@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-docs test-paper tools lint format schema readme clean
+.PHONY: results paper docs docs-links test test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -36,6 +36,16 @@ test-docs: $(READY)-docs
 
 test-paper: $(READY)-browser # what the workflow has made, in a browser and through LaTeX
 	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
+
+test-sharing: $(READY)-engines # the store by a directory and by S3, in clones
+	pytest tests/sharing
+
+KILLS := 200
+test-faults: $(READY) # what cuts a run, and what it leaves: a table
+	pytest -s tests/faults --kills $(KILLS)
+
+test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
+	pytest -s tests/slurm
 
 lint: $(READY)-lint
 	ruff check
@@ -66,7 +76,7 @@ $(READY):
 	$(INSTALL) -e '.[test]'
 	@touch $@
 
-tools: $(READY)-lint $(READY)-docs $(READY)-browser # all that the other targets install
+tools: $(READY)-lint $(READY)-docs $(READY)-browser $(READY)-engines # all that the other targets install
 
 $(READY)-docs: $(READY)
 	$(INSTALL) -e '.[test,docs]'
@@ -76,6 +86,10 @@ $(READY)-browser: $(READY)
 	$(INSTALL) -e '.[test,browser]'
 	@touch $@
 
+$(READY)-engines: $(READY)
+	$(INSTALL) -e '.[test,sharing,slurm]'
+	@touch $@
+
 $(READY)-lint: $(READY)
-	$(INSTALL) -e '.[test,lint,docs,browser]'
+	$(INSTALL) -e '.[test,lint,docs,browser,sharing]'
 	@touch $@
