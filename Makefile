@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme clean
+.PHONY: results paper docs docs-links test test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -64,6 +64,9 @@ schema: $(READY)
 
 readme: $(READY)
 	python docs/readme.py
+
+prune: $(READY) # of the store: what neither config.yaml nor a variant in config/ asks for
+	python scripts/prune.py
 
 clean:
 	rm -rf $(VENV)

@@ -41,10 +41,8 @@ LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
-drop_dangling_links("results/runs")
-drop_dangling_links("results/recall_runs")
-drop_dangling_links("results/pretrained")
-drop_dangling_links("results/depth")
+if workflow.is_main_process:
+    check_store(STORE)
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 SOURCE_FILES += sorted(

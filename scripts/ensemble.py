@@ -11,7 +11,7 @@ from normscope.dataset import FILES
 from normscope.depth.recipe import EnsembleRecipe, Schedule
 from normscope.ensemble import Ensemble
 from normscope.errors import report
-from normscope.files import write_bytes, write_json
+from normscope.files import write_bytes, write_json, write_sums
 from normscope.outputs import TrainingFlags, say, write_rows
 from normscope.resume import run_to_end
 from normscope.runtime import start
@@ -31,7 +31,7 @@ class Flags(TrainingFlags):
 
 
 def write(out: Path, recipe: EnsembleRecipe, trainers: list[Trainer], config: dict) -> None:
-    """The kept models, all curves, and last all losses: where they are, the rest is whole."""
+    """The kept models, all curves, all losses, and last their SHA-256 sums."""
     weights, curves, losses = {}, [], []
     for ((schedule, seed), _), trainer in zip(recipe.runs().items(), trainers, strict=True):
         key = schedule._asdict() | {"seed": seed}
@@ -46,6 +46,7 @@ def write(out: Path, recipe: EnsembleRecipe, trainers: list[Trainer], config: di
     write_json(out / "config.json", recipe.model_dump() | config)
     write_rows(out / "curves.csv", (*KEYS, *CURVE), curves)
     write_rows(out / "losses.csv", (*KEYS, *LOSSES), losses)
+    write_sums(out, ["models.safetensors", "config.json", "curves.csv", "losses.csv"])
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from normscope import runtime
 from normscope.corpus import WheelSource
 from normscope.csvfile import write_csv
 from normscope.errors import Explained, report
-from normscope.files import write_json
+from normscope.files import write_json, write_sums
 from normscope.pretrained.batching import batches, tokenize
 from normscope.pretrained.grid import HubSource, Measured
 from normscope.pretrained.loading import load
@@ -35,7 +35,7 @@ class Flags(Strict):
     memory_mb: PositiveInt = Field(description="for weights")
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory that says which commits were measured")
-    out: Path = Field(description="directory for gains.csv, norms.csv and model.json")
+    out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
     threads: PositiveInt = 1
 
 
@@ -84,6 +84,7 @@ def main() -> None:
     write_csv(flags.out / "gains.csv", pd.DataFrame(gains, columns=GAIN_COLUMNS))
     write_csv(flags.out / "norms.csv", pd.DataFrame(norms, columns=NORM_COLUMNS))
     write_json(flags.out / "model.json", facts)
+    write_sums(flags.out, ["gains.csv", "norms.csv", "model.json"])
 
 
 if __name__ == "__main__":

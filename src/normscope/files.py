@@ -1,9 +1,13 @@
 """Writing files so that a kill or a full disk leaves the old file or the new one, never a part."""
 
+import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -38,3 +42,9 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """JSON with sorted keys; NaN and infinities are refused, as JSON has none."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False))
+
+
+def write_sums(folder: Path, names: Iterable[str]) -> None:
+    """SHA-256 of files of a folder, written after them: what they are, and that they are whole."""
+    sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in names)
+    write_text(folder / SUMS, "\n".join(sums))

@@ -15,7 +15,7 @@ from pydantic import Field
 from torch import nn
 from tqdm import tqdm
 
-from normscope.files import write_bytes, write_json, write_text
+from normscope.files import write_bytes, write_json, write_sums, write_text
 from normscope.recipe import PositiveInt, Strict
 
 LOG_EVERY_S = 5.0
@@ -86,7 +86,7 @@ def write_run(
     curve: Iterable[Mapping[str, Any]],
     metrics: Mapping[str, Any],
 ) -> None:
-    """model.safetensors, config.json, curve.csv, and last metrics.json: where it is, all are whole.
+    """model.safetensors, config.json, curve.csv, metrics.json, and last their SHA-256 sums.
 
     Args:
         out: directory of the run.
@@ -102,3 +102,4 @@ def write_run(
     write_rows(out / "curve.csv", columns, curve)
     parameters = sum(p.numel() for p in model.parameters())
     write_json(out / "metrics.json", {**metrics, "parameters": parameters})
+    write_sums(out, ["model.safetensors", "config.json", "curve.csv", "metrics.json"])

@@ -2,7 +2,7 @@
 
 import ast
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -32,17 +32,38 @@ def digest(files: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
+def imported(path: Path) -> set[str]:
+    """Top-level names of all packages that a file's statements import."""
+    return {name.partition(".")[0] for name in _names(path.resolve())}
+
+
 @cache
-def _imports(path: Path) -> frozenset[Path]:
-    """Files of this package that the statements of one file import."""
+def _names(path: Path) -> frozenset[str]:
+    """What the statements of one file import, dotted; of ``from a import b`` both a and a.b."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in _statements(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(names)
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """All statements, however deep; expressions, which are most of a tree, hold none."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            todo += getattr(node, field, [])
+
+
+@cache
+def _imports(path: Path) -> frozenset[Path]:
+    """Files of this package that the statements of one file import."""
     files = set()
-    for name in names:
+    for name in _names(path):
         package, *rest = name.split(".")
         if package == PACKAGE.name:
             found = [PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(len(rest) + 1)]

@@ -14,7 +14,9 @@ os.environ.update(
 )
 
 from normscope.config import ConfigError, load
+from normscope.pins import pinned
 from normscope.provenance import closure
+from normscope.store import remove_damaged
 
 
 def validated(raw):
@@ -28,6 +30,11 @@ def validated(raw):
 def code(script):
     """A script and the modules that it imports: their content decides whether a job runs again."""
     return [os.path.relpath(path) for path in closure(Path("scripts", f"{script}.py"))]
+
+
+def pins(script):
+    """The pinned packages that a script's results rest on: a changed one makes its jobs run again."""
+    return pinned(map(Path, code(script)), Path("constraints.txt"))
 
 
 def scripts():
@@ -47,11 +54,21 @@ def nanogpt_files(directory):
     return files
 
 
-def drop_dangling_links(folder):
-    """A link to a model that is gone from the store is no result: its run is to be made again."""
-    for path in Path(folder).glob("*/*"):
-        if path.is_symlink() and not path.exists():
-            path.unlink()
+def check_store(store):
+    """Remove what is damaged in the store, and links in results to what it no longer has.
+
+    Without its link a result is missing, so that its job runs again.
+    """
+    try:
+        damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
+    except OSError as e:
+        raise WorkflowError(f"the store cannot be checked: {e}") from None
+    for line in damaged:
+        print(line, file=sys.stderr)
+    for folder in ("runs", "recall_runs", "pretrained", "depth"):
+        for path in Path("results", folder).glob("*/*"):
+            if path.is_symlink() and not path.exists():
+                path.unlink()
 
 
 def flags(model, prefix=""):

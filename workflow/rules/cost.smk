@@ -17,6 +17,7 @@ rule cost:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("cost"),
         config=CONFIG.model_dump_json(),
     shell:
         "python scripts/cost.py --config {params.config:q} --manifest results/paper/manifest.json"

@@ -19,6 +19,7 @@ rule dataset:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("dataset"),
         origin=flags(CONFIG.dataset.decides.items()),
     # sources decide nothing, as the hash does: they come by the environment, not as a parameter
     shell:

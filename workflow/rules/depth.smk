@@ -6,7 +6,6 @@
 rule ensemble:
     input:
         code("ensemble"),
-        "constraints.txt",
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
     output:
         multiext(
@@ -15,6 +14,7 @@ rule ensemble:
             "config.json",
             "curves.csv",
             "losses.csv",
+            "SHA256SUMS",
         ),
     log:
         "results/logs/ensemble/{shape}.log",
@@ -27,6 +27,7 @@ rule ensemble:
         mem_mb=ensemble_mb,
         runtime=120,
     params:
+        pins=pins("ensemble"),
         recipe=shape_json,
     shell:
         "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
@@ -58,6 +59,7 @@ rule descend:
         mem_mb=2000,
         runtime=60,
     params:
+        pins=pins("descend"),
         place=place_json,
     shell:
         "python scripts/descend.py --place {params.place:q} --trained results/depth"
@@ -96,6 +98,7 @@ rule depth:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("depth"),
         grid=CONFIG.depth.model_dump_json(),
         level=CONFIG.level,
     shell:
@@ -136,6 +139,7 @@ rule textbook:
         mem_mb=1500,
         runtime=10,
     params:
+        pins=pins("textbook"),
         windows=CONFIG.gain.windows,
         level=CONFIG.level,
     shell:

@@ -26,6 +26,7 @@ rule figure_loss:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_loss"),
         look=LOOK,
         baseline=BASELINE,
     shell:
@@ -58,6 +59,7 @@ rule figure_curves:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_curves"),
         look=LOOK,
     shell:
         "python scripts/figure_curves.py --runs {input.runs} --curves {input.curves} {params.look}"
@@ -89,6 +91,7 @@ rule figure_gain:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_gain"),
         look=LOOK,
     shell:
         "python scripts/figure_gain.py --runs {input.runs} --gain {input.gain}"

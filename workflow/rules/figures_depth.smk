@@ -25,6 +25,7 @@ rule figure_signals:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_signals"),
         look=LOOK,
     shell:
         "python scripts/figure_signals.py {params.look} --by-block {input.by_block}"
@@ -54,6 +55,7 @@ rule figure_spectra:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_spectra"),
         look=LOOK,
     shell:
         "python scripts/figure_spectra.py {params.look} --by-block {input.by_block}"
@@ -83,6 +85,7 @@ rule figure_trainability:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_trainability"),
         look=LOOK,
     shell:
         "python scripts/figure_trainability.py {params.look} --trainability {input.trainability}"
@@ -116,6 +119,7 @@ rule figure_textbook:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_textbook"),
         look=LOOK,
     shell:
         "python scripts/figure_textbook.py {params.look} --scratch {input.scratch}"

@@ -26,6 +26,7 @@ rule figure_jacobian:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_jacobian"),
         look=LOOK,
         protocols=[CONFIG.jacobian.published, CONFIG.jacobian.corrected],
     shell:
@@ -59,6 +60,7 @@ rule figure_surrogates:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_surrogates"),
         look=LOOK,
         protocol=CONFIG.jacobian.corrected,
     shell:

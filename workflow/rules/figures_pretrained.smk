@@ -28,6 +28,7 @@ rule figure_residual:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_residual"),
         look=LOOK,
     shell:
         "python scripts/figure_residual.py {params.look} --observations {input.observations} --by-model {input.by_model}"
@@ -59,6 +60,7 @@ rule figure_comparison:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_comparison"),
         look=LOOK,
     shell:
         "python scripts/figure_comparison.py {params.look} --by-model {input.by_model}"
@@ -93,6 +95,7 @@ rule figure_final_norm:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_final_norm"),
         look=LOOK,
     shell:
         "python scripts/figure_final_norm.py {params.look} --references {input.references} --sensitivity {input.sensitivity} --h25-models {input.h25_models}"
@@ -124,6 +127,7 @@ rule figure_blocks:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_blocks"),
         look=LOOK,
     shell:
         "python scripts/figure_blocks.py {params.look} --layers {input.layers} --models {input.models}"
@@ -154,6 +158,7 @@ rule figure_sensitivity:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_sensitivity"),
         look=LOOK,
     shell:
         "python scripts/figure_sensitivity.py {params.look} --sensitivity {input.sensitivity}"
@@ -187,6 +192,7 @@ rule figure_beside:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_beside"),
         look=LOOK,
     shell:
         "python scripts/figure_beside.py {params.look} --gains {input.gains} --runs {input.runs}"

@@ -28,6 +28,7 @@ rule figure_notebook:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_notebook"),
         look=LOOK,
         cells=CONFIG.recall.published_cells(),
         seed=CONFIG.recall.published.seeds[0],
@@ -64,6 +65,7 @@ rule figure_decisive:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_decisive"),
         look=LOOK,
         cells=CONFIG.recall.corrected_cells(),
     shell:
@@ -97,6 +99,7 @@ rule figure_slice:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_slice"),
         look=LOOK,
         cells=CONFIG.recall.published_cells(),
         seed=CONFIG.recall.published.seeds[0],
@@ -129,6 +132,7 @@ rule figure_factors:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_factors"),
         look=LOOK,
         corrected=flags(CONFIG.recall.corrected),
     shell:
@@ -159,6 +163,7 @@ rule figure_sweep:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("figure_sweep"),
         look=LOOK,
     shell:
         "python scripts/figure_sweep.py {params.look} --runs {input.runs}"

@@ -20,6 +20,7 @@ rule stream:
         mem_mb=1500,
         runtime=20,
     params:
+        pins=pins("stream"),
         windows=CONFIG.gain.windows,
     shell:
         "python scripts/stream.py --model {input.model} --data results/dataset"
@@ -48,6 +49,7 @@ rule gain:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("gain"),
         level=CONFIG.level,
     shell:
         "python scripts/gain.py {input.streams} --runs {input.runs} --level {params.level}"

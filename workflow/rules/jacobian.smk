@@ -23,6 +23,7 @@ rule decompose:
         mem_mb=1500,
         runtime=20,
     params:
+        pins=pins("decompose"),
         windows=CONFIG.jacobian.windows,
     shell:
         "python scripts/decompose.py {input.models} --data results/dataset"
@@ -71,6 +72,7 @@ rule jacobian:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("jacobian"),
         grid=CONFIG.jacobian.model_dump_json(),
         level=CONFIG.level,
         margin_sds=CONFIG.margin_sds,

@@ -37,6 +37,7 @@ rule claims:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("claims"),
         recall=CONFIG.recall.model_dump_json(),
         grid=CONFIG.jacobian.model_dump_json(),
         depth=CONFIG.depth.model_dump_json(),
@@ -91,6 +92,7 @@ rule frame:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("frame"),
         baseline=BASELINE,
         level=CONFIG.level,
         margin_sds=CONFIG.margin_sds,
@@ -124,6 +126,8 @@ rule summary:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        pins=pins("summary"),
     shell:
         "python scripts/summary.py --frame {input.frame} --template {input.template}"
         " --out {output} &> {log}"
@@ -167,6 +171,8 @@ rule latex:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        pins=pins("latex"),
     shell:
         "python scripts/latex.py --frame {input.frame} --out results/paper &> {log}"
 
@@ -194,6 +200,7 @@ rule manifest:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("manifest"),
         config=CONFIG.model_dump_json(exclude={"dataset"}),
         sources=",".join(SOURCE_FILES),
     shell:
@@ -229,6 +236,8 @@ rule page:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        pins=pins("page"),
     shell:
         "python scripts/page.py --frame {input.frame} --template {input.template}"
         " --page {input.page} --style {input.style} --script {input.script}"
@@ -254,6 +263,8 @@ rule typeset:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        pins=pins("typeset"),
     shell:
         "python scripts/typeset.py --frame {input.frame} --template {input.template}"
         " --layout {input.layout} --figures results/paper/figures --out {output} &> {log}"

@@ -6,7 +6,6 @@
 rule measure:
     input:
         code("measure"),
-        "constraints.txt",
         files_of_model,
         prompts="data/prompts.yaml",
     output:
@@ -15,6 +14,7 @@ rule measure:
             "gains.csv",
             "norms.csv",
             "model.json",
+            "SHA256SUMS",
         ),
     log:
         "results/logs/measure/{model}.log",
@@ -29,6 +29,7 @@ rule measure:
         runtime=240,
         gpu=0,  # with one, set it in a profile; the script takes what is there
     params:
+        pins=pins("measure"),
         model=model_json,
         threads=CONFIG.pretrained.threads,
     # memory decides how, not what: it comes as a resource, so that another budget measures nothing
@@ -71,6 +72,7 @@ rule measured:
         mem_mb=1000,
         runtime=20,
     params:
+        pins=pins("measured"),
         grid=CONFIG.pretrained.model_dump_json(),
         level=CONFIG.level,
     shell:
@@ -113,6 +115,7 @@ rule pretrained:
         mem_mb=1000,
         runtime=20,
     params:
+        pins=pins("pretrained"),
         resamples=CONFIG.pretrained.resamples,
         level=CONFIG.level,
     shell:

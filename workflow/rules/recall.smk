@@ -6,7 +6,6 @@
 rule recall:
     input:
         code("recall"),
-        "constraints.txt",
     output:
         multiext(
             "results/recall_runs/{cell}-{seed}/",
@@ -14,6 +13,7 @@ rule recall:
             "config.json",
             "curve.csv",
             "metrics.json",
+            "SHA256SUMS",
         ),
     log:
         "results/logs/recall/{cell}-{seed}.log",
@@ -26,6 +26,7 @@ rule recall:
         mem_mb=1000,
         runtime=60,
     params:
+        pins=pins("recall"),
         run=recall_flags,
     shell:
         "python scripts/recall.py {params.run} --threads 1"
@@ -57,6 +58,7 @@ rule probe:
         mem_mb=1500,
         runtime=20,
     params:
+        pins=pins("probe"),
         directions=CONFIG.recall.directions,
     shell:
         "python scripts/probe.py {input.models} --directions {params.directions} --threads 1"
@@ -99,6 +101,7 @@ rule decisive:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("decisive"),
         cells=expand("results/recall/{cell}", cell=CELLS),
         corrected=flags(CONFIG.recall.corrected),
         level=CONFIG.level,

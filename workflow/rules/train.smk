@@ -1,12 +1,11 @@
 # takes: results/dataset/
-# makes: results/runs/{run}/ model.safetensors, config.json, curve.csv, metrics.json
+# makes: results/runs/{run}/ model.safetensors, config.json, curve.csv, metrics.json, SHA256SUMS
 #        (links into store/); results/checkpoints/ while a run is unfinished
 
 
 rule train:
     input:
         code("train"),
-        "constraints.txt",
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
     output:
         multiext(
@@ -15,6 +14,7 @@ rule train:
             "config.json",
             "curve.csv",
             "metrics.json",
+            "SHA256SUMS",
         ),
     log:
         "results/logs/train/{run}.log",
@@ -27,6 +27,7 @@ rule train:
         mem_mb=1500,
         runtime=120,
     params:
+        pins=pins("train"),
         run=run_flags,
     shell:
         "python scripts/train.py {params.run} --threads 1 --data results/dataset"
@@ -57,6 +58,7 @@ rule runs:
         mem_mb=1000,
         runtime=10,
     params:
+        pins=pins("runs"),
         baseline=BASELINE,
         level=CONFIG.level,
     shell:

@@ -1,0 +1,72 @@
+"""Remove entries of the store that no configuration of the repository asks for."""
+
+import os
+import sys
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import CliApp
+from snakemake.api import (
+    ConfigSettings,
+    DAGSettings,
+    OutputSettings,
+    ResourceSettings,
+    SnakemakeApi,
+    WorkflowSettings,
+)
+from snakemake.caching import LOCATION_ENVVAR
+from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import Quietness
+
+from normscope import store
+from normscope.errors import report
+from normscope.recipe import Strict
+
+
+class Flags(Strict):
+    """Prune the store."""
+
+    configs: Path = Field(default=Path("config"), description="variants over config.yaml")
+    dry_run: bool = Field(default=False, description="say what would go")
+
+
+def asked(variant: Path | None) -> set[str]:
+    """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job."""
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        project = api.workflow(
+            resource_settings=ResourceSettings(cores=1),
+            config_settings=ConfigSettings(configfiles=[variant] if variant else []),
+            workflow_settings=WorkflowSettings(cache=[]),
+            snakefile=Path("Snakefile"),
+        )
+        # the API does not give the hashes of jobs: these are the steps of its dry run
+        workflow = project._workflow
+        workflow.dag_settings = DAGSettings(targets={"models"})
+        workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True)
+        workflow._build_dag()
+        assert workflow.dag is not None
+        assert workflow.output_file_cache is not None
+        hashes = workflow.output_file_cache.provenance_hash_map
+        cached = [job for job in workflow.dag.jobs if job.rule.cache]
+        return {workflow.async_run(hashes.get_provenance_hash(job)) for job in cached}
+
+
+def main() -> None:
+    flags = CliApp.run(Flags)
+    wanted: set[str] = set()
+    for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
+        try:
+            keys = asked(variant)
+        except WorkflowError as e:
+            sys.exit(f"error: {variant or 'config.yaml'}: {e}; nothing is removed")
+        print(f"{variant or 'config.yaml'} asks for {len(keys):,} results")
+        wanted |= keys
+    folder = Path(os.environ[LOCATION_ENVVAR])  # the Snakefile's, unless the user has set it
+    unasked = store.keys(folder) - wanted
+    freed = store.remove(folder, unasked, dry_run=flags.dry_run)
+    kept, verb = len(store.keys(folder) & wanted), "would go" if flags.dry_run else "removed"
+    print(f"{folder}: {kept:,} entries kept, {len(unasked):,} {verb} ({freed / 1e6:,.1f} MB)")
+
+
+if __name__ == "__main__":
+    report(main)

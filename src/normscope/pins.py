@@ -1,0 +1,67 @@
+"""Which pinned packages decide a result: those that its files import, and what these require."""
+
+import re
+import sys
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+from normscope.provenance import imported
+
+# packages that are imported by another name than they are installed by
+INSTALLED_AS = {"markdown_it": "markdown-it-py", "yaml": "pyyaml"}
+
+
+def pinned(files: Iterable[Path], constraints: Path) -> str:
+    """``name==version`` of every package that the files need, sorted, as one line.
+
+    Args:
+        files: Python sources; imports inside functions count.
+        constraints: a constraints file of pip.
+
+    Raises:
+        ValueError: a file imports a package without a pin.
+    """
+    pins = _pins(constraints.read_text())
+    needed: set[str] = set()
+    for path in files:
+        for module in imported(path) - sys.stdlib_module_names - {"normscope"}:
+            name = normalized(INSTALLED_AS.get(module, module))
+            if name not in pins:
+                raise ValueError(f"{path} imports {module}, which {constraints} does not pin")
+            needed |= required(name)
+    return " ".join(f"{name}=={pins[name]}" for name in sorted(needed & pins.keys()))
+
+
+def normalized(name: str) -> str:
+    """A package's name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def required(name: str) -> frozenset[str]:
+    """The package and all that it requires here, as its metadata say; extras are left out."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        package = todo.pop()
+        if package in found:
+            continue
+        found.add(package)
+        try:
+            requires = distribution(package).requires or []
+        except PackageNotFoundError:  # required by a pinned one, and not installed
+            continue
+        wanted = [Requirement(text) for text in requires if "extra ==" not in text]
+        todo += [normalized(r.name) for r in wanted if r.marker is None or r.marker.evaluate()]
+    return frozenset(found)
+
+
+@cache
+def _pins(text: str) -> dict[str, str]:
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    pairs = (line.split("==") for line in lines if line)
+    return {normalized(name): version for name, version in pairs}

@@ -1,0 +1,92 @@
+"""The store of expensive results: are its entries still what their jobs wrote?
+
+An entry is the files of one job, ``<key><name>``: the key is 64 hex digits, Snakemake's hash of all
+that decides the result. One of them is SHA256SUMS, of the others. Files are read once; later a look
+at size, times and inode is enough, as the time of change (ctime) cannot be set back.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from normscope.files import SUMS, write_text
+
+KEY = 64  # hex digits of an entry's key
+
+
+def keys(store: Path) -> set[str]:
+    """Of all entries, whole or not."""
+    names = (entry.name for entry in os.scandir(store) if entry.is_file())
+    return {name[:KEY] for name in names if _is_key(name[:KEY])}
+
+
+def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int:
+    """Remove entries by their keys; the bytes that they take."""
+    gone = set(dropped)
+    files = [entry for entry in os.scandir(store) if entry.name[:KEY] in gone]
+    freed = sum(entry.stat().st_size for entry in files)
+    if not dry_run:
+        for entry in files:
+            os.unlink(entry)
+    return freed
+
+
+def remove_damaged(store: Path, seen: Path) -> list[str]:
+    """Remove entries whose files do not fit their sums, so that they are made again.
+
+    An entry with a file missing is left: it counts as absent, and storing it again completes it.
+
+    Args:
+        store: directory.
+        seen: JSON of what was looked at before; brought up to date.
+
+    Returns:
+        A line for each removed entry: which, why, and what follows.
+    """
+    now = {e.name: _stamp(e.stat()) for e in os.scandir(store) if e.is_file()}
+    before = _read(seen)
+    fresh = {name[:KEY] for name, stamp in now.items() if before.get(name) != stamp}
+    damaged = {
+        key: name for key in sorted(filter(_is_key, fresh)) if (name := _damaged(store, key))
+    }
+    remove(store, damaged)
+    sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
+    if sound != before:
+        write_text(seen, json.dumps(sound))
+    return [
+        f"{store / key}{name} is not what its job wrote: the entry is removed, to be made again"
+        for key, name in damaged.items()
+    ]
+
+
+def _damaged(store: Path, key: str) -> str | None:
+    """The name of a file of an entry that does not fit its sum."""
+    sums = store / f"{key}{SUMS}"
+    if not sums.is_file():
+        return None
+    for line in sums.read_bytes().splitlines():
+        digest, _, name = line.decode(errors="replace").partition("  ")
+        if not name or "/" in name or "\0" in name:
+            return SUMS
+        path = store / f"{key}{name}"
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            return name
+    return None
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == KEY and set(text) <= set("0123456789abcdef")
+
+
+def _stamp(stat: os.stat_result) -> list[int]:
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
+
+
+def _read(seen: Path) -> dict[str, list[int]]:
+    try:
+        found = json.loads(seen.read_text())
+    except (OSError, ValueError):  # nothing seen yet, or cut short: everything is looked at again
+        return {}
+    return found if isinstance(found, dict) else {}
