@@ -1,6 +1,7 @@
 """Rule measure: the residual stream of one pretrained model over the prompts, in one pass."""
 
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from normscope.corpus import WheelSource
 from normscope.csvfile import write_csv
 from normscope.errors import Explained, report
 from normscope.files import write_json, write_sums
+from normscope.outputs import write_timing
 from normscope.pretrained.batching import batches, tokenize
 from normscope.pretrained.grid import HubSource, Measured
 from normscope.pretrained.loading import load
@@ -36,6 +38,7 @@ class Flags(Strict):
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory that says which commits were measured")
     out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
+    timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
 
 
@@ -63,7 +66,7 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags, began = CliApp.run(Flags), time.monotonic()
     prompts = read_prompts(flags.prompts)
     huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
     transformers.logging.set_verbosity_error()
@@ -85,6 +88,8 @@ def main() -> None:
     write_csv(flags.out / "norms.csv", pd.DataFrame(norms, columns=NORM_COLUMNS))
     write_json(flags.out / "model.json", facts)
     write_sums(flags.out, ["gains.csv", "norms.csv", "model.json"])
+    if flags.timing is not None:
+        write_timing(flags.timing, time.monotonic() - began)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import io
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -61,11 +61,15 @@ class Progress:
             left = (now - self.began) / len(self.steps) * (self.total - step)
             say(f"step {step}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
 
-    def write_timing(self, path: Path, seconds: float) -> None:
-        """A TSV row: seconds of the process, its steps, median milliseconds of a step."""
-        step_ms = 1e3 * median(self.steps) if self.steps else math.nan
-        row = f"{seconds:.1f}\t{len(self.steps)}\t{step_ms:.2f}"
-        write_text(path, f"s\tsteps\tms_per_step\n{row}")
+
+def write_timing(path: Path, seconds: float, steps: Sequence[float] = ()) -> None:
+    """A TSV row in the manner of Snakemake's benchmark files, which cached rules cannot have.
+
+    Wall and CPU seconds (of the whole process), its steps, median milliseconds of a step.
+    """
+    step_ms = 1e3 * median(steps) if steps else math.nan
+    row = f"{seconds:.1f}\t{time.process_time():.2f}\t{len(steps)}\t{step_ms:.2f}"
+    write_text(path, f"s\tcpu_time\tsteps\tms_per_step\n{row}")
 
 
 def write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:

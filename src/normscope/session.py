@@ -9,7 +9,7 @@ import torch
 
 from normscope import provenance
 from normscope.checkpoint import Checkpoints
-from normscope.outputs import Progress, TrainingFlags, say
+from normscope.outputs import Progress, TrainingFlags, say, write_timing
 from normscope.recipe import Strict
 from normscope.runtime import Runtime
 
@@ -47,5 +47,5 @@ def session(
         yield checkpoints, progress
         checkpoints.clear()
     if flags.timing is not None:
-        progress.write_timing(flags.timing, time.monotonic() - began)
+        write_timing(flags.timing, time.monotonic() - began, progress.steps)
     progress.bar.close()

@@ -8,6 +8,7 @@ at size, times and inode is enough, as the time of change (ctime) cannot be set 
 import hashlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ KEY = 64  # hex digits of an entry's key
 def keys(store: Path) -> set[str]:
     """Of all entries, whole or not."""
     names = (entry.name for entry in os.scandir(store) if entry.is_file())
-    return {name[:KEY] for name in names if _is_key(name[:KEY])}
+    return {name[:KEY] for name in names if _is_key(name)}
 
 
 def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int:
@@ -29,7 +30,7 @@ def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int
     freed = sum(entry.stat().st_size for entry in files)
     if not dry_run:
         for entry in files:
-            os.unlink(entry)
+            Path(entry).unlink()
     return freed
 
 
@@ -47,10 +48,12 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
     """
     now = {e.name: _stamp(e.stat()) for e in os.scandir(store) if e.is_file()}
     before = _read(seen)
-    fresh = {name[:KEY] for name, stamp in now.items() if before.get(name) != stamp}
-    damaged = {
-        key: name for key in sorted(filter(_is_key, fresh)) if (name := _damaged(store, key))
-    }
+    entries: dict[str, set[str]] = defaultdict(set)
+    for name in filter(_is_key, now):
+        entries[name[:KEY]].add(name[KEY:])
+    fresh = sorted({name[:KEY] for name, stamp in now.items() if before.get(name) != stamp})
+    found = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
+    damaged = {key: name for key, name in found.items() if name is not None}
     remove(store, damaged)
     sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
     if sound != before:
@@ -61,23 +64,22 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
     ]
 
 
-def _damaged(store: Path, key: str) -> str | None:
+def _damaged(store: Path, key: str, names: set[str]) -> str | None:
     """The name of a file of an entry that does not fit its sum."""
-    sums = store / f"{key}{SUMS}"
-    if not sums.is_file():
+    if SUMS not in names:
         return None
-    for line in sums.read_bytes().splitlines():
-        digest, _, name = line.decode(errors="replace").partition("  ")
-        if not name or "/" in name or "\0" in name:
-            return SUMS
-        path = store / f"{key}{name}"
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+    lines = (store / f"{key}{SUMS}").read_text(errors="replace").splitlines()
+    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if names - sums.keys() != {SUMS}:
+        return SUMS
+    for name in sorted(names - {SUMS}):
+        if hashlib.sha256((store / f"{key}{name}").read_bytes()).hexdigest() != sums[name]:
             return name
     return None
 
 
-def _is_key(text: str) -> bool:
-    return len(text) == KEY and set(text) <= set("0123456789abcdef")
+def _is_key(name: str) -> bool:
+    return len(name) > KEY and set(name[:KEY]) <= set("0123456789abcdef")
 
 
 def _stamp(stat: os.stat_result) -> list[int]:

@@ -1,5 +1,6 @@
 """The frame of a training script: what its checkpoints hold for, its lock, its timing."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,9 @@ def test_timing_is_written_of_the_steps_of_this_process(place):
         progress(3, 0.5)
         assert not place.timing.exists()
     head, row = place.timing.read_text().split("\n")[:2]
-    assert head == "s\tsteps\tms_per_step"
-    seconds, steps, ms = row.split("\t")
+    assert head == "s\tcpu_time\tsteps\tms_per_step"
+    seconds, cpu, steps, ms = row.split("\t")
+    assert 0 < float(cpu) <= time.process_time()  # of all that this process has done
     assert steps == "2"
     assert 0 <= float(ms) / 1e3 <= float(seconds) + 0.1
 

@@ -18,6 +18,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
+IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 MADE = {"results", "store", "paper", ".snakemake", ".git", ".venv", "__pycache__", ".dvc"}
 # rules of figures: of the norms' backward pass; that compare with published gains
 JACOBIAN = {"figure_jacobian", "figure_surrogates"}
@@ -160,6 +161,5 @@ def fresh(root: Path) -> Project:
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")
     project.run("git", "add", "--all")
-    identity = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-    project.run("git", *identity, "commit", "--quiet", "--message", "as cloned")
+    project.run("git", *IDENTITY, "commit", "--quiet", "--message", "as cloned")
     return project

@@ -19,7 +19,7 @@ rule measure:
     log:
         "results/logs/measure/{model}.log",
     cache: "omit-software"
-    # no benchmark: Snakemake refuses it for cached rules
+    # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
     conda:
         "../envs/normscope.yaml"
     threads: CONFIG.pretrained.threads * slots()
@@ -37,6 +37,7 @@ rule measure:
         "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions"'
+        " --timing results/benchmarks/measure/{wildcards.model}.tsv"
         " --out results/pretrained/{wildcards.model} &> {log}"
 
 

@@ -1,0 +1,155 @@
+"""The store between clones and branches: nothing is trained twice, and no result is stale."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from project import IDENTITY, Project
+
+TRAINS = ("train", "recall", "ensemble", "measure")
+RUN = "results/runs/layernorm-pre-1337"
+
+
+def trained(project: Project) -> list[str]:
+    """Runs that were trained in this very folder, where a training writes its timing."""
+    return sorted(
+        p.stem
+        for p in (project.root / "results/benchmarks").rglob("*/*.tsv")
+        if p.parent.name in TRAINS
+    )
+
+
+def entries(project: Project) -> set[str]:
+    return {p.name[:64] for p in (project.root / "store").iterdir() if p.is_file()}
+
+
+def reseeded(project: Project, old: str, new: str) -> None:
+    """Another seed for the first runs of the configuration."""
+    path = project.root / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    seeds = config["runs"][0]["seeds"]
+    config["runs"][0]["seeds"] = [int(new) if seed == int(old) else seed for seed in seeds]
+    assert config["runs"][0]["seeds"] != seeds
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+
+def test_a_clone_takes_every_result_from_the_remote(clone: Project, origin: Project):
+    assert clone.digests("store") == origin.digests("store")
+    before = {path: path.stat().st_mtime_ns for path in (clone.root / "store").iterdir()}
+    clone.run("snakemake", "--cores", "4")
+    assert trained(clone) == []
+    assert {path: path.stat().st_mtime_ns for path in (clone.root / "store").iterdir()} == before
+    assert clone.digests("results/paper") == origin.digests("paper")
+    assert clone.planned() == {}
+    # one changed input: its own training and what reads it
+    config = (clone.root / "config.yaml").read_text()
+    reseeded(clone, "1337", "7")
+    wanted = clone.planned()
+    new = len(yaml.safe_load(config)["runs"][0]["arms"]) * len(
+        yaml.safe_load(config)["runs"][0]["placements"]
+    )
+    assert {rule: n for rule, n in wanted.items() if rule in TRAINS} == {"train": new}
+    assert wanted["stream"] == new
+    assert not {"dataset", "probe", "decompose", "descend", "measured"} & wanted.keys()
+    clone.snakemake("models")
+    assert len(trained(clone)) == new
+    (clone.root / "config.yaml").write_text(config)
+
+
+def test_branches_with_other_seeds_are_never_stale_and_train_once(clone: Project):
+    figure = "results/paper/figures/loss.svg"
+    drawn = {}
+
+    def switch(branch: str) -> bytes:
+        clone.run("git", "checkout", "--quiet", branch)
+        clone.run("dvc", "checkout")
+        clone.snakemake(figure)
+        assert clone.planned(figure) == {}
+        return (clone.root / figure).read_bytes()
+
+    clone.snakemake(figure)
+    drawn["main"] = (clone.root / figure).read_bytes()
+    clone.run("git", "checkout", "--quiet", "-b", "seeds")
+    reseeded(clone, "1337", "7")
+    clone.run("dvc", "repro", "runs")
+    clone.run("git", *IDENTITY, "commit", "--quiet", "--all", "--message", "another seed")
+    clone.snakemake(figure)
+    drawn["seeds"] = (clone.root / figure).read_bytes()
+    assert drawn["seeds"] != drawn["main"]
+    once = trained(clone)
+    assert once
+    assert all(name.endswith("-7") for name in once)
+    times = {p: p.stat().st_mtime_ns for p in (clone.root / "results/benchmarks").rglob("*.tsv")}
+    for branch in ("main", "seeds", "main", "seeds"):
+        assert switch(branch) == drawn[branch], branch
+    # git alone, without dvc: the store still has what the other branch asks for
+    clone.run("git", "checkout", "--quiet", "main")
+    clone.snakemake(figure)
+    assert trained(clone) == once or set(trained(clone)) - set(once) <= {"layernorm-pre-1337"}
+    assert (clone.root / figure).read_bytes() == drawn["main"]
+    for path, time in times.items():
+        if path.parent.name in TRAINS:
+            assert path.stat().st_mtime_ns == time, f"{path} was trained twice"
+
+
+def test_half_a_pull_trains_what_is_missing_alone(clone: Project, origin: Project):
+    clone.snakemake("models")
+    first, second, *others = sorted((clone.root / "results/runs").iterdir())
+    assert others
+    for name in ("metrics.json", "SHA256SUMS"):  # half an entry
+        (first / name).resolve().unlink()
+    for link in second.iterdir():  # a whole one
+        link.resolve().unlink()
+    clone.snakemake("models")
+    assert trained(clone) == [first.name, second.name]
+    assert clone.digests("store") == origin.digests("store")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "curve.csv", "SHA256SUMS"])
+def test_a_damaged_entry_is_named_and_made_again(clone: Project, origin: Project, name: str):
+    clone.snakemake("models")
+    damaged = (clone.root / RUN / name).resolve()
+    times, content = damaged.stat(), bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    os.utime(damaged, ns=(times.st_atime_ns, times.st_mtime_ns))  # a bad disk sets no time
+    output = clone.snakemake("models")
+    line = re.search(r"^(.*) is not what its job wrote: .* made again$", output, re.MULTILINE)
+    assert line, output
+    assert Path(line[1]).name[:64] == damaged.name[:64]
+    assert trained(clone) == [Path(RUN).name]
+    assert clone.digests("store") == origin.digests("store")
+    assert "made again" not in clone.snakemake("models")
+
+
+def test_prune_keeps_what_a_configuration_asks_for(clone: Project):
+    (clone.root / "variants").mkdir()
+    before = entries(clone)
+    config = (clone.root / "config.yaml").read_text()
+    kept = {}
+    for seed in ("7", "8"):
+        reseeded(clone, "1337", seed)
+        clone.snakemake("models")
+        kept[seed] = entries(clone) - before - set().union(*kept.values())
+        assert kept[seed]
+        (clone.root / "variants" / f"{seed}.yaml").write_text(
+            (clone.root / "config.yaml").read_text()
+        )
+        (clone.root / "config.yaml").write_text(config)
+    (clone.root / "variants/8.yaml").unlink()
+    prune = ("python", "scripts/prune.py", "--configs", "variants")
+    assert "would go" in clone.run(*prune, "--dry-run")
+    assert entries(clone) == before | kept["7"] | kept["8"]
+    said = clone.run(*prune)
+    assert entries(clone) == before | kept["7"]
+    assert f"{len(kept['8'])} removed" in said
+    assert clone.planned("models").keys() <= {"train", "models"}
+    trained_before = trained(clone)
+    clone.snakemake("models")
+    assert trained(clone) == trained_before
+    # a configuration that cannot be read removes nothing
+    (clone.root / "variants/bad.yaml").write_text("recall: 3\n")
+    assert "nothing is removed" in clone.run(*prune, ok=False)
+    assert entries(clone) == before | kept["7"]

@@ -1,0 +1,64 @@
+"""Which pins decide a script's results."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from normscope.pins import normalized, pinned
+from normscope.provenance import closure
+
+ROOT = Path(__file__).parents[2]
+CONSTRAINTS = ROOT / "constraints.txt"
+
+
+def pins(script: str) -> dict[str, str]:
+    line = pinned(closure(ROOT / "scripts" / f"{script}.py"), CONSTRAINTS)
+    return dict(pin.split("==") for pin in line.split())
+
+
+@pytest.mark.parametrize("script", ["train", "figure_loss", "dataset"])
+def test_every_package_that_a_script_loads_is_among_its_pins(script):
+    """Python itself says what is imported; the syntax trees and metadata must have said so."""
+    code = f"import runpy, sys; runpy.run_path('scripts/{script}.py'); print(*sys.modules)"
+    env = {"PYTHONPATH": "src", "PATH": ""}
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
+    )
+    tops = {name.partition(".")[0] for name in found.stdout.split()}
+    installed = packages_distributions()
+    loaded = {normalized(d) for top in tops for d in installed.get(top, [])} - {"normscope"}
+    # networkx, which torch requires, imports it where it happens to be
+    known = {normalized(line.split("==")[0]) for line in CONSTRAINTS.read_text().splitlines()[1:]}
+    optional = {"pydot"}
+    assert loaded & known - optional <= pins(script).keys()
+    assert len(loaded) >= 4
+
+
+def test_a_package_is_found_through_the_package_that_requires_it():
+    assert {"matplotlib", "pillow", "contourpy", "six"} <= pins("figure_loss").keys()
+    assert {"torch", "sympy", "mpmath"} <= pins("train").keys()
+    assert not {"torch", "transformers"} & pins("figure_loss").keys()
+    assert not {"matplotlib", "typst", "snakemake", "dvc"} & pins("train").keys()
+    assert "typst" in pins("typeset")
+
+
+def test_pins_are_those_of_the_file(tmp_path):
+    script, constraints = tmp_path / "s.py", tmp_path / "c.txt"
+    script.write_text("def f():\n    if f:\n        from tqdm.auto import tqdm\n")
+    constraints.write_text("# head\nTQDM==9.8 # why\nNumPy==1.2\n\n")
+    assert pinned([script], constraints) == "tqdm==9.8"
+    other = tmp_path / "other.py"
+    other.write_text("import json, numpy\n")
+    assert pinned([other], constraints) == "numpy==1.2"
+
+
+def test_an_import_without_a_pin_is_an_error(tmp_path):
+    script, constraints = tmp_path / "s.py", tmp_path / "c.txt"
+    script.write_text("import requests\n")
+    constraints.write_text("numpy==1.2\n")
+    with pytest.raises(ValueError, match=re.escape(f"{script} imports requests, which")):
+        pinned([script], constraints)

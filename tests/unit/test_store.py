@@ -1,0 +1,107 @@
+"""Entries of the store: sound, damaged, half there, dropped."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from normscope import store
+from normscope.files import write_sums
+
+HALF = b"%s  model\n" % (b"0" * 64)
+A, B = "a" * 64, "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A store of two entries of two files each, a directory and a stranger."""
+    folder = tmp_path / "store"
+    folder.mkdir()
+    for key in (A, B):
+        run = tmp_path / key
+        run.mkdir()
+        (run / "model").write_bytes(os.urandom(1000))
+        (run / "curve.csv").write_text(f"step\n{key}\n")
+        write_sums(run, ["model", "curve.csv"])
+        for path in run.iterdir():
+            shutil.move(path, folder / f"{key}{path.name}")
+    (folder / "revisions").mkdir()
+    (folder / ".gitignore").write_text("*\n")
+    return folder
+
+
+def flip(path: Path) -> None:
+    """A bit of it, and the times as they were."""
+    content, times = bytearray(path.read_bytes()), path.stat()
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def test_sums_are_those_of_sha256sum(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "b").write_bytes(b"")
+    write_sums(tmp_path, ["a", "b"])
+    # FIPS 180-2, appendix B.1
+    abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (tmp_path / "SHA256SUMS").read_text().splitlines()[0] == f"{abc}  a"
+    if tool := shutil.which("sha256sum"):
+        subprocess.run([tool, "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, check=True)
+
+
+def test_a_sound_store_is_left_alone_and_read_once(place, tmp_path, monkeypatch):
+    before = sorted(place.rglob("*"))
+    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+    assert sorted(place.rglob("*")) == before
+    monkeypatch.setattr(hashlib, "sha256", None)  # a second reading would fail
+    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+
+
+@pytest.mark.parametrize("seen_before", [True, False])
+@pytest.mark.parametrize("name", ["model", "curve.csv", "SHA256SUMS"])
+def test_a_flipped_bit_removes_its_entry_alone(place, tmp_path, name, seen_before):
+    seen = tmp_path / "seen.json"
+    if seen_before:
+        store.remove_damaged(place, seen)
+    flip(place / f"{A}{name}")
+    (line,) = store.remove_damaged(place, seen)
+    assert line.startswith(str(place / A))
+    assert store.keys(place) == {B}
+    assert store.remove_damaged(place, seen) == []
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"\xff\0\n", b"no digest\n", b"x  ../model\n", HALF]
+)
+def test_sums_that_are_none_remove_the_entry(place, tmp_path, content):
+    (place / f"{A}SHA256SUMS").write_bytes(content)
+    assert len(store.remove_damaged(place, tmp_path / "seen.json")) == 1
+    assert store.keys(place) == {B}
+
+
+@pytest.mark.parametrize("name", ["model", "SHA256SUMS"])
+def test_half_an_entry_is_left_to_be_completed(place, tmp_path, name):
+    (place / f"{A}{name}").unlink()
+    assert store.remove_damaged(place, tmp_path / "seen.json") == []
+    assert store.keys(place) == {A, B}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": 1}'])
+def test_a_broken_memory_means_another_look(place, tmp_path, content):
+    seen = tmp_path / "seen.json"
+    seen.write_text(content)
+    flip(place / f"{A}model")
+    assert len(store.remove_damaged(place, seen)) == 1
+
+
+def test_entries_are_dropped_by_key_and_nothing_else(place):
+    size = sum(p.stat().st_size for p in place.glob(f"{A}*"))
+    assert store.remove(place, {A}, dry_run=True) == size
+    assert store.keys(place) == {A, B}
+    assert store.remove(place, {A}) == size
+    assert store.keys(place) == {B}
+    assert (place / "revisions").is_dir()
+    assert (place / ".gitignore").is_file()
