@@ -1,7 +1,9 @@
 # Functions for the rules; no rules in here.
+import math
 import os
 import shlex
 import sys
+from functools import cache
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
@@ -13,6 +15,7 @@ os.environ.update(
     ),
 )
 
+from normscope import cost
 from normscope.config import ConfigError, load
 from normscope.pins import pinned
 from normscope.provenance import closure
@@ -117,11 +120,49 @@ def slots():
     Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
     than 2 and 2. The script itself always runs one thread, so the results are the same.
     """
+    if workflow.resource_settings.nodes is not None:
+        return 1  # a cluster: cores are the job's alone
     promised = workflow.resource_settings.cores or 1
     there = os.cpu_count()
     if hasattr(os, "sched_getaffinity"):
         there = len(os.sched_getaffinity(0))
     return max(1, min(promised, -(-promised // there)))
+
+
+# work in a minute, in units of normscope.cost: two thirds, or less, of what one core was seen to do
+A_MINUTE = {
+    "train": 7e11,
+    "ensemble": 7e11,
+    "recall": 4e9,
+    "probe": 2,
+    "decompose": 800,
+    "descend": 6000,
+}
+
+
+@cache
+def works():
+    """The work of every job whose size the configuration decides, by rule and wildcards."""
+    return {(job.rule, job.name): job.work for job in cost.jobs(CONFIG)}
+
+
+def growing(amount):
+    """A request that grows with each attempt; the amount may depend on the wildcards."""
+
+    def request(wildcards, attempt):
+        return attempt * (amount(wildcards) if callable(amount) else amount)
+
+    return request
+
+
+def minutes(rule):
+    """Time of a job of this rule, by its work; a scheduler that kills it gives more the next time."""
+
+    def needed(wildcards):
+        work = works().get((rule, "-".join(wildcards)), 0)
+        return 10 + math.ceil(work / A_MINUTE[rule])
+
+    return growing(needed)
 
 
 def of_runs(pattern):

@@ -2,7 +2,8 @@
 # makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
 
 
-rule dataset:
+# a checkpoint: else jobs on a cluster would not see this rule, and name what they store by other hashes
+checkpoint dataset:
     input:
         code("dataset"),
         DATASET_FILES,

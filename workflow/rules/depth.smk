@@ -24,8 +24,8 @@ rule ensemble:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=ensemble_mb,
-        runtime=120,
+        mem_mb=growing(ensemble_mb),
+        runtime=minutes("ensemble"),
     params:
         pins=pins("ensemble"),
         recipe=shape_json,
@@ -56,8 +56,8 @@ rule descend:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(2000),
+        runtime=minutes("descend"),
     params:
         pins=pins("descend"),
         place=place_json,

@@ -17,8 +17,8 @@ rule stream:
         "../envs/normscope.yaml"
     threads: 1
     resources:
-        mem_mb=1500,
-        runtime=20,
+        mem_mb=growing(1500),
+        runtime=growing(5),
     params:
         pins=pins("stream"),
         windows=CONFIG.gain.windows,

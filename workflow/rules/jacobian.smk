@@ -20,8 +20,8 @@ rule decompose:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=1500,
-        runtime=20,
+        mem_mb=growing(1500),
+        runtime=minutes("decompose"),
     params:
         pins=pins("decompose"),
         windows=CONFIG.jacobian.windows,

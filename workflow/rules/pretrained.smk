@@ -24,9 +24,9 @@ rule measure:
         "../envs/normscope.yaml"
     threads: CONFIG.pretrained.threads * slots()
     resources:
-        mem_mb=measure_mb,
+        mem_mb=growing(measure_mb),
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
-        runtime=240,
+        runtime=growing(240),
         gpu=0,  # with one, set it in a profile; the script takes what is there
     params:
         pins=pins("measure"),

@@ -23,8 +23,8 @@ rule recall:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(1000),
+        runtime=minutes("recall"),
     params:
         pins=pins("recall"),
         run=recall_flags,
@@ -55,8 +55,8 @@ rule probe:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=1500,
-        runtime=20,
+        mem_mb=growing(1500),
+        runtime=minutes("probe"),
     params:
         pins=pins("probe"),
         directions=CONFIG.recall.directions,

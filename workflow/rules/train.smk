@@ -24,8 +24,8 @@ rule train:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=1500,
-        runtime=120,
+        mem_mb=growing(1500),
+        runtime=minutes("train"),
     params:
         pins=pins("train"),
         run=run_flags,

@@ -1,0 +1,134 @@
+"""The profile for Slurm on a real Slurm: requests, retries, checkpoints, the store, groups."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import engine
+import pytest
+from engine import DONE, LONG, SNAKEMAKE, Engine, jobs, long_run, resumed
+
+TIME_LIMITED = ("--set-resources", "train:runtime=attempt")  # a minute, then two, then three
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stalled(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A training that stops in its first minute, the least that Slurm can limit; others go on."""
+    root = long_run(tmp_path_factory.mktemp("stalled") / "project")
+    started = Engine(root, DONE, *TIME_LIMITED)
+    os.kill(started.at_checkpoint(), signal.SIGSTOP)
+    yield started
+    if started.process.poll() is None:
+        started.process.terminate()
+        started.process.wait()
+
+
+@pytest.fixture(scope="module")
+def finished(stalled: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
+    """A project whose whole workflow ran on Slurm, and what the engine said."""
+    made = engine.fresh(tmp_path_factory.mktemp("finished") / "project", pretrained={"threads": 2})
+    return made, Engine(made.root, "--set-resources", "measure:gpu=1").finish()
+
+
+def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_path: Path):
+    root = long_run(tmp_path / "project")
+    first = Engine(root, DONE, "--retries", "0")
+    first.at_checkpoint()
+    running = [job for job in jobs(first.log.read_text()) if job["JobState"] == "RUNNING"]
+    subprocess.run(["scancel", running[-1]["JobId"]], check=True)
+    said = first.finish(ok=False)
+    assert jobs(said)[-1]["JobState"] == "CANCELLED"
+    assert not resumed(root)
+    Engine(root, DONE).finish()
+    assert resumed(root)
+
+
+def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
+    asked = {}
+    for job in jobs(finished[1]):
+        hours, minutes, _ = job["TimeLimit"].split(":")
+        memory, gpu = re.search(r"mem=(\w+)", job["TRES"]), "gres/gpu=1" in job["TRES"]
+        assert memory
+        asked[job["Comment"].split("_")[1]] = (
+            int(job["NumCPUs"]),
+            memory[1],
+            60 * int(hours) + int(minutes),
+            gpu,
+        )
+    # of a group: the cores and the memory of one job, the minutes of all
+    assert asked == {
+        "dataset": (1, "1000M", 10, False),
+        "train": (1, "1500M", 5 * 11, False),
+        "recall": (1, "1000M", 3 * 11, False),
+        "ensemble": (1, "1001M", 11, False),
+        "measure": (2, "3000M", 240, True),
+        "stream": (1, "1500M", 3 * 5, False),
+        "probe": (1, "1500M", 2 * 11, False),
+        "decompose": (1, "1500M", 11, False),
+        "descend": (1, "2000M", 11, False),
+        "tables": (1, "1500M", 6 * 10 + 2 * 20, False),
+        "figures": (1, "1000M", 24 * 10, False),
+        "paper": (1, "1000M", 7 * 10, False),
+    }
+
+
+def test_jobs_are_submitted_in_groups(finished: tuple[Any, str]):
+    made, said = finished
+    steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # all is none
+    submitted = len(jobs(said))
+    print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
+    assert submitted == 12
+    flags = ["--configfile", "config/paper.yaml", "-n"]
+    planned = made.run(*SNAKEMAKE, *flags)
+    steps = int(re.findall(r"^total +(\d+)$", planned, re.MULTILINE)[0]) - 1
+    groups = len(re.findall(r"^Group job ", planned, re.MULTILINE))
+    alone = len(re.findall(r"^(?:rule|checkpoint) \w+:$", planned, re.MULTILINE))
+    print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
+    assert steps > 6000
+    assert groups + alone < 500
+
+
+def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str], tmp_path: Path):
+    made, _ = finished
+    clone = made.copy(tmp_path / "clone")
+    for name in ("results", ".snakemake"):
+        shutil.rmtree(clone.root / name)
+    clone.snakemake()
+    assert clone.digests("results/paper") == made.digests("results/paper")
+    assert clone.digests("store") == made.digests("store")
+    assert not list((clone.root / "results/benchmarks/train").glob("*"))  # none was trained
+    # and what is trained here has the same name and bytes there
+    for name in ("results", ".snakemake", "store"):
+        shutil.rmtree(clone.root / name)
+    clone.snakemake(DONE)
+    trained = clone.digests("store")
+    assert len(trained) == 4
+    assert trained.items() <= made.digests("store").items()
+
+
+def test_jobs_of_slurm_take_what_the_store_has(finished: tuple[Any, str], tmp_path: Path):
+    made, _ = finished
+    clone = made.copy(tmp_path / "clone")
+    for name in ("results", ".snakemake"):
+        shutil.rmtree(clone.root / name)
+    Engine(clone.root, DONE).finish()
+    assert clone.digests("store") == made.digests("store")
+    assert not (clone.root / f"results/benchmarks/train/{LONG}.tsv").exists()
+    assert clone.digests(f"results/runs/{LONG}") == made.digests(f"results/runs/{LONG}")
+
+
+def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):
+    tries = [job for job in jobs(stalled.finish()) if "train" in job["Comment"]]
+    states = [job["JobState"] for job in tries]
+    assert states[0] == "TIMEOUT"
+    assert states[-1] == "COMPLETED"
+    limits = ["00:01:00", "00:02:00", "00:03:00"][: len(tries)]
+    assert [job["TimeLimit"] for job in tries] == limits
+    memory = ["1500M", "3000M", "4500M"][: len(tries)]
+    assert [job["MinMemoryNode"] for job in tries] == memory
+    assert resumed(stalled.root)
