@@ -2,7 +2,8 @@
 # makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
 
 
-# a checkpoint: else jobs on a cluster would not see this rule, and name what they store by other hashes
+# a checkpoint: without one, jobs on a cluster know no rule but their own, and would name what they
+# store by the files of this one, not by what made them
 checkpoint dataset:
     input:
         code("dataset"),
