@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 from pydantic_settings import CliApp
 
 from normscope import corpus, dataset
@@ -19,7 +19,8 @@ class Flags(Strict):
 
     out: Path = Field(description="directory for the four files")
     sha256: corpus.SHA256 | None = Field(default=None, description="of the raw text")
-    sources: list[corpus.Source] = Field(default=[], description="tried in turn")
+    # as text: a list of models would be split at quotes and backslashes inside of paths
+    sources: str = Field(default="[]", description="tried in turn, as JSON")
     directory: Path | None = Field(
         default=None, description="nanoGPT-format directory to use instead"
     )
@@ -31,14 +32,19 @@ class Flags(Strict):
         return self
 
 
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     flags = CliApp.run(Flags)
     if flags.directory is not None:
         data, origin = dataset.read(flags.directory), "a nanoGPT-format directory"
     else:
         assert flags.sha256 is not None
-        raw, source = corpus.fetch(flags.sources, flags.sha256)
-        print(f"corpus: {source}", file=sys.stderr)
+        sources = TypeAdapter(list[corpus.Source]).validate_json(flags.sources)
+        raw, source = corpus.fetch(sources, flags.sha256, say)
+        say(f"corpus: {source}")
         data, origin = dataset.encode(corpus.decode(raw)), f"text with sha256 {flags.sha256}"
     files = dataset.files(data)
     for name, content in files.items():

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ class RunInUse(Explained):
 
 
 class BrokenCheckpoint(Explained):
-    """A checkpoint file is truncated or altered."""
+    """A checkpoint file is truncated or altered, or was never one."""
 
 
 class Checkpoints:
@@ -123,4 +124,11 @@ def _read(path: Path) -> dict[str, Any]:
     digest, payload = raw[:DIGEST], raw[DIGEST:]
     if hashlib.sha256(payload).hexdigest().encode() != digest:
         raise BrokenCheckpoint(f"{path} is truncated or altered ({len(raw):,} bytes)")
-    return torch.load(io.BytesIO(payload), weights_only=True)
+    try:
+        content = torch.load(io.BytesIO(payload), weights_only=True)
+        return {name: content[name] for name in ("fingerprint", "step", "state")}
+    except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
+        first = str(e).partition("\n")[0]
+        raise BrokenCheckpoint(
+            f"{path} holds something else than a checkpoint, and is not loaded ({first})"
+        ) from e

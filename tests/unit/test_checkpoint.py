@@ -165,9 +165,17 @@ def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "ran"),)
 
-    two.save(3, {"w": Hostile()})
-    with pytest.raises(Exception, match="weights_only"):
+    for step in (3, 4):
+        two.save(step, {"w": Hostile()})
+    with pytest.raises(BrokenCheckpoint, match="no sound checkpoint"):
         two.load()
+    two.save(5, state(5))
+    two.save(6, {"w": Hostile()})
+    step, _, notes = two.load()
+    assert step == 5
+    assert (
+        "step-00000006.ckpt holds something else than a checkpoint, and is not loaded" in notes[0]
+    )
     assert not (tmp_path / "ran").exists()
 
 

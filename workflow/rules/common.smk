@@ -1,4 +1,5 @@
 # Functions for the rules; no rules in here.
+import hashlib
 import math
 import os
 import shlex
@@ -7,6 +8,10 @@ from functools import cache
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
+if os.pathsep in SRC:
+    raise WorkflowError(
+        f"{SRC}: PYTHONPATH has no {os.pathsep} in it; move the project"
+    )
 sys.path.insert(0, SRC)
 os.environ.update(
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
@@ -45,6 +50,18 @@ def scripts():
     return sorted(path.stem for path in Path("scripts").glob("*.py"))
 
 
+def as_input(path):
+    """A file as Snakemake can name it: where it would read {x} as a wildcard, by a link."""
+    if "{" not in path:
+        return path
+    target = os.path.abspath(path)
+    link = Path(".snakemake/links", hashlib.sha256(target.encode()).hexdigest())
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink():
+        link.symlink_to(target)
+    return str(link)
+
+
 def nanogpt_files(directory):
     """What the dataset is made from when it is a nanoGPT-format directory."""
     if directory is None:
@@ -54,7 +71,7 @@ def nanogpt_files(directory):
     # with results there, Snakemake would pass over inputs that are not
     if missing:
         raise WorkflowError(f"dataset.directory: missing {', '.join(missing)}")
-    return files
+    return [as_input(name) for name in files]
 
 
 def check_store(store):
@@ -72,6 +89,11 @@ def check_store(store):
         for path in Path("results", folder).glob("*/*"):
             if path.is_symlink() and not path.exists():
                 path.unlink()
+
+
+def verbatim(value):
+    """A parameter as it is: in one that is no function, Snakemake would read {x} as a wildcard."""
+    return lambda wildcards: value
 
 
 def flags(model, prefix=""):
@@ -229,7 +251,9 @@ def files_of_model(wildcards):
     """The files of a model on this machine; the script says if they are not what they should be."""
     source = MODELS[wildcards.model].source if wildcards.model in MODELS else None
     folder = getattr(source, "path", None)
-    return sorted(str(p) for p in Path(folder).glob("*.*")) if folder else []
+    if folder is None or not os.path.isdir(folder):
+        return []
+    return sorted(as_input(str(p)) for p in Path(folder).glob("*.*"))
 
 
 def measure_mb(wildcards):

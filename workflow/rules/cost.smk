@@ -18,7 +18,7 @@ rule cost:
         runtime=10,
     params:
         pins=pins("cost"),
-        config=CONFIG.model_dump_json(),
+        config=verbatim(CONFIG.model_dump_json()),
     shell:
         "python scripts/cost.py --config {params.config:q} --manifest results/paper/manifest.json"
         " --benchmarks results/benchmarks 2>&1 | tee {log}"

@@ -22,7 +22,7 @@ checkpoint dataset:
         runtime=10,
     params:
         pins=pins("dataset"),
-        origin=flags(CONFIG.dataset.decides.items()),
+        origin=verbatim(flags(CONFIG.dataset.decides.items())),
     # sources decide nothing, as the hash does: they come by the environment, not as a parameter
     shell:
         'python scripts/dataset.py {params.origin} --sources "$NORMSCOPE_SOURCES"'

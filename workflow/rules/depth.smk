@@ -99,7 +99,7 @@ rule depth:
         runtime=10,
     params:
         pins=pins("depth"),
-        grid=CONFIG.depth.model_dump_json(),
+        grid=verbatim(CONFIG.depth.model_dump_json()),
         level=CONFIG.level,
     shell:
         "python scripts/depth.py --grid {params.grid:q} --data results/dataset"

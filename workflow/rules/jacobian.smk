@@ -73,7 +73,7 @@ rule jacobian:
         runtime=10,
     params:
         pins=pins("jacobian"),
-        grid=CONFIG.jacobian.model_dump_json(),
+        grid=verbatim(CONFIG.jacobian.model_dump_json()),
         level=CONFIG.level,
         margin_sds=CONFIG.margin_sds,
     shell:

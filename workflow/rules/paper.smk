@@ -38,9 +38,9 @@ rule claims:
         runtime=10,
     params:
         pins=pins("claims"),
-        recall=CONFIG.recall.model_dump_json(),
-        grid=CONFIG.jacobian.model_dump_json(),
-        depth=CONFIG.depth.model_dump_json(),
+        recall=verbatim(CONFIG.recall.model_dump_json()),
+        grid=verbatim(CONFIG.jacobian.model_dump_json()),
+        depth=verbatim(CONFIG.depth.model_dump_json()),
         margin_sds=CONFIG.margin_sds,
         level=CONFIG.level,
     shell:
@@ -96,9 +96,9 @@ rule frame:
         baseline=BASELINE,
         level=CONFIG.level,
         margin_sds=CONFIG.margin_sds,
-        recall=CONFIG.recall.model_dump_json(),
-        grid=CONFIG.jacobian.model_dump_json(),
-        depth=CONFIG.depth.model_dump_json(),
+        recall=verbatim(CONFIG.recall.model_dump_json()),
+        grid=verbatim(CONFIG.jacobian.model_dump_json()),
+        depth=verbatim(CONFIG.depth.model_dump_json()),
     shell:
         "python scripts/frame.py --claims {input.claims} --tables results/tables"
         " --recall {params.recall:q} --jacobian results/jacobian --grid {params.grid:q}"
@@ -201,13 +201,13 @@ rule manifest:
         runtime=10,
     params:
         pins=pins("manifest"),
-        config=CONFIG.model_dump_json(exclude={"dataset"}),
-        sources=",".join(SOURCE_FILES),
+        config=verbatim(CONFIG.model_dump_json(exclude={"dataset"})),
+        sources=verbatim(",".join(SOURCE_FILES)),
     shell:
         "python scripts/manifest.py {input.runs} --recall results/recall_runs --jacobian results/runs"
         " --depth results/depth"
         " --pretrained results/pretrained --config {params.config:q}"
-        " --dataset {input.dataset} --sources {params.sources} --out {output} &> {log}"
+        " --dataset {input.dataset} --sources {params.sources:q} --out {output} &> {log}"
 
 
 rule page:

@@ -74,7 +74,7 @@ rule measured:
         runtime=20,
     params:
         pins=pins("measured"),
-        grid=CONFIG.pretrained.model_dump_json(),
+        grid=verbatim(CONFIG.pretrained.model_dump_json()),
         level=CONFIG.level,
     shell:
         "python scripts/measured.py --grid {params.grid:q} --measured results/pretrained"

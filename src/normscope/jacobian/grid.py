@@ -27,7 +27,7 @@ from normscope.recipe import (
 from normscope.schedule import at_peak
 
 ProtocolName = Annotated[
-    str, Field(pattern=r"^[a-z0-9_]+$", description="a key of jacobian.protocols")
+    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
 ]
 # of a model, set by the runs
 OF_A_CELL = ("attention", "feedback", "norm_backward", "surrogates_in")

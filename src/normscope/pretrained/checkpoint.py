@@ -14,8 +14,8 @@ from transformers.conversion_mapping import get_model_conversion_mapping
 from transformers.core_model_loading import WeightConverter, WeightRenaming, rename_source_key
 
 from normscope.errors import Explained
+from normscope.pretrained.hub import INDEX, SINGLE
 
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 TYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -27,6 +27,17 @@ CHUNK = 4 << 20  # numbers that are upcast at a time
 
 class BrokenWeights(Explained):
     """A file of weights is missing, truncated, or of another model."""
+
+
+def inside(directory: Path, name: str) -> Path:
+    """The file of a model directory that an index names.
+
+    Raises:
+        BrokenWeights: it is the name of something elsewhere, which an index has no reason to read.
+    """
+    if not isinstance(name, str) or Path(name).name != name:
+        raise BrokenWeights(f"{directory}: its index names {name!r}, which is no file in there")
+    return directory / name
 
 
 def shards(directory: Path) -> list[Path]:
@@ -45,7 +56,8 @@ def shards(directory: Path) -> list[Path]:
             raise BrokenWeights(f"{index} is damaged ({e!r}): fetch it again") from e
     else:
         raise BrokenWeights(f"{directory} has neither {SINGLE} nor {INDEX}")
-    for path in [directory / name for name in names]:
+    paths = [inside(directory, name) for name in names]
+    for path in paths:
         if not path.is_file():
             raise BrokenWeights(f"{path} is missing: {INDEX} names it; fetch it again")
         try:
@@ -53,7 +65,7 @@ def shards(directory: Path) -> list[Path]:
                 pass
         except SafetensorError as e:
             raise BrokenWeights(f"{path} is truncated or damaged ({e}): fetch it again") from e
-    return [directory / name for name in names]
+    return paths
 
 
 def stored_types(files: Iterable[Path]) -> str:

@@ -4,10 +4,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.corpus import WheelSource
-from normscope.recipe import PositiveInt, Strict, distinct
+from normscope.corpus import Line, WheelSource
+from normscope.recipe import PositiveFloat, PositiveInt, Strict, distinct
 
-ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")]
+ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
+# of git, without what leads out of a folder: its record is a file
+Revision = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+([./+][A-Za-z0-9_-]+)*$", max_length=100)]
 Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
 
 
@@ -19,8 +21,11 @@ class HubSource(Strict):
     """
 
     kind: Literal["hub"]
-    repo: Annotated[str, Field(pattern=r"^[\w.-]+(/[\w.-]+)?$", description="as in its address")]
-    revision: Annotated[str, Field(min_length=1, description="commit, branch or tag")]
+    repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$", max_length=96)] = (
+        Field(description="as in its address")
+    )
+    revision: Revision = Field(description="commit, branch or tag")
+    timeout_s: PositiveFloat = Field(default=10800, description="limit for its files, in seconds")
 
     def __str__(self) -> str:
         return f"hub {self.repo}@{self.revision}"
@@ -30,7 +35,7 @@ class DirectorySource(Strict):
     """A model on this machine, as transformers' ``save_pretrained`` writes it."""
 
     kind: Literal["directory"]
-    path: Annotated[str, Field(min_length=1)]
+    path: Line
 
     def __str__(self) -> str:
         return f"directory {self.path}"
@@ -58,7 +63,9 @@ class PretrainedModel(Measured):
     """One model, and where it stands among the others."""
 
     name: ModelName
-    family: Annotated[str, Field(min_length=1, description="models of a family are no replicates")]
+    family: Annotated[Line, Field(max_length=100)] = Field(
+        description="models of a family are no replicates"
+    )
     tuned: bool = Field(default=False, description="fine-tuned: left out where norms are compared")
     base: ModelName | None = Field(
         default=None, description="name of the model that this one was fine-tuned from"

@@ -17,29 +17,16 @@ from pickle import UnpicklingError
 
 import huggingface_hub
 import torch
-from huggingface_hub.errors import (
-    GatedRepoError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
 from safetensors.torch import save_file, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from normscope.corpus import WheelSource
-from normscope.errors import Explained
 from normscope.files import write_json, write_text
-from normscope.pretrained.checkpoint import INDEX, SINGLE
+from normscope.pretrained.checkpoint import INDEX, SINGLE, inside
 from normscope.pretrained.grid import DirectorySource, HubSource
+from normscope.pretrained.hub import PICKLED, SAFETENSORS, TEXT, Unavailable, snapshot
 
-SAFETENSORS = (SINGLE, INDEX, "model-*-of-*.safetensors")
 PICKLED_INDEX = "pytorch_model.bin.index.json"
-PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
-TEXT = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration and tokenizer
-
-
-class Unavailable(Explained):
-    """A model could not be had: says why, and the way out."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,7 @@ def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> 
         Unavailable: the source does not give the model.
     """
     if isinstance(source, HubSource):
-        directory = _snapshot(source)
+        directory = snapshot(source)
         return Located(_unpickled(directory, weights), directory.name)
     if isinstance(source, WheelSource):
         return Located(_dequantized(source, weights), None)
@@ -69,40 +56,6 @@ def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> 
     if not (directory / "config.json").is_file():
         raise Unavailable(f"{source} has no config.json: give what save_pretrained wrote")
     return Located(_unpickled(directory, weights), None)
-
-
-def _snapshot(source: HubSource) -> Path:
-    """The files of a hub model in the hub's own cache: safetensors, or else pickled weights."""
-    page = f"https://huggingface.co/{source.repo}"
-    try:
-        for weights in (SAFETENSORS, PICKLED):
-            directory = huggingface_hub.snapshot_download(
-                source.repo,
-                revision=source.revision,
-                allow_patterns=[*TEXT, *weights],
-                ignore_patterns=["*/*"],
-            )
-            if any(list(Path(directory).glob(pattern)) for pattern in weights):
-                return Path(directory)
-        reason = "it has weights in no known format"
-    except GatedRepoError:
-        reason = f"it is gated: accept its terms on {page}, then `hf auth login` or set HF_TOKEN"
-    except RevisionNotFoundError:
-        reason = f"it has no revision {source.revision}: see {page}/tree/main"
-    except RepositoryNotFoundError:
-        reason = "the hub does not have it, or not for you: mend the name, or `hf auth login`"
-    except LocalEntryNotFoundError as e:
-        reason = f"the hub does not answer, and its cache on this machine lacks it ({_cause(e)})"
-    except Exception as e:  # whatever its client meets, the other models go on
-        reason = f"the hub's client failed ({_cause(e)})"
-    raise Unavailable(f"{source}: {reason}")
-
-
-def _cause(e: BaseException) -> str:
-    """The first line of the first error of a chain, which says what went wrong."""
-    while e.__cause__ is not None:
-        e = e.__cause__
-    return f"{type(e).__name__}: {str(e).strip().partition(chr(10))[0]}"
 
 
 def _unpickled(directory: Path, weights: Path) -> Path:
@@ -116,7 +69,7 @@ def _unpickled(directory: Path, weights: Path) -> Path:
     files = sorted(path for pattern in PICKLED for path in directory.glob(pattern))
     index = directory / PICKLED_INDEX
     if index.is_file():
-        files = [directory / name for name in sorted(set(_weight_map(index).values()))]
+        files = [inside(directory, name) for name in _named_by(index)]
     if missing := [path for path in files if not path.is_file()]:
         raise Unavailable(f"{missing[0]} is missing: {PICKLED_INDEX} names it; fetch it again")
     if not files:
@@ -137,10 +90,10 @@ def _unpickled(directory: Path, weights: Path) -> Path:
     return _once(weights, [_sha256(path) for path in (*files, *texts)], convert)
 
 
-def _weight_map(index: Path) -> dict[str, str]:
+def _named_by(index: Path) -> list[str]:
     try:
-        return dict(json.loads(index.read_text())["weight_map"])
-    except (ValueError, KeyError, TypeError) as e:
+        return sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise Unavailable(f"{index} is damaged ({e!r}): fetch it again") from e
 
 
@@ -175,10 +128,9 @@ def _dequantized(source: WheelSource, weights: Path) -> Path:
         gguf = out / "model.gguf"
         gguf.write_bytes(raw)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(out, gguf_file=gguf.name)
-            model = AutoModelForCausalLM.from_pretrained(
-                out, gguf_file=gguf.name, dtype=torch.float32
-            )
+            options = {"gguf_file": gguf.name, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(out, **options)
+            model = AutoModelForCausalLM.from_pretrained(out, **options, dtype=torch.float32)
         except (ValueError, LookupError, RuntimeError, struct.error) as e:
             raise Unavailable(f"{source}: transformers cannot read this GGUF: {e}") from e
         gguf.unlink()

@@ -10,7 +10,9 @@ from normscope.rates import Rate, rate_name
 from normscope.recall.recipe import RecallRun, Task
 from normscope.recipe import Distinct, PositiveInt, Seed, Some, Strict, distinct
 
-TaskName = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", description="a key of recall.tasks")]
+TaskName = Annotated[
+    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
+]
 
 
 class Cell(NamedTuple):
