@@ -21,6 +21,7 @@ include: "workflow/rules/common.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
+IS_OWN_STORE = "SNAKEMAKE_OUTPUT_CACHE" not in os.environ
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
 os.makedirs(STORE, exist_ok=True)
 
@@ -41,6 +42,8 @@ LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
+if is_ours():
+    drop_damaged_tables("results")
 if workflow.is_main_process:
     check_store(STORE)
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
@@ -110,12 +113,18 @@ rule paper:
         rules.all.input,
 
 
+onstart:
+    drop_leftovers()
+
+
 onerror:
     forget_failures()
+    drop_leftovers()
 
 
 onsuccess:
     forget_failures()
+    drop_leftovers()
     print(
         "Summary: results/paper/summary.html, .md, .pdf   figures: results/paper/figures/"
     )

@@ -22,8 +22,13 @@ def main() -> None:
         raise SystemExit(
             f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first"
         )
-    shutil.rmtree(flags.out, ignore_errors=True)
-    shutil.copytree(flags.source, flags.out)
+    # under another name first, so that a kill or a full disk leaves no half of a paper
+    part = flags.out.with_name(f".{flags.out.name}.tmp")
+    shutil.rmtree(part, ignore_errors=True)
+    shutil.copytree(flags.source, part)
+    if flags.out.exists():
+        shutil.rmtree(flags.out)
+    part.rename(flags.out)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,7 @@ class Checkpoints:
         payload = buffer.getvalue()
         digest = hashlib.sha256(payload).hexdigest().encode()
         write_bytes(self.directory / f"step-{step:08d}.ckpt", digest + payload)
-        for old in self.files()[GENERATIONS:]:
-            old.unlink()
+        self.keep(GENERATIONS)
 
     def load(self) -> tuple[int, dict[str, Any], list[str]]:
         """The newest sound checkpoint as (step, state, what the user should know).
@@ -91,8 +90,13 @@ class Checkpoints:
             )
         return 0, {}, notes
 
+    def keep(self, generations: int) -> None:
+        """Remove all but the newest."""
+        for old in self.files()[generations:]:
+            old.unlink()
+
     def clear(self) -> None:
-        """Remove the checkpoints once the run's outputs are written."""
+        """Remove them all."""
         for path in [*self.files(), *self.directory.glob(".step-*.tmp")]:
             path.unlink()
 

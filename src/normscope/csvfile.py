@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from normscope.files import write_bytes
+from normscope.files import write_sealed
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -17,4 +17,4 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
     has_return = any("\r" in str(v) for column in words for v in column)
     quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
     table.to_csv(text, index=False, lineterminator="\n", float_format="%.9g", quoting=quoting)
-    write_bytes(path, text.getvalue().encode())
+    write_sealed(path, text.getvalue().encode())

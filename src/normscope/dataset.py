@@ -3,7 +3,9 @@
 Source of the format: nanoGPT, ``data/shakespeare_char/prepare.py``.
 """
 
+import hashlib
 import io
+import json
 import pickle
 import pickletools
 from dataclasses import dataclass
@@ -80,9 +82,26 @@ def read(directory: Path) -> Dataset:
     Raises:
         DatasetError: naming the file, what is wrong with it and what is expected.
     """
+    _check_sums(directory)
     chars = read_meta(directory / "meta.pkl")
     splits = [_read_tokens(directory / name, len(chars)) for name in ("train.bin", "val.bin")]
     return Dataset(splits[0], splits[1], chars)
+
+
+def _check_sums(directory: Path) -> None:
+    """What rule dataset made, with its ``meta.json``, must be what it was then."""
+    path = directory / "meta.json"
+    if not path.is_file():
+        return
+    way_out = f"remove {directory} and start again"
+    try:
+        sums = json.loads(path.read_text())["sha256"]
+        expected = [(directory / name, sums[name]) for name in FILES]
+    except (ValueError, KeyError, TypeError) as e:
+        raise DatasetError(f"{path} is damaged ({e!r}): {way_out}") from e
+    for file, expected_sum in expected:
+        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() != expected_sum:
+            raise DatasetError(f"{file} is truncated or altered, {path} says: {way_out}")
 
 
 def _read_tokens(path: Path, vocab_size: int) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Writing files so that a kill or a full disk leaves the old file or the new one, never a part."""
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
@@ -20,18 +22,52 @@ def write_bytes(path: Path, data: bytes) -> None:
     # one name, so that what a kill leaves is overwritten by the next try
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with open(temporary, "wb") as f:
+        with _alone(temporary) as f:
+            f.truncate(0)
             f.write(data)
             f.flush()
             os.fsync(f.fileno())
-        temporary.replace(path)
+            temporary.replace(path)
     except OSError as e:
-        temporary.unlink(missing_ok=True)
         raise OSError(
             e.errno,
             f"{e.strerror} while writing {len(data):,} bytes; mend that and start again",
             str(path),
         ) from e
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[BinaryIO]:
+    """A file opened by one process at a time, or two would write into what one of them renames.
+
+    Another waits here until the first has renamed the file or has ended, and then opens a new one.
+    """
+    while True:
+        with open(path, "ab") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            try:
+                renamed = path.stat().st_ino != os.fstat(f.fileno()).st_ino
+            except FileNotFoundError:
+                renamed = True
+            if renamed:
+                continue
+            try:
+                yield f
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+            return
+
+
+def write_sealed(path: Path, data: bytes) -> None:
+    """``write_bytes``, and beside it a hidden file with the SHA-256, by which damage is seen."""
+    write_bytes(path, data)
+    write_text(seal(path), hashlib.sha256(data).hexdigest())
+
+
+def seal(path: Path) -> Path:
+    """Where the SHA-256 of a file is kept."""
+    return path.with_name(f".{path.name}.sha256")
 
 
 def write_text(path: Path, text: str) -> None:

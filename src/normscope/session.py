@@ -26,8 +26,8 @@ def session(
 ) -> Iterator[tuple[Checkpoints, Progress]]:
     """Checkpoints, locked, and the progress of a training; its outputs are written inside.
 
-    Checkpoints are kept until the body has ended, so that a failure to write costs nothing, and
-    hold for this recipe, runtime, code and data alone.
+    Checkpoints hold for this recipe, runtime, code and data alone. The last one is kept: outputs
+    that are lost before the workflow has stored them are written again without training.
 
     Args:
         flags: of the script.
@@ -45,7 +45,7 @@ def session(
     with checkpoints.lock():
         progress = Progress(steps)
         yield checkpoints, progress
-        checkpoints.clear()
+        checkpoints.keep(1)
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began, progress.steps)
     progress.bar.close()

@@ -1,6 +1,7 @@
 """nanoGPT's format: the same bytes as its prepare script, and no foreign file is trusted."""
 
 import hashlib
+import json
 import os
 import pickle
 import subprocess
@@ -286,3 +287,20 @@ def test_a_missing_file_is_named(directory, name):
     (directory / name).unlink()
     with pytest.raises(DatasetError, match=f"{name} is missing"):
         dataset.read(directory)
+
+
+@pytest.mark.parametrize("name", dataset.FILES)
+def test_a_file_that_is_not_what_meta_json_says_is_named(tmp_path, name):
+    made = dataset.files(dataset.encode("to be or not to be, that is the question"))
+    sums = {}
+    for file, content in made.items():
+        (tmp_path / file).write_bytes(content)
+        sums[file] = hashlib.sha256(content).hexdigest()
+    (tmp_path / "meta.json").write_text(json.dumps({"sha256": sums}))
+    dataset.read(tmp_path)
+    (tmp_path / name).write_bytes(made[name][:-2])
+    with pytest.raises(DatasetError, match=rf"{name} is truncated or altered.* remove {tmp_path}"):
+        dataset.read(tmp_path)
+    (tmp_path / "meta.json").write_text("{")
+    with pytest.raises(DatasetError, match=r"meta\.json is damaged"):
+        dataset.read(tmp_path)

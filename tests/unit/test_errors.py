@@ -1,5 +1,9 @@
 """Errors that a user can mend end a script with one message; all others keep their traceback."""
 
+import subprocess
+import sys
+import time
+
 import pytest
 from pydantic import ValidationError
 
@@ -52,3 +56,35 @@ def test_a_script_that_ends_well_is_left_alone():
     ran: list[bool] = []
     report(lambda: ran.append(True))
     assert ran == [True]
+
+
+SAY = """
+import sys, time
+from normscope.errors import report
+
+def main():
+    print("at work", file=sys.stderr, flush=True)
+    time.sleep(float(sys.argv[1]))
+
+report(main)
+"""
+
+
+def test_a_job_waits_for_the_one_that_has_its_log(tmp_path):
+    log = tmp_path / "log"
+
+    def start(seconds: float) -> subprocess.Popen:
+        with open(log, "a") as f:
+            return subprocess.Popen([sys.executable, "-c", SAY, str(seconds)], stderr=f)
+
+    with start(60) as orphan:
+        while not log.read_text():
+            time.sleep(0.01)
+        with start(0) as second:
+            while "waiting for the same job" not in log.read_text():
+                time.sleep(0.01)
+            assert second.poll() is None
+            assert log.read_text().count("at work") == 1
+            orphan.kill()
+            assert second.wait() == 0
+    assert log.read_text().count("at work") == 2

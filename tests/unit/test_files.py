@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normscope.files import write_bytes, write_json, write_text
+from normscope.files import seal, write_bytes, write_json, write_sealed, write_text
 
 NO_SPACE = """
 import resource, signal, sys
@@ -97,3 +97,32 @@ def test_what_a_kill_left_is_overwritten(tmp_path):
     write_bytes(path, b"new")
     assert path.read_bytes() == b"new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+WRITE_AND_EXIT = """
+import sys
+from pathlib import Path
+from normscope.files import write_bytes
+
+for _ in range(300):
+    write_bytes(Path(sys.argv[1]), sys.argv[2].encode() * 100_000)
+"""
+
+
+def test_two_writers_of_one_file_leave_what_one_of_them_wrote(tmp_path):
+    path = tmp_path / "file"
+    command = [sys.executable, "-c", WRITE_AND_EXIT, str(path)]
+    writers = [subprocess.Popen([*command, letter]) for letter in "ab"]
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            assert path.read_bytes() in (b"a" * 100_000, b"b" * 100_000)
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_seal_is_the_sha256_of_the_file(tmp_path):
+    path = tmp_path / "table.csv"
+    write_sealed(path, b"a,b\n")
+    assert path.read_bytes() == b"a,b\n"
+    done = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True)
+    assert seal(path).read_text().strip() == done.stdout.split()[0]

@@ -109,13 +109,15 @@ def test_the_run_is_locked_inside_and_free_after(place):
         assert place.timing.exists()
 
 
-def test_checkpoints_are_kept_until_the_body_has_ended(place):
+def test_of_the_checkpoints_the_last_is_kept(place):
     with place() as (checkpoints, progress):
         assert checkpoints.every == 7
-        checkpoints.save(1, {"a": 1})
-        progress(1, 0.5)
-        assert checkpoints.load()[:2] == (1, {"a": 1})
-    assert checkpoints.files() == []
+        for step in (1, 2):
+            checkpoints.save(step, {"a": step})
+            progress(step, 0.5)
+        assert len(checkpoints.files()) == 2
+    assert len(checkpoints.files()) == 1
+    assert checkpoints.load() == (2, {"a": 2}, [])
 
 
 def test_a_body_that_breaks_off_keeps_them_and_the_next_session_finds_them(place):

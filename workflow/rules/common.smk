@@ -3,6 +3,7 @@ import hashlib
 import math
 import os
 import shlex
+import shutil
 import sys
 from functools import cache
 
@@ -22,9 +23,17 @@ os.environ.update(
 
 from normscope import cost
 from normscope.config import ConfigError, load
+from normscope.files import seal
 from normscope.pins import pinned
 from normscope.provenance import closure
 from normscope.store import remove_damaged
+
+# said before hours of work, not after them: Snakemake looks only when it stores their outputs
+KEEPABLE = (
+    'test -w "$SNAKEMAKE_OUTPUT_CACHE" || {{ echo "error: $SNAKEMAKE_OUTPUT_CACHE cannot be'
+    " written, and nothing that is trained could be kept: make it writable, or set"
+    ' SNAKEMAKE_OUTPUT_CACHE to a directory that is" > {log}; exit 1; }}; '
+)
 
 
 def validated(raw):
@@ -94,6 +103,40 @@ def check_store(store):
 def verbatim(value):
     """A parameter as it is: in one that is no function, Snakemake would read {x} as a wildcard."""
     return lambda wildcards: value
+
+
+def is_ours():
+    """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
+    locks = Path(".snakemake/locks")
+    return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
+
+
+def drop_damaged_tables(folder):
+    """A table that is not what its script wrote is no result: it is to be made again."""
+    for path in Path(folder).rglob("*.csv"):
+        mark = seal(path)
+        # a link leads to the store, which has marks of its own
+        if path.is_symlink() or not mark.is_file():
+            continue
+        if hashlib.sha256(path.read_bytes()).hexdigest() != mark.read_text().strip():
+            print(f"{path} is damaged: it is made again", file=sys.stderr)
+            path.unlink()
+
+
+def drop_leftovers():
+    """What a kill left in the store, and checkpoints of runs that are safe in the store."""
+    if IS_OWN_STORE:  # in a shared one others may be at work
+        for path in Path(STORE).glob("tmp*/"):
+            shutil.rmtree(path)
+    for folder in Path("results/checkpoints").glob("*"):
+        outputs = [
+            path
+            for part in ("runs", "recall_runs", "depth")
+            for path in Path("results", part, folder.name).glob("[!.]*")
+        ]
+        if outputs and all(path.is_symlink() for path in outputs):
+            for path in folder.glob("*step-*"):
+                path.unlink()
 
 
 def flags(model, prefix=""):

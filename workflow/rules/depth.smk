@@ -30,7 +30,8 @@ rule ensemble:
         pins=pins("ensemble"),
         recipe=shape_json,
     shell:
-        "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
+        KEEPABLE
+        + "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.shape}"
         " --timing results/benchmarks/ensemble/{wildcards.shape}.tsv"
         " --out results/depth/{wildcards.shape} &> {log}"

@@ -34,7 +34,8 @@ rule measure:
         threads=CONFIG.pretrained.threads,
     # memory decides how, not what: it comes as a resource, so that another budget measures nothing
     shell:
-        "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
+        KEEPABLE
+        + "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions"'
         " --timing results/benchmarks/measure/{wildcards.model}.tsv"

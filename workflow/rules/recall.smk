@@ -29,7 +29,7 @@ rule recall:
         pins=pins("recall"),
         run=recall_flags,
     shell:
-        "python scripts/recall.py {params.run} --threads 1"
+        KEEPABLE + "python scripts/recall.py {params.run} --threads 1"
         " --checkpoints results/checkpoints/{wildcards.cell}-{wildcards.seed}"
         " --timing results/benchmarks/recall/{wildcards.cell}-{wildcards.seed}.tsv"
         " --out results/recall_runs/{wildcards.cell}-{wildcards.seed} &> {log}"

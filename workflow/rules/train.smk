@@ -30,7 +30,8 @@ rule train:
         pins=pins("train"),
         run=run_flags,
     shell:
-        "python scripts/train.py {params.run} --threads 1 --data results/dataset"
+        KEEPABLE
+        + "python scripts/train.py {params.run} --threads 1 --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.run}"
         " --timing results/benchmarks/train/{wildcards.run}.tsv"
         " --out results/runs/{wildcards.run} &> {log}"

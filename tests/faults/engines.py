@@ -1,0 +1,98 @@
+"""Engines in processes of their own, to be killed; and the jobs that they have started."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+from project import Project
+
+GRACE = 120  # seconds for what lives on to end
+
+
+class Engine:
+    """``snakemake`` or ``dvc repro``, at work in a session of its own."""
+
+    env: ClassVar[dict[str, str]] = {}  # for all engines, beside the project's
+
+    def __init__(self, project: Project, *command: str) -> None:
+        self.said = project.root / "said.txt"
+        with open(self.said, "w") as f:
+            self.process = subprocess.Popen(
+                command,
+                cwd=project.root,
+                env=project.env | self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=f,
+                stderr=f,
+                start_new_session=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process.poll() is None
+
+    def kill(self, *, group: bool) -> None:
+        """SIGKILL: to the engine alone, or to it and all that is at work in its directory."""
+        (os.killpg if group else os.kill)(self.process.pid, signal.SIGKILL)
+        for job in jobs(self.said.parent) if group else []:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                job.kill()
+        self.process.wait()
+
+    def end(self, timeout: float = 900) -> tuple[int, str]:
+        """The exit status and all that was said."""
+        return self.process.wait(timeout), self.said.read_text()
+
+
+def processes(root: Path, *wanted: str) -> list[psutil.Process]:
+    """Those at work in a directory whose command or name has one of these words, orphans too."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline()[:2], process.name()]
+            if any(word in part for part in words for word in wanted):
+                if process.cwd() != str(root):
+                    continue
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def jobs(root: Path) -> list[psutil.Process]:
+    """The scripts at work in a directory."""
+    return processes(root, "scripts/", "job:")  # a fork of the zygote has a name
+
+
+def wait_for_jobs(engine: Engine, root: Path) -> list[psutil.Process]:
+    """The scripts at work, as soon as there is one; none if the engine ends before."""
+    while engine.is_alive:
+        if found := jobs(root):
+            return found
+        time.sleep(0.02)
+    return []
+
+
+def wait_until_quiet(root: Path) -> None:
+    """Until no engine and no script is at work in a directory."""
+    deadline = time.monotonic() + GRACE
+    while processes(root, "snakemake") or jobs(root):
+        assert time.monotonic() < deadline, "what was orphaned does not end"
+        time.sleep(0.1)
+
+
+def started(project: Project, *command: str) -> Engine:
+    """An engine, after the locks of killed ones were taken away as the README says."""
+    if command[0] == "dvc":
+        # a Snakemake that outlived dvc is at work: to unlock would let two work at once
+        while processes(project.root, "snakemake"):
+            time.sleep(0.1)
+    locks = project.root / ".snakemake" / "locks"
+    if locks.is_dir() and any(locks.iterdir()):
+        project.snakemake("--unlock", "--quiet")
+    return Engine(project, *command)

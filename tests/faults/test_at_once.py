@@ -1,0 +1,96 @@
+"""Two at work at once: on one directory, with one store, and an orphan beside its successor."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from conftest import TARGETS, clean, fault, same, wait_for_checkpoints
+from engines import Engine, started, wait_for_jobs, wait_until_quiet
+from project import Project
+
+COMMAND = ("snakemake", "--cores", "2", *TARGETS)
+
+
+def test_two_engines_on_one_directory(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with fault("two snakemake at once, one directory"):
+        first = Engine(project, *COMMAND)
+        wait_for_jobs(first, project.root)
+        said = project.run(*COMMAND, ok=False)
+        assert "Directory cannot be locked" in said
+        assert "--unlock" in said
+        assert "Traceback" not in said
+        status, said = first.end()
+        assert status == 0, said
+        same(project, modelled)
+
+
+def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
+    clones = [clean(modelled, tmp_path / name) for name in ("one", "other")]
+    store = tmp_path / "store"
+    with fault("two snakemake at once, one store"):
+        command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={store}", *COMMAND)
+        engines = [Engine(clone, *command) for clone in clones]
+        for engine in engines:
+            status, said = engine.end()
+            assert status == 0, said
+        assert Project(tmp_path).digests("store") == modelled.digests("store")
+        for clone in clones:
+            assert clone.digests("results/tables") == modelled.digests("results/tables")
+
+
+def steps_done(project: Project) -> dict[str, int]:
+    """Steps that the last process of each run did."""
+    timings = (project.root / "results/benchmarks/train").glob("*.tsv")
+    return {path.stem: int(path.read_text().split()[4]) for path in timings}
+
+
+def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
+    modelled: Project, tmp_path: Path
+):
+    project = clean(modelled, tmp_path)
+    with fault("an orphan at work beside its successor"):
+        engine = Engine(project, *COMMAND)
+        wait_for_checkpoints(engine, project, 1)
+        engine.kill(group=False)
+        time.sleep(0.1)
+        status, said = started(project, *COMMAND).end()
+        assert status == 0, said
+        same(project, modelled)
+        assert list(steps_done(project).values()).count(0) >= 2
+
+
+def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with fault("an orphan ends alone: outputs, but no entry in the store"):
+        engine = Engine(project, *COMMAND)
+        wait_for_checkpoints(engine, project, 1)
+        engine.kill(group=False)
+        wait_until_quiet(project.root)
+        status, said = started(project, *COMMAND).end()
+        assert status == 0, said
+        same(project, modelled)
+        assert list(steps_done(project).values()).count(0) >= 2
+        assert not list((project.root / "results/checkpoints").glob("*/step-*"))
+
+
+def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with fault("Ctrl-C"):
+        engine = Engine(project, *COMMAND)
+        wait_for_checkpoints(engine, project, 1)
+        os.killpg(engine.process.pid, signal.SIGINT)
+        status, said = engine.end()
+        assert status
+        assert "Traceback" not in said
+        wait_until_quiet(project.root)
+    with fault("SIGTERM"):
+        engine = Engine(project, *COMMAND)
+        wait_for_jobs(engine, project.root)
+        os.kill(engine.process.pid, signal.SIGTERM)
+        status, said = engine.end()
+        assert "Traceback" not in said
+        wait_until_quiet(project.root)
+    project.snakemake(*TARGETS)  # both have unlocked
+    same(project, modelled)

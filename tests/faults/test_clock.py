@@ -1,0 +1,32 @@
+"""The clock set back, or forward: contents decide, and nothing is made for ever again."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from conftest import TARGETS, fault, same
+from project import Project
+
+DAY = 86_400
+
+
+def shift(folder: Path, seconds: float) -> None:
+    """Give all that was made the time of a clock that was wrong."""
+    now = time.time() + seconds
+    for path in folder.rglob("*"):
+        os.utime(path, (now, now), follow_symlinks=False)
+
+
+@pytest.mark.parametrize("days", [1, -1])
+def test_clock(modelled: Project, tmp_path: Path, days: int):
+    project = modelled.copy(tmp_path / "project")
+    with fault("the clock set back" if days > 0 else "the clock set forward"):
+        # what the first part of a run made has the old clock's times, the rest the new one's
+        shift(project.root / "results", days * DAY)
+        shift(project.root / "store", days * DAY)
+        (project.root / "results/tables/arms.csv").unlink()
+        (project.root / "results/paper/figures/loss.svg").unlink()
+        project.snakemake(*TARGETS)
+        same(project, modelled)
+        assert project.planned(*TARGETS) == {}

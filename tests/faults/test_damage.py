@@ -1,0 +1,103 @@
+"""Files that something else truncated or altered, under times that say nothing of it."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import TARGETS, clean, fault, same
+from project import Project
+
+Damage = Callable[[bytes], bytes]
+DAMAGES: dict[str, Damage] = {
+    "truncated": lambda raw: raw[: len(raw) // 2 & ~1],
+    "bit flipped": lambda raw: raw[:-3] + bytes([raw[-3] ^ 1]) + raw[-2:],
+    "emptied": lambda raw: b"",
+    "zeros": lambda raw: raw[: len(raw) // 2] + bytes(len(raw) - len(raw) // 2),
+}
+HOW = pytest.mark.parametrize("how", DAMAGES)
+
+
+def damage(path: Path, how: str) -> None:
+    stat = path.stat()
+    path.write_bytes(DAMAGES[how](path.read_bytes()))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_bins(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    whole = modelled.root / "results/dataset"
+    for name in ("train.bin", "val.bin", "meta.pkl", "meta.json"):
+        path = project.root / "results/dataset" / name
+        for how in DAMAGES if name == "train.bin" else ["truncated"]:
+            with fault("a damaged dataset"):
+                damage(path, how)
+                said = project.snakemake("results/runs/layernorm-pre-1/metrics.json", ok=False)
+                assert f"results/dataset/{name} is " in said
+                assert "remove results/dataset and start again" in said
+                assert "Traceback" not in said
+                shutil.copy2(whole / name, path)
+    shutil.rmtree(project.root / "results/dataset")  # the way out that was named
+    project.snakemake(*TARGETS)
+    same(project, modelled)
+
+
+@HOW
+def test_newest_checkpoint(half_made: Project, modelled: Project, how: str):
+    with fault("a damaged checkpoint"):
+        for folder in (half_made.root / "results/checkpoints").iterdir():
+            if files := sorted(folder.glob("step-*.ckpt")):
+                damage(files[-1], how)
+        half_made.snakemake(*TARGETS)
+        logs = half_made.root.glob("results/logs/train/*.log")
+        assert "falling back to the one before" in "".join(p.read_text() for p in logs)
+        same(half_made, modelled)
+
+
+def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
+    first, second = (half_made.root / "results/checkpoints" / f"layernorm-pre-{i}" for i in (1, 2))
+    with fault("checkpoints of another run"):
+        for a, b in ((first, "swap"), (second, first.name), (half_made.root / "swap", second.name)):
+            a.rename((half_made.root if b == "swap" else first.parent) / b)
+        newest = sorted(first.glob("step-*.ckpt"))
+        half_made.snakemake("results/runs/layernorm-pre-1/metrics.json")
+        log = half_made.root / "results/logs/train/layernorm-pre-1.log"
+        assert newest
+        assert "belongs to other settings" in log.read_text()
+    with fault("no sound checkpoint"):
+        for path in second.glob("step-*.ckpt"):
+            damage(path, "zeros")
+        said = half_made.snakemake("runs", ok=False)
+        assert f"remove {second.relative_to(half_made.root)} to train this run from step 0" in said
+        shutil.rmtree(second)
+        half_made.snakemake(*TARGETS)
+        same(half_made, modelled)
+
+
+def without_a_row(raw: bytes) -> bytes:
+    return b"".join(raw.splitlines(keepends=True)[:-1])
+
+
+def test_tables(modelled: Project, tmp_path: Path):
+    project = modelled.copy(tmp_path / "project")
+    tables = project.root / "results/tables"
+    ways = [*DAMAGES.values(), without_a_row, lambda raw: raw.replace(b"3", b"4", 1)]
+    for name, way in [("runs.csv", way) for way in ways] + [("arms.csv", without_a_row)]:
+        with fault("a damaged table"):
+            (tables / name).write_bytes(way((tables / name).read_bytes()))
+            said = project.snakemake(*TARGETS)
+            assert f"results/tables/{name} is damaged: it is made again" in said
+            same(project, modelled)
+
+
+def test_publishing(modelled: Project, tmp_path: Path):
+    project = modelled.copy(tmp_path / "project")
+    (project.root / "results/paper/summary.md").write_text("all\n")
+    with fault("a kill while the paper is published"):
+        (project.root / ".paper.tmp").mkdir()
+        (project.root / ".paper.tmp/half").write_text("of a figure")
+        project.run("python", "scripts/publish.py")
+        project.run("python", "scripts/publish.py")
+        assert project.digests("paper") == project.digests("results/paper")
+        assert not (project.root / ".paper.tmp").exists()

@@ -1,0 +1,96 @@
+"""A disk that is full, or may only be read."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from conftest import TARGETS, clean, fault, same, wait_for_checkpoints
+from engines import Engine
+from project import Project
+
+COMMAND = ("snakemake", "--cores", "2", *TARGETS)
+
+
+@contextmanager
+def small_disk(at: Path) -> Iterator[Path]:
+    """A file system of its own for a directory, with the files that are there."""
+    there = {p.relative_to(at): p.read_bytes() for p in at.rglob("*") if p.is_file()}
+    at.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        assert os.environ.get("CI") != "true", done.stderr
+        pytest.skip(f"no disk to fill: {done.stderr}")
+    try:
+        for path, content in there.items():
+            (at / path).parent.mkdir(parents=True, exist_ok=True)
+            (at / path).write_bytes(content)
+        yield at
+    finally:
+        subprocess.run(["umount", "--lazy", str(at)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """A file that leaves no byte."""
+    filler = disk / "filler"
+    with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
+        while f.write(bytes(1 << 12)):
+            pass
+    return filler
+
+
+def test_full_disk_of_results(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with small_disk(project.root / "results") as disk, fault("full disk: results"):
+        engine = Engine(project, *COMMAND)
+        wait_for_checkpoints(engine, project, 1)
+        filler = fill(disk)
+        status, said = engine.end()
+        assert status
+        assert "No space left on device" in said
+        assert "start again" in said
+        filler.unlink()
+        said = project.snakemake(*TARGETS)
+        logs = [p.read_text() for p in (project.root / "results/logs/train").glob("*.log")]
+        assert sum("continuing from step" in log for log in logs) >= 2
+        same(project, modelled)
+
+
+def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
+    project = clean(modelled, tmp_path)
+    with small_disk(project.root / "store") as disk, fault("full disk: store"):
+        filler = fill(disk)
+        said = project.snakemake("runs", ok=False)
+        assert "No space left on device" in said
+        filler.unlink()
+        project.snakemake(*TARGETS)
+        timings = (project.root / "results/benchmarks/train").glob("*.tsv")
+        assert {path.read_text().split()[4] for path in timings} == {"0"}  # steps done again
+        same(project, modelled)
+
+
+@contextmanager
+def read_only(disk: Path) -> Iterator[None]:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("folder", ["results", "store"])
+def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
+    project = clean(modelled, tmp_path)
+    with small_disk(project.root / folder) as disk, fault(f"read-only directory: {folder}"):
+        with read_only(disk):
+            said = project.snakemake(*TARGETS, ok=False)
+            assert "Traceback" not in said
+            assert ("Read-only file system" if folder == "results" else "cannot be written") in said
+            assert folder in said
+            assert not list(project.root.glob("results/checkpoints/*"))
+        project.snakemake(*TARGETS)
+        same(project, modelled)

@@ -1,0 +1,202 @@
+"""SIGKILL at random moments: the end is as if nothing had happened, and nothing is done again."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from conftest import fault, frequent_checkpoints
+from engines import Engine, jobs, started, wait_for_jobs, wait_until_quiet
+from project import Project
+from watch import EVERY, SHORT, STEPS, Watch
+from zygote import __file__ as ZYGOTE
+from zygote import environment
+
+FINAL = ("store", "results/tables", "results/gain", "results/paper", "paper")
+DEPTH = "results/depth/layernorm-pre-residual-gpt2-3/losses.csv"
+RECALL = "results/recall_runs/recall-layernorm-0.01-1/metrics.json"
+MODELS = ("snakemake", "--cores", "2", "runs", DEPTH, RECALL, "results/pretrained/tiny/model.json")
+PAPER = ("snakemake", "--cores", "2")
+KILLS_OF_A_CYCLE = 60
+PAUSE = 2.0  # seconds between kills, at most
+
+
+@pytest.fixture(scope="module", autouse=True)
+def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jobs are forks: imports would take most of the time."""
+    folder = tmp_path_factory.mktemp("zygote")
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen([sys.executable, "-P", ZYGOTE, str(folder / "socket")], env=env)
+    while not (folder / "socket").exists():
+        assert server.poll() is None
+        time.sleep(0.1)
+    Engine.env.update(environment(folder))
+    yield
+    Engine.env.clear()
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(scope="module")
+def is_short(request: pytest.FixtureRequest) -> bool:
+    return request.config.getoption("--target") == "models"
+
+
+@pytest.fixture(scope="module")
+def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project with trainings that are long enough to be hit, and frequent checkpoints."""
+    project = cloned.copy(tmp_path_factory.mktemp("longer") / "project")
+    config = yaml.safe_load((project.root / "config.yaml").read_text())
+    protocols = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
+    for part in (config["training"], *config["recall"]["tasks"].values(), *protocols):
+        part["steps"] = STEPS
+    config["depth"]["training"]["steps"] = SHORT
+    (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    if is_short:
+        stages = project.root / "dvc.yaml"
+        stages.write_text(stages.read_text().replace("--cores 4 models", "--cores 4 runs"))
+    frequent_checkpoints(project, EVERY)
+    return project
+
+
+def forget(project: Project) -> None:
+    """All that was made."""
+    wait_until_quiet(project.root)
+    for folder in ("results", "store", "paper", ".snakemake", "dvc.lock"):
+        path = project.root / folder
+        (path.unlink if path.is_file() else shutil.rmtree)(path) if path.exists() else None
+
+
+@pytest.fixture(scope="module")
+def undisturbed(longer: Project, is_short: bool) -> dict[str, dict[str, str]]:
+    """Digests of all that an undisturbed run makes."""
+    began = time.monotonic()
+    status, said = Engine(longer, *(MODELS if is_short else PAPER)).end()
+    assert status == 0, said
+    print(f"undisturbed: {time.monotonic() - began:.0f} s")
+    made = {folder: longer.digests(folder) for folder in FINAL}
+    forget(longer)
+    return made
+
+
+class Cycle:
+    """One run of the workflow from nothing to its end, with kills on the way."""
+
+    def __init__(self, project: Project, command: tuple[str, ...], rng: random.Random) -> None:
+        self.project, self.command, self.rng = project, command, rng
+        self.watch, self.kills = Watch(project), Counter()
+
+    def run(self, kills: int) -> None:
+        """At most so many; then to the end."""
+        engine = started(self.project, *self.command)
+        while self.kills.total() < kills:
+            self.wait(engine)
+            if engine.is_alive:
+                self.watch.look()
+                self.kill(engine)
+            if not engine.is_alive:
+                status, said = engine.end()
+                assert "Traceback" not in said, said
+                if status == 0:
+                    break
+                engine = started(self.project, *self.command)
+        status, said = engine.end()
+        if status:  # what was killed under this engine is made by another
+            status, said = started(self.project, *self.command).end()
+        assert status == 0, said
+        wait_until_quiet(self.project.root)
+        self.watch.look()
+        self.watch.check_steps()
+
+    def wait(self, engine: Engine) -> None:
+        """Until a random moment: often after a training has begun, or imports would take all."""
+        if self.rng.random() < 0.6:
+            deadline = time.monotonic() + 4 * PAUSE
+            while engine.is_alive and time.monotonic() < deadline and not self.training():
+                time.sleep(0.05)
+        time.sleep(self.rng.uniform(0, PAUSE))
+        wait_for_jobs(engine, self.project.root)
+
+    def training(self) -> list[psutil.Process]:
+        return [job for job in jobs(self.project.root) if self.watch.trained_by(job)]
+
+    def kill(self, engine: Engine) -> None:
+        """A job more often than the engine, and one that trains more often than another."""
+        name = "dvc repro" if self.command[0] == "dvc" else "Snakemake"
+        what = self.rng.choices(("job", "engine", "group"), (80, 11, 9))[0]
+        if what == "job":
+            self.kill_job(jobs(self.project.root))
+        else:
+            training = [self.watch.trained_by(job) for job in jobs(self.project.root)]
+            hit = {folder for folder in training if folder} if what == "group" else set()
+            engine.kill(group=what == "group")
+            for folder in hit:
+                self.watch.dies(folder)
+            how = "and its jobs" if what == "group" else "alone, its jobs live on"
+            self.kills[f"SIGKILL of {name} {how}"] += 1
+
+    def kill_job(self, found: list[psutil.Process]) -> None:
+        training = [job for job in found if self.watch.trained_by(job)]
+        if not found:
+            return
+        job = self.rng.choice(training if training and self.rng.random() < 0.7 else found)
+        folder = self.watch.trained_by(job)
+        try:
+            script = script_of(job)
+            job.kill()
+            psutil.wait_procs([job], timeout=10)
+        except (psutil.NoSuchProcess, IndexError):
+            return  # it was faster
+        if folder:
+            self.watch.dies(folder)
+        learns = script in ("train", "recall", "ensemble")
+        kind = "another job" if not learns else "a training" if folder else "a training, at start"
+        self.kills[f"SIGKILL of {kind}"] += 1
+
+
+def script_of(job: psutil.Process) -> str:
+    fork = job.name().removeprefix("job:")
+    return fork if fork != job.name() else Path(job.cmdline()[1]).stem
+
+
+def check(project: Project, command: tuple[str, ...], expected: dict[str, dict[str, str]]) -> None:
+    """Every final artifact has the bytes of an undisturbed run, and there is nothing else."""
+    made = {folder: project.digests(folder) for folder in FINAL}
+    if command == ("dvc", "repro"):
+        assert made == expected | {"paper": expected["results/paper"]}
+        return
+    assert made["store"]
+    assert made["store"].items() <= expected["store"].items()
+    for name in ("runs.csv", "curves.csv", "arms.csv") if command == MODELS else ():
+        assert made["results/tables"][name] == expected["results/tables"][name]
+
+
+@pytest.fixture(scope="module")
+def kills(request: pytest.FixtureRequest) -> int:
+    return request.config.getoption("--kills")
+
+
+def test_random_kills(kills: int, longer: Project, undisturbed, is_short: bool, rng):
+    commands = [("dvc", "repro", "runs") if is_short else ("dvc", "repro")]
+    began, done = time.monotonic(), 0
+    while done < kills:
+        command = commands.pop() if commands else MODELS
+        most = max(kills // 10, 2) if command[0] == "dvc" else KILLS_OF_A_CYCLE
+        cycle = Cycle(longer, command, rng)
+        with ExitStack() as faults:
+            cycle.run(min(kills - done, most))
+            for name, n in cycle.kills.items():
+                faults.enter_context(fault(name, n))
+            check(longer, command, undisturbed)
+        done += cycle.kills.total()
+        print(f"{done} kills, {' '.join(command)[:20]}, {time.monotonic() - began:.0f} s")
+        forget(longer)
