@@ -72,7 +72,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "decompose": (1, "1500M", 11, False),
         "descend": (1, "2000M", 11, False),
         "tables": (1, "1500M", 6 * 10 + 2 * 20, False),
-        "figures": (1, "1000M", 24 * 10, False),
+        "figures": (1, "1000M", 20 * 10, False),
         "paper": (1, "1000M", 7 * 10, False),
     }
 

@@ -3,7 +3,9 @@
 #        snakemake cost --cores 1 --configfile config/paper.yaml
 
 
-rule cost:
+# A checkpoint, though nothing depends on it: in a workflow without one, a job on a cluster knows no
+# rule but its own, and would store a model under another name than a run on one machine does.
+checkpoint cost:
     input:
         code("cost"),
     log:

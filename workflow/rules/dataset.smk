@@ -2,9 +2,7 @@
 # makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
 
 
-# a checkpoint: without one, jobs on a cluster know no rule but their own, and would name what they
-# store by the files of this one, not by what made them
-checkpoint dataset:
+rule dataset:
     input:
         code("dataset"),
         DATASET_FILES,
