@@ -1,11 +1,11 @@
 # Functions for the rules; no rules in here.
+import functools
 import hashlib
 import math
 import os
 import shlex
 import shutil
 import sys
-from functools import cache
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
@@ -205,7 +205,7 @@ A_MINUTE = {
 }
 
 
-@cache
+@functools.cache
 def works():
     """The work of every job whose size the configuration decides, by rule and wildcards."""
     return {(job.rule, job.name): job.work for job in cost.jobs(CONFIG)}
