@@ -46,6 +46,7 @@ if is_ours():
     drop_damaged_tables("results")
 if workflow.is_main_process:
     check_store(STORE)
+MODEL_FILES = {name: model_files(model.source) for name, model in MODELS.items()}
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 SOURCE_FILES += sorted(

@@ -2,91 +2,34 @@
 
 import hashlib
 import json
-import re
-import subprocess
-import sys
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import quote, unquote
 
 import pytest
+from corpus_sources import (
+    SHA256,
+    TEXT,
+    Server,
+    error_of,
+    failure,
+    path_source,
+    script,
+    serving,
+    url_source,
+)
 from pydantic import TypeAdapter
 
 from normscope import dataset
-from normscope.corpus import CorpusError, PathSource, Source, UrlSource, WheelSource, fetch
+from normscope.corpus import CorpusError, Source, WheelSource, fetch
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "dataset.py"
-TEXT = b"to be or not to be: that is the question\n" * 100
-SHA256 = hashlib.sha256(TEXT).hexdigest()
 NOWHERE = "http://127.0.0.1:9/text"  # the discard port: nobody listens
-
-
-class Server(ThreadingHTTPServer):
-    """Serves the text at /text, and every way to fail at its own path."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.stopped = threading.Event()
-        self.dripped: set[str] = set()  # what it has dripped to the end
-
-    def url(self, name: str) -> str:
-        return f"http://127.0.0.1:{self.server_port}/{quote(name)}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        assert isinstance(self.server, Server)
-        stopped, name = self.server.stopped, unquote(self.path.removeprefix("/"))
-        if name == "silent":
-            stopped.wait()
-            return
-        if name == "drips headers":
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain")
-            self.drip(name, b";" * 15)
-            self.wfile.write(b"\r\n\r\n" + TEXT)
-            return
-        if name not in ("text", "altered", "cut", "stalls", "drips"):
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(TEXT)))
-        self.end_headers()
-        if name in ("text", "altered"):
-            self.wfile.write(TEXT if name == "text" else TEXT.swapcase())
-            return
-        self.wfile.write(TEXT[:100])
-        if name == "stalls":
-            stopped.wait()
-        if name == "drips":
-            self.drip(name, TEXT[100:115])
-            self.wfile.write(TEXT[115:])
-
-    def drip(self, name: str, data: bytes) -> None:
-        """One byte every 0.1 s: each in time, all of them too late."""
-        assert isinstance(self.server, Server)
-        for i in range(len(data)):
-            if self.server.stopped.wait(0.1):
-                return
-            self.wfile.write(data[i : i + 1])
-        self.server.dripped.add(name)
-
-    def log_message(self, format: str, *args) -> None:
-        pass
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server() as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
+    with serving() as running:
         yield running
-        running.stopped.set()
-        running.shutdown()
 
 
 @pytest.fixture
@@ -94,21 +37,6 @@ def text(tmp_path) -> Path:
     path = tmp_path / "text.txt"
     path.write_bytes(TEXT)
     return path
-
-
-def path_source(path: Path) -> PathSource:
-    return PathSource(kind="path", path=str(path))
-
-
-def url_source(url: str, timeout_s: float = 5) -> UrlSource:
-    return UrlSource(kind="url", url=url, timeout_s=timeout_s)
-
-
-def failure(source: Source) -> str:
-    with pytest.raises(CorpusError) as e:
-        fetch([source], SHA256)
-    assert str(source) in str(e.value)
-    return str(e.value)
 
 
 def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
@@ -258,22 +186,9 @@ def test_a_url_of_another_protocol_is_refused(url):
         TypeAdapter(Source).validate_python({"kind": "url", "url": url})
 
 
-def script(out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), "--out", str(out), *flags]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 def from_path(path: Path, sha256: str = SHA256) -> list[str]:
     sources = [path_source(path).model_dump()]
     return ["--sha256", sha256, "--sources", json.dumps(sources)]
-
-
-def error_of(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    message = re.search(r"^error: (.*)", done.stderr, re.MULTILINE | re.DOTALL)
-    assert message is not None
-    return message[1]
 
 
 def test_the_script_writes_the_dataset_and_its_hashes(text, tmp_path):

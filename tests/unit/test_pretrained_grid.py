@@ -115,7 +115,7 @@ def test_name_family_and_base_decide_nothing():
     other = model.model_copy(update={"name": "b", "family": "B", "base": "gpt2"})
     assert model.decides == other.decides
     assert model.decides.model_dump() == {
-        "source": HUB | {"timeout_s": 10800},
+        "source": HUB | {"timeout_s": 3600},
         "blocks": "transformer.h",
         "final_norm": None,
     }

@@ -9,10 +9,11 @@ import sys
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
-if os.pathsep in SRC:
-    raise WorkflowError(
-        f"{SRC}: PYTHONPATH has no {os.pathsep} in it; move the project"
-    )
+for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
+    if unfit in SRC:
+        raise WorkflowError(
+            f"{SRC}: {reader} reads {unfit} otherwise; move the project"
+        )
 sys.path.insert(0, SRC)
 os.environ.update(
     PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
@@ -290,13 +291,17 @@ def model_json(wildcards):
     return MODELS[wildcards.model].decides.model_dump_json()
 
 
-def files_of_model(wildcards):
+def model_files(source):
     """The files of a model on this machine; the script says if they are not what they should be."""
-    source = MODELS[wildcards.model].source if wildcards.model in MODELS else None
     folder = getattr(source, "path", None)
     if folder is None or not os.path.isdir(folder):
         return []
     return sorted(as_input(str(p)) for p in Path(folder).glob("*.*"))
+
+
+def files_of_model(wildcards):
+    """Those that were there at the start: Snakemake looks for links once."""
+    return MODEL_FILES.get(wildcards.model, [])
 
 
 def measure_mb(wildcards):

@@ -9,7 +9,13 @@ from normscope.recipe import PositiveFloat, PositiveInt, Strict, distinct
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
 # of git, without what leads out of a folder: its record is a file
-Revision = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+([./+][A-Za-z0-9_-]+)*$", max_length=100)]
+Revision = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./+][A-Za-z0-9_-]+)*$", max_length=100)
+]
+Repo = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=96),
+]
 Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
 
 
@@ -21,11 +27,9 @@ class HubSource(Strict):
     """
 
     kind: Literal["hub"]
-    repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?$", max_length=96)] = (
-        Field(description="as in its address")
-    )
+    repo: Repo = Field(description="as in its address")
     revision: Revision = Field(description="commit, branch or tag")
-    timeout_s: PositiveFloat = Field(default=10800, description="limit for its files, in seconds")
+    timeout_s: PositiveFloat = Field(default=3600, description="limit for its files, in seconds")
 
     def __str__(self) -> str:
         return f"hub {self.repo}@{self.revision}"
@@ -99,6 +103,8 @@ class Pretrained(Strict):
         names = [model.name for model in self.models]
         distinct(names)
         for model in self.models:
+            if model.name.endswith(".csv"):
+                raise ValueError(f"{model.name}: its folder would be where a table is; rename it")
             if model.base is not None and model.base not in set(names) - {model.name}:
                 raise ValueError(f"{model.name}: its base {model.base} is not among the models")
         return self

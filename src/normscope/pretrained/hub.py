@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import huggingface_hub
+from huggingface_hub import snapshot_download
 from huggingface_hub.errors import (
     GatedRepoError,
     LocalEntryNotFoundError,
@@ -59,7 +60,7 @@ def _fetch(source: HubSource) -> dict[str, str]:
     page = f"https://huggingface.co/{source.repo}"
     try:
         for weights in (SAFETENSORS, PICKLED):
-            directory = huggingface_hub.snapshot_download(
+            directory = snapshot_download(
                 source.repo,
                 revision=source.revision,
                 allow_patterns=[*TEXT, *weights],

@@ -1,0 +1,258 @@
+"""Nothing runs what a file holds: the code is searched for it, and hostile files are tried."""
+
+import ast
+import contextlib
+import hashlib
+import io
+import json
+import os
+import pickle
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from forbidden import forbidden
+from safetensors.torch import save_file
+
+from normscope.checkpoint import BrokenCheckpoint, Checkpoints
+from normscope.dataset import DatasetError, encode, files, read
+from normscope.pretrained.checkpoint import INDEX, BrokenWeights, shards
+from normscope.pretrained.grid import DirectorySource
+from normscope.pretrained.source import Unavailable, locate
+from normscope.stored import Damaged
+from normscope.weights import fill
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("src", "scripts", "docs", "benchmarks")
+RULES = [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))]
+FUNCTIONS = ROOT / "workflow/rules/common.smk"  # the one with Python and no rules
+SOURCES = [*(path for name in FOLDERS for path in (ROOT / name).rglob("*.py")), FUNCTIONS]
+# what is there on purpose: a wall that loads no class, and a notebook that its user asked to run
+ALLOWED = Counter(
+    {
+        ("src/normscope/dataset.py", "pickle.Unpickler: runs what a pickle says"): 1,
+        ("benchmarks/recall.py", "exec: runs text"): 1,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle\npickle.load(f)",
+        "import pickle as p\np.loads(b'')",
+        "from pickle import loads\nloads(b'')",
+        "from pickle import Unpickler as U\nU(f).load()",
+        "import pickle\nclass U(pickle.Unpickler): pass",
+        "import pickle\nread = pickle.load",
+        "from pickle import *",
+        "import torch\ntorch.load(f)",
+        "import torch\ntorch.load(f, weights_only=False)",
+        "import torch\ntorch.load(f, weights_only=flag)",
+        "import torch\ntorch.hub.load('a', 'b')",
+        "import numpy as np\nnp.load(f, allow_pickle=True)",
+        "import pandas as pd\npd.read_pickle(f)",
+        "import joblib\njoblib.load(f)",
+        "import dill\ndill.loads(b'')",
+        "import shelve\nshelve.open(f)",
+        "import marshal\nmarshal.loads(b'')",
+        "eval(text)",
+        "exec(text)",
+        "import os\nos.system(text)",
+        "import os\nos.execvp(text, [])",
+        "from os import popen\npopen(text)",
+        "import subprocess\nsubprocess.run(text, shell=True)",
+        "from subprocess import Popen\nPopen(text, shell=flag)",
+        "import subprocess\nsubprocess.getoutput(text)",
+        "import yaml\nyaml.load(text)",
+        "import yaml\nyaml.load(text, yaml.Loader)",
+        "import yaml\nyaml.load(text, Loader=yaml.FullLoader)",
+        "import yaml\nyaml.unsafe_load(text)",
+        "model = AutoModel.from_pretrained(a, trust_remote_code=True)",
+        "model = AutoModel.from_pretrained(a, trust_remote_code=flag)",
+        "archive.extractall(folder)",
+        "import importlib\nimportlib.import_module(text)",
+        "from urllib.request import urlretrieve\nurlretrieve(url, path)",
+    ],
+)
+def test_the_search_finds_what_is_planted(line: str):
+    assert list(forbidden(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import torch\ntorch.load(f, 'cpu', weights_only=True)\nmodel.eval()",
+        "import numpy as np\nnp.load(f)\nnp.load(f, allow_pickle=False)",
+        "import yaml\nyaml.safe_load(text)\nyaml.load(text, yaml.SafeLoader)",
+        "import yaml\nclass Own(yaml.SafeLoader): pass\nyaml.load(text, Own)",
+        "import subprocess\nsubprocess.run(['a'], shell=False)",
+        "import safetensors.torch\nsafetensors.torch.load(raw)",
+        "import re\nre.compile('a')",
+        "archive.extractall(folder, filter='data')",
+        "import pickle\npickle.dumps(a)",
+        "model = AutoModel.from_pretrained(a, trust_remote_code=False)",
+    ],
+)
+def test_the_search_lets_what_is_safe_pass(line: str):
+    assert list(forbidden(line)) == []
+
+
+def test_no_source_runs_what_a_file_holds():
+    assert len(SOURCES) > 150
+    found = Counter(
+        (str(path.relative_to(ROOT)), reason)
+        for path in SOURCES
+        for _, reason in forbidden(path.read_text())
+    )
+    assert found == ALLOWED
+
+
+@pytest.mark.parametrize("path", [p for p in RULES if p != FUNCTIONS], ids=lambda p: p.stem)
+def test_a_rule_is_a_fixed_command_of_a_script(path: Path):
+    text = path.read_text()
+    assert not re.search(r"^ +(run|script|notebook|wrapper):", text, re.MULTILINE)
+    assert not re.search(r"\b(eval|exec|compile|pickle|subprocess|popen|system)\b *[(.]", text)
+    commands = re.findall(r"^    shell:\n((?:        .*\n)+)", text, re.MULTILINE)
+    assert len(commands) == text.count("shell:")
+    for command in commands:
+        assert ast.literal_eval(f"({command})").startswith("python scripts/")
+
+
+class Calls:
+    """Unpickled, it calls a function."""
+
+    def __init__(self, function: Callable, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple:
+        return self.call
+
+
+class Restores:
+    """Unpickled, it is given a state that makes a file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __setstate__(self, state: dict) -> None:
+        Path(state["path"]).touch()
+
+
+def by_opcode(module: str, name: str, argument: str) -> bytes:
+    """Opcode INST, which Python's own pickler does not write."""
+    return f"(S{argument!r}\ni{module}\n{name}\n.".encode()
+
+
+GADGETS: dict[str, Callable[[str], bytes]] = {
+    "a shell": lambda path: pickle.dumps(Calls(os.system, f"touch {path}")),
+    "nested": lambda path: pickle.dumps({"itos": {0: [Calls(os.mkdir, path)]}}),
+    "eval": lambda path: pickle.dumps(Calls(eval, f"__import__('os').mkdir({path!r})")),
+    "exec, protocol 0": lambda path: pickle.dumps(Calls(exec, f"open({path!r}, 'w')"), 0),
+    "a state": lambda path: pickle.dumps(Restores(path)),
+    "by opcode": lambda path: by_opcode("os", "mkdir", path),
+    "before it is cut": lambda path: pickle.dumps((Calls(os.mkdir, path), "end"), 0)[:-5],
+}
+REFUSED = (DatasetError, BrokenCheckpoint, Unavailable)
+
+
+def as_meta(raw: bytes, place: Path) -> None:
+    for name, content in files(encode("to be or not to be: that is")).items():
+        (place / name).write_bytes(raw if name == "meta.pkl" else content)
+    read(place)
+
+
+def as_checkpoint(raw: bytes, place: Path) -> None:
+    digest = hashlib.sha256(raw).hexdigest().encode()
+    (place / "step-00000001.ckpt").write_bytes(digest + raw)
+    Checkpoints(place, "f", 1).load()
+
+
+def as_weights(raw: bytes, place: Path) -> None:
+    (place / "config.json").write_text('{"model_type": "gpt2"}')
+    (place / "pytorch_model.bin").write_bytes(raw)
+    locate(DirectorySource(kind="directory", path=str(place)), place / "converted")
+
+
+def zipped(raw: bytes) -> bytes:
+    """As torch saves, with another pickle in it."""
+    sound, made = io.BytesIO(), io.BytesIO()
+    torch.save({"w": torch.zeros(2)}, sound)
+    with zipfile.ZipFile(sound) as source, zipfile.ZipFile(made, "w") as target:
+        for name in source.namelist():
+            target.writestr(name, raw if name.endswith("data.pkl") else source.read(name))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize("gadget", GADGETS)
+def test_a_hostile_pickle_runs_where_nothing_stops_it(gadget: str, tmp_path: Path):
+    """Or the tests below would show nothing."""
+    with contextlib.suppress(Exception):
+        pickle.loads(GADGETS[gadget](str(tmp_path / "ran")))
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("gadget", GADGETS)
+@pytest.mark.parametrize(
+    ("load", "pack"),
+    [
+        (as_meta, bytes),
+        *((load, pack) for load in (as_checkpoint, as_weights) for pack in (bytes, zipped)),
+    ],
+    ids=["meta.pkl", "checkpoint", "checkpoint, zipped", "weights", "weights, zipped"],
+)
+def test_a_hostile_pickle_is_refused_and_not_run(
+    load: Callable, pack: Callable, gadget: str, tmp_path: Path
+):
+    place = tmp_path / "place"
+    place.mkdir()
+    with pytest.raises(REFUSED, match=re.escape(str(place))):
+        load(pack(GADGETS[gadget](str(tmp_path / "ran"))), place)
+    assert not (tmp_path / "ran").exists()
+
+
+def safetensors(header: bytes, length: int | None = None) -> bytes:
+    return (len(header) if length is None else length).to_bytes(8, "little") + header
+
+
+HEADERS = {
+    "longer than all memory": safetensors(b"{}", 2**62),
+    "longer than the file": safetensors(b"{}", 1000),
+    "no JSON": safetensors(b"{" * 100),
+    "nested": safetensors(b'{"w":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "beyond the end": safetensors(
+        b'{"w":{"dtype":"F32","shape":[1000000000],"data_offsets":[0,4000000000]}}'
+    ),
+    "negative": safetensors(b'{"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,-4]}}'),
+    "another size than its shape": safetensors(
+        b'{"w":{"dtype":"F32","shape":[9],"data_offsets":[0,4]}}0000'
+    ),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_hostile_header_of_weights_is_refused_by_name(header: str, tmp_path: Path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(HEADERS[header])
+    with pytest.raises(BrokenWeights, match=re.escape(str(path))):
+        shards(tmp_path)
+    with pytest.raises(Damaged, match=re.escape(str(path))):
+        fill(torch.nn.Linear(1, 1), path)
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "a/b", ".", "..", "", 5])
+@pytest.mark.parametrize("index", [INDEX, "pytorch_model.bin.index.json"])
+def test_an_index_names_no_file_elsewhere(index: str, name: object, tmp_path: Path):
+    place = tmp_path / "model"
+    place.mkdir()
+    save_file({"w": torch.zeros(1)}, tmp_path / "model.safetensors")
+    (place / "config.json").write_text("{}")
+    (place / index).write_text(json.dumps({"weight_map": {"w": name}}))
+    source = DirectorySource(kind="directory", path=str(place))
+    with pytest.raises((BrokenWeights, Unavailable), match=f"{place}.*(no file in there|missing)"):
+        shards(locate(source, tmp_path / "converted").directory)
+    assert not (tmp_path / "converted").exists()
