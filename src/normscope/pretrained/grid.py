@@ -8,14 +8,10 @@ from normscope.corpus import Line, WheelSource
 from normscope.recipe import PositiveFloat, PositiveInt, Strict, distinct
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
-# of git, without what leads out of a folder: its record is a file
-Revision = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./+][A-Za-z0-9_-]+)*$", max_length=100)
-]
-Repo = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*([./][A-Za-z0-9_][A-Za-z0-9_.-]*)*$", max_length=96),
-]
+# without what leads out of a folder, as each names a record's file
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
+Repo = Annotated[str, Field(pattern=rf"^{_PART}(/{_PART})?$", max_length=96)]
+Revision = Annotated[str, Field(pattern=rf"^{_PART}([/+]{_PART})*$", max_length=100)]
 Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
 
 
