@@ -41,8 +41,9 @@ test-sharing: $(READY)-engines # the store by a directory and by S3, in clones
 	pytest tests/sharing
 
 KILLS := 200
-test-faults: $(READY) # what cuts a run, and what it leaves: a table
-	pytest -s tests/faults --kills $(KILLS)
+TARGET := paper
+test-faults: $(READY) # what cuts a run, and what it leaves: a table; TARGET=models is shorter
+	pytest -s tests/faults --kills $(KILLS) --target $(TARGET)
 
 test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 	pytest -s tests/slurm

@@ -42,10 +42,11 @@ LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
-if is_ours():
-    drop_damaged_tables("results")
 if workflow.is_main_process:
     check_store(STORE)
+if is_ours() and os.access("results", os.W_OK):
+    drop_damaged_tables("results")
+    mend_times("results", "store")
 MODEL_FILES = {name: model_files(model.source) for name, model in MODELS.items()}
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
@@ -115,6 +116,7 @@ rule paper:
 
 
 onstart:
+    check_writable("results")
     drop_leftovers()
 
 

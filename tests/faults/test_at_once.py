@@ -5,6 +5,7 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from conftest import TARGETS, clean, fault, same, wait_for_checkpoints
 from engines import Engine, started, wait_for_jobs, wait_until_quiet
 from project import Project
@@ -73,6 +74,25 @@ def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp
         same(project, modelled)
         assert list(steps_done(project).values()).count(0) >= 2
         assert not list((project.root / "results/checkpoints").glob("*/step-*"))
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
+def test_killed_dvc(modelled: Project, tmp_path: Path, group: bool):
+    project = clean(modelled, tmp_path)
+    stages = project.root / "dvc.yaml"
+    stages.write_text(stages.read_text().replace("--cores 4 models", "--cores 2 runs"))
+    with fault(f"dvc repro killed {'with its jobs' if group else 'alone'} while it trained"):
+        engine = Engine(project, "dvc", "repro", "runs")
+        wait_for_checkpoints(engine, project, 1)
+        engine.kill(group=group)
+        if group:
+            said = project.run("dvc", "repro", "runs", ok=False)
+            assert "Directory cannot be locked" in said
+            assert "--unlock" in said
+        status, said = started(project, "dvc", "repro", "runs").end()
+        assert status == 0, said
+        assert project.digests("store") == modelled.digests("store")
+        assert "up to date" in project.run("dvc", "status", "runs")
 
 
 def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):

@@ -91,6 +91,21 @@ def test_tables(modelled: Project, tmp_path: Path):
             same(project, modelled)
 
 
+def test_lock_of_dvc(cloned: Project, tmp_path: Path):
+    project = cloned.copy(tmp_path / "project")
+    stages = project.root / "dvc.yaml"
+    stages.write_text(stages.read_text().replace("--cores 4 models", "--version"))
+    (project.root / "store").mkdir()
+    (project.root / ".dvc/tmp").mkdir()
+    lock = project.root / ".dvc/tmp/rwlock"
+    with fault("a lock of dvc that was half written"):
+        lock.write_text("{")
+        said = project.run("dvc", "repro", "runs", ok=False)
+        assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in said
+        lock.unlink()
+        project.run("dvc", "repro", "runs")
+
+
 def test_publishing(modelled: Project, tmp_path: Path):
     project = modelled.copy(tmp_path / "project")
     (project.root / "results/paper/summary.md").write_text("all\n")

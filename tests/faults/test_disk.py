@@ -89,8 +89,9 @@ def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
         with read_only(disk):
             said = project.snakemake(*TARGETS, ok=False)
             assert "Traceback" not in said
-            assert ("Read-only file system" if folder == "results" else "cannot be written") in said
-            assert folder in said
-            assert not list(project.root.glob("results/checkpoints/*"))
+            assert f"{folder} cannot be written" in said
+            assert not list(
+                project.root.glob("results/checkpoints/*/step-*")
+            )  # nothing was trained
         project.snakemake(*TARGETS)
         same(project, modelled)

@@ -4,6 +4,7 @@ A fork is a process of its own, which is killed as any other; the moments that k
 those of work, not of imports. Every eighth job starts as always.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -70,7 +71,8 @@ def serve(path: str) -> None:
                     os.close(file)
                 _, status = os.waitpid(job, 0)
                 code = os.waitstatus_to_exitcode(status)
-                asking.sendall(str(code if code >= 0 else 128 - code).encode())
+                with contextlib.suppress(BrokenPipeError):  # who asked was killed
+                    asking.sendall(str(code if code >= 0 else 128 - code).encode())
                 os._exit(0)
             asking.close()
             become(arguments, at, env, files)

@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import sys
+import time
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
@@ -122,6 +123,26 @@ def drop_damaged_tables(folder):
         if hashlib.sha256(path.read_bytes()).hexdigest() != mark.read_text().strip():
             print(f"{path} is damaged: it is made again", file=sys.stderr)
             path.unlink()
+
+
+def mend_times(*folders):
+    """Times from the future, of a clock that was set back since: they are now.
+
+    Snakemake refuses whatever is made of such files; contents decide what runs again.
+    """
+    now = time.time()
+    for path in (path for folder in folders for path in Path(folder).rglob("*")):
+        if path.lstat().st_mtime > now:
+            os.utime(path, (now, now), follow_symlinks=False)
+
+
+def check_writable(folder):
+    """Or Snakemake would say so with a traceback."""
+    if os.path.exists(folder) and not os.access(folder, os.W_OK):
+        raise WorkflowError(
+            f"{folder} cannot be written (a read-only disk, or its permissions):"
+            " nothing has run; mend that and start again"
+        )
 
 
 def drop_leftovers():
