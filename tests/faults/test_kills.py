@@ -185,7 +185,7 @@ def check(project: Project, command: tuple[str, ...], expected: dict[str, dict[s
 
 @pytest.fixture(scope="module")
 def kills(request: pytest.FixtureRequest) -> int:
-    return request.config.getoption("--kills")
+    return int(request.config.getoption("--kills"))
 
 
 def test_random_kills(kills: int, longer: Project, undisturbed, is_short: bool, rng):
