@@ -39,6 +39,8 @@ FIGURES = (
 ).split()
 LESSONS = ["signals", "spectra", "trainability", "textbook"]  # of the tutorial in docs/
 LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
+# one parameter: Snakemake compares the values of several without their names
+JUDGED = f"--level {CONFIG.level} --margin-sds {CONFIG.margin_sds}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )

@@ -1,5 +1,6 @@
 """Rule jacobian: what was measured of norms and surrogates, by cell, with intervals."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from pydantic_settings import CliApp
 from normscope import dataset
 from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.jacobian.grid import Cell, Jacobian, cell_key
+from normscope.jacobian.grid import Cell, cell_key
 from normscope.jacobian.tables import (
     CELL,
     SETTING,
@@ -29,7 +30,7 @@ from normscope.unigram import unigram_loss
 class Flags(Strict):
     """Tables of the norms' backward pass."""
 
-    grid: str = Field(description="the configuration's part jacobian, as JSON")
+    cells: str = Field(description="the seeds of every cell, by its name, as JSON")
     runs: Path = Field(description="directory of the runs' directories")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     level: float = Field(description="confidence level of the intervals")
@@ -47,13 +48,13 @@ def collected(cells: Path, names: list[str], table: str, keys: list[str]) -> pd.
     return together[[*keys, *(column for column in parts[0] if column not in keys)]]
 
 
-def losses(grid: Jacobian, runs: Path) -> pd.DataFrame:
+def losses(cells: dict[str, list[int]], runs: Path) -> pd.DataFrame:
     """A row a trained model."""
     rows = [
         cell_key(cell)
         | {"seed": seed}
         | read(runs / f"{cell}-{seed}" / "metrics.json", "val_loss", "diverged_at")
-        for cell, seeds in grid.cells().items()
+        for cell, seeds in cells.items()
         for seed in seeds
     ]
     table = pd.DataFrame(rows, columns=[*Cell._fields, "seed", "val_loss", "diverged_at"])
@@ -62,13 +63,13 @@ def losses(grid: Jacobian, runs: Path) -> pd.DataFrame:
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    grid = Jacobian.model_validate_json(flags.grid)
-    exact = list(grid.cells(exact=True))
+    cells = json.loads(flags.cells)
+    exact = [cell for cell in cells if cell_key(cell)["norm_backward"] == "exact"]
     layers = collected(flags.out, exact, "layers.csv", CELL)
     # all of exact models: norm_backward and surrogates_in of a gradient are its surrogate's
     gradients = collected(flags.out, exact, "gradients.csv", [*SETTING, "learning_rate"])
     tables = {"layers": layers, "gradients": gradients}
-    tables["losses"] = losses(grid, flags.runs)
+    tables["losses"] = losses(cells, flags.runs)
     tables["chosen"] = chosen(tables["losses"])
     tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), flags.level)
     data = dataset.read(flags.data)

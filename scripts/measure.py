@@ -35,6 +35,7 @@ class Flags(Strict):
     model: str = Field(description="source, blocks and final_norm as JSON")
     prompts: Path
     memory_mb: PositiveInt = Field(description="for weights")
+    fetch_s: float = Field(default=0, description="limit for a download in seconds; 0: its own")
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory that says which commits were measured")
     out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
@@ -46,19 +47,22 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
     """The two tables, and what the model is."""
     arithmetic = runtime.start("fp32", flags.threads)
     what = Measured.model_validate_json(flags.model)
-    located = locate(what.source, flags.weights)
-    if isinstance(what.source, HubSource) and located.commit is not None:
-        check_commit(flags.revisions, what.source, located.commit)
+    source = what.source
+    if isinstance(source, WheelSource) and flags.fetch_s:
+        source = source.model_copy(update={"timeout_s": flags.fetch_s})
+    located = locate(source, flags.weights)
+    if isinstance(source, HubSource) and located.commit is not None:
+        check_commit(flags.revisions, source, located.commit)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
         torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
     model = load(located.directory, what, flags.memory_mb / 1e3, device)
     sequences, adds_bos = tokenize(model.tokenizer, prompts)
     gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
-    facts = {"source": str(what.source), "commit": located.commit, "device": device}
+    facts = {"source": str(source), "commit": located.commit, "device": device}
     facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
-    if isinstance(what.source, WheelSource):
-        kind = Path(Path(what.source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
+    if isinstance(source, WheelSource):
+        kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
         facts |= {"stored": f"GGUF {kind}".strip()}
     facts |= {"matmul": torch.get_float32_matmul_precision()}
     facts |= {"transformers": transformers.__version__}

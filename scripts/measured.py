@@ -8,7 +8,7 @@ from pydantic_settings import CliApp
 
 from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.pretrained.grid import Pretrained
+from normscope.pretrained.grid import Collected
 from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
 from normscope.pretrained.prompts import SET, Prompt, PromptsError, read_prompts
 from normscope.pretrained.tables import COUNTS, by_layer, read_table, sensitivity
@@ -24,17 +24,17 @@ FACTS = (
 class Flags(Strict):
     """Collect the measurements of all pretrained models."""
 
-    grid: str = Field(description="the section pretrained of the configuration, as JSON")
+    models: str = Field(description="the models of the configuration and resamples, as JSON")
     measured: Path = Field(description="directory with one folder a model")
     prompts: Path
     level: float
     out: Path = Field(description="directory for the tables")
 
 
-def collected(folder: Path, grid: Pretrained) -> dict[str, pd.DataFrame]:
+def collected(folder: Path, listed: Collected) -> dict[str, pd.DataFrame]:
     """The models, and the tables of all of them one below the other."""
     rows, parts = [], {"gains": [], "norms": []}
-    for model in grid.models:
+    for model in listed.models:
         facts = read(folder / model.name / "model.json", "missing")
         if facts["missing"] is None:
             facts = read(folder / model.name / "model.json", *FACTS)
@@ -68,11 +68,11 @@ def with_prompts(gains: pd.DataFrame, prompts: list[Prompt]) -> pd.DataFrame:
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    grid, prompts = Pretrained.model_validate_json(flags.grid), read_prompts(flags.prompts)
-    tables = collected(flags.measured, grid)
+    listed, prompts = Collected.model_validate_json(flags.models), read_prompts(flags.prompts)
+    tables = collected(flags.measured, listed)
     models = tables["models"]
     tables["gains"] = with_prompts(tables["gains"], prompts)
-    tables["sensitivity"] = sensitivity(tables["gains"], models, flags.level, grid.resamples)
+    tables["sensitivity"] = sensitivity(tables["gains"], models, flags.level, listed.resamples)
     names = [p.name for p in prompts if p.set == SET]
     if not names:
         raise PromptsError(f"{flags.prompts} has no set {SET}: statistics over prompts are of it")

@@ -104,7 +104,7 @@ def grid(*models: str | tuple[str, str]) -> str:
         source = {"kind": "directory", "path": "made"}
         rows.append({"name": name, "family": f"F {name[0]}", "base": base, "source": source})
     what = {"models": rows, "memory_gb": 1, "threads": 1, "resamples": 99}
-    return Pretrained.model_validate(what).model_dump_json()
+    return Pretrained.model_validate(what).collected.model_dump_json()
 
 
 def run(name: str, arguments: list[object]) -> None:
@@ -118,7 +118,7 @@ def run(name: str, arguments: list[object]) -> None:
 def collect(measured: Path, models: str, out: Path) -> None:
     """Rules measured and pretrained, whose tables share a folder, as in the workflow."""
     words: list[object] = ["--prompts", DATA / "prompts.yaml", "--level", 0.95, "--out", out]
-    run("measured", ["--grid", models, "--measured", measured, *words])
+    run("measured", ["--models", models, "--measured", measured, *words])
     words += ["--measured", out, "--resamples", 99, "--document", out / DOCUMENT]
     words += ["--references", DATA / "reference_gains.csv"]
     # statsmodels collects garbage at every correction, which takes longer than all the rest

@@ -85,7 +85,7 @@ def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Sc
 
 
 def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
-    flags = {"grid": of.model_dump_json(), "runs": place / "runs", "data": data}
+    flags = {"cells": json.dumps(of.cells()), "runs": place / "runs", "data": data}
     flags |= {"level": 0.95, "margin_sds": 3.0, "out": out}
     return processes.Script("jacobian", processes.flags(flags), place / "log")
 

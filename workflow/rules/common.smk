@@ -201,6 +201,11 @@ def of_cell(pattern, cells):
     )
 
 
+def seeds_of(cells):
+    """The seeds of the wildcards' cell in their order, which is that of its rows."""
+    return lambda wildcards: cells[wildcards.cell]
+
+
 def slots():
     """What a one-thread training takes of --cores: 1, or more where --cores exceeds the machine.
 
@@ -304,12 +309,23 @@ def of_place(pattern):
 
 
 def model_json(wildcards):
-    """All that decides the measurement of a pretrained model, beside the prompts."""
+    """All that decides the measurement of a pretrained model, beside the prompts.
+
+    How long a download may take does not.
+    """
     if wildcards.model not in MODELS:
         raise WorkflowError(
             f"{wildcards.model} is not among pretrained.models: {', '.join(MODELS)}"
         )
-    return MODELS[wildcards.model].decides.model_dump_json()
+    return MODELS[wildcards.model].decides.model_dump_json(
+        exclude={"source": {"timeout_s"}}
+    )
+
+
+def model_timeout(wildcards):
+    """Seconds that the download of a model may take; 0 where it has no limit."""
+    timeout = getattr(MODELS[wildcards.model].source, "timeout_s", None)
+    return 0 if timeout is None else max(1, round(timeout))
 
 
 def model_files(source):

@@ -46,6 +46,7 @@ rule descend:
         code("descend"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
         of_place("results/depth/{shape}/models.safetensors"),
+        of_place("results/depth/{shape}/config.json"),
         of_place("results/depth/{shape}/losses.csv"),
     output:
         "results/depth/{place}/blocks.csv",
@@ -141,6 +142,7 @@ rule textbook:
         runtime=10,
     params:
         pins=pins("textbook"),
+        order=of_baseline("{run}"),
         windows=CONFIG.gain.windows,
         level=CONFIG.level,
     shell:

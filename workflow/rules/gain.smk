@@ -50,6 +50,7 @@ rule gain:
         runtime=10,
     params:
         pins=pins("gain"),
+        order=list(RUNS),
         level=CONFIG.level,
     shell:
         "python scripts/gain.py {input.streams} --runs {input.runs} --level {params.level}"

@@ -24,6 +24,7 @@ rule decompose:
         runtime=minutes("decompose"),
     params:
         pins=pins("decompose"),
+        seeds=seeds_of(JACOBIAN_CELLS),
         windows=CONFIG.jacobian.windows,
     shell:
         "python scripts/decompose.py {input.models} --data results/dataset"
@@ -73,9 +74,8 @@ rule jacobian:
         runtime=10,
     params:
         pins=pins("jacobian"),
-        grid=verbatim(CONFIG.jacobian.model_dump_json()),
-        level=CONFIG.level,
-        margin_sds=CONFIG.margin_sds,
+        cells=verbatim(json.dumps(CONFIG.jacobian.cells())),
+        judged=JUDGED,
     shell:
-        "python scripts/jacobian.py --grid {params.grid:q} --runs results/runs"
-        " --data results/dataset --level {params.level} --margin-sds {params.margin_sds} --out results/jacobian &> {log}"
+        "python scripts/jacobian.py --cells {params.cells:q} --runs results/runs"
+        " --data results/dataset {params.judged} --out results/jacobian &> {log}"

@@ -41,14 +41,13 @@ rule claims:
         recall=verbatim(CONFIG.recall.model_dump_json()),
         grid=verbatim(CONFIG.jacobian.model_dump_json()),
         depth=verbatim(CONFIG.depth.model_dump_json()),
-        margin_sds=CONFIG.margin_sds,
-        level=CONFIG.level,
+        judged=JUDGED,
     shell:
         "python scripts/claims.py --claims {input.claims} --tables results/tables"
         " --recall {params.recall:q} --jacobian results/jacobian --grid {params.grid:q}"
         " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
         " --pretrained results/pretrained --references {input.references}"
-        " --margin-sds {params.margin_sds} --level {params.level} --out {output} &> {log}"
+        " {params.judged} --out {output} &> {log}"
 
 
 rule frame:
@@ -94,8 +93,7 @@ rule frame:
     params:
         pins=pins("frame"),
         baseline=BASELINE,
-        level=CONFIG.level,
-        margin_sds=CONFIG.margin_sds,
+        judged=JUDGED,
         recall=verbatim(CONFIG.recall.model_dump_json()),
         grid=verbatim(CONFIG.jacobian.model_dump_json()),
         depth=verbatim(CONFIG.depth.model_dump_json()),
@@ -105,8 +103,8 @@ rule frame:
         " --depth results/depth --depth-grid {params.depth:q} --textbook results/textbook"
         " --pretrained results/pretrained --published {input.published}"
         " --references {input.references} --dataset {input.dataset} --config {input.config}"
-        " --figures results/paper/figures --baseline {params.baseline} --level {params.level}"
-        " --margin-sds {params.margin_sds} --out {output} &> {log}"
+        " --figures results/paper/figures --baseline {params.baseline} {params.judged}"
+        " --out {output} &> {log}"
 
 
 rule summary:

@@ -26,17 +26,19 @@ rule measure:
     resources:
         mem_mb=growing(measure_mb),
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
+        fetch_s=model_timeout,
         runtime=growing(240),
         gpu=0,  # with one, set it in a profile; the script takes what is there
     params:
         pins=pins("measure"),
         model=model_json,
         threads=CONFIG.pretrained.threads,
-    # memory decides how, not what: it comes as a resource, so that another budget measures nothing
+    # memory and time decide how, not what: as resources, so that others measure nothing
     shell:
         KEEPABLE
         + "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
-        " --threads {params.threads} --memory-mb {resources.weights_mb} --weights results/weights"
+        " --threads {params.threads} --memory-mb {resources.weights_mb}"
+        " --fetch-s {resources.fetch_s} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions"'
         " --timing results/benchmarks/measure/{wildcards.model}.tsv"
         " --out results/pretrained/{wildcards.model} &> {log}"
@@ -75,10 +77,10 @@ rule measured:
         runtime=20,
     params:
         pins=pins("measured"),
-        grid=verbatim(CONFIG.pretrained.model_dump_json()),
+        models=verbatim(CONFIG.pretrained.collected.model_dump_json()),
         level=CONFIG.level,
     shell:
-        "python scripts/measured.py --grid {params.grid:q} --measured results/pretrained"
+        "python scripts/measured.py --models {params.models:q} --measured results/pretrained"
         " --prompts {input.prompts} --level {params.level} --out results/pretrained &> {log}"
 
 

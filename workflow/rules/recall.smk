@@ -59,6 +59,7 @@ rule probe:
         runtime=minutes("probe"),
     params:
         pins=pins("probe"),
+        seeds=seeds_of(CELLS),
         directions=CONFIG.recall.directions,
     shell:
         "python scripts/probe.py {input.models} --directions {params.directions} --threads 1"

@@ -60,6 +60,7 @@ rule runs:
         runtime=10,
     params:
         pins=pins("runs"),
+        order=list(RUNS),  # of the rows: inputs are compared as a set
         baseline=BASELINE,
         level=CONFIG.level,
     shell:

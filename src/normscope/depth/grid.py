@@ -144,6 +144,12 @@ class Depth(Strict):
         return self
 
     @model_validator(mode="after")
+    def warm_ups_are_of_the_blocks(self) -> Self:
+        if self.training.warmup_steps:
+            raise ValueError("training.warmup_steps: give 0, as every block of trained has its own")
+        return self
+
+    @model_validator(mode="after")
     def shapes_are_distinct(self) -> Self:
         for name, grids in {"start": self.start, "trained": self.trained}.items():
             try:

@@ -59,8 +59,8 @@ class Measured(Strict):
     )
 
 
-class PretrainedModel(Measured):
-    """One model, and where it stands among the others."""
+class Listed(Strict):
+    """Where a model stands among the others."""
 
     name: ModelName
     family: Annotated[Line, Field(max_length=100)] = Field(
@@ -76,10 +76,21 @@ class PretrainedModel(Measured):
         """Whether it is said to be, or has a base."""
         return self.tuned or self.base is not None
 
+
+class PretrainedModel(Measured, Listed):
+    """One model, and where it stands among the others."""
+
     @property
     def decides(self) -> Measured:
         """What is measured; its name and family decide nothing."""
         return Measured(**{name: getattr(self, name) for name in Measured.model_fields})
+
+
+class Collected(Strict):
+    """What decides the tables of all measurements, beside these."""
+
+    models: list[Listed]
+    resamples: PositiveInt
 
 
 class Pretrained(Strict):
@@ -104,6 +115,11 @@ class Pretrained(Strict):
             if model.base is not None and model.base not in set(names) - {model.name}:
                 raise ValueError(f"{model.name}: its base {model.base} is not among the models")
         return self
+
+    @property
+    def collected(self) -> Collected:
+        listed = [Listed(**{k: getattr(m, k) for k in Listed.model_fields}) for m in self.models]
+        return Collected(models=listed, resamples=self.resamples)
 
     def by_name(self) -> dict[str, PretrainedModel]:
         """Every model by its name."""
