@@ -1,5 +1,8 @@
 """Projects that tests share: made once, edited and restored."""
 
+import csv
+import io
+
 import pytest
 import yaml
 from project import Project, fresh
@@ -25,3 +28,11 @@ def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project.snakemake("results/paper/summary.md")
     return project
+
+
+@pytest.fixture(scope="session")
+def dag(made: Project) -> list[dict[str, str]]:
+    """Every output with its rule, inputs and shell command, as Snakemake itself sees the DAG."""
+    text = made.snakemake("--detailed-summary")
+    table = "\n".join(line for line in text.splitlines() if "\t" in line)
+    return list(csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE))

@@ -1,7 +1,5 @@
 """Snakemake makes, DVC versions: they agree, and neither undoes the other's work."""
 
-import csv
-import io
 import re
 import shutil
 from pathlib import Path
@@ -9,22 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 from project import COMPARED, JACOBIAN, Project, fresh
+from stages import TRAINED, is_covered
 
-TRAINED = re.compile(
+WIRING = {"common", "dataset", "train", "recall", "depth", "pretrained"}  # of the stage `runs`
+RAN = re.compile(
     r"^(?:local)?rule (train|recall|measure|stream|probe|decompose|dataset):", re.MULTILINE
 )
-
-
-@pytest.fixture(scope="module")
-def dag(made: Project) -> list[dict[str, str]]:
-    """Every output with its rule, inputs and shell command, as Snakemake itself sees the DAG."""
-    text = made.snakemake("--detailed-summary")
-    table = "\n".join(line for line in text.splitlines() if "\t" in line)
-    return list(csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
-def is_covered(path: str, dependencies: list[str]) -> bool:
-    return any(path == d or path.startswith(f"{d}/") for d in dependencies)
 
 
 def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict[str, str]]):
@@ -46,17 +34,17 @@ def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict
         "summary",
     }
     tracked = set(made.run("git", "ls-files").splitlines())
-    of_runs = {"dataset", "train", "recall", "ensemble", "measure"}
     for row in dag:
-        stage = stages["runs" if row["rule"] in of_runs else "paper"]
+        stage = stages["runs" if row["rule"] in TRAINED else "paper"]
         read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
-        read = {path for path in read if not path.startswith("tiny_model/")}
+        read = {path for path in read if not path.startswith(("tiny_model/", "other_model/"))}
         assert read, row
         for path in read:
             assert is_covered(path, stage["deps"]), f"{row['rule']} reads {path}"
-    wiring = ["Snakefile", "config.yaml", "profiles/default/config.yaml"]
-    wiring += [str(p.relative_to(made.root)) for p in (made.root / "workflow/rules").iterdir()]
-    for stage in stages.values():
+    rules = [str(p.relative_to(made.root)) for p in (made.root / "workflow/rules").iterdir()]
+    for name, stage in stages.items():
+        wiring = ["Snakefile", "profiles/default/config.yaml"]
+        wiring += [r for r in rules if name == "paper" or Path(r).stem in WIRING]
         for path in [*wiring, *stage["deps"]]:
             assert is_covered(path, stage["deps"])
             assert (made.root / path).exists(), path
@@ -113,7 +101,7 @@ def test_conda_environment_has_the_tested_versions(made: Project):
 def published(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The made project, recorded by dvc repro."""
     output = made.run("dvc", "repro")
-    assert not TRAINED.search(output), output
+    assert not RAN.search(output), output
     return made
 
 

@@ -1,61 +1,145 @@
-"""Snakemake without its start: forks of a process that has imported it, and nothing of ours."""
+"""Starts of Python without their cost: forks of a process that has imported what all use.
+
+`python`, `snakemake` and `dvc` in a folder for PATH ask it for a fork, which is as theirs but for
+the imports, and none of these is ours. `.ci/end-to-end` runs the workflow without this.
+"""
 
 import atexit
 import json
 import os
+import runpy
+import select
+import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+CLIENT = """#!{python} -SE
+import json, os, socket, sys
+program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
+if program == "python" and not (words and words[0].startswith("scripts/")):
+    os.execv({python!r}, [program, *words])
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [b"."], [0, 1, 2])
+    server.sendall(json.dumps([program, words, os.getcwd(), dict(os.environ)]).encode())
+    server.shutdown(socket.SHUT_WR)
+    sys.exit(int(server.recv(9) or 1))  # nothing: it was killed
+"""
 
 
 @cache
-def server() -> subprocess.Popen[str]:
-    """The process that forks: a line of JSON for each start, answered with the exit status."""
-    command = [sys.executable, "-P", __file__]
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, env=env, text=True, stdin=pipe, stdout=pipe)
+def programs() -> Path:
+    """The folder with `python`, `snakemake` and `dvc`; what they ask runs from now on."""
+    folder = Path(tempfile.mkdtemp())
+    address = str(folder / "socket")
+    for name in ("python", "snakemake", "dvc"):
+        client = folder / name
+        client.write_text(CLIENT.format(python=sys.executable, address=address))
+        client.chmod(0o755)
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", __file__, address]
+    process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
     atexit.register(process.communicate)
-    return process
+    return folder
 
 
-def snakemake(flags: list[str], cwd: Path, env: dict[str, str]) -> tuple[int, str]:
-    """The exit status of ``snakemake`` with these flags, and what it and its jobs say."""
-    with tempfile.TemporaryDirectory() as folder:
-        said = [Path(folder, name) for name in ("stdout", "stderr")]
-        start = {"flags": flags, "cwd": str(cwd), "env": env, "said": [str(p) for p in said]}
-        process = server()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        print(json.dumps(start), file=process.stdin, flush=True)
-        status = int(process.stdout.readline())
-        return status, "".join(path.read_text() for path in said)
-
-
-def serve() -> None:
-    """Answer until the input ends."""
-    import pandas  # noqa: F401, PLC0415 - what Snakemake imports later, when it reads a Snakefile
+def serve(address: str) -> None:
+    """Fork for each client."""
+    import dvc.cli  # noqa: F401, PLC0415
+    import matplotlib.figure  # noqa: F401, PLC0415
+    import pydantic_settings  # noqa: F401, PLC0415
+    import safetensors.torch  # noqa: F401, PLC0415
+    import scipy.optimize  # noqa: PLC0415
+    import scipy.stats  # noqa: F401, PLC0415
     import smart_open  # noqa: F401, PLC0415
     import snakemake.report  # noqa: F401, PLC0415
-    from snakemake.cli import main  # noqa: PLC0415
+    import statsmodels.regression.linear_model  # noqa: F401, PLC0415
+    import torch.func  # noqa: F401, PLC0415
+    from snakemake import cli  # noqa: F401, PLC0415
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: F401, PLC0415
 
-    for line in sys.stdin:
-        start = json.loads(line)
-        child = os.fork()
-        if not child:
-            os.chdir(start["cwd"])
-            os.environ.clear()
-            os.environ.update(start["env"])
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            for stream, path in enumerate(start["said"], 1):
-                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
-            sys.argv = ["snakemake", *start["flags"]]
-            main()  # exits
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address)
+        server.listen()
+        print("ready", flush=True)
+        forks = 0
+        while server in select.select([server, sys.stdin], [], [])[0]:  # else the tests have ended
+            client, _ = server.accept()
+            if not os.fork():
+                server.close()
+                answer(client, str(Path(address).with_name("python")))
+            client.close()
+            forks += 1
+            while forks and os.waitpid(-1, os.WNOHANG)[0]:
+                forks -= 1
+
+
+def answer(client: socket.socket, python: str) -> None:
+    """Be what the client asks for; tell it the exit status."""
+    _, descriptors, *_ = socket.recv_fds(client, 1, 3)
+    for standard, given in enumerate(descriptors):
+        os.dup2(given, standard)
+    program, words, cwd, env = json.load(client.makefile())
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = [program, *words]
+    status: Any = 1
+    try:
+        if program == "python":
+            sys.argv = words
+            run(words[0])
+        elif program == "snakemake":
+            from snakemake.cli import main  # noqa: PLC0415
+
+            sys.executable = python  # whose folder is put first on the PATH of jobs
+            main()
+        else:
+            from dvc.cli import main  # noqa: PLC0415
+
+            sys.exit(main(words))
+        status = 0
+    except SystemExit as e:
+        status = e.code
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
+            status = 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        client.send(str(int(status or 0)).encode())
+        os._exit(0)
+
+
+def run(script: str) -> None:
+    """As Python itself; which files of the folder are read is written down."""
+    read: set[str] = set()
+    here = Path.cwd()
+
+    def opened(event: str, values: Any) -> None:
+        if event != "open" or not isinstance(values[0], str | Path):
+            return
+        path, mode = here / values[0], values[1] or "r"
+        if path.is_relative_to(here) and mode.startswith("r") and path.suffix != ".pyc":
+            read.add(str(path.relative_to(here)))
+
+    sys.path[:0] = [str(Path(script).resolve().parent), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    sys.addaudithook(opened)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        with open("results/read.jsonl", "a") as file:
+            file.write(json.dumps({"job": sys.argv, "read": sorted(read)}) + "\n")
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1])

@@ -1,0 +1,50 @@
+"""What scripts import, lazily too, as Python's own finder sees it in their byte code.
+
+The workflow reads syntax trees instead (``normscope.provenance``).
+"""
+
+import importlib.util
+import modulefinder
+import sys
+from functools import cache
+from pathlib import Path
+from types import CodeType
+
+from project import ROOT
+
+
+class Imports(modulefinder.ModuleFinder):
+    """Modules of ours are followed; all others are told by name."""
+
+    def __init__(self) -> None:
+        super().__init__([str(ROOT / "src")])
+
+    def load_module(self, fqname, fp, pathname, file_info):
+        if fp is None:
+            return super().load_module(fqname, fp, pathname, file_info)
+        module = self.add_module(fqname)
+        module.__file__ = pathname
+        module.__code__ = _compiled(fqname, pathname)
+        self.scan_code(module.__code__, module)
+        return module
+
+
+@cache
+def _compiled(name: str, path: str) -> CodeType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    code = spec.loader.get_code(name)  # type: ignore[attr-defined]
+    assert code is not None
+    return code
+
+
+@cache
+def imported(script: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Files of src/ and packages of others that a script imports, and what these files import."""
+    finder = Imports()
+    finder.run_script(str(ROOT / "scripts" / f"{script}.py"))
+    files = [Path(m.__file__) for m in finder.modules.values() if m.__file__]
+    ours = {str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT / "src")}
+    others = {name.partition(".")[0] for name in finder.any_missing()}
+    return frozenset(ours), frozenset(others - set(sys.stdlib_module_names) - {"normscope"})

@@ -1,0 +1,40 @@
+"""Each job reads the files that its rule declares, all of them and no others."""
+
+import json
+import shlex
+
+import pytest
+from project import Project
+
+BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
+OWN = ("results/checkpoints/", ".snakemake/")
+
+
+@pytest.fixture(scope="module")
+def read(made: Project) -> dict[str, set[str]]:
+    """Files of the project that Python opened, by job."""
+    found: dict[str, set[str]] = {}
+    for line in (made.root / "results/read.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        found.setdefault(job(record["job"]), set()).update(record["read"])
+    return found
+
+
+def job(words: list[str]) -> str:
+    """Script and where its results go: these tell jobs apart, whatever the environment adds."""
+    return f"{words[0]} {words[words.index('--out') + 1]}"
+
+
+def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, set[str]]):
+    declared: dict[str, set[str]] = {}
+    made: dict[str, set[str]] = {}
+    for row in dag:
+        name = job(shlex.split(row["shellcmd"].partition(" &>")[0])[1:])
+        declared.setdefault(name, set()).update(row["input-file(s)"].split(","))
+        made.setdefault(name, set()).add(row["output_file"])
+    for name, files in declared.items():
+        others = {p for p in read[name] - made[name] if not p.startswith(BY_CONFIGURATION + OWN)}
+        assert others - files == set(), f"{name} reads what it does not declare"
+        # weights are not opened by Python
+        unread = {path for path in files - read[name] if not path.endswith(".safetensors")}
+        assert unread == set(), f"{name} does not read what it declares"
