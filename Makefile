@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme prune clean
+.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -29,7 +29,10 @@ docs-links: $(READY)-docs # of other sites: needs a network
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 test: $(READY)
-	pytest -n 2 --no-loadscope-reorder
+	pytest -n 2 --no-loadscope-reorder --ignore tests/workflow/test_matrix.py
+
+test-matrix: $(READY) # for every input, what runs again when it changes
+	pytest tests/workflow/test_matrix.py
 
 test-docs: $(READY)-docs
 	pytest tests/docs

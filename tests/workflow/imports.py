@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import CodeType
+from typing import Any
 
 from project import ROOT
 
@@ -22,7 +23,7 @@ class Imports(modulefinder.ModuleFinder):
     def load_module(self, fqname, fp, pathname, file_info):
         if fp is None:
             return super().load_module(fqname, fp, pathname, file_info)
-        module = self.add_module(fqname)
+        module: Any = self.add_module(fqname)
         module.__file__ = pathname
         module.__code__ = _compiled(fqname, pathname)
         self.scan_code(module.__code__, module)
@@ -44,7 +45,8 @@ def imported(script: str) -> tuple[frozenset[str], frozenset[str]]:
     """Files of src/ and packages of others that a script imports, and what these files import."""
     finder = Imports()
     finder.run_script(str(ROOT / "scripts" / f"{script}.py"))
-    files = [Path(m.__file__) for m in finder.modules.values() if m.__file__]
+    modules: list[Any] = list(finder.modules.values())
+    files = [Path(m.__file__) for m in modules if m.__file__]
     ours = {str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT / "src")}
     others = {name.partition(".")[0] for name in finder.any_missing()}
     return frozenset(ours), frozenset(others - set(sys.stdlib_module_names) - {"normscope"})

@@ -42,11 +42,13 @@ class Project:
     def env(self) -> dict[str, str]:
         own = ("PYTHONPATH", "SNAKEMAKE_OUTPUT_CACHE")
         env = {k: v for k, v in os.environ.items() if k not in own}
-        return env | {"PATH": f"{warm.programs()}{os.pathsep}{env['PATH']}"}
+        return env | {"PATH": f"{ENGINES}{os.pathsep}{env['PATH']}"}
 
     def run(self, *command: str, ok: bool = True) -> str:
+        """A command to its end; `snakemake`, `dvc` and jobs start warm."""
+        env = self.env | {"PATH": f"{warm.programs()}{os.pathsep}{self.env['PATH']}"}
         done = subprocess.run(
-            command, cwd=self.root, env=self.env, text=True, capture_output=True, check=False
+            command, cwd=self.root, env=env, text=True, capture_output=True, check=False
         )
         output = done.stdout + done.stderr
         assert (done.returncode == 0) == ok, output

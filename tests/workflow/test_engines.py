@@ -1,5 +1,6 @@
 """Snakemake makes, DVC versions: they agree, and neither undoes the other's work."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -128,11 +129,30 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     assert pulled == {p: p.stat().st_mtime_ns for p in (other.root / "store").iterdir()}
     assert "rule stream:" in output
     # four files of eight runs and of an ensemble, three of a measured model
-    assert output.count("from cache") == 39
+    # five files of eight runs and of an ensemble, four of two measured models
+    assert output.count("from cache") == 53
     for rule in ("train", "recall", "ensemble"):  # what a training would write
         assert not (other.root / "results/benchmarks" / rule).exists()
     for tables in ("results/tables", "results/jacobian", "results/depth", "results/pretrained"):
         assert other.digests(tables) == published.digests(tables)
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "entered"),
+    [
+        ("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1', ["paper"]),
+        ("config.yaml", "width_mm: 170", "width_mm: 120", ["paper"]),
+        ("config.yaml", "  learning_rate: 0.001", "  learning_rate: 0.002", ["paper", "runs"]),
+        ("src/normscope/norms.py", "self.alpha * x", "x * self.alpha", ["paper", "runs"]),
+    ],
+)
+def test_dvc_enters_the_stages_that_dvc_yaml_names(
+    published: Project, path: str, old: str, new: str, entered: list[str]
+):
+    """As the matrix of reruns takes for granted."""
+    with published.edited(path, old, new):
+        changed = json.loads(published.run("dvc", "status", "--json"))
+    assert sorted(changed) == entered
 
 
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):

@@ -108,7 +108,7 @@ def test_nothing_is_left_to_do(configured: DryRun, known: DryRun, config: dict[s
     assert known.plan().wanted == set()
 
 
-@pytest.mark.parametrize(("change", "jobs"), cases())
+@pytest.mark.parametrize(("change", "jobs"), list(cases()))
 def test_configuration(
     configured: DryRun, config: dict[str, Any], change: dict[str, Any], jobs: list[str]
 ):
@@ -118,7 +118,7 @@ def test_configuration(
     stages_fit(plan, entered_by(config, other), change)
 
 
-@pytest.mark.parametrize(("beside", "change", "jobs"), cases_beside())
+@pytest.mark.parametrize(("beside", "change", "jobs"), list(cases_beside()))
 def test_configuration_beside_another(
     configured: DryRun,
     config: dict[str, Any],

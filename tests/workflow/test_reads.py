@@ -29,7 +29,8 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
     declared: dict[str, set[str]] = {}
     made: dict[str, set[str]] = {}
     for row in dag:
-        name = job(shlex.split(row["shellcmd"].partition(" &>")[0])[1:])
+        words = shlex.split(row["shellcmd"].partition(" &>")[0])
+        name = job(words[words.index("python") + 1 :])
         declared.setdefault(name, set()).update(row["input-file(s)"].split(","))
         made.setdefault(name, set()).add(row["output_file"])
     for name, files in declared.items():
