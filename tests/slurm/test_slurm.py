@@ -52,7 +52,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     asked = {}
     for job in jobs(finished[1]):
         hours, minutes, _ = job["TimeLimit"].split(":")
-        memory, gpu = re.search(r"mem=(\w+)", job["TRES"]), "gres/gpu=1" in job["TRES"]
+        memory, gpu = re.search(r"mem=(\w+)", job["TRES"]), job.get("TresPerJob") == "gres:gpu:1"
         assert memory
         asked[job["Comment"].split("_")[1]] = (
             int(job["NumCPUs"]),
@@ -77,14 +77,16 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     }
 
 
-def test_jobs_are_submitted_in_groups(finished: tuple[Any, str]):
-    made, said = finished
+def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path):
+    _, said = finished
     steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # all is none
     submitted = len(jobs(said))
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
     assert submitted == 12
     flags = ["--configfile", "config/paper.yaml", "-n"]
-    planned = made.run(*SNAKEMAKE, *flags)
+    full = engine.fresh(tmp_path / "full")
+    shutil.copy(engine.project.ROOT / "config.yaml", full.root)
+    planned = full.run(*SNAKEMAKE, *flags)
     steps = int(re.findall(r"^total +(\d+)$", planned, re.MULTILINE)[0]) - 1
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
