@@ -79,7 +79,7 @@ def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
 
 def test_every_rule_has_log_threads_resources_and_a_script(made: Project):
     text = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
-    rules = re.split(r"^rule ", text, flags=re.MULTILINE)[1:]
+    rules = re.split(r"^(?:rule|checkpoint) ", text, flags=re.MULTILINE)[1:]
     assert len(rules) == 45
     for rule in rules:
         name = rule[: rule.index(":")]
