@@ -62,7 +62,7 @@ def test_dvc_outputs_and_targets_exist(made: Project):
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
     assert stages["paper"]["outs"] == ["paper"]
     for folder in ("runs", "recall_runs", "depth/layernorm-pre-residual-gpt2-3", "pretrained/tiny"):
-        files = [p for p in (made.root / "results" / folder).rglob("*") if p.is_file()]
+        files = [p for p in (made.root / "results" / folder).rglob("[!.]*") if p.is_file()]
         assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}
 
 

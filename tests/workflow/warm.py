@@ -132,7 +132,8 @@ def run(script: str) -> None:
         if path.is_relative_to(here) and mode.startswith("r") and path.suffix != ".pyc":
             read.add(str(path.relative_to(here)))
 
-    sys.path[:0] = [str(Path(script).resolve().parent), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [str(Path(script).resolve().parent), *filter(None, given)]
     sys.addaudithook(opened)
     try:
         runpy.run_path(script, run_name="__main__")
