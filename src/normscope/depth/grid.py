@@ -144,12 +144,6 @@ class Depth(Strict):
         return self
 
     @model_validator(mode="after")
-    def warm_ups_are_of_the_blocks(self) -> Self:
-        if self.training.warmup_steps:
-            raise ValueError("training.warmup_steps: give 0, as every block of trained has its own")
-        return self
-
-    @model_validator(mode="after")
     def shapes_are_distinct(self) -> Self:
         for name, grids in {"start": self.start, "trained": self.trained}.items():
             try:
@@ -166,12 +160,14 @@ class Depth(Strict):
 
     def recipes(self) -> dict[str, EnsembleRecipe]:
         """What each training job trains, by the name of its directory."""
+        # each block has its own warm-ups: another here must train nothing again
+        training = self.training.model_copy(update={"warmup_steps": 0})
         return {
             str(shape): EnsembleRecipe(
                 norm=ARMS[shape.arm].norm,
                 placement=shape.placement,
                 model=self._model(shape),
-                training=self.training,
+                training=training,
                 learning_rates=grid.learning_rates,
                 warmup_steps=grid.warmup_steps,
                 seeds=grid.seeds,
