@@ -89,7 +89,6 @@ def serve(point: str) -> None:
     import snakemake.report  # noqa: F401, PLC0415
     from snakemake.cli import main  # noqa: PLC0415
     from snakemake.dag import DAG  # noqa: PLC0415
-    from snakemake.workflow import Workflow  # noqa: PLC0415
 
     sys.path.insert(0, str(Path("src").resolve()))
     import normscope.config as configuration  # noqa: PLC0415
@@ -98,7 +97,7 @@ def serve(point: str) -> None:
 
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    update_needrun, load, include = DAG.update_needrun, configuration.load, Workflow.include
+    update_needrun, load = DAG.update_needrun, configuration.load
 
     def forks() -> Any:
         """In each fork what is asked; the process itself does not come back."""
@@ -136,15 +135,8 @@ def serve(point: str) -> None:
         return load(raw)
 
     DAG.update_needrun = answer  # type: ignore[method-assign]
-    def include_edited(workflow: Any, *arguments: Any, **named: Any) -> None:
-        Workflow.include = include  # type: ignore[method-assign]
-        forks()
-        include(workflow, *arguments, **named)
-
     if point == "config":
         configuration.load = load_edited
-    elif point == "rules":
-        Workflow.include = include_edited  # type: ignore[method-assign]
     sys.argv = ["snakemake", "-n", "--quiet", "--cores", "2"]
     main()
 
