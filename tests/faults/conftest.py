@@ -63,9 +63,9 @@ def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 @pytest.fixture
 def half_made(modelled: Project, tmp_path: Path) -> Project:
-    """The same, but for trainings that a SIGKILL cut short, each after two checkpoints or more."""
+    """The same, but for trainings that a SIGKILL cut short, two after two checkpoints or more."""
     project = clean(modelled, tmp_path)
-    engine = Engine(project, "snakemake", "--cores", "3", "runs")
+    engine = Engine(project, "snakemake", "--cores", "2", "runs")
     wait_for_checkpoints(engine, project, 2)
     engine.kill(group=True)
     project.snakemake("--unlock")
