@@ -18,6 +18,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/upkeep.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
@@ -44,11 +45,7 @@ JUDGED = f"--level {CONFIG.level} --margin-sds {CONFIG.margin_sds}"
 os.environ.update(
     NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
 )
-if workflow.is_main_process:
-    check_store(STORE)
-if is_ours() and os.access("results", os.W_OK):
-    drop_damaged_tables("results")
-    mend_times("results", "store")
+mend(STORE)
 MODEL_FILES = {name: model_files(model.source) for name, model in MODELS.items()}
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})

@@ -4,9 +4,7 @@ import hashlib
 import math
 import os
 import shlex
-import shutil
 import sys
-import time
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
 SRC = os.path.abspath("src")
@@ -25,10 +23,8 @@ os.environ.update(
 
 from normscope import cost
 from normscope.config import ConfigError, load
-from normscope.files import seal
 from normscope.pins import pinned
 from normscope.provenance import closure
-from normscope.store import remove_damaged
 
 # said before hours of work, not after them: Snakemake looks only when it stores their outputs
 KEEPABLE = (
@@ -85,80 +81,9 @@ def nanogpt_files(directory):
     return [as_input(name) for name in files]
 
 
-def check_store(store):
-    """Remove what is damaged in the store, and links in results to what it no longer has.
-
-    Without its link a result is missing, so that its job runs again.
-    """
-    try:
-        damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
-    except OSError as e:
-        raise WorkflowError(f"the store cannot be checked: {e}") from None
-    for line in damaged:
-        print(line, file=sys.stderr)
-    for folder in ("runs", "recall_runs", "pretrained", "depth"):
-        for path in Path("results", folder).glob("*/*"):
-            if path.is_symlink() and not path.exists():
-                path.unlink()
-
-
 def verbatim(value):
     """A parameter as it is: in one that is no function, Snakemake would read {x} as a wildcard."""
     return lambda wildcards: value
-
-
-def is_ours():
-    """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
-    locks = Path(".snakemake/locks")
-    return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
-
-
-def drop_damaged_tables(folder):
-    """A table that is not what its script wrote is no result: it is to be made again."""
-    for path in Path(folder).rglob("*.csv"):
-        mark = seal(path)
-        # a link leads to the store, which has marks of its own
-        if path.is_symlink() or not mark.is_file():
-            continue
-        if hashlib.sha256(path.read_bytes()).hexdigest() != mark.read_text().strip():
-            print(f"{path} is damaged: it is made again", file=sys.stderr)
-            path.unlink()
-
-
-def mend_times(*folders):
-    """Times from the future, of a clock that was set back since: they are now.
-
-    Snakemake refuses whatever is made of such files; contents decide what runs again.
-    """
-    now = time.time()
-    for path in (path for folder in folders for path in Path(folder).rglob("*")):
-        if path.lstat().st_mtime > now:
-            os.utime(path, (now, now), follow_symlinks=False)
-
-
-def check_writable(folder):
-    """Or Snakemake would say so with a traceback."""
-    if os.path.exists(folder) and not os.access(folder, os.W_OK):
-        raise WorkflowError(
-            f"{folder} cannot be written (a read-only disk, or its permissions):"
-            " nothing has run; mend that and start again"
-        )
-
-
-def drop_leftovers():
-    """What a kill left in the store, and checkpoints of runs that are safe in the store."""
-    if IS_OWN_STORE:  # in a shared one others may be at work
-        for path in Path(STORE).glob("tmp*/"):
-            shutil.rmtree(path)
-    for folder in Path("results/checkpoints").glob("*"):
-        outputs = [
-            path
-            for part in ("runs", "recall_runs", "depth")
-            for path in Path("results", part, folder.name).glob("[!.]*")
-        ]
-        if outputs and all(path.is_symlink() for path in outputs):
-            for path in folder.glob("*step-*"):
-                path.unlink()
 
 
 def flags(model, prefix=""):
@@ -344,14 +269,3 @@ def files_of_model(wildcards):
 def measure_mb(wildcards):
     """Memory of a measurement: the budget for weights, and 2 GB for torch, activations, logits."""
     return round(CONFIG.pretrained.memory_gb * 1000) + 2000
-
-
-def forget_failures():
-    """A model that could not be measured is no result: its reason leaves the store, for a new try."""
-    for path in Path("results/pretrained").glob("*/model.json"):
-        if path.is_file() and '"missing": null' not in path.read_text():
-            missing = json.loads(path.read_text())["missing"]
-            print(f"Not measured: {path.parent.name}: {missing}")
-            for link in path.parent.iterdir():
-                link.resolve().unlink()
-                link.unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+# What a start finds and an end leaves: damage, leftovers of kills, times of another clock, failures.
+# Functions only; the Snakefile says when.
+import hashlib
+import shutil
+import time
+
+from normscope.files import seal
+from normscope.store import remove_damaged
+
+
+def mend(store):
+    """Drop what is damaged, so that its job runs again."""
+    if workflow.is_main_process:
+        check_store(store)
+    if is_ours() and os.access("results", os.W_OK):
+        drop_damaged_tables("results")
+        mend_times("results", "store")
+
+
+def is_ours():
+    """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
+    locks = Path(".snakemake/locks")
+    return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
+
+
+def check_writable(folder):
+    """Or Snakemake would say so with a traceback."""
+    if os.path.exists(folder) and not os.access(folder, os.W_OK):
+        raise WorkflowError(
+            f"{folder} cannot be written (a read-only disk, or its permissions):"
+            " nothing has run; mend that and start again"
+        )
+
+
+def check_store(store):
+    """Remove what is damaged in the store, and links in results to what it no longer has.
+
+    Without its link a result is missing, so that its job runs again.
+    """
+    try:
+        damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
+        for line in damaged:
+            print(line, file=sys.stderr)
+        for folder in ("runs", "recall_runs", "pretrained", "depth"):
+            for path in Path("results", folder).glob("*/*"):
+                if path.is_symlink() and not path.exists():
+                    path.unlink()
+    except OSError as e:
+        raise WorkflowError(f"the store cannot be checked: {e}") from None
+
+
+def drop_damaged_tables(folder):
+    """A table that is not what its script wrote is no result: it is to be made again."""
+    for path in Path(folder).rglob("*.csv"):
+        mark = seal(path)
+        # a link leads to the store, which has marks of its own
+        if path.is_symlink() or not mark.is_file():
+            continue
+        if hashlib.sha256(path.read_bytes()).hexdigest() != mark.read_text().strip():
+            print(f"{path} is damaged: it is made again", file=sys.stderr)
+            path.unlink()
+
+
+def mend_times(*folders):
+    """Times from the future, of a clock that was set back since: they are now.
+
+    Snakemake refuses whatever is made of such files; contents decide what runs again.
+    """
+    now = time.time()
+    for path in (path for folder in folders for path in Path(folder).rglob("*")):
+        if path.lstat().st_mtime > now:
+            os.utime(path, (now, now), follow_symlinks=False)
+
+
+def drop_leftovers():
+    """What a kill left in the store, and checkpoints of runs that are safe in the store."""
+    if IS_OWN_STORE:  # in a shared one others may be at work
+        for path in Path(STORE).glob("tmp*/"):
+            shutil.rmtree(path)
+    for folder in Path("results/checkpoints").glob("*"):
+        outputs = [
+            path
+            for part in ("runs", "recall_runs", "depth")
+            for path in Path("results", part, folder.name).glob("[!.]*")
+        ]
+        if outputs and all(path.is_symlink() for path in outputs):
+            for path in folder.glob("*step-*"):
+                path.unlink()
+
+
+def forget_failures():
+    """A model that could not be measured is no result: its reason leaves the store, for a new try."""
+    for path in Path("results/pretrained").glob("*/model.json"):
+        if path.is_file() and '"missing": null' not in path.read_text():
+            missing = json.loads(path.read_text())["missing"]
+            print(f"Not measured: {path.parent.name}: {missing}")
+            for link in path.parent.iterdir():
+                link.resolve().unlink()
+                link.unlink(missing_ok=True)
