@@ -18,7 +18,7 @@ from normscope.corpus import WheelSource
 from normscope.csvfile import write_csv
 from normscope.errors import Explained, report
 from normscope.files import write_json, write_sums
-from normscope.outputs import write_timing
+from normscope.outputs import check_store, write_timing
 from normscope.pretrained.batching import batches, tokenize
 from normscope.pretrained.grid import HubSource, Measured
 from normscope.pretrained.loading import load
@@ -39,6 +39,7 @@ class Flags(Strict):
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory that says which commits were measured")
     out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
+    store: Path | None = Field(default=None, description="where outputs are to be kept")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
 
@@ -71,6 +72,7 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
 
 def main() -> None:
     flags, began = CliApp.run(Flags), time.monotonic()
+    check_store(flags.store)
     prompts = read_prompts(flags.prompts)
     huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
     transformers.logging.set_verbosity_error()

@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from pydantic import Field
 from torch import nn
 from tqdm import tqdm
 
+from normscope.errors import Explained
 from normscope.files import write_bytes, write_json, write_sums, write_text
 from normscope.recipe import PositiveInt, Strict
 
@@ -26,6 +28,7 @@ class TrainingFlags(Strict):
 
     out: Path = Field(description="directory for model, config, curve and metrics")
     checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
+    store: Path | None = Field(default=None, description="where outputs are to be kept")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     checkpoint_every: PositiveInt = Field(
         default=250, description="steps that a kill can cost at most"
@@ -33,6 +36,19 @@ class TrainingFlags(Strict):
     threads: PositiveInt = Field(
         default=1, description="CPU threads; sums in another order differ in bits"
     )
+
+
+def check_store(store: Path | None) -> None:
+    """What will keep the outputs must be writable, before hours of work and not after them.
+
+    Raises:
+        Explained: it is not.
+    """
+    if store is not None and not os.access(store, os.W_OK):
+        raise Explained(
+            f"{store} cannot be written, and nothing that is made could be kept: make it writable, "
+            "or set SNAKEMAKE_OUTPUT_CACHE to a directory that is"
+        )
 
 
 def say(line: str) -> None:

@@ -9,7 +9,7 @@ import torch
 
 from normscope import provenance
 from normscope.checkpoint import Checkpoints
-from normscope.outputs import Progress, TrainingFlags, say, write_timing
+from normscope.outputs import Progress, TrainingFlags, check_store, say, write_timing
 from normscope.recipe import Strict
 from normscope.runtime import Runtime
 
@@ -38,6 +38,7 @@ def session(
         data: files that are trained on.
     """
     began = time.monotonic()
+    check_store(flags.store)
     say(runtime.described)
     decides = provenance.digest([*provenance.closure(script), *data])
     fingerprint = f"{recipe.model_dump_json()} {runtime} {torch.__version__} {decides}"

@@ -26,13 +26,6 @@ from normscope.config import ConfigError, load
 from normscope.pins import pinned
 from normscope.provenance import closure
 
-# said before hours of work, not after them: Snakemake looks only when it stores their outputs
-KEEPABLE = (
-    'test -w "$SNAKEMAKE_OUTPUT_CACHE" || {{ echo "error: $SNAKEMAKE_OUTPUT_CACHE cannot be'
-    " written, and nothing that is trained could be kept: make it writable, or set"
-    ' SNAKEMAKE_OUTPUT_CACHE to a directory that is" > {log}; exit 1; }}; '
-)
-
 
 def validated(raw):
     """The configuration, or one error that names all that is wrong with it."""

@@ -30,9 +30,9 @@ rule ensemble:
         pins=pins("ensemble"),
         recipe=shape_json,
     shell:
-        KEEPABLE
-        + "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
+        "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.shape}"
+        ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/ensemble/{wildcards.shape}.tsv"
         " --out results/depth/{wildcards.shape} &> {log}"
 

@@ -35,11 +35,10 @@ rule measure:
         threads=CONFIG.pretrained.threads,
     # memory and time decide how, not what: as resources, so that others measure nothing
     shell:
-        KEEPABLE
-        + "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
+        "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb}"
         " --fetch-s {resources.fetch_s} --weights results/weights"
-        ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions"'
+        ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions" --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/measure/{wildcards.model}.tsv"
         " --out results/pretrained/{wildcards.model} &> {log}"
 

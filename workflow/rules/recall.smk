@@ -29,8 +29,9 @@ rule recall:
         pins=pins("recall"),
         run=recall_flags,
     shell:
-        KEEPABLE + "python scripts/recall.py {params.run} --threads 1"
+        "python scripts/recall.py {params.run} --threads 1"
         " --checkpoints results/checkpoints/{wildcards.cell}-{wildcards.seed}"
+        ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/recall/{wildcards.cell}-{wildcards.seed}.tsv"
         " --out results/recall_runs/{wildcards.cell}-{wildcards.seed} &> {log}"
 

@@ -30,9 +30,9 @@ rule train:
         pins=pins("train"),
         run=run_flags,
     shell:
-        KEEPABLE
-        + "python scripts/train.py {params.run} --threads 1 --data results/dataset"
+        "python scripts/train.py {params.run} --threads 1 --data results/dataset"
         " --checkpoints results/checkpoints/{wildcards.run}"
+        ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/train/{wildcards.run}.tsv"
         " --out results/runs/{wildcards.run} &> {log}"
 
