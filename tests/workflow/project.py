@@ -87,7 +87,7 @@ class Project:
         return {
             str(p.relative_to(base)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(base.rglob("*"))
-            if p.is_file() and p.name != ".gitignore"
+            if p.is_file() and not p.name.startswith(".")
         }
 
 
