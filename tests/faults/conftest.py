@@ -56,7 +56,7 @@ def cloned(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """One with models, tables and a figure, made undisturbed; tests take copies."""
     project = cloned.copy(tmp_path_factory.mktemp("modelled") / "project")
-    frequent_checkpoints(project, 15)
+    frequent_checkpoints(project, 5)
     project.snakemake(*TARGETS)
     return project
 
