@@ -47,7 +47,7 @@ def asked(variant: Path | None) -> set[str]:
         assert workflow.dag is not None
         assert workflow.output_file_cache is not None
         hashes = workflow.output_file_cache.provenance_hash_map
-        cached = [job for job in workflow.dag.jobs if job.rule.cache.output]
+        cached = [job for job in workflow.dag.jobs if job.rule.cache and job.rule.cache.output]
         return {workflow.async_run(hashes.get_provenance_hash(job)) for job in cached}
 
 

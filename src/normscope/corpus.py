@@ -80,7 +80,8 @@ class UrlSource(Strict):
     def _download(self, answers: "SimpleQueue[bytes | Exception]") -> None:
         try:
             opener = build_opener(_Redirects)
-            with opener.open(self.url, timeout=self.timeout_s) as response:
+            # ends the thread, after ``fetch`` has given up and said why
+            with opener.open(self.url, timeout=self.timeout_s + 1) as response:
                 answers.put(_whole(response, getattr(response, "length", None)))
         except Exception as e:
             answers.put(e)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TARGETS, clean, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, fault, same, wait_for_checkpoints
 from engines import Engine, started, wait_for_jobs, wait_until_quiet
 from project import Project
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import TARGETS, fault, same
+from cases import TARGETS, fault, same
 from project import Project
 
 DAY = 86_400

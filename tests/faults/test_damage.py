@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from conftest import TARGETS, clean, fault, same
+from cases import TARGETS, clean, fault, same
 from project import Project
 
 Damage = Callable[[bytes], bytes]

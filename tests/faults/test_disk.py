@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import TARGETS, clean, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, fault, same, wait_for_checkpoints
 from engines import Engine
 from project import Project
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml
-from conftest import fault, frequent_checkpoints
+from cases import fault, frequent_checkpoints
 from engines import Engine, jobs, started, wait_for_jobs, wait_until_quiet
 from project import Project
 from watch import EVERY, SHORT, STEPS, Watch
@@ -75,7 +75,10 @@ def forget(project: Project) -> None:
     wait_until_quiet(project.root)
     for folder in ("results", "store", "paper", ".snakemake", "dvc.lock"):
         path = project.root / folder
-        (path.unlink if path.is_file() else shutil.rmtree)(path) if path.exists() else None
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +188,7 @@ def check(project: Project, command: tuple[str, ...], expected: dict[str, dict[s
 
 @pytest.fixture(scope="module")
 def kills(request: pytest.FixtureRequest) -> int:
-    return int(request.config.getoption("--kills"))
+    return request.config.option.kills
 
 
 def test_random_kills(kills: int, longer: Project, undisturbed, is_short: bool, rng):

@@ -96,7 +96,7 @@ def write_missing(place: Path, name: str) -> None:
     write_json(place / name / "model.json", {"missing": MISSING})
 
 
-def grid(*models: str | tuple[str, str]) -> str:
+def section(*models: str | tuple[str, str]) -> Pretrained:
     """Models by their names, with the base that they were tuned from, as the workflow has them."""
     rows = []
     for model in models:
@@ -104,7 +104,12 @@ def grid(*models: str | tuple[str, str]) -> str:
         source = {"kind": "directory", "path": "made"}
         rows.append({"name": name, "family": f"F {name[0]}", "base": base, "source": source})
     what = {"models": rows, "memory_gb": 1, "threads": 1, "resamples": 99}
-    return Pretrained.model_validate(what).collected.model_dump_json()
+    return Pretrained.model_validate(what)
+
+
+def grid(*models: str | tuple[str, str]) -> str:
+    """What rule measured is told of these models."""
+    return section(*models).collected.model_dump_json()
 
 
 def run(name: str, arguments: list[object]) -> None:

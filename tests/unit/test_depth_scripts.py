@@ -140,7 +140,7 @@ def test_an_ensemble_says_what_decided_it_and_how_fast_it_was(results):
     assert EnsembleRecipe.model_validate(of) == made()
     assert (config["vocab_size"], config["threads"]) == (DATA.vocab_size, 1)
     assert "8 models, 0 diverged" in results.log
-    assert results.last.timing.read_text().splitlines()[1].split("\t")[1] == str(STEPS)
+    assert results.last.timing.read_text().splitlines()[1].split("\t")[2] == str(STEPS)
     assert results.last.newest() == STEPS
 
 

@@ -13,7 +13,7 @@ from jacobian_evidence import GRID
 from latex_recipes import rows_of
 from paper_pages import RECALL
 from pretrained_claimed import DATA, REFERENCES, model, tables
-from pretrained_evidence import MISSING, grid, run, write_missing, write_model
+from pretrained_evidence import MISSING, run, section, write_missing, write_model
 
 from normscope.csvfile import write_csv
 from normscope.summary import FIGURES
@@ -111,7 +111,7 @@ def test_the_manifest_has_every_model_with_why_it_is_missing(tmp_path):
     (tmp_path / "meta.json").write_text("{}")
     config = {"recall": RECALL.model_dump(), "jacobian": GRID.model_dump()}
     config |= {"depth": depth_grid().model_dump()}
-    config |= {"pretrained": json.loads(grid("here", "gone"))}
+    config |= {"pretrained": section("here", "gone").model_dump(mode="json")}
     words = [run_config, "--recall", tmp_path / "recall", "--jacobian", tmp_path / "jacobian"]
     words += ["--depth", tmp_path / "depth"]
     words += ["--pretrained", tmp_path / "measured", "--config", json.dumps(config)]

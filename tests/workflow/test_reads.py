@@ -23,7 +23,8 @@ def read(made: Project) -> dict[str, set[str]]:
 
 def job(words: list[str]) -> str:
     """Script and where its results go: these tell jobs apart, whatever the environment adds."""
-    return f"{words[0]} {words[words.index('--out') + 1]}"
+    out = words[words.index("--out") + 1] if "--out" in words else ""  # publish has none
+    return f"{words[0]} {out}"
 
 
 def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, set[str]]):

@@ -1,0 +1,57 @@
+"""What the tests of faults share: a tally, and projects that are cut short."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engines import Engine
+from project import Project
+
+TARGETS = ("runs", "results/paper/figures/loss.svg")  # of one that is made undisturbed
+MADE = ("store", "results/tables", "results/paper", "results/dataset")
+TALLY: dict[str, Counter[str]] = {}
+
+
+@contextmanager
+def fault(name: str, injected: int = 1) -> Iterator[None]:
+    """Faults of a kind that the body injects, survived if its assertions hold."""
+    tally = TALLY.setdefault(name, Counter())
+    tally["injected"] += injected
+    tally["lost"] += injected
+    yield
+    tally["lost"] -= injected
+    tally["survived"] += injected
+
+
+def clean(modelled: Project, at: Path) -> Project:
+    """A copy with its dataset alone."""
+    project = modelled.copy(at / "project")
+    for folder in ("store", "results/runs", "results/tables", "results/paper"):
+        shutil.rmtree(project.root / folder)
+    return project
+
+
+def frequent_checkpoints(project: Project, steps: int) -> None:
+    outputs = project.root / "src/normscope/outputs.py"
+    text = outputs.read_text()
+    assert text.count("default=250") == 1
+    outputs.write_text(text.replace("default=250", f"default={steps}"))
+
+
+def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> None:
+    """Until two runs have so many."""
+    while engine.is_alive:
+        folders = (project.root / "results/checkpoints").glob("*")
+        if sum(len(list(f.glob("step-*.ckpt"))) >= generations for f in folders) >= 2:
+            return
+        time.sleep(0.01)
+    raise AssertionError(engine.end()[1])
+
+
+def same(project: Project, modelled: Project) -> None:
+    """What the project made is what the undisturbed one made."""
+    for folder in MADE:
+        assert project.digests(folder) == modelled.digests(folder), folder
