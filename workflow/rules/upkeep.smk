@@ -33,18 +33,20 @@ def check_writable(folder):
 
 
 def check_store(store):
-    """Remove what is damaged in the store, and links in results to what it no longer has.
+    """Remove what is damaged in the store, and links in results to what it no longer has whole.
 
-    Without its link a result is missing, so that its job runs again.
+    Without its links a result is missing, so that its job runs again.
     """
     try:
         damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
         for line in damaged:
             print(line, file=sys.stderr)
         for folder in ("runs", "recall_runs", "pretrained", "depth"):
-            for path in Path("results", folder).glob("*/*"):
-                if path.is_symlink() and not path.exists():
-                    path.unlink()
+            for run in Path("results", folder).glob("*/"):
+                links = [path for path in run.iterdir() if path.is_symlink()]
+                if not all(path.exists() for path in links):  # half a result is none
+                    for path in links:
+                        path.unlink()
     except OSError as e:
         raise WorkflowError(f"the store cannot be checked: {e}") from None
 
