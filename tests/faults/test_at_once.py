@@ -44,7 +44,7 @@ def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
 def steps_done(project: Project) -> dict[str, int]:
     """Steps that the last process of each run did."""
     timings = (project.root / "results/benchmarks/train").glob("*.tsv")
-    return {path.stem: int(path.read_text().split()[4]) for path in timings}
+    return {path.stem: int(path.read_text().split()[6]) for path in timings}
 
 
 def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(

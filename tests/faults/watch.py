@@ -57,6 +57,6 @@ class Watch:
         """No last process of a run did steps again that were in a checkpoint."""
         for name, reached in self.reached.items():
             (timing,) = (self.project.root / "results/benchmarks").glob(f"*/{name}.tsv")
-            done = int(timing.read_text().split()[4])
+            done = int(timing.read_text().split()[6])
             total = SHORT if timing.parent.name == "ensemble" else STEPS
             assert done <= total - reached, f"{name}: {done} steps, {reached} were done of {total}"

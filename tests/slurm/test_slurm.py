@@ -82,7 +82,8 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # all is none
     submitted = len(jobs(said))
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
-    assert submitted == 12
+    assert steps > 50
+    assert submitted <= 16  # which jobs are ready together is a matter of time
     flags = ["--configfile", "config/paper.yaml", "-n"]
     full = engine.fresh(tmp_path / "full")
     shutil.copy(engine.project.ROOT / "config.yaml", full.root)
@@ -109,7 +110,7 @@ def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str]
         shutil.rmtree(clone.root / name)
     clone.snakemake(DONE)
     trained = clone.digests("store")
-    assert len(trained) == 4
+    assert len(trained) == 5
     assert trained.items() <= made.digests("store").items()
 
 
