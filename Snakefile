@@ -47,6 +47,11 @@ os.environ.update(
 )
 mend(STORE)
 MODEL_FILES = {name: model_files(model.source) for name, model in MODELS.items()}
+# what is expensive: asked for by itself, as one that failed or was damaged is made again
+KEPT = expand("results/runs/{run}/model.safetensors", run=TRAINED)
+KEPT += expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS)
+KEPT += expand("results/depth/{shape}/models.safetensors", shape=SHAPES)
+KEPT += of_models("results/pretrained/{model}/model.json")
 DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
 SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
 SOURCE_FILES += sorted(
@@ -69,7 +74,7 @@ rule all:
         multiext("results/paper/summary", ".md", ".html", ".pdf"),
         multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
         "results/paper/residual_gain.json",
-        of_models("results/pretrained/{model}/model.json"),  # one that failed is tried again
+        KEPT,
         expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
 
 
@@ -91,10 +96,7 @@ include: "workflow/rules/cost.smk"
 
 rule models:
     input:
-        expand("results/runs/{run}/model.safetensors", run=TRAINED),
-        expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS),
-        expand("results/depth/{shape}/models.safetensors", shape=SHAPES),
-        of_models("results/pretrained/{model}/model.json"),
+        KEPT,
 
 
 rule tutorial:
