@@ -52,9 +52,12 @@ def required(name: str) -> frozenset[str]:
             continue
         found.add(package)
         try:
-            requires = distribution(package).requires or []
+            metadata = distribution(package).read_text("METADATA") or ""
         except PackageNotFoundError:  # required by a pinned one, and not installed
             continue
+        # ``requires`` would parse the whole, with the package's readme, at each start
+        fields = (line.partition(": ") for line in metadata.partition("\n\n")[0].splitlines())
+        requires = [text for name, _, text in fields if name == "Requires-Dist"]
         wanted = [Requirement(text) for text in requires if "extra ==" not in text]
         todo += [normalized(r.name) for r in wanted if r.marker is None or r.marker.evaluate()]
     return frozenset(found)

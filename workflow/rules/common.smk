@@ -35,6 +35,7 @@ def validated(raw):
         raise WorkflowError(str(e)) from None
 
 
+@functools.cache
 def code(script):
     """A script and the modules that it imports: their content decides whether a job runs again."""
     return [os.path.relpath(path) for path in closure(Path("scripts", f"{script}.py"))]
