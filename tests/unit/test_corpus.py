@@ -3,19 +3,16 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from corpus_sources import (
     SHA256,
     TEXT,
-    Server,
     error_of,
     failure,
     path_source,
     script,
-    serving,
     url_source,
 )
 from pydantic import TypeAdapter
@@ -24,19 +21,6 @@ from normscope import dataset
 from normscope.corpus import CorpusError, Source, WheelSource, fetch
 
 NOWHERE = "http://127.0.0.1:9/text"  # the discard port: nobody listens
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def text(tmp_path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_bytes(TEXT)
-    return path
 
 
 def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):

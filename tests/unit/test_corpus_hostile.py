@@ -4,7 +4,6 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator
 from http.client import HTTPMessage
 from pathlib import Path
 from urllib.error import URLError
@@ -14,30 +13,15 @@ import pytest
 from corpus_sources import (
     SHA256,
     TEXT,
-    Server,
     error_of,
     failure,
     path_source,
     script,
-    serving,
     url_source,
 )
 
 from normscope import corpus
 from normscope.corpus import fetch
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def text(tmp_path) -> Path:
-    path = tmp_path / "text.txt"
-    path.write_bytes(TEXT)
-    return path
 
 
 def test_a_redirect_is_followed_on_the_web(server):
