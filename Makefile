@@ -83,7 +83,9 @@ $(READY):
 	$(INSTALL) -e '.[test]'
 	@touch $@
 
-tools: $(READY)-lint $(READY)-docs $(READY)-browser $(READY)-engines # all that the other targets install
+tools: $(READY) # all that the other targets install, at once
+	$(INSTALL) -e '.[test,lint,docs,browser,sharing,slurm]'
+	@touch $(READY)-lint $(READY)-docs $(READY)-browser $(READY)-engines
 
 $(READY)-docs: $(READY)
 	$(INSTALL) -e '.[test,docs]'

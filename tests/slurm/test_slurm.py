@@ -65,7 +65,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "train": (1, "1500M", 5 * 11, False),
         "recall": (1, "1000M", 3 * 11, False),
         "ensemble": (1, "1001M", 11, False),
-        "measure": (2, "3000M", 240, True),
+        "measure": (2, "3000M", 2 * 240, True),
         "stream": (1, "1500M", 3 * 5, False),
         "probe": (1, "1500M", 2 * 11, False),
         "decompose": (1, "1500M", 11, False),

@@ -1,8 +1,8 @@
 """What Snakemake would run again after a change: forks of a dry run that waits.
 
 Most of a dry run's second does not depend on the change. One waits where the configuration is
-validated (``config``), one where all jobs are known and the question is which must run
-(``content``). Each change is a fork of it, which goes on as every dry run does.
+validated, before the rules are read (``config``), one where all jobs are known and the question
+is which must run (``content``). Each change is a fork of it, which goes on as every dry run does.
 """
 
 import asyncio
@@ -89,6 +89,7 @@ def serve(point: str) -> None:
     import snakemake.report  # noqa: F401, PLC0415
     from snakemake.cli import main  # noqa: PLC0415
     from snakemake.dag import DAG  # noqa: PLC0415
+    from snakemake.sourcecache import SourceCache  # noqa: PLC0415
 
     sys.path.insert(0, str(Path("src").resolve()))
     import normscope.config as configuration  # noqa: PLC0415
@@ -134,7 +135,12 @@ def serve(point: str) -> None:
             raw.update(config)
         return load(raw)
 
+    def in_place(_: Any, source: Any) -> Path:
+        """Forks share a cache of rule files, and each is to read them as they are."""
+        return Path(source.get_path_or_uri(secret_free=True))
+
     DAG.update_needrun = answer  # type: ignore[method-assign]
+    SourceCache._cache = in_place  # type: ignore[method-assign]
     if point == "config":
         configuration.load = load_edited
     sys.argv = ["snakemake", "-n", "--quiet", "--cores", "2"]
