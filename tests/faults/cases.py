@@ -1,10 +1,12 @@
 """What the tests of faults share: a tally, and projects that are cut short."""
 
+import os
 import shutil
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from engines import Engine
@@ -42,12 +44,22 @@ def frequent_checkpoints(project: Project, steps: int) -> None:
 
 
 def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> None:
-    """Until two runs have so many."""
-    while engine.is_alive:
-        folders = (project.root / "results/checkpoints").glob("*")
-        if sum(len(list(f.glob("step-*.ckpt"))) >= generations for f in folders) >= 2:
-            return
-        time.sleep(0.01)
+    """Until two runs at work have so many; the first one waits there for the other."""
+    waiting: dict[Path, int] = {}
+    try:
+        while engine.is_alive:
+            for folder in (project.root / "results/checkpoints").glob("*"):
+                if folder not in waiting and len(list(folder.glob("step-*.ckpt"))) >= generations:
+                    with suppress(ProcessLookupError):  # it has just ended
+                        trainer = int((folder / "lock").read_text())
+                        os.kill(trainer, signal.SIGSTOP)
+                        waiting[folder] = trainer
+            if len(waiting) >= 2:
+                return
+            time.sleep(0.01)
+    finally:
+        for trainer in waiting.values():
+            os.kill(trainer, signal.SIGCONT)
     raise AssertionError(engine.end()[1])
 
 

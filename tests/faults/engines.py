@@ -21,6 +21,8 @@ class Engine:
 
     def __init__(self, project: Project, *command: str) -> None:
         self.said = project.root / "said.txt"
+        # where the tests themselves run in a shell's background, SIGINT is ignored and stays so
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with open(self.said, "w") as f:
             self.process = subprocess.Popen(
                 command,

@@ -72,6 +72,24 @@ def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: P
         same(half_made, modelled)
 
 
+def test_entries_of_the_store(modelled: Project, tmp_path: Path):
+    project = modelled.copy(tmp_path / "project")
+    results = project.root / "results"
+    for folder in ("runs", "tables", "benchmarks/train"):
+        shutil.rmtree(results / folder)
+    project.snakemake(*TARGETS)  # links to the copy's own store
+    names = ("model.safetensors", "curve.csv", "SHA256SUMS")
+    hit = dict(zip(sorted(results.glob("runs/*")), names, strict=True))
+    with fault("a damaged entry of the store", len(hit)):
+        for (run, name), how in zip(hit.items(), DAMAGES, strict=False):
+            damage((run / name).resolve(), how)
+        said = project.snakemake(*(f"results/runs/{run.name}/model.safetensors" for run in hit))
+        assert said.count("is not what its job wrote: the entry is removed") == len(hit)
+        trained = {path.stem for path in results.glob("benchmarks/train/*.tsv")}
+        assert trained == {run.name for run in hit}
+        same(project, modelled)
+
+
 def without_a_row(raw: bytes) -> bytes:
     return b"".join(raw.splitlines(keepends=True)[:-1])
 
