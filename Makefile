@@ -46,7 +46,7 @@ test-sharing: $(READY)-engines # the store by a directory and by S3, in clones
 KILLS := 200
 TARGET := paper
 test-faults: $(READY) # what cuts a run, and what it leaves: a table; TARGET=models is shorter
-	pytest -s tests/faults --kills $(KILLS) --target $(TARGET)
+	pytest -s tests/faults tests/workflow/test_hostile_config.py --kills $(KILLS) --target $(TARGET)
 
 test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 	pytest -s tests/slurm

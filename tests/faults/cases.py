@@ -20,12 +20,18 @@ TALLY: dict[str, Counter[str]] = {}
 @contextmanager
 def fault(name: str, injected: int = 1) -> Iterator[None]:
     """Faults of a kind that the body injects, survived if its assertions hold."""
+    survived = False
+    try:
+        yield
+        survived = True
+    finally:
+        count(name, injected, survived)
+
+
+def count(name: str, injected: int, survived: bool) -> None:
     tally = TALLY.setdefault(name, Counter())
     tally["injected"] += injected
-    tally["lost"] += injected
-    yield
-    tally["lost"] -= injected
-    tally["survived"] += injected
+    tally["survived" if survived else "lost"] += injected
 
 
 def clean(modelled: Project, at: Path) -> Project:

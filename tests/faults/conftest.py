@@ -4,9 +4,17 @@ import random
 from pathlib import Path
 
 import pytest
-from cases import TALLY, TARGETS, clean, frequent_checkpoints, wait_for_checkpoints
+from cases import TALLY, TARGETS, clean, count, frequent_checkpoints, wait_for_checkpoints
 from engines import Engine
 from project import Project, fresh
+
+# tests in tests/workflow/test_hostile_config.py, and what each injects
+IN_CONFIGURATION = {
+    "test_every_text_reaches_its_script_as_one_word": "text for a shell in the configuration",
+    "test_what_no_file_can_be_called_is_refused_everywhere": "a name that no file can have",
+    "test_files_by_any_name_are_read_and_measured": "slash, quotes, spaces, unicode in a name",
+    "test_a_source_that_hangs_is_passed_over_and_named": "a source that hangs",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +55,12 @@ def half_made(modelled: Project, tmp_path: Path) -> Project:
     engine.kill(group=True)
     project.snakemake("--unlock")
     return project
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    name = IN_CONFIGURATION.get(report.nodeid.partition("::")[2].partition("[")[0])
+    if name and report.when == "call":
+        count(name, 1, report.passed)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

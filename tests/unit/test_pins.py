@@ -3,12 +3,12 @@
 import re
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
 
-from normscope.pins import normalized, pinned
+from normscope.pins import normalized, not_as_pinned, pinned
 from normscope.provenance import closure
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +54,15 @@ def test_pins_are_those_of_the_file(tmp_path):
     other = tmp_path / "other.py"
     other.write_text("import json, numpy\n")
     assert pinned([other], constraints) == "numpy==1.2"
+
+
+def test_packages_that_are_not_what_the_pins_say(monkeypatch):
+    numpy = version("numpy")
+    assert not_as_pinned([f"numpy=={numpy}", "of-no-machine==1.0"]) == []
+    assert not_as_pinned(["numpy==0.1"]) == [f"numpy {numpy} in place of 0.1"]
+    monkeypatch.setattr("normscope.pins.version", lambda name: "2.9.1+cpu")
+    assert not_as_pinned(["torch==2.9.1"]) == []
+    assert not_as_pinned(["torch==2.9.10"]) == ["torch 2.9.1 in place of 2.9.10"]
 
 
 def test_an_import_without_a_pin_is_an_error(tmp_path):

@@ -1,13 +1,19 @@
 """A hub that hangs: the model is given up within its time limit, with the way out."""
 
+import fcntl
+import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 from pretrained_hub import Handler, Hub
+from processes import SCRIPTS
 
 from normscope.pretrained.grid import HubSource
 from normscope.pretrained.hub import Unavailable, snapshot
@@ -73,3 +79,41 @@ def test_a_hub_that_hangs_is_given_up_with_the_way_out(given_up, name: str):
         "from what has come, or raise it"
     )
     assert LIMIT_S <= seconds < 60  # with the start of Python, side by side with the others
+
+
+def measuring(out: Path, limit_s: float) -> list[str]:
+    """The command of the rule, for a model whose files come a byte at a time."""
+    source = {"kind": "hub", "repo": "files/drips", "revision": "main"}
+    flags = {
+        "model": json.dumps({"source": source}),
+        "prompts": SCRIPTS.parent / "data/prompts.yaml",
+        "memory-mb": 100,
+        "fetch-s": limit_s,
+        "weights": out / "weights",
+        "revisions": out / "revisions",
+        "out": out,
+    }
+    command = [sys.executable, str(SCRIPTS / "measure.py")]
+    return command + [str(word) for key, value in flags.items() for word in (f"--{key}", value)]
+
+
+def test_the_rule_gives_the_limit_beside_the_model(given_up, tmp_path: Path):
+    done = subprocess.run(measuring(tmp_path, 2), capture_output=True, text=True, check=True)
+    assert "no end after 2 s, its timeout_s" in done.stderr
+    assert "no end after 2 s" in json.loads((tmp_path / "model.json").read_text())["missing"]
+
+
+def test_a_download_that_outlives_its_job_does_not_hold_the_job_s_lock(given_up, tmp_path: Path):
+    with (tmp_path / "log").open("w") as log:
+        job = subprocess.Popen(measuring(tmp_path, 600), stderr=log)
+    while not (downloads := psutil.Process(job.pid).children()):
+        assert job.poll() is None
+        time.sleep(0.05)
+    with (tmp_path / "log").open() as log:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        job.kill()
+        job.wait()
+        assert downloads[0].is_running()
+        fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    downloads[0].kill()

@@ -106,3 +106,31 @@ def test_a_model_that_cannot_be_had_does_not_stop_the_others(made: Project, tmp_
     project.snakemake("measured")
     table = (project.root / "results/pretrained/models.csv").read_text()
     assert re.search("^cut,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+
+
+def test_other_packages_than_the_pins_make_nothing(made: Project):
+    """What they made would be kept under the name of the pinned ones."""
+    with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
+        output = made.snakemake("results/tables/runs.csv", ok=False)
+    assert re.search(r"installed are pandas [\d.]+ in place of 0\.[\d.]+: run `make tools`", output)
+    assert "Traceback" not in output
+    assert made.planned() == {}
+
+
+def test_dvc_with_another_store_than_the_one_it_records_is_refused(made: Project, tmp_path: Path):
+    elsewhere = ("env", f"SNAKEMAKE_OUTPUT_CACHE={tmp_path}")
+    output = made.run(*elsewhere, "dvc", "repro", "--force", ok=False)
+    assert f"SNAKEMAKE_OUTPUT_CACHE is {tmp_path}, but DVC records store/" in output
+    output = made.run(*elsewhere, "python", "scripts/prune.py", ok=False)
+    assert "which other projects may share" in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    for name in (".git", ".cache", "onnx.d"):
+        (project.root / "tiny_model" / name).mkdir()
+        (project.root / "tiny_model" / name / "HEAD").write_text("ref\n")
+    shutil.rmtree(project.root / "store")
+    project.snakemake("results/pretrained/tiny/model.json")
+    assert (project.root / "results/pretrained/tiny/model.json").resolve().is_file()

@@ -252,7 +252,7 @@ def model_files(source):
     folder = getattr(source, "path", None)
     if folder is None or not os.path.isdir(folder):
         return []
-    return sorted(as_input(str(p)) for p in Path(folder).glob("*.*"))
+    return sorted(as_input(str(p)) for p in Path(folder).glob("*.*") if p.is_file())
 
 
 def files_of_model(wildcards):

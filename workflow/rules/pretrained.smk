@@ -28,7 +28,7 @@ rule measure:
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
         fetch_s=model_timeout,
         runtime=growing(240),
-        gpu=0,  # with one, set it in a profile; the script takes what is there
+        gpu=0,  # one, by a profile: then on a GPU, where the machine has one
     params:
         pins=pins("measure"),
         model=model_json,
@@ -37,7 +37,7 @@ rule measure:
     shell:
         "python scripts/measure.py --model {params.model:q} --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb}"
-        " --fetch-s {resources.fetch_s} --weights results/weights"
+        " --gpus {resources.gpu} --fetch-s {resources.fetch_s} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions" --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/measure/{wildcards.model}.tsv"
         " --out results/pretrained/{wildcards.model} &> {log}"

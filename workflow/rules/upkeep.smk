@@ -5,12 +5,14 @@ import shutil
 import time
 
 from normscope.files import seal
+from normscope.pins import not_as_pinned
 from normscope.store import remove_damaged
 
 
 def mend(store):
     """Drop what is damaged, so that its job runs again."""
     if workflow.is_main_process:
+        check_versioned(store)
         check_store(store)
     if is_ours() and os.access("results", os.W_OK):
         drop_damaged_tables("results")
@@ -21,6 +23,27 @@ def is_ours():
     """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
     locks = Path(".snakemake/locks")
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
+
+
+def check_versioned(store):
+    """DVC would record another store than the one that is filled."""
+    if "DVC_STAGE" in os.environ and not IS_OWN_STORE:
+        raise WorkflowError(
+            f"SNAKEMAKE_OUTPUT_CACHE is {store}, but DVC records store/ of this project:"
+            " unset SNAKEMAKE_OUTPUT_CACHE for `dvc repro`, or run `snakemake` alone"
+        )
+
+
+def check_pins():
+    """Results are named by the pins: made with other packages, they would have a false name."""
+    if workflow.deployment_settings.deployment_method:
+        return  # jobs have environments of their own
+    wanted = " ".join(pins(script) for script in scripts()).split()
+    if wrong := not_as_pinned(wanted):
+        raise WorkflowError(
+            f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
+            " constraints.txt to what is installed (what rests on them is made again)"
+        )
 
 
 def check_writable(folder):
@@ -85,7 +108,7 @@ def drop_leftovers():
             for part in ("runs", "recall_runs", "depth")
             for path in Path("results", part, folder.name).glob("[!.]*")
         ]
-        if outputs and all(path.is_symlink() for path in outputs):
+        if outputs and all(path.is_symlink() and path.exists() for path in outputs):
             for path in folder.glob("*step-*"):
                 path.unlink()
 

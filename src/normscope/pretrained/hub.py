@@ -39,7 +39,9 @@ def snapshot(source: HubSource) -> Path:
         Unavailable: the hub does not give it, or not within the time limit.
     """
     command = [sys.executable, "-m", __name__, source.model_dump_json()]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    # with the log as its stderr it would hold this job's lock, and outlive a kill
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    sys.stderr.write(done.stderr)
     if done.returncode == -signal.SIGALRM:
         reason = (
             f"no end after {source.timeout_s:g} s, its timeout_s: start again, which goes on from "
