@@ -6,8 +6,7 @@ RESULTS := results
 # set-up is done again only when the pins change: the stamp is named by their content
 PINS := $(shell cat constraints.txt constraints-dev.txt pyproject.toml | cksum | tr ' ' '-')
 READY := $(VENV)/ready-$(PINS)
-# what is imported is compiled then: to compile all at once takes as long as the rest of the set-up
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -c constraints-dev.txt
+INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt -c constraints-dev.txt
 
 SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
