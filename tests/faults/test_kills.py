@@ -73,9 +73,9 @@ def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFac
 
 
 def forget(project: Project) -> None:
-    """All that was made."""
+    """All that was made; from its cache DVC would take what a stage made before."""
     wait_until_quiet(project.root)
-    for folder in ("results", "store", "paper", ".snakemake", "dvc.lock"):
+    for folder in ("results", "store", "paper", ".snakemake", ".dvc/cache", "dvc.lock"):
         path = project.root / folder
         if path.is_dir():
             shutil.rmtree(path)
