@@ -147,7 +147,7 @@ def test_timing_is_written_of_the_steps_of_this_process(place):
     head, row = place.timing.read_text().split("\n")[:2]
     assert head == "s\tcpu_time\tsteps\tms_per_step"
     seconds, cpu, steps, ms = row.split("\t")
-    assert 0 < float(cpu) <= time.process_time()  # of all that this process has done
+    assert 0 < float(cpu) <= time.process_time() + 0.01  # of all that this process has done
     assert steps == "2"
     assert 0 <= float(ms) / 1e3 <= float(seconds) + 0.1
 

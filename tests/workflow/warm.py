@@ -5,6 +5,7 @@ the imports, and none of these is ours. `.ci/end-to-end` runs the workflow witho
 """
 
 import atexit
+import importlib.util
 import json
 import os
 import runpy
@@ -129,10 +130,13 @@ def run(script: str) -> None:
         if event != "open" or not isinstance(values[0], str | Path):
             return
         path, mode = here / values[0], values[1] or "r"
-        if path.is_relative_to(here) and mode.startswith("r") and path.suffix != ".pyc":
+        if path.is_relative_to(here) and mode.startswith("r"):
+            if path.suffix == ".pyc":  # of a module that was compiled before
+                path = Path(importlib.util.source_from_cache(path))
             read.add(str(path.relative_to(here)))
 
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.dont_write_bytecode = True
     sys.path[:0] = [str(Path(script).resolve().parent), *filter(None, given)]
     sys.addaudithook(opened)
     try:
