@@ -16,7 +16,7 @@ import yaml
 from cases import count, frequent_checkpoints
 from engines import Engine, jobs, started, wait_for_jobs, wait_until_quiet
 from project import Project
-from watch import EVERY, SHORT, STEPS, Watch
+from watch import EVERY, LEARN, SHORT, STEPS, Watch
 from zygote import __file__ as ZYGOTE
 from zygote import environment
 
@@ -173,8 +173,13 @@ class Cycle:
             return  # it was faster
         if folder:
             self.watch.dies(folder)
-        learns = script in ("train", "recall", "ensemble")
-        kind = "another job" if not learns else "a training" if folder else "a training, at start"
+        kind = (
+            "another job"
+            if script not in LEARN
+            else "a training"
+            if folder
+            else "a training, at start"
+        )
         self.kills[f"SIGKILL of {kind}"] += 1
 
 
