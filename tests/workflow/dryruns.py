@@ -83,6 +83,11 @@ def _edges(dag: Any) -> tuple[dict[str, list[str]], dict[str, str]]:
     return needs, decided_by
 
 
+def _in_place(_: Any, source: Any) -> Path:
+    """Forks share a cache of rule files, and each is to read them as they are."""
+    return Path(source.get_path_or_uri(secret_free=True))
+
+
 def serve(point: str) -> None:
     """A dry run that waits at a point; a line in, a configuration or null; a line out, a plan."""
     import pandas  # noqa: F401, PLC0415 - what Snakemake imports later, when it reads a Snakefile
@@ -135,12 +140,8 @@ def serve(point: str) -> None:
             raw.update(config)
         return load(raw)
 
-    def in_place(_: Any, source: Any) -> Path:
-        """Forks share a cache of rule files, and each is to read them as they are."""
-        return Path(source.get_path_or_uri(secret_free=True))
-
     DAG.update_needrun = answer  # type: ignore[method-assign]
-    SourceCache._cache = in_place  # type: ignore[method-assign]
+    SourceCache._cache = _in_place  # type: ignore[method-assign]
     if point == "config":
         configuration.load = load_edited
     sys.argv = ["snakemake", "-n", "--quiet", "--cores", "2"]
