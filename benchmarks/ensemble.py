@@ -17,12 +17,14 @@ from time import perf_counter
 
 import yaml
 
-from normscope import dataset, runtime
-from normscope.arms import ARMS
 from normscope.config import load
-from normscope.ensemble import Ensemble
-from normscope.recipe import Model, Run
-from normscope.training import Trainer
+from normscope.io import dataset
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import Model
+from normscope.train import runtime
+from normscope.train.ensemble import Ensemble
+from normscope.train.recipe import Run
+from normscope.train.trainer import Trainer
 
 WARM_UP = 3
 

@@ -35,14 +35,14 @@ from scipy.stats import entropy
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
-from normscope import runtime
-from normscope.pretrained.architecture import find_body
-from normscope.pretrained.batching import PromptTokens, batches
-from normscope.pretrained.checkpoint import Weights, shards
-from normscope.pretrained.loading import ATTENTION
-from normscope.pretrained.measurement import resident, rows
-from normscope.pretrained.prompts import read_prompts
-from normscope.pretrained.streaming import GB, Stream, skeleton, streamed
+from normscope.hub.architecture import find_body
+from normscope.hub.batching import PromptTokens, batches
+from normscope.hub.loading import ATTENTION
+from normscope.hub.measurement import resident, rows
+from normscope.hub.prompts import read_prompts
+from normscope.hub.streaming import GB, Stream, skeleton, streamed
+from normscope.hub.weights import Weights, shards
+from normscope.train import runtime
 
 VOCABULARY = 50257
 PRODUCT = 4096  # rows and columns of the large product

@@ -33,11 +33,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from normscope import runtime
-from normscope.arms import ARMS
 from normscope.errors import Explained, report
-from normscope.recall.recipe import RecallRun, Task
-from normscope.recall.training import RecallTrainer
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.recipe import RecallRun, Task
+from normscope.studies.recall.trainer import RecallTrainer
+from normscope.train import runtime
 
 DRAW, TRAIN = "generate_associative_recall_batch", "train_model"
 NAMES = ["layernorm", "manual_l2", "none", "batchnorm"]  # it takes any other name for none

@@ -18,13 +18,13 @@ from time import perf_counter
 import torch
 from torch import nn
 
-from normscope import runtime
-from normscope.arms import ARMS
-from normscope.jacobian.measures import SURROGATES
-from normscope.model import Transformer, cross_entropy
-from normscope.norms import build
-from normscope.optimizer import AdamW
-from normscope.recipe import Model, NormBackward
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer, cross_entropy
+from normscope.nn.norms import build
+from normscope.nn.recipe import Model, NormBackward
+from normscope.studies.jacobian.measures import SURROGATES
+from normscope.train import runtime
+from normscope.train.optimizer import AdamW
 
 RULES: tuple[NormBackward, ...] = ("exact", *SURROGATES)
 WINDOWS, T, D, VOCABULARY = 32, 64, 128, 65  # of the published protocol

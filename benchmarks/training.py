@@ -29,11 +29,12 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from normscope import dataset, runtime
-from normscope.arms import ARMS
-from normscope.model import Transformer
-from normscope.recipe import Model
-from normscope.windows import as_tensor, split_loss
+from normscope.io import dataset
+from normscope.measure.windows import as_tensor, split_loss
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model
+from normscope.train import runtime
 
 RUNS = 4
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

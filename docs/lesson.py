@@ -16,14 +16,14 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
-from normscope.depth.claims import Evidence
-from normscope.depth.grid import Depth
-from normscope.depth.measures import PLACEMENTS
-from normscope.depth.summary import claimed
 from normscope.ledger.claim import Claim, kind
 from normscope.ledger.entry import Entries, Entry
 from normscope.ledger.entry import load as load_entries
-from normscope.tables import records, significant_or_tiny
+from normscope.paper.words import records, significant_or_tiny
+from normscope.studies.depth.claims import Evidence
+from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.measures import PLACEMENTS
+from normscope.studies.depth.pages import claimed
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/

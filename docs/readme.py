@@ -8,14 +8,14 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config
-from normscope.depth.summary import rate_table
-from normscope.files import write_text
-from normscope.jacobian.summary import cost_table
+from normscope.io.files import write_text
 from normscope.ledger.record import ledger_table
-from normscope.pretrained.summary import gain_table
-from normscope.recall.summary import cell_table
-from normscope.summary import name
-from normscope.tables import interval, markdown, number, records
+from normscope.paper.words import interval, markdown, number, records
+from normscope.studies.depth.pages import rate_table
+from normscope.studies.jacobian.pages import cost_table
+from normscope.studies.main.pages import name
+from normscope.studies.pretrained.pages import gain_table
+from normscope.studies.recall.pages import cell_table
 
 README = Path("README.md")
 TABLES = Path("results/tables")

@@ -6,25 +6,25 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope.depth import summary as depth
-from normscope.depth.claims import Evidence
-from normscope.depth.grid import Depth
 from normscope.errors import Explained, report
-from normscope.files import write_json
-from normscope.jacobian import claims as jacobian_claims
-from normscope.jacobian import summary as jacobian
-from normscope.jacobian.grid import Jacobian
+from normscope.io.files import write_json
+from normscope.io.readers import tables_in
 from normscope.ledger.claim import Claim
 from normscope.ledger.entry import Entries, Entry, load
 from normscope.ledger.judgement import judge
 from normscope.ledger.record import ledger
-from normscope.pretrained import claims as pretrained_claims
-from normscope.pretrained import summary as pretrained
-from normscope.readers import tables_in
-from normscope.recall import claims as recall_claims
-from normscope.recall.grid import Recall
-from normscope.recipe import PositiveFloat, Strict
-from normscope.summary import FIGURES
+from normscope.schema import PositiveFloat, Strict
+from normscope.studies.depth import pages as depth
+from normscope.studies.depth.claims import Evidence
+from normscope.studies.depth.grid import Depth
+from normscope.studies.jacobian import claims as jacobian_claims
+from normscope.studies.jacobian import pages as jacobian
+from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.main.pages import FIGURES
+from normscope.studies.pretrained import claims as pretrained_claims
+from normscope.studies.pretrained import pages as pretrained
+from normscope.studies.recall import claims as recall_claims
+from normscope.studies.recall.grid import Recall
 
 JACOBIAN = ("layers", "layers_by_cell", "chosen", "costs", "expected", "predictions")
 TEXTBOOK = ("scratch", "affine", "sharing", "batches", "wild_summary", "undo")

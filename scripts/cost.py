@@ -11,8 +11,8 @@ from pydantic_settings import CliApp
 from normscope.config import Config
 from normscope.cost import cost_table, jobs
 from normscope.errors import Explained, report
-from normscope.recipe import Strict
-from normscope.tables import markdown, number
+from normscope.paper.words import markdown, number
+from normscope.schema import Strict
 
 TRAINING = ("train", "recall", "ensemble")  # one thread each, timed by their own script
 

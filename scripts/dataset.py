@@ -8,10 +8,10 @@ from typing import Self
 from pydantic import Field, TypeAdapter, model_validator
 from pydantic_settings import CliApp
 
-from normscope import corpus, dataset
 from normscope.errors import report
-from normscope.files import write_bytes, write_json
-from normscope.recipe import Strict
+from normscope.io import corpus, dataset
+from normscope.io.files import write_bytes, write_json
+from normscope.schema import Strict
 
 
 class Flags(Strict):

@@ -7,9 +7,10 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.recall.tables import (
+from normscope.io.csvfile import write_csv
+from normscope.schema import Strict
+from normscope.studies.recall.tables import (
     KEYS,
     best_rates,
     by_cell,
@@ -18,7 +19,6 @@ from normscope.recall.tables import (
     slice_heights,
     why_no_effects,
 )
-from normscope.recipe import Strict
 
 
 class Flags(Strict):

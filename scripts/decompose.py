@@ -7,17 +7,18 @@ import torch
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import dataset, runtime
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.evaluation import validation_windows
-from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.jacobian.probe import Batch, decomposed, names, surrogate_gradients
-from normscope.outputs import say
-from normscope.recipe import PositiveInt, Strict
-from normscope.stored import read
-from normscope.trained import transformer
-from normscope.windows import as_tensor, draw
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.io.stored import read
+from normscope.measure.evaluation import validation_windows
+from normscope.measure.windows import as_tensor, draw
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
+from normscope.studies.jacobian.probe import Batch, decomposed, names, surrogate_gradients
+from normscope.train import runtime
+from normscope.train.outputs import say
+from normscope.train.trained import transformer
 
 
 class Flags(Strict):

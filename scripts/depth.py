@@ -6,13 +6,20 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset
-from normscope.csvfile import write_csv
-from normscope.depth.grid import Depth
-from normscope.depth.tables import SCHEDULE, SHAPE, by_block, by_shape, rates, trainability
 from normscope.errors import report
-from normscope.recipe import Strict
-from normscope.unigram import unigram_loss
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.measure.unigram import unigram_loss
+from normscope.schema import Strict
+from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.tables import (
+    SCHEDULE,
+    SHAPE,
+    by_block,
+    by_shape,
+    rates,
+    trainability,
+)
 
 LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
 

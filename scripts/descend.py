@@ -10,19 +10,20 @@ from pydantic import Field
 from pydantic_settings import CliApp
 from torch import Tensor
 
-from normscope import dataset, runtime
-from normscope.arms import ARMS
-from normscope.csvfile import write_csv
-from normscope.depth.grid import Place, Probe, Shape
-from normscope.depth.measures import MEASURES
-from normscope.depth.probe import flatten, probed
-from normscope.depth.recipe import Kept
 from normscope.errors import report
-from normscope.evaluation import validation_windows
-from normscope.model import Transformer
-from normscope.outputs import say
-from normscope.recipe import PositiveInt, Strict
-from normscope.stored import damaged, read
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.io.stored import damaged, read
+from normscope.measure.evaluation import validation_windows
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.depth.grid import Place, Probe, Shape
+from normscope.studies.depth.measures import MEASURES
+from normscope.studies.depth.probe import flatten, probed
+from normscope.studies.depth.recipe import Kept
+from normscope.train import runtime
+from normscope.train.outputs import say
 
 COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 
@@ -44,7 +45,7 @@ def kept_models(path: Path, empty: Callable[[], Transformer]) -> dict[int, Trans
         empty: makes a model of the shape that the file holds.
 
     Raises:
-        Damaged: see ``normscope.stored``.
+        Damaged: see ``normscope.io.stored``.
     """
     by_seed: dict[str, dict[str, Tensor]] = {}
     try:
@@ -63,7 +64,7 @@ def diverged(path: Path) -> set[int]:
     """Seeds of which a model diverged at the schedule that is kept.
 
     Raises:
-        Damaged: see ``normscope.stored``.
+        Damaged: see ``normscope.io.stored``.
     """
     try:
         losses = pd.read_csv(path)

@@ -6,17 +6,17 @@ import safetensors.torch
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset
-from normscope.dataset import FILES
-from normscope.depth.recipe import EnsembleRecipe, Schedule
-from normscope.ensemble import Ensemble
 from normscope.errors import report
-from normscope.files import write_bytes, write_json, write_sums
-from normscope.outputs import TrainingFlags, say, write_rows
-from normscope.resume import run_to_end
-from normscope.runtime import start
-from normscope.session import session
-from normscope.training import Trainer
+from normscope.io import dataset
+from normscope.io.dataset import FILES
+from normscope.io.files import write_bytes, write_json, write_sums
+from normscope.studies.depth.recipe import EnsembleRecipe, Schedule
+from normscope.train.ensemble import Ensemble
+from normscope.train.outputs import TrainingFlags, say, write_rows
+from normscope.train.resume import run_to_end
+from normscope.train.runtime import start
+from normscope.train.session import session
+from normscope.train.trainer import Trainer
 
 CURVE = ("step", "train_loss", "grad_norm")
 LOSSES = ("val_loss", "val_loss_window_sd", "diverged_at")

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count, divergences
-from normscope.files import write_text
-from normscope.pretrained.figure import NORMS, OTHER, n_of, one_line, prompts
-from normscope.pretrained.studies import FIRST_STUDIES
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption, count, divergences
+from normscope.studies.pretrained.figure import NORMS, OTHER, n_of, one_line, prompts
+from normscope.studies.pretrained.studies import FIRST_STUDIES
 
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
 

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.pretrained.figure import looks, n_of, nothing, one_line, prompts
-from normscope.pretrained.measures import POSITIONS
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.pretrained.figure import looks, n_of, nothing, one_line, prompts
+from normscope.studies.pretrained.measures import POSITIONS
 
 BOS = {"off": "no BOS", "on": "BOS"}
 

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.pretrained.figure import NORMS, color, n_of, names, one_line, prompts
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.pretrained.figure import NORMS, color, n_of, names, one_line, prompts
 
 MM_PER_ROW, REST_MM = 5.5, 30
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count, divergences
-from normscope.files import write_text
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption, count, divergences
 
 TICKS = (1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 7, 10, 15, 20)
 BINS = 40  # points of a smoothed training curve

@@ -3,12 +3,12 @@
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import caption
-from normscope.files import write_text
-from normscope.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import caption
+from normscope.studies.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
 
 SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
 

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.pretrained.figure import looks, n_of, nothing, one_line
-from normscope.pretrained.measures import METRICS
-from normscope.pretrained.published import CROWDED
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.pretrained.figure import looks, n_of, nothing, one_line
+from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.published import CROWDED
 
 RATIOS = ("gain_with_final_norm", "gain_hidden_states", "last_gain")
 NAMED = 5  # models that a panel names

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count, divergences
-from normscope.files import write_text
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption, count, divergences
 
 
 class Flags(FigureFlags):

@@ -6,12 +6,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.jacobian.figure import ATTENTION, FEEDBACK, in_order, n_of
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.jacobian.figure import ATTENTION, FEEDBACK, in_order, n_of
 
 MEASURES = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
 LOOKS = {  # (signal, variant)

@@ -7,11 +7,11 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption, count, divergences
-from normscope.files import write_text
-from normscope.summary import name
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption, count, divergences
+from normscope.studies.main.pages import name
 
 MM_PER_ROW, PAGE_MM = 6, 230
 NEAR = (0.98, 1.06)  # what the right panel shows, as a share of the baseline's loss

@@ -5,13 +5,13 @@ from pathlib import Path
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import caption
-from normscope.files import write_text
-from normscope.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
-from normscope.tables import records
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import caption
+from normscope.paper.words import records
+from normscope.studies.recall.figure import PanelFlags, mark_divergence, n_of, name_axes, of_cells
 
 
 class Flags(PanelFlags):

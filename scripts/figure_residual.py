@@ -7,12 +7,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.pretrained.figure import color, looks, n_of, names, one_line, prompts
-from normscope.pretrained.studies import FIRST_STUDIES
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.pretrained.figure import color, looks, n_of, names, one_line, prompts
+from normscope.studies.pretrained.studies import FIRST_STUDIES
 
 SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
 FIRST = 4  # measured models that are shown prompt by prompt

@@ -7,13 +7,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.pretrained.figure import n_of, nothing, prompts
-from normscope.pretrained.measures import METRICS, POSITIONS
-from normscope.tables import significant
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.paper.words import significant
+from normscope.studies.pretrained.figure import n_of, nothing, prompts
+from normscope.studies.pretrained.measures import METRICS, POSITIONS
 
 CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
 LABELS = [f"{'BOS' if bos == 'on' else 'no BOS'},\n{positions}" for bos, positions in CELLS]

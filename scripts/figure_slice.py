@@ -6,12 +6,12 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.recall.figure import n_of, of_cells
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.recall.figure import n_of, of_cells
 
 KINDS = {
     "published": "published: offsets accumulate",

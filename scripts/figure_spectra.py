@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.depth.figure import COLORS, band, by_block, drawn, n_of, placement_handles
-from normscope.depth.measures import ANGLES, PLACEMENTS, SINGULAR
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.depth.figure import COLORS, band, by_block, drawn, n_of, placement_handles
+from normscope.studies.depth.measures import ANGLES, PLACEMENTS, SINGULAR
 
 RESIDUAL = {True: "with residuals", False: "without"}
 STATES = {"start": "at the start", "trained": "trained"}

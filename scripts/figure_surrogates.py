@@ -6,14 +6,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.jacobian.figure import ATTENTION, FEEDBACK, in_order, n_of
-from normscope.jacobian.measures import SURROGATES
-from normscope.jacobian.tables import PREDICTORS, VARIED
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.jacobian.figure import ATTENTION, FEEDBACK, in_order, n_of
+from normscope.studies.jacobian.measures import SURROGATES
+from normscope.studies.jacobian.tables import PREDICTORS, VARIED
 
 SHOWN = ("left_in_blocks", "left_in_final", "cosine_parameters")
 MARKERS = dict(zip(SURROGATES, ("^", "s", "o"), strict=True))

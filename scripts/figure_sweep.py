@@ -5,13 +5,13 @@ from pathlib import Path
 import pandas as pd
 from pydantic_settings import CliApp
 
-from normscope import style
-from normscope.arms import ARMS
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.recall.figure import AFFINE, PANELS, faceted, mark_divergence, n_of
-from normscope.recall.tables import best_rates, swept
+from normscope.io.files import write_text
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.studies.recall.figure import AFFINE, PANELS, faceted, mark_divergence, n_of
+from normscope.studies.recall.tables import best_rates, swept
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
 MM_PER_ROW, LEGEND_MM = 38, 20

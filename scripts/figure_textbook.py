@@ -6,11 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic_settings import CliApp
 
-from normscope import style
 from normscope.errors import report
-from normscope.figure import FigureFlags, caption
-from normscope.files import write_text
-from normscope.stats import estimate
+from normscope.io.files import write_text
+from normscope.paper import style
+from normscope.paper.caption import FigureFlags, caption
+from normscope.statistics.estimate import estimate
 
 BEFORE, AFTER = style.COLORS[0], style.COLORS[2]
 THEORY: dict = {"color": "0.6", "linewidth": 1.6, "zorder": 0, "label": "theory"}

@@ -7,21 +7,21 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import summary as trained
-from normscope.depth import summary as depth
-from normscope.depth.grid import Depth
 from normscope.errors import report
-from normscope.jacobian import summary as jacobian
-from normscope.jacobian.grid import Jacobian
+from normscope.io.readers import tables_in
 from normscope.ledger.record import claim_table, ledger_table
 from normscope.paper.frame import Frame, named
 from normscope.paper.numbers import of_ledger, of_parts, of_texts
-from normscope.pretrained import summary as pretrained
-from normscope.readers import tables_in
-from normscope.recall import summary as recall
-from normscope.recall.grid import Recall
-from normscope.recipe import Strict
-from normscope.summary import FIGURES, Reference
+from normscope.schema import Strict
+from normscope.studies.depth import pages as depth
+from normscope.studies.depth.grid import Depth
+from normscope.studies.jacobian import pages as jacobian
+from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.main import pages as trained
+from normscope.studies.main.pages import FIGURES, Reference
+from normscope.studies.pretrained import pages as pretrained
+from normscope.studies.recall import pages as recall
+from normscope.studies.recall.grid import Recall
 
 RUNS = ("runs", "arms", "gain_by_arm", "recall_cells", "recall_best", "factors")
 BACKWARD = ("layers", "layers_by_cell", "costs", "predictions")

@@ -8,11 +8,14 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.jacobian.grid import Cell, cell_key
-from normscope.jacobian.tables import (
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.io.stored import read
+from normscope.measure.unigram import unigram_loss
+from normscope.schema import Strict
+from normscope.studies.jacobian.grid import Cell, cell_key
+from normscope.studies.jacobian.tables import (
     CELL,
     SETTING,
     by_layer,
@@ -22,9 +25,6 @@ from normscope.jacobian.tables import (
     predictions,
     predictors,
 )
-from normscope.recipe import Strict
-from normscope.stored import read
-from normscope.unigram import unigram_loss
 
 
 class Flags(Strict):

@@ -6,10 +6,10 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope.errors import report
-from normscope.files import write_text
+from normscope.io.files import write_text
 from normscope.paper.frame import read
 from normscope.paper.latex import files
-from normscope.recipe import Strict
+from normscope.schema import Strict
 
 
 class Flags(Strict):

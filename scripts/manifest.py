@@ -10,13 +10,13 @@ import torch
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope.depth.grid import Depth
 from normscope.errors import report
-from normscope.files import write_json
-from normscope.jacobian.grid import Jacobian
-from normscope.pretrained.grid import Pretrained
-from normscope.recall.grid import Recall
-from normscope.recipe import Strict
+from normscope.io.files import write_json
+from normscope.schema import Strict
+from normscope.studies.depth.grid import Depth
+from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.recall.grid import Recall
 
 PACKAGES = [
     "torch",

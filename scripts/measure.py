@@ -13,20 +13,20 @@ import transformers
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import runtime
-from normscope.corpus import WheelSource
-from normscope.csvfile import write_csv
 from normscope.errors import Explained, report
-from normscope.files import write_json, write_sums
-from normscope.outputs import check_store, write_timing
-from normscope.pretrained.batching import batches, tokenize
-from normscope.pretrained.grid import HubSource, Measured
-from normscope.pretrained.loading import load
-from normscope.pretrained.measurement import rows
-from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.pretrained.prompts import Prompt, read_prompts
-from normscope.pretrained.source import check_commit, locate, without_token
-from normscope.recipe import PositiveInt, Strict
+from normscope.hub.batching import batches, tokenize
+from normscope.hub.loading import load
+from normscope.hub.measurement import rows
+from normscope.hub.prompts import Prompt, read_prompts
+from normscope.hub.recipe import HubSource, Measured
+from normscope.hub.source import check_commit, locate, without_token
+from normscope.io.corpus import WheelSource
+from normscope.io.csvfile import write_csv
+from normscope.io.files import write_json, write_sums
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
+from normscope.train import runtime
+from normscope.train.outputs import check_store, write_timing
 
 
 class Flags(Strict):

@@ -6,14 +6,14 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.pretrained.grid import Collected
-from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.pretrained.prompts import SET, Prompt, PromptsError, read_prompts
-from normscope.pretrained.tables import COUNTS, by_layer, read_table, sensitivity
-from normscope.recipe import Strict
-from normscope.stored import read
+from normscope.hub.prompts import SET, Prompt, PromptsError, read_prompts
+from normscope.io.csvfile import write_csv
+from normscope.io.stored import read
+from normscope.schema import Strict
+from normscope.studies.pretrained.grid import Collected
+from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
+from normscope.studies.pretrained.tables import COUNTS, by_layer, read_table, sensitivity
 
 FACTS = (
     "class norm n_layers n_embd n_heads n_kv_heads grouped_queries head_dim rho rho_as_published "

@@ -6,14 +6,15 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.files import write_json
-from normscope.pretrained import h25
-from normscope.pretrained.prompts import read_prompts
-from normscope.pretrained.results import document
-from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.pretrained.tables import (
+from normscope.hub.prompts import read_prompts
+from normscope.io.csvfile import write_csv
+from normscope.io.files import write_json
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.results import document
+from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.tables import (
     as_published,
     base_models,
     by_category,
@@ -24,7 +25,6 @@ from normscope.pretrained.tables import (
     read_table,
     twins,
 )
-from normscope.recipe import PositiveInt, Strict
 
 TABLES = "observations by_model by_category by_norm twins h25_models h25".split()
 

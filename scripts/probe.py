@@ -6,16 +6,16 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import runtime
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.recall.measure import curvature, evaluate, slices, spectra
-from normscope.recall.measures import MEASURES, SLICE, SPECTRUM
-from normscope.recall.model import RecallModel
-from normscope.recall.recipe import RecallRun
-from normscope.recipe import PositiveInt, Strict
-from normscope.stored import read
-from normscope.weights import fill
+from normscope.io.csvfile import write_csv
+from normscope.io.stored import read
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.probe import curvature, evaluate, slices, spectra
+from normscope.studies.recall.recipe import RecallRun
+from normscope.train import runtime
+from normscope.train.weights import fill
 
 
 class Flags(Strict):

@@ -18,9 +18,9 @@ from snakemake.caching import LOCATION_ENVVAR
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import Quietness
 
-from normscope import store
 from normscope.errors import report
-from normscope.recipe import Strict
+from normscope.io import store
+from normscope.schema import Strict
 
 
 class Flags(Strict):

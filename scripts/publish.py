@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic_settings import CliApp
 
 from normscope.errors import report
-from normscope.recipe import Strict
+from normscope.schema import Strict
 
 
 class Flags(Strict):

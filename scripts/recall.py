@@ -5,12 +5,12 @@ from pathlib import Path
 from pydantic_settings import CliApp
 
 from normscope.errors import report
-from normscope.outputs import TrainingFlags, say, write_run
-from normscope.recall.recipe import RecallRun
-from normscope.recall.training import RecallTrainer
-from normscope.resume import run_to_end
-from normscope.runtime import start
-from normscope.session import session
+from normscope.studies.recall.recipe import RecallRun
+from normscope.studies.recall.trainer import RecallTrainer
+from normscope.train.outputs import TrainingFlags, say, write_run
+from normscope.train.resume import run_to_end
+from normscope.train.runtime import start
+from normscope.train.session import session
 
 
 class Flags(TrainingFlags, RecallRun):

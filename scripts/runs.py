@@ -7,11 +7,11 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope.aggregate import compare
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.recipe import Strict
-from normscope.tables import run_key
+from normscope.io.csvfile import write_csv
+from normscope.paper.words import run_key
+from normscope.schema import Strict
+from normscope.studies.main.tables import compare
 
 
 class Flags(Strict):

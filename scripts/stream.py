@@ -7,13 +7,14 @@ import torch
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset, runtime
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.recipe import PositiveInt, Strict
-from normscope.residual import log_gain, site_names, stream_norms
-from normscope.trained import transformer
-from normscope.windows import EVAL_BATCH, as_tensor, spread
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.measure.residual import log_gain, site_names, stream_norms
+from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
+from normscope.schema import PositiveInt, Strict
+from normscope.train import runtime
+from normscope.train.trained import transformer
 
 
 class Flags(Strict):

@@ -6,13 +6,15 @@ import pandas as pd
 from pydantic import Field
 from pydantic_settings import CliApp, CliPositionalArg
 
-from normscope import dataset, runtime, textbook
-from normscope.csvfile import write_csv
 from normscope.errors import report
-from normscope.evaluation import validation_windows
-from normscope.outputs import say
-from normscope.recipe import PositiveInt, Strict
-from normscope.trained import transformer
+from normscope.io import dataset
+from normscope.io.csvfile import write_csv
+from normscope.measure.evaluation import validation_windows
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.textbook import probe as textbook
+from normscope.train import runtime
+from normscope.train.outputs import say
+from normscope.train.trained import transformer
 
 
 class Flags(Strict):

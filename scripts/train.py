@@ -5,14 +5,14 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import CliApp
 
-from normscope import dataset
-from normscope.dataset import FILES
 from normscope.errors import report
-from normscope.outputs import TrainingFlags, say, write_run
-from normscope.recipe import Run
-from normscope.runtime import start
-from normscope.session import session
-from normscope.training import train
+from normscope.io import dataset
+from normscope.io.dataset import FILES
+from normscope.train.outputs import TrainingFlags, say, write_run
+from normscope.train.recipe import Run
+from normscope.train.runtime import start
+from normscope.train.session import session
+from normscope.train.trainer import train
 
 COLUMNS = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
 

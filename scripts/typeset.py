@@ -6,11 +6,11 @@ from pydantic import Field
 from pydantic_settings import CliApp
 
 from normscope.errors import report
-from normscope.files import write_bytes
+from normscope.io.files import write_bytes
 from normscope.paper.frame import read
 from normscope.paper.markdown import summary
 from normscope.paper.typeset import pdf
-from normscope.recipe import Strict
+from normscope.schema import Strict
 
 
 class Flags(Strict):

@@ -13,26 +13,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from normscope.arms import ARMS, ArmName
-from normscope.corpus import SHA256, Line, Source
-from normscope.depth.grid import Depth
 from normscope.errors import Explained
-from normscope.jacobian.grid import Jacobian
-from normscope.pretrained.grid import Pretrained
-from normscope.recall.grid import Recall
-from normscope.recipe import (
-    Distinct,
-    Model,
-    Placement,
-    PositiveFloat,
-    PositiveInt,
-    Run,
-    Seed,
-    Some,
-    Strict,
-    Training,
-    distinct,
-)
+from normscope.io.corpus import SHA256, Line, Source
+from normscope.nn.arms import ARMS, ArmName
+from normscope.nn.recipe import Model, Placement
+from normscope.schema import Distinct, PositiveFloat, PositiveInt, Seed, Some, Strict, distinct
+from normscope.studies.depth.grid import Depth
+from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.recall.grid import Recall
+from normscope.train.recipe import Run, Training
 
 
 class ConfigError(Explained):

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from normscope.config import Config
-from normscope.recall.recipe import RecallRun
-from normscope.recipe import Model, Norm, Training
+from normscope.nn.recipe import Model, Norm
+from normscope.studies.recall.recipe import RecallRun
+from normscope.train.recipe import Training
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from normscope import textbook
 from normscope.config import load
-from normscope.depth.grid import Shape
-from normscope.depth.recipe import Kept
+from normscope.studies.depth.grid import Shape
+from normscope.studies.depth.recipe import Kept
+from normscope.studies.textbook import probe as textbook
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

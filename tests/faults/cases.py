@@ -43,7 +43,7 @@ def clean(modelled: Project, at: Path) -> Project:
 
 
 def frequent_checkpoints(project: Project, steps: int) -> None:
-    outputs = project.root / "src/normscope/outputs.py"
+    outputs = project.root / "src/normscope/train/outputs.py"
     text = outputs.read_text()
     assert text.count("default=250") == 1
     outputs.write_text(text.replace("default=250", f"default={steps}"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from normscope.files import write_text
+from normscope.io.files import write_text
 from normscope.paper.latex import files
 from normscope.paper.typeset import pdf
 

@@ -10,7 +10,7 @@ from corpus_sources import TEXT, Server, serving
 from hypothesis import settings
 from recipes import DATA
 
-from normscope import corpus, dataset
+from normscope.io import corpus, dataset
 from normscope.ledger import case
 
 settings.register_profile("unit", deadline=None, derandomize=True, max_examples=40)

@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from normscope.corpus import CorpusError, PathSource, Source, UrlSource, fetch
+from normscope.io.corpus import CorpusError, PathSource, Source, UrlSource, fetch
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "dataset.py"
 TEXT = b"to be or not to be: that is the question\n" * 100

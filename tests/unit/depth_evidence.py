@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 from processes import SCRIPTS
 
-from normscope.depth.claims import Evidence
-from normscope.depth.recipe import Kept
-from normscope.depth.tables import MODEL, RATES, SCHEDULE, SHAPE
 from normscope.ledger.entry import Entries, load
+from normscope.studies.depth.claims import Evidence
+from normscope.studies.depth.recipe import Kept
+from normscope.studies.depth.tables import MODEL, RATES, SCHEDULE, SHAPE
 
 LEVEL = 0.95
 UNIGRAM = 3.3

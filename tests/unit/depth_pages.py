@@ -7,7 +7,7 @@ from depth_recipes import depth_grid
 from test_depth_summary import SCRATCH, all_rates, measured
 from test_depth_textbook_claims import tables
 
-from normscope.csvfile import write_csv
+from normscope.io.csvfile import write_csv
 
 
 def write(place: Path) -> list[object]:

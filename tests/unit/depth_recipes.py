@@ -7,10 +7,10 @@ import torch
 from recipes import changed, recipe
 from torch import Tensor, nn
 
-from normscope.arms import ARMS
-from normscope.depth.grid import Depth
-from normscope.model import Transformer
-from normscope.recipe import Init, Model, Placement
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Init, Model, Placement
+from normscope.studies.depth.grid import Depth
 
 V, T, C, B = 7, 5, 8, 2
 

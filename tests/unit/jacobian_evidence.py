@@ -12,13 +12,13 @@ from jacobian_recipes import LAYERS, cell, frame, layer
 from processes import SCRIPTS
 from test_jacobian_grid import grid
 
-from normscope.jacobian import claims as judged
-from normscope.jacobian.claims import Evidence
-from normscope.jacobian.measures import MEASURES
-from normscope.jacobian.tables import KEPT, PREDICTORS, REPLACED, VARIED
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim
 from normscope.ledger.entry import load
+from normscope.studies.jacobian import claims as judged
+from normscope.studies.jacobian.claims import Evidence
+from normscope.studies.jacobian.measures import MEASURES
+from normscope.studies.jacobian.tables import KEPT, PREDICTORS, REPLACED, VARIED
 
 NAN = math.nan
 ENTRIES = load(SCRIPTS.parent / "data" / "claims.yaml").claims

@@ -5,11 +5,8 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.jacobian.tables import (
-    CELL,
-    SETTING,
-)
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
+from normscope.studies.jacobian.tables import CELL, SETTING
 
 LOSSES = [*CELL, "seed", "val_loss", "diverged_at"]
 NAMES = ["by_layer", "chosen", "costs", "predictors", "predictions"]

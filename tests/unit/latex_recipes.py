@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from normscope.jacobian.summary import cost_table, layer_table
-from normscope.jacobian.tables import VARIED
 from normscope.paper.frame import Frame, named
 from normscope.paper.latex import LEDGER, numbers
 from normscope.paper.textable import tabular
-from normscope.tables import number, records
+from normscope.paper.words import number, records
+from normscope.studies.jacobian.pages import cost_table, layer_table
+from normscope.studies.jacobian.tables import VARIED
 
 GAINS = {"arm": "layernorm", "placement": "pre", "n": 2}
 GAINS |= {f"{k}{end}": 1.0 for k in ("first", "later", "last") for end in ("", "_low", "_high")}

@@ -15,14 +15,15 @@ from test_jacobian_summary import correlations, cost, costs
 from test_pretrained_summary import FACTS, GONE, gains_of_runs, models, runs
 from test_summary import row as arm_row
 
-from normscope.csvfile import write_csv
-from normscope.files import write_json
-from normscope.jacobian.tables import ANY, by_layer
-from normscope.recall.grid import Recall
-from normscope.recall.measures import HEIGHTS, MEASURES
-from normscope.recall.tables import by_cell
-from normscope.recipe import Model, Training
-from normscope.summary import FIGURES
+from normscope.io.csvfile import write_csv
+from normscope.io.files import write_json
+from normscope.nn.recipe import Model
+from normscope.studies.jacobian.tables import ANY, by_layer
+from normscope.studies.main.pages import FIGURES
+from normscope.studies.recall.grid import Recall
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.tables import by_cell
+from normscope.train.recipe import Training
 
 TEMPLATE = DATA.parent / "workflow" / "report" / "summary.md"
 ARMS = ["layernorm", "batchnorm", "manual_l2", "none"]

@@ -11,10 +11,10 @@ from processes import SCRIPTS
 
 from normscope.ledger.claim import COLUMNS, Claim
 from normscope.ledger.entry import Entries, load
-from normscope.pretrained import h25
-from normscope.pretrained.claims import Evidence, claims
-from normscope.pretrained.measures import METRICS, POSITIONS
-from normscope.pretrained.tables import BY_MODEL, by_model, published_observations
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.claims import Evidence, claims
+from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.pretrained.tables import BY_MODEL, by_model, published_observations
 
 DATA = SCRIPTS.parent / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")

@@ -17,12 +17,12 @@ import pandas as pd
 import pytest
 from processes import SCRIPTS
 
-from normscope.csvfile import write_csv
-from normscope.files import write_json
-from normscope.pretrained.grid import Pretrained
-from normscope.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS, POSITIONS
-from normscope.pretrained.prompts import read_prompts
-from normscope.residual import site_names
+from normscope.hub.prompts import read_prompts
+from normscope.io.csvfile import write_csv
+from normscope.io.files import write_json
+from normscope.measure.residual import site_names
+from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS, POSITIONS
 
 DATA = SCRIPTS.parent / "data"
 PROMPTS = read_prompts(DATA / "prompts.yaml")

@@ -13,11 +13,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerFast
 
-from normscope.pretrained.batching import Batch, batches, tokenize
-from normscope.pretrained.grid import Measured
-from normscope.pretrained.loading import Loaded, load
-from normscope.pretrained.measurement import Outcome
-from normscope.pretrained.prompts import Prompt, read_prompts
+from normscope.hub.batching import Batch, batches, tokenize
+from normscope.hub.loading import Loaded, load
+from normscope.hub.measurement import Outcome
+from normscope.hub.prompts import Prompt, read_prompts
+from normscope.hub.recipe import Measured
 
 PROMPTS = Path(__file__).parents[2] / "data" / "prompts.yaml"
 LAYERS, WIDTH, HEADS = 4, 24, 4

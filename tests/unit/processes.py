@@ -17,7 +17,13 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 # processes that have torch before they start; importing it takes longer than all the rest
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
-    ["pandas", "pytest", "torch._dynamo", "normscope.training", "normscope.recall.measure"]
+    [
+        "pandas",
+        "pytest",
+        "torch._dynamo",
+        "normscope.train.trainer",
+        "normscope.studies.recall.probe",
+    ]
 )
 
 

@@ -11,10 +11,10 @@ from processes import SCRIPTS
 from normscope.ledger.claim import Claim
 from normscope.ledger.entry import load
 from normscope.ledger.judgement import judge
-from normscope.recall.claims import claims
-from normscope.recall.grid import Recall
-from normscope.recall.measures import HEIGHTS, MEASURES
-from normscope.recall.tables import by_cell
+from normscope.studies.recall.claims import claims
+from normscope.studies.recall.grid import Recall
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.tables import by_cell
 
 NAN = math.nan
 ENTRIES = load(SCRIPTS.parent / "data" / "claims.yaml").claims

@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.arms import ARMS
-from normscope.recall.recipe import RecallRun, Task
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.recipe import RecallRun, Task
 
 KINDS = ("copy", "recall")
 

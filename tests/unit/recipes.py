@@ -4,9 +4,10 @@ import copy
 import random
 from typing import Any
 
-from normscope import dataset
-from normscope.arms import ARMS
-from normscope.recipe import Model, Placement, Run, Training
+from normscope.io import dataset
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import Model, Placement
+from normscope.train.recipe import Run, Training
 
 
 def text(n: int) -> str:

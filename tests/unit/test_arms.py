@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from normscope.arms import ARMS
-from normscope.norms import build
-from normscope.recipe import Norm
+from normscope.nn.arms import ARMS
+from normscope.nn.norms import build
+from normscope.nn.recipe import Norm
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)

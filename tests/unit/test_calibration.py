@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp, softmax
 from torch import Tensor
 
-from normscope.calibration import accuracy, calibrated_loss, fit_temperature
+from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 
 N, CLASSES = 20_000, 10
 logit_arrays = arrays(np.float64, (12, 4), elements=st.floats(-5, 5, width=32)).map(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from normscope.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
 
 HOLD_THE_LOCK = """
 import sys

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from normscope.arms import ARMS
 from normscope.config import Config, ConfigError, load
+from normscope.nn.arms import ARMS
 
 ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())

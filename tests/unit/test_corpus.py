@@ -17,8 +17,8 @@ from corpus_sources import (
 )
 from pydantic import TypeAdapter
 
-from normscope import dataset
-from normscope.corpus import CorpusError, Source, WheelSource, fetch
+from normscope.io import dataset
+from normscope.io.corpus import CorpusError, Source, WheelSource, fetch
 
 NOWHERE = "http://127.0.0.1:9/text"  # the discard port: nobody listens
 

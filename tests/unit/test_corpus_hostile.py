@@ -20,8 +20,8 @@ from corpus_sources import (
     url_source,
 )
 
-from normscope import corpus
-from normscope.corpus import fetch
+from normscope.io import corpus
+from normscope.io.corpus import fetch
 
 
 def test_a_redirect_is_followed_on_the_web(server):

@@ -12,7 +12,8 @@ from processes import SCRIPTS
 
 from normscope.config import Config, load
 from normscope.cost import Job, cost_table, flops, jobs, projected
-from normscope.recipe import Model, Training
+from normscope.nn.recipe import Model
+from normscope.train.recipe import Training
 
 ROOT = SCRIPTS.parent
 

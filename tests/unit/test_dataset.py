@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normscope import dataset
-from normscope.dataset import META_LIMIT, DatasetError
+from normscope.io import dataset
+from normscope.io.dataset import META_LIMIT, DatasetError
 
 TEXT = "to be or not to be: that is the question"
 

@@ -14,8 +14,7 @@ from scipy.special import gammaln
 from torch import Tensor
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.jacobian.decomposition import (
+from normscope.measure.decomposition import (
     BACKWARD,
     Standardized,
     cosine_by_identity,
@@ -26,10 +25,11 @@ from normscope.jacobian.decomposition import (
     shares,
     standardize,
 )
-from normscope.norms import TokenNorm, build
-from normscope.recipe import Norm
-from normscope.runtime import Runtime
-from normscope.training import Trainer
+from normscope.nn.arms import ARMS
+from normscope.nn.norms import TokenNorm, build
+from normscope.nn.recipe import Norm
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 CENTER = pytest.mark.parametrize("center", [True, False], ids=["LayerNorm", "RMSNorm"])

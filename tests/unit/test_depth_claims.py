@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.depth import claims as c
-from normscope.depth.claims import words
 from normscope.ledger.claim import together
-from normscope.tables import significant_or_tiny
+from normscope.paper.words import significant_or_tiny
+from normscope.studies.depth import claims as c
+from normscope.studies.depth.claims import words
 
 # a claim, its measure, whether with residual connections, values under which it holds and fails
 CASES = [

@@ -7,10 +7,10 @@ import processes
 import pytest
 from depth_evidence import LEVEL, UNIGRAM
 
-from normscope.csvfile import write_csv
-from normscope.depth.grid import Shape
-from normscope.depth.measures import MEASURES, RELATIVE
-from normscope.depth.tables import by_block, trainability
+from normscope.io.csvfile import write_csv
+from normscope.studies.depth.grid import Shape
+from normscope.studies.depth.measures import MEASURES, RELATIVE
+from normscope.studies.depth.tables import by_block, trainability
 
 ROOT = Path(__file__).parents[2]
 SHAPES = [

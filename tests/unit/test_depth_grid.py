@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from recipes import recipe
 from snakemake.utils import update_config
 
-from normscope.arms import ARMS
 from normscope.config import ConfigError, load
-from normscope.depth.grid import Depth, Probe, Shape
-from normscope.depth.recipe import EnsembleRecipe, Schedule
-from normscope.schedule import at_peak
-from normscope.training import learning_rate
+from normscope.nn.arms import ARMS
+from normscope.studies.depth.grid import Depth, Probe, Shape
+from normscope.studies.depth.recipe import EnsembleRecipe, Schedule
+from normscope.train.schedule import at_peak
+from normscope.train.trainer import learning_rate
 
 ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())

@@ -19,16 +19,16 @@ from recipes import DATA, recipe
 from torch import nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.depth.grid import Depth, Shape
-from normscope.depth.measures import MEASURES
-from normscope.depth.recipe import EnsembleRecipe
-from normscope.model import Transformer
-from normscope.recipe import Model
-from normscope.runtime import Runtime
-from normscope.stats import estimate
-from normscope.training import Trainer
-from normscope.unigram import unigram_loss
+from normscope.measure.unigram import unigram_loss
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model
+from normscope.statistics.estimate import estimate
+from normscope.studies.depth.grid import Depth, Shape
+from normscope.studies.depth.measures import MEASURES
+from normscope.studies.depth.recipe import EnsembleRecipe
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "losses.csv")

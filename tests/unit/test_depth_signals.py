@@ -25,12 +25,12 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.depth.block_jacobian import RESOLUTION
-from normscope.depth.measures import MEASURES
-from normscope.depth.probe import probed
-from normscope.depth.signals import Row, angle, length, signals
-from normscope.depth.tables import rates
-from normscope.hooks import passing
+from normscope.measure.block_jacobian import RESOLUTION
+from normscope.measure.hooks import passing
+from normscope.measure.signals import Row, angle, length, signals
+from normscope.studies.depth.measures import MEASURES
+from normscope.studies.depth.probe import probed
+from normscope.studies.depth.tables import rates
 
 D, L = 6, 7
 N = 10  # tokens

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 from torch import Tensor, nn
 
-from normscope.arms import ARMS
-from normscope.depth import block_jacobian as module
-from normscope.depth.block_jacobian import RESOLUTION, block_jacobian, extreme_singular_values
-from normscope.norms import build
-from normscope.recipe import Placement
+from normscope.measure import block_jacobian as module
+from normscope.measure.block_jacobian import RESOLUTION, block_jacobian, extreme_singular_values
+from normscope.nn.arms import ARMS
+from normscope.nn.norms import build
+from normscope.nn.recipe import Placement
 
 D = 12
 CLOSE = 1e-3

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from normscope.arms import ARMS
-from normscope.depth.probe import flatten
-from normscope.model import Transformer, start_std
-from normscope.recipe import Init, Model, Placement
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer, start_std
+from normscope.nn.recipe import Init, Model, Placement
+from normscope.studies.depth.probe import flatten
 
 D, V, L = 64, 50, 3
 SHAPES = {

@@ -23,18 +23,18 @@ from depth_evidence import (
 from depth_recipes import depth_grid
 from test_depth_textbook_claims import tables
 
-from normscope.csvfile import write_csv
-from normscope.depth.claims import Evidence
-from normscope.depth.summary import (
+from normscope.io.csvfile import write_csv
+from normscope.ledger.claim import Claim
+from normscope.paper.words import Section, markdown
+from normscope.studies.depth.claims import Evidence
+from normscope.studies.depth.pages import (
     claimed,
     rate_table,
     scratch_table,
     section,
     training_table,
 )
-from normscope.depth.tables import RATES, by_shape, trainability
-from normscope.ledger.claim import Claim
-from normscope.tables import Section, markdown
+from normscope.studies.depth.tables import RATES, by_shape, trainability
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = (ROOT / "workflow/report/summary.md").read_text()

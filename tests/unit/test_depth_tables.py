@@ -13,9 +13,17 @@ from hypothesis import strategies as st
 from recall_recipes import by
 from scipy import stats
 
-from normscope.csvfile import write_csv
-from normscope.depth.measures import MEASURES, RELATIVE
-from normscope.depth.tables import MODEL, RATES, SHAPE, by_block, by_shape, rates, trainability
+from normscope.io.csvfile import write_csv
+from normscope.studies.depth.measures import MEASURES, RELATIVE
+from normscope.studies.depth.tables import (
+    MODEL,
+    RATES,
+    SHAPE,
+    by_block,
+    by_shape,
+    rates,
+    trainability,
+)
 
 LEVEL = 0.9
 HEAD = {

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from depth_evidence import ENTRIES
 
-from normscope import textbook
-from normscope.csvfile import write_csv
-from normscope.depth import textbook_claims as t
-from normscope.textbook import AFFINE
+from normscope.io.csvfile import write_csv
+from normscope.studies.textbook import claims as t
+from normscope.studies.textbook import probe as textbook
+from normscope.studies.textbook.probe import AFFINE
 
 NAN = math.nan
 SCRATCH = [

@@ -17,8 +17,8 @@ from depth_evidence import (
     rates_of,
 )
 
-from normscope.depth import training_claims as t
-from normscope.depth.claims import words
+from normscope.studies.depth import training_claims as t
+from normscope.studies.depth.claims import words
 
 NOTHING = "undecided: nothing is learned with or without"
 COMPARED = pytest.mark.parametrize(

@@ -11,14 +11,16 @@ from recipes import DATA, recipe
 from torch import Tensor
 from torch.nn import functional as F
 
-from normscope import ensemble, training, windows
-from normscope.checkpoint import Checkpoints
-from normscope.ensemble import Ensemble
-from normscope.model import Transformer
-from normscope.recipe import Run
-from normscope.resume import run_to_end
-from normscope.runtime import Runtime
-from normscope.training import Trainer, make_optimizer
+from normscope.measure import windows
+from normscope.nn.model import Transformer
+from normscope.train import ensemble
+from normscope.train import trainer as training
+from normscope.train.checkpoint import Checkpoints
+from normscope.train.ensemble import Ensemble
+from normscope.train.recipe import Run
+from normscope.train.resume import run_to_end
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer, make_optimizer
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
 ARMS = ["layernorm", "rmsnorm", "batchnorm", "manual_l2", "dyt", "scalenorm"]

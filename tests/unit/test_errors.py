@@ -7,12 +7,12 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from normscope.checkpoint import BrokenCheckpoint, RunInUse
 from normscope.config import ConfigError
-from normscope.corpus import CorpusError
-from normscope.dataset import DatasetError
 from normscope.errors import Explained, report
-from normscope.recipe import Norm
+from normscope.io.corpus import CorpusError
+from normscope.io.dataset import DatasetError
+from normscope.nn.recipe import Norm
+from normscope.train.checkpoint import BrokenCheckpoint, RunInUse
 
 EXPLAINED = [BrokenCheckpoint, ConfigError, CorpusError, DatasetError, RunInUse]
 

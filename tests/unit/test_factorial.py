@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recall_recipes import by
 from scipy import stats
 
-from normscope.factorial import contrasts, effects, missing_cells
+from normscope.statistics.factorial import contrasts, effects, missing_cells
 
 FACTORS = {
     "center": ["no", "yes"],

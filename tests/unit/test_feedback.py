@@ -12,12 +12,12 @@ from recipes import DATA, recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.feedback import FeedbackLinear
-from normscope.model import Transformer, cross_entropy
-from normscope.recipe import Feedback, Model, Placement
-from normscope.runtime import Runtime
-from normscope.training import Trainer
+from normscope.nn.arms import ARMS
+from normscope.nn.feedback import FeedbackLinear
+from normscope.nn.model import Transformer, cross_entropy
+from normscope.nn.recipe import Feedback, Model, Placement
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
 V, T, C = 11, 6, 12

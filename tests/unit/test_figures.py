@@ -15,9 +15,9 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
-from normscope import style
-from normscope.arms import ARMS
-from normscope.figure import caption, count, divergences
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import caption, count, divergences
 
 DRAW = """
 import sys

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from normscope.files import seal, write_bytes, write_json, write_sealed, write_text
+from normscope.io.files import seal, write_bytes, write_json, write_sealed, write_text
 
 NO_SPACE = """
 import resource, signal, sys

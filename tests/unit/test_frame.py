@@ -15,11 +15,12 @@ from pretrained_evidence import strict
 from test_summary import row as arm_row
 
 from normscope.errors import Explained
+from normscope.nn.recipe import Model
 from normscope.paper.frame import Frame, named, read
 from normscope.paper.markdown import summary
-from normscope.recipe import Model, Training
-from normscope.summary import FIGURES
-from normscope.tables import markdown
+from normscope.paper.words import markdown
+from normscope.studies.main.pages import FIGURES
+from normscope.train.recipe import Training
 
 HOSTILE = 'a | b <c> {d} "e" \\f $g$ [[figures]] [h](i) 100% \u2212é\n# j'
 PLACE = r"\[\[table (\w+)\]\]"

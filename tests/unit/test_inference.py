@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from normscope.inference import (
+from normscope.statistics.inference import (
     Estimate,
     bootstrap_mean,
     correlation,

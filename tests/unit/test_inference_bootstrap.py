@@ -11,11 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.inference import (
-    Estimate,
-    bootstrap_mean,
-    cluster_bootstrap,
-)
+from normscope.statistics.inference import Estimate, bootstrap_mean, cluster_bootstrap
 
 pytestmark = pytest.mark.filterwarnings("error")
 # Fisher 1935, The Design of Experiments, section 21: 15 pairs of Zea mays, eighths of an inch

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from normscope.inference import (
+from normscope.statistics.inference import (
     Estimate,
     bootstrap_mean,
     cluster_bootstrap,

@@ -11,13 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.inference import (
-    Flips,
-    equivalence,
-    hedges_g,
-    holm,
-    sign_flip,
-)
+from normscope.statistics.inference import Flips, equivalence, hedges_g, holm, sign_flip
 
 pytestmark = pytest.mark.filterwarnings("error")
 SAMPLED = 1 / 100_001  # least p where 100,000 flips are drawn

@@ -39,7 +39,7 @@ from jacobian_evidence import (
     verdict,
 )
 
-from normscope.jacobian.tables import ANY
+from normscope.studies.jacobian.tables import ANY
 
 
 def test_the_statements_are_the_ledgers_in_its_order():

@@ -19,11 +19,18 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from processes import SCRIPTS
 
-from normscope.arms import ARMS
-from normscope.jacobian.figure import ATTENTION
-from normscope.jacobian.measures import MEASURES, SURROGATES
-from normscope.jacobian.tables import PREDICTORS, by_layer, chosen, costs, of_chosen, predictors
-from normscope.style import MARKERS
+from normscope.nn.arms import ARMS
+from normscope.paper.style import MARKERS
+from normscope.studies.jacobian.figure import ATTENTION
+from normscope.studies.jacobian.measures import MEASURES, SURROGATES
+from normscope.studies.jacobian.tables import (
+    PREDICTORS,
+    by_layer,
+    chosen,
+    costs,
+    of_chosen,
+    predictors,
+)
 
 BLOCK = {"r_mean": 0.1, "r_radial": 0.2}
 BLOCK |= dict.fromkeys((f"{x}_{rule}" for x in ("cos", "error") for rule in SURROGATES), 0.5)

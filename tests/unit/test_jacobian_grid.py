@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from snakemake.utils import update_config
 
-from normscope.arms import ARMS
 from normscope.config import load
-from normscope.jacobian.grid import Cell, Jacobian, cell_key
-from normscope.recipe import Run
+from normscope.nn.arms import ARMS
+from normscope.studies.jacobian.grid import Cell, Jacobian, cell_key
+from normscope.train.recipe import Run
 
 ROOT = Path(__file__).parents[2]
 PROTOCOL = {

@@ -11,8 +11,8 @@ from jacobian_recipes import BLOCK, FINAL, GRADIENTS, LAYERS, cell, frame, gradi
 from recall_recipes import by
 from scipy import stats
 
-from normscope.jacobian.measures import SURROGATES
-from normscope.jacobian.tables import (
+from normscope.studies.jacobian.measures import SURROGATES
+from normscope.studies.jacobian.tables import (
     ANY,
     KEPT,
     PREDICTORS,

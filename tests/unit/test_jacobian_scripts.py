@@ -14,13 +14,13 @@ from recall_recipes import by, moved
 from recipes import DATA, recipe
 from torch.nn import functional as F
 
-from normscope.jacobian.grid import Jacobian
-from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
-from normscope.jacobian.tables import PREDICTORS
-from normscope.model import Transformer
-from normscope.outputs import write_run
-from normscope.recipe import Run
-from normscope.trained import transformer
+from normscope.nn.model import Transformer
+from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.studies.jacobian.tables import PREDICTORS
+from normscope.train.outputs import write_run
+from normscope.train.recipe import Run
+from normscope.train.trained import transformer
 
 LAYERS_HEADER = ",".join(["seed", *LAYER, *MEASURES])
 GRADIENTS_HEADER = ",".join(["seed", *GRADIENT])

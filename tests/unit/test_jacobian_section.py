@@ -27,18 +27,19 @@ from test_jacobian_summary import BY_LAYER, correlations, cost, costs, of
 from test_jacobian_summary import COSTS as OF_COSTS
 from test_recall_summary import NO_BEST, NO_FACTORS
 
-from normscope.jacobian.claims import claims
-from normscope.jacobian.summary import (
+from normscope.nn.recipe import Model
+from normscope.paper.words import markdown
+from normscope.studies.jacobian.claims import claims
+from normscope.studies.jacobian.pages import (
     cost_table,
     evidence,
     layer_table,
     prediction_table,
     section,
 )
-from normscope.jacobian.tables import ANY, by_layer
-from normscope.recall.summary import section as recall_section
-from normscope.recipe import Model, Training
-from normscope.tables import markdown
+from normscope.studies.jacobian.tables import ANY, by_layer
+from normscope.studies.recall.pages import section as recall_section
+from normscope.train.recipe import Training
 
 OF_ALL = {"margin_sds"}  # of the whole summary
 TEMPLATE = (Path(__file__).parents[2] / "workflow" / "report" / "summary.md").read_text()

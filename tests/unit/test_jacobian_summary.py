@@ -13,8 +13,8 @@ from jacobian_evidence import (
 )
 from jacobian_recipes import LAYERS, cell, frame, layer
 
-from normscope.jacobian.summary import AVERAGE, cost_table, layer_table, prediction_table
-from normscope.jacobian.tables import ANY, LAYER_KEYS, PREDICTORS, VARIED, by_layer
+from normscope.studies.jacobian.pages import AVERAGE, cost_table, layer_table, prediction_table
+from normscope.studies.jacobian.tables import ANY, LAYER_KEYS, PREDICTORS, VARIED, by_layer
 
 NAN = math.nan
 OF_COSTS = "n diverged alpha margin loss unigram mean low high joint_low joint_high"

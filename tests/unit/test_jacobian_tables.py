@@ -26,9 +26,9 @@ from jacobian_recipes import (
 from recall_recipes import by
 from scipy import stats
 
-from normscope.csvfile import write_csv
-from normscope.jacobian.measures import MEASURES
-from normscope.jacobian.tables import (
+from normscope.io.csvfile import write_csv
+from normscope.studies.jacobian.measures import MEASURES
+from normscope.studies.jacobian.tables import (
     LAYER_KEYS,
     PREDICTORS,
     by_layer,

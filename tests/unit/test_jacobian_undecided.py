@@ -42,7 +42,7 @@ from jacobian_evidence import (
     words,
 )
 
-from normscope.jacobian.measures import MEASURES
+from normscope.studies.jacobian.measures import MEASURES
 
 
 def short(costs: Costs, n: int) -> pd.DataFrame:

@@ -35,9 +35,9 @@ from jacobian_evidence import (
     words,
 )
 
-from normscope.jacobian.measures import MEASURES
-from normscope.jacobian.tables import ANY
 from normscope.ledger.judgement import judge
+from normscope.studies.jacobian.measures import MEASURES
+from normscope.studies.jacobian.tables import ANY
 
 B = "[+0.500, +0.500]"
 NUMBERS: dict[int, list[str]] = {

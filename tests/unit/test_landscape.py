@@ -11,16 +11,16 @@ from recall_recipes import moved, recall_run, task
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.landscape import (
+from normscope.measure.landscape import (
     accumulating_slice,
     filter_normalized,
     restored,
     slice_loss,
     unit_direction,
 )
-from normscope.recall.model import RecallModel
-from normscope.recall.tasks import draw
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.tasks import draw
 
 OFFSETS = [-0.7, 0.0, 0.25, 1.5]
 SLICES = pytest.mark.parametrize("cut", [slice_loss, accumulating_slice])

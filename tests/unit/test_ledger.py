@@ -11,9 +11,9 @@ from processes import SCRIPTS
 
 from normscope.errors import Explained
 from normscope.ledger.entry import Entries, load
-from normscope.pretrained.published import h25_verdict
-from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.summary import FIGURES
+from normscope.studies.main.pages import FIGURES
+from normscope.studies.pretrained.published import h25_verdict
+from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = SCRIPTS.parent / "data"
 FILE = DATA / "claims.yaml"

@@ -8,7 +8,7 @@ import pytest
 from ledger_recipes import book, claim, entry, two_sided
 
 from normscope.errors import Explained
-from normscope.files import write_json
+from normscope.io.files import write_json
 from normscope.ledger.case import Case
 from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import judge

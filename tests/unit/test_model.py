@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from normscope.arms import ARMS
-from normscope.model import MLP, Attention, Branch, Transformer, cross_entropy
-from normscope.recipe import Model, Placement
+from normscope.nn.arms import ARMS
+from normscope.nn.model import MLP, Attention, Branch, Transformer, cross_entropy
+from normscope.nn.recipe import Model, Placement
 
 V, T, C = 11, 6, 12
 SIZES = Model.model_validate({"n_layer": 2, "n_head": 3, "n_embd": C, "block_size": T})

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from torch import Tensor, nn
 
-from normscope.arms import ARMS
-from normscope.norms import build
+from normscope.nn.arms import ARMS
+from normscope.nn.norms import build
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from normscope.optimizer import AdamW
+from normscope.train.optimizer import AdamW
 
 SHAPES = [(5, 3), (7,), (), (64, 33)]
 GROUPS = [[0, 3], [1, 2]]  # of SHAPES

@@ -12,7 +12,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from normscope.outputs import Progress, write_run, write_timing
+from normscope.train.outputs import Progress, write_run, write_timing
 
 COLUMNS = ("step", "train_loss", "val_loss")
 CURVE = [

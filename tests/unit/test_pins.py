@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from normscope.pins import normalized, not_as_pinned, pinned
-from normscope.provenance import closure
+from normscope.io.pins import normalized, not_as_pinned, pinned
+from normscope.io.provenance import closure
 
 ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -60,7 +60,7 @@ def test_packages_that_are_not_what_the_pins_say(monkeypatch):
     numpy = version("numpy")
     assert not_as_pinned([f"numpy=={numpy}", "of-no-machine==1.0"]) == []
     assert not_as_pinned(["numpy==0.1"]) == [f"numpy {numpy} in place of 0.1"]
-    monkeypatch.setattr("normscope.pins.version", lambda name: "2.9.1+cpu")
+    monkeypatch.setattr("normscope.io.pins.version", lambda name: "2.9.1+cpu")
     assert not_as_pinned(["torch==2.9.1"]) == []
     assert not_as_pinned(["torch==2.9.10"]) == ["torch 2.9.1 in place of 2.9.10"]
 

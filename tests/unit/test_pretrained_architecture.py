@@ -25,9 +25,9 @@ from pretrained_models import (
 from torch import nn
 from transformers import AutoModelForCausalLM, GPT2LMHeadModel, LlamaForCausalLM
 
-from normscope.pretrained.architecture import UnknownArchitecture, attention_shape, find_body
-from normscope.pretrained.architecture import norm_kind as kind_of
-from normscope.pretrained.loading import load
+from normscope.hub.architecture import UnknownArchitecture, attention_shape, find_body
+from normscope.hub.architecture import norm_kind as kind_of
+from normscope.hub.loading import load
 
 NORMS = {
     "gpt2": "LayerNorm",

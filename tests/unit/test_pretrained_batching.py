@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_models import PROMPTS, tokenizer
 
-from normscope.pretrained.batching import (
+from normscope.hub.batching import (
     BATCH_TOKENS,
     PADDING,
     PromptTokens,
@@ -17,7 +17,7 @@ from normscope.pretrained.batching import (
     grouped,
     tokenize,
 )
-from normscope.pretrained.prompts import Prompt, read_prompts
+from normscope.hub.prompts import Prompt, read_prompts
 
 LENGTHS = st.lists(st.integers(1, 40) | st.integers(1, 3 * BATCH_TOKENS), max_size=60)
 BOS, EOS = 1, 2

@@ -19,8 +19,8 @@ from pretrained_claimed import (
 )
 from scipy import stats
 
-from normscope.inference import separation
-from normscope.pretrained.cases import (
+from normscope.statistics.inference import separation
+from normscope.studies.pretrained.cases import (
     of_deviation,
     of_difference,
     of_entropy,
@@ -28,7 +28,7 @@ from normscope.pretrained.cases import (
     of_gain,
     of_predictions,
 )
-from normscope.pretrained.claims import claims
+from normscope.studies.pretrained.claims import claims
 
 NAN = math.nan
 

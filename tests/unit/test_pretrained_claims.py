@@ -33,10 +33,10 @@ from pretrained_claimed import (
     verdict,
 )
 
-from normscope.pretrained import h25
-from normscope.pretrained.claims import claims
-from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.pretrained.tables import by_norm
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.claims import claims
+from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.tables import by_norm
 
 ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "reads": "above 1"}
 ABOVE |= {"status": "REJECTED", "below_one": 0}

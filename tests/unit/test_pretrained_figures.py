@@ -26,10 +26,10 @@ from pretrained_evidence import (
 )
 from recall_recipes import by
 
-from normscope.aggregate import by_arm
-from normscope.csvfile import write_csv
-from normscope.pretrained.figure import NORMS
-from normscope.pretrained.measures import METRICS
+from normscope.io.csvfile import write_csv
+from normscope.studies.main.tables import by_arm
+from normscope.studies.pretrained.figure import NORMS
+from normscope.studies.pretrained.measures import METRICS
 
 # the tables that each takes
 TAKES = {

@@ -11,8 +11,8 @@ import pytest
 import torch
 from pretrained_models import LAYERS, all_batches, in_memory, outcomes, random_model, save, trained
 
-from normscope.pretrained.grid import WheelSource
-from normscope.pretrained.source import Unavailable, locate
+from normscope.hub.source import Unavailable, locate
+from normscope.io.corpus import WheelSource
 
 NAMES = {
     "self_attn.q_proj": "attn_q",

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from normscope.pretrained.grid import Measured, Pretrained, PretrainedModel
+from normscope.hub.recipe import Measured
+from normscope.studies.pretrained.grid import Pretrained, PretrainedModel
 
 HUB = {"kind": "hub", "repo": "openai-community/gpt2", "revision": "main"}
 WHEEL = {

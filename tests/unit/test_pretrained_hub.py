@@ -10,10 +10,10 @@ import pytest
 from pretrained_hub import COMMITS, Hub, Job, measure
 from pretrained_models import PROMPTS, in_memory, outcomes, random_model, save
 
-from normscope.pretrained.grid import HubSource
-from normscope.pretrained.measurement import rows
-from normscope.pretrained.prompts import read_prompts
-from normscope.pretrained.source import Unavailable, check_commit
+from normscope.hub.measurement import rows
+from normscope.hub.prompts import read_prompts
+from normscope.hub.recipe import HubSource
+from normscope.hub.source import Unavailable, check_commit
 
 TOKEN = "hf_" + "Secret7" * 5
 

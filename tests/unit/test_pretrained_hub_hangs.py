@@ -15,8 +15,8 @@ import pytest
 from pretrained_hub import Handler, Hub
 from processes import SCRIPTS
 
-from normscope.pretrained.grid import HubSource
-from normscope.pretrained.hub import Unavailable, snapshot
+from normscope.hub.recipe import HubSource
+from normscope.hub.snapshot import Unavailable, snapshot
 
 LIMIT_S = 5.0
 # what is asked for when a repository hangs, and how it does

@@ -32,7 +32,7 @@ import resource, runpy, sys
 def peak():
     with open("/proc/self/status") as f:
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
-import normscope.pretrained.loading, normscope.pretrained.source, pandas, pydantic_settings
+import normscope.hub.loading, normscope.hub.source, pandas, pydantic_settings
 import transformers.models.llama.modeling_llama
 imported = peak()
 sys.argv = sys.argv[1:]

@@ -15,8 +15,8 @@ from paper_pages import RECALL
 from pretrained_claimed import DATA, REFERENCES, model, tables
 from pretrained_evidence import MISSING, run, section, write_missing, write_model
 
-from normscope.csvfile import write_csv
-from normscope.summary import FIGURES
+from normscope.io.csvfile import write_csv
+from normscope.studies.main.pages import FIGURES
 
 ROOT = DATA.parent
 LATEX = {"pretrained": 7 + 1, "norms": 1, "h25": 1, "twins": 1, "sensitivity": 5}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_models import VOCABULARY, tokenizer
 
-from normscope.pretrained.measurement import prediction
+from normscope.hub.measurement import prediction
 
 TOKENIZER = tokenizer()
 LOGITS = st.lists(st.floats(-60, 60), min_size=2, max_size=VOCABULARY)

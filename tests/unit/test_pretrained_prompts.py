@@ -9,7 +9,7 @@ import yaml
 from pretrained_models import PROMPTS
 
 from normscope.errors import Explained
-from normscope.pretrained.prompts import PromptsError, read_prompts
+from normscope.hub.prompts import PromptsError, read_prompts
 
 CONTENT = {"sets": {"a": {"B": {"prompts": ["one two", "three"]}, "C": {"prompts": ["four"]}}}}
 

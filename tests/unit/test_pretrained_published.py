@@ -10,9 +10,9 @@ import pytest
 from recall_recipes import by
 from statsmodels.stats.proportion import proportion_confint
 
-from normscope.pretrained import h25
-from normscope.pretrained.prompts import read_prompts
-from normscope.pretrained.published import (
+from normscope.hub.prompts import read_prompts
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.published import (
     dampening,
     dichotomy,
     h25_verdict,
@@ -21,8 +21,8 @@ from normscope.pretrained.published import (
     overall,
     t_of_summary,
 )
-from normscope.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.pretrained.tables import (
+from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.tables import (
     SET,
     by_category,
     by_model,

@@ -25,9 +25,9 @@ from pretrained_evidence import (
 )
 from recall_recipes import by
 
-from normscope.csvfile import write_csv
-from normscope.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
-from normscope.pretrained.tables import SET, read_table
+from normscope.io.csvfile import write_csv
+from normscope.studies.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
+from normscope.studies.pretrained.tables import SET, read_table
 
 TABLES = (
     "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "

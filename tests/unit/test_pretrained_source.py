@@ -26,11 +26,11 @@ from pretrained_models import (
 from safetensors.torch import load_file
 
 from normscope.errors import Explained
-from normscope.pretrained.batching import tokenize
-from normscope.pretrained.checkpoint import BrokenWeights
-from normscope.pretrained.grid import DirectorySource
-from normscope.pretrained.loading import Loaded, load
-from normscope.pretrained.source import Unavailable, locate
+from normscope.hub.batching import tokenize
+from normscope.hub.loading import Loaded, load
+from normscope.hub.recipe import DirectorySource
+from normscope.hub.source import Unavailable, locate
+from normscope.hub.weights import BrokenWeights
 
 SHARD = "model-00002-of-*.safetensors"
 INDEX = "model.safetensors.index.json"

@@ -19,9 +19,9 @@ from pretrained_models import (
 )
 from torch import Tensor
 
-from normscope.pretrained.loading import Loaded
-from normscope.pretrained.measurement import Outcome, gain_metrics, rows
-from normscope.pretrained.measures import METRICS
+from normscope.hub.loading import Loaded
+from normscope.hub.measurement import Outcome, gain_metrics, rows
+from normscope.studies.pretrained.measures import METRICS
 
 CLOSE = 1e-5  # relative; of logits, to their norm
 

@@ -25,10 +25,10 @@ from pretrained_models import (
 from safetensors.torch import load_file
 from torch import Tensor
 
-from normscope.pretrained.checkpoint import BrokenWeights, Weights, shards
-from normscope.pretrained.loading import Loaded, load
-from normscope.pretrained.measurement import Outcome
-from normscope.pretrained.streaming import Stream, TooLittleMemory, pieces
+from normscope.hub.loading import Loaded, load
+from normscope.hub.measurement import Outcome
+from normscope.hub.streaming import Stream, TooLittleMemory, pieces
+from normscope.hub.weights import BrokenWeights, Weights, shards
 
 
 class Counting(Weights):

@@ -23,10 +23,12 @@ from pretrained_claimed import (
 from pretrained_claimed import tables as of_paper
 
 from normscope.ledger.claim import Claim
-from normscope.pretrained import h25
-from normscope.pretrained.claims import claims
-from normscope.pretrained.measures import METRICS
-from normscope.pretrained.summary import (
+from normscope.nn.recipe import Model
+from normscope.paper.words import markdown
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.claims import claims
+from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.pages import (
     entropy_table,
     evidence,
     gain_table,
@@ -37,9 +39,8 @@ from normscope.pretrained.summary import (
     sensitivity_table,
     twin_table,
 )
-from normscope.pretrained.tables import by_model
-from normscope.recipe import Model, Training
-from normscope.tables import markdown
+from normscope.studies.pretrained.tables import by_model
+from normscope.train.recipe import Training
 
 NAN = math.nan
 TEMPLATE = (DATA.parent / "workflow" / "report" / "summary.md").read_text()

@@ -11,9 +11,9 @@ from recall_recipes import by
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from normscope.inference import bootstrap_mean
-from normscope.pretrained.measures import METRICS, POSITIONS
-from normscope.pretrained.tables import (
+from normscope.statistics.inference import bootstrap_mean
+from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.pretrained.tables import (
     OBSERVATION,
     as_published,
     by_layer,

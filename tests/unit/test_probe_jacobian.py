@@ -12,11 +12,14 @@ from recall_recipes import by, moved
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.feedback import FeedbackLinear
-from normscope.jacobian.decomposition import published
-from normscope.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
-from normscope.jacobian.probe import (
+from normscope.measure.decomposition import published
+from normscope.nn.arms import ARMS
+from normscope.nn.feedback import FeedbackLinear
+from normscope.nn.model import Transformer
+from normscope.nn.norms import TokenNorm
+from normscope.nn.recipe import Feedback, Model, Placement
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.studies.jacobian.probe import (
     Batch,
     at_norms,
     backprop,
@@ -28,9 +31,6 @@ from normscope.jacobian.probe import (
     replaced,
     surrogate_gradients,
 )
-from normscope.model import Transformer
-from normscope.norms import TokenNorm
-from normscope.recipe import Feedback, Model, Placement
 
 V, T = 5, 6
 TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]

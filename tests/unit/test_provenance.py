@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from normscope.provenance import PACKAGE, closure, digest
+from normscope.io.provenance import PACKAGE, closure, digest
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.py"))
 
@@ -40,10 +40,10 @@ def test_closure_is_what_python_imports(imported, script):
 @pytest.mark.parametrize(
     "statement",
     [
-        "import normscope.stats",
+        "import normscope.statistics.estimate",
         "from normscope import stats",
-        "from normscope.stats import estimate",
-        "def f():\n    from normscope.stats import estimate",
+        "from normscope.statistics.estimate import estimate",
+        "def f():\n    from normscope.statistics.estimate import estimate",
     ],
 )
 def test_every_way_to_import_is_seen(tmp_path, statement):
@@ -58,10 +58,10 @@ RECIPES = ["recall/__init__.py", "recall/recipe.py", "recipe.py"]
 @pytest.mark.parametrize(
     ("statement", "files"),
     [
-        ("import normscope.recall.recipe", RECIPES),
-        ("from normscope.recall import recipe", RECIPES),
-        ("from normscope.recall.recipe import Task", RECIPES),
-        ("import normscope.recall", ["recall/__init__.py"]),
+        ("import normscope.studies.recall.recipe", RECIPES),
+        ("from normscope.studies.recall import recipe", RECIPES),
+        ("from normscope.studies.recall.recipe import Task", RECIPES),
+        ("import normscope.studies.recall", ["recall/__init__.py"]),
         ("from normscope import recall", ["recall/__init__.py"]),
         ("import normscope", []),
         ("import normscope_other.recall, numpy.recall", None),

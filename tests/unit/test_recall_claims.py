@@ -42,9 +42,9 @@ from recall_evidence import (
     verdict,
 )
 
-from normscope.arms import ARMS
-from normscope.recall.claims import claims
-from normscope.tables import significant
+from normscope.nn.arms import ARMS
+from normscope.paper.words import significant
+from normscope.studies.recall.claims import claims
 
 
 def test_the_statements_are_the_ledgers_in_its_order():

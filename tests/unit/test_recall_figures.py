@@ -13,8 +13,8 @@ import pytest
 from matplotlib import pyplot as plt
 from processes import SCRIPTS
 
-from normscope import style
-from normscope.arms import ARMS
+from normscope.nn.arms import ARMS
+from normscope.paper import style
 
 NAMES = ("notebook", "decisive", "slice", "factors", "sweep")
 ARMS_DRAWN = ("layernorm", "manual_l2", "none")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from recipes import changed
 
-from normscope.arms import ARMS
-from normscope.rates import rate_name
-from normscope.recall.grid import Cell, Recall
-from normscope.recall.tables import cell_key
+from normscope.nn.arms import ARMS
+from normscope.schema import rate_name
+from normscope.studies.recall.grid import Cell, Recall
+from normscope.studies.recall.tables import cell_key
 
 GRID = {
     "tasks": {"copy": {"kind": "copy", "steps": 7}, "hard_2": {"kind": "recall", "steps": 9}},

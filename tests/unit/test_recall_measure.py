@@ -13,11 +13,11 @@ from scipy.special import logsumexp
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.recall import measure
-from normscope.recall.measure import curvature, evaluate, parameter_norm, slices, spectra
-from normscope.recall.model import RecallModel
-from normscope.recall.recipe import Task
+from normscope.nn.arms import ARMS
+from normscope.studies.recall import probe as measure
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.probe import curvature, evaluate, parameter_norm, slices, spectra
+from normscope.studies.recall.recipe import Task
 
 ALPHA = 1e-4
 TASKS = pytest.mark.parametrize("kind", KINDS)

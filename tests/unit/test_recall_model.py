@@ -8,10 +8,10 @@ from recall_recipes import KINDS, moved, task
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.recall.model import RecallModel
-from normscope.recall.recipe import Task
-from normscope.recall.tasks import draw
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.recipe import Task
+from normscope.studies.recall.tasks import draw
 
 ALL = pytest.mark.parametrize("arm", ARMS)
 TOKEN_WISE = pytest.mark.parametrize(

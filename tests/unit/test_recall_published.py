@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.recall.recipe import RecallRun, Task
-from normscope.recall.tasks import draw
-from normscope.recall.training import RecallTrainer
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.recipe import RecallRun, Task
+from normscope.studies.recall.tasks import draw
+from normscope.studies.recall.trainer import RecallTrainer
 
 STEPS = 1500
 

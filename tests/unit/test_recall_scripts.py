@@ -14,10 +14,10 @@ import processes
 import pytest
 from recall_recipes import by, recall_run
 
-from normscope.arms import ARMS
-from normscope.checkpoint import Checkpoints
-from normscope.rates import rate_name
-from normscope.recall.measures import MEASURES
+from normscope.nn.arms import ARMS
+from normscope.schema import rate_name
+from normscope.studies.recall.measures import MEASURES
+from normscope.train.checkpoint import Checkpoints
 
 OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
 STEPS = 150  # with a checkpoint after each

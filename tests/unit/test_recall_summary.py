@@ -13,13 +13,14 @@ from recall_evidence import CORRECTED, PUBLISHED, cells, recall
 from test_config import problem as config_problem
 from test_recall_grid import grid, problem
 
-from normscope.arms import ARMS, Arm
-from normscope.calibration import BOUND, FLOOR, calibrated_loss, fit_temperature
-from normscope.recall.measures import HEIGHTS, MEASURES
-from normscope.recall.summary import best_table, cell_table, factor_table, section
-from normscope.recall.tables import factor_effects, factor_levels, why_no_effects
-from normscope.recipe import Model, Norm, Training
-from normscope.tables import significant
+from normscope.measure.calibration import BOUND, FLOOR, calibrated_loss, fit_temperature
+from normscope.nn.arms import ARMS, Arm
+from normscope.nn.recipe import Model, Norm
+from normscope.paper.words import significant
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.pages import best_table, cell_table, factor_table, section
+from normscope.studies.recall.tables import factor_effects, factor_levels, why_no_effects
+from normscope.train.recipe import Training
 
 NAN = math.nan
 TEMPLATE = (Path(__file__).parents[2] / "workflow" / "report" / "summary.md").read_text()

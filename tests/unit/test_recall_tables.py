@@ -8,9 +8,9 @@ import pytest
 from recall_recipes import by
 from scipy import stats
 
-from normscope.arms import ARMS
-from normscope.recall.measures import HEIGHTS, MEASURES
-from normscope.recall.tables import (
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.tables import (
     KEYS,
     RESPONSES,
     best_rates,

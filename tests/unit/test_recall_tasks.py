@@ -7,8 +7,8 @@ from recall_recipes import KINDS, task
 from scipy import stats
 from torch import Tensor
 
-from normscope.recall.recipe import Task
-from normscope.recall.tasks import draw
+from normscope.studies.recall.recipe import Task
+from normscope.studies.recall.tasks import draw
 
 ALPHA = 1e-4  # with the seeds fixed, a test passes always or never
 TASKS = pytest.mark.parametrize("kind", KINDS)

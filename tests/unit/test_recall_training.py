@@ -11,12 +11,12 @@ from recall_recipes import KINDS, recall_run, task
 from torch import nn
 from torch.nn import functional as F
 
-from normscope.checkpoint import Checkpoints
-from normscope.recall.model import RecallModel
-from normscope.recall.recipe import RecallRun
-from normscope.recall.tasks import draw
-from normscope.recall.training import RecallTrainer
-from normscope.resume import run_to_end
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.recipe import RecallRun
+from normscope.studies.recall.tasks import draw
+from normscope.studies.recall.trainer import RecallTrainer
+from normscope.train.checkpoint import Checkpoints
+from normscope.train.resume import run_to_end
 
 EVERY = 4  # steps between checkpoints
 ARM = pytest.mark.parametrize(

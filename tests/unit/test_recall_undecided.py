@@ -37,9 +37,9 @@ from recall_evidence import (
     verdict,
 )
 
-from normscope.arms import ARMS
 from normscope.ledger.judgement import judge
-from normscope.recall.claims import claims
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.claims import claims
 
 
 @pytest.mark.parametrize("arm", CORRECTED)

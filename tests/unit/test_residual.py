@@ -11,11 +11,11 @@ from recipes import recipe
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
-from normscope import dataset
-from normscope.arms import ARMS
-from normscope.model import Transformer
-from normscope.recipe import Model, Placement
-from normscope.residual import log_gain, recording, site_names, stream_norms
+from normscope.io import dataset
+from normscope.measure.residual import log_gain, recording, site_names, stream_norms
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model, Placement
 
 V, T, C, LAYERS = 11, 6, 12, 3
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from normscope.checkpoint import BrokenCheckpoint, Checkpoints
-from normscope.resume import run_to_end
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
+from normscope.train.resume import run_to_end
 
 
 class Counter:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from normscope.runtime import FP32_ERROR, product_error, start
+from normscope.train.runtime import FP32_ERROR, product_error, start
 
 
 @pytest.fixture(autouse=True)

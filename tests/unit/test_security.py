@@ -18,13 +18,13 @@ import torch
 from forbidden import forbidden
 from safetensors.torch import save_file
 
-from normscope.checkpoint import BrokenCheckpoint, Checkpoints
-from normscope.dataset import DatasetError, encode, files, read
-from normscope.pretrained.checkpoint import INDEX, BrokenWeights, shards
-from normscope.pretrained.grid import DirectorySource
-from normscope.pretrained.source import Unavailable, locate
-from normscope.stored import Damaged
-from normscope.weights import fill
+from normscope.hub.recipe import DirectorySource
+from normscope.hub.source import Unavailable, locate
+from normscope.hub.weights import INDEX, BrokenWeights, shards
+from normscope.io.dataset import DatasetError, encode, files, read
+from normscope.io.stored import Damaged
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
+from normscope.train.weights import fill
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "scripts", "docs", "benchmarks")
@@ -35,7 +35,7 @@ SOURCES = [*(path for name in FOLDERS for path in (ROOT / name).rglob("*.py")), 
 # what is there on purpose: a wall that loads no class, and a notebook that its user asked to run
 ALLOWED = Counter(
     {
-        ("src/normscope/dataset.py", "pickle.Unpickler: runs what a pickle says"): 1,
+        ("src/normscope/io/dataset.py", "pickle.Unpickler: runs what a pickle says"): 1,
         ("benchmarks/recall.py", "exec: runs text"): 1,
     }
 )

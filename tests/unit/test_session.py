@@ -8,11 +8,11 @@ import pytest
 import torch
 from recipes import recipe
 
-from normscope import provenance
-from normscope.checkpoint import Checkpoints, RunInUse
-from normscope.outputs import TrainingFlags
-from normscope.runtime import Runtime
-from normscope.session import session
+from normscope.io import provenance
+from normscope.train.checkpoint import Checkpoints, RunInUse
+from normscope.train.outputs import TrainingFlags
+from normscope.train.runtime import Runtime
+from normscope.train.session import session
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
 RECIPE = recipe()

@@ -13,11 +13,11 @@ from scipy.stats import ortho_group
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.lanczos import largest_eigenvalue
-from normscope.recall.model import RecallModel
-from normscope.recall.tasks import draw
-from normscope.sharpness import hessian
+from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure.sharpness import hessian
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.tasks import draw
 
 Closure = Callable[[], Tensor]
 
@@ -140,7 +140,7 @@ def test_the_same_operator_gives_the_same_bits():
 
 def test_without_convergence_there_is_no_number(monkeypatch):
     """One restart of Lanczos is not enough for the edge of a dense spectrum to 12 digits."""
-    monkeypatch.setattr("normscope.lanczos.eigsh", functools.partial(eigsh, maxiter=1))
+    monkeypatch.setattr("normscope.measure.lanczos.eigsh", functools.partial(eigsh, maxiter=1))
     dense = aslinearoperator(np.diag(np.linspace(0, 1, 400)))
     assert math.isnan(largest_eigenvalue(dense, tolerance=1e-12))
 

@@ -12,7 +12,12 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from torch import Tensor
 
-from normscope.spectrum import effective_rank, participation_ratio, singular_values, stable_rank
+from normscope.measure.spectrum import (
+    effective_rank,
+    participation_ratio,
+    singular_values,
+    stable_rank,
+)
 
 matrices = arrays(np.float64, (9, 5), elements=st.floats(-10, 10)).map(torch.from_numpy)
 spectra = (

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope import aggregate
-from normscope.stats import estimate, seeds_needed
+from normscope.statistics.estimate import estimate, seeds_needed
+from normscope.studies.main import tables as aggregate
 
 losses = st.lists(st.floats(0.1, 20), min_size=2, max_size=8)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from normscope import store
-from normscope.files import write_sums
+from normscope.io import store
+from normscope.io.files import write_sums
 
 HALF = b"%s  model\n" % (b"0" * 64)
 A, B = "a" * 64, "0123456789abcdef" * 4

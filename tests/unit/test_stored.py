@@ -8,11 +8,11 @@ import torch
 from recall_recipes import moved
 from recipes import DATA, recipe
 
-from normscope.model import Transformer
-from normscope.outputs import write_run
-from normscope.recipe import Run
-from normscope.stored import Damaged, read
-from normscope.trained import transformer
+from normscope.io.stored import Damaged, read
+from normscope.nn.model import Transformer
+from normscope.train.outputs import write_run
+from normscope.train.recipe import Run
+from normscope.train.trained import transformer
 
 
 def write(place: Path, run: Run) -> Transformer:

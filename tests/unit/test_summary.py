@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from normscope.arms import ARMS
-from normscope.recipe import Model, Training
-from normscope.summary import (
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import Model
+from normscope.studies.main.pages import (
     gain_table,
     is_covered,
     loss_table,
@@ -21,6 +21,7 @@ from normscope.summary import (
     seeds_needed,
     verdict,
 )
+from normscope.train.recipe import Training
 
 NAN = math.nan
 ENDS = ("", "_low", "_high")

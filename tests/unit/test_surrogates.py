@@ -9,12 +9,12 @@ from recipes import DATA, recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.model import Transformer, cross_entropy
-from normscope.norms import TokenNorm, build
-from normscope.recipe import Model, NormBackward, Placement, SurrogatesIn
-from normscope.runtime import Runtime
-from normscope.training import Trainer
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer, cross_entropy
+from normscope.nn.norms import TokenNorm, build
+from normscope.nn.recipe import Model, NormBackward, Placement, SurrogatesIn
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 D = 7
 LAYERNORMS = ["layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain"]

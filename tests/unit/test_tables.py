@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from normscope.arms import ARMS
-from normscope.csvfile import write_csv
-from normscope.recipe import Placement
-from normscope.tables import (
+from normscope.io.csvfile import write_csv
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import Placement
+from normscope.paper.words import (
     Section,
     escaped,
     interval,

@@ -13,12 +13,12 @@ from recall_recipes import by, moved
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope import textbook
-from normscope.arms import ARMS
-from normscope.model import Transformer
-from normscope.norms import TokenNorm
-from normscope.recipe import Model, Placement
-from normscope.textbook import (
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.norms import TokenNorm
+from normscope.nn.recipe import Model, Placement
+from normscope.studies.textbook import probe as textbook
+from normscope.studies.textbook.probe import (
     AFFINE,
     DIMENSIONS,
     SIZES,

@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from recall_recipes import by, moved
 from recipes import DATA, recipe
 
-from normscope.model import Transformer
-from normscope.outputs import write_run
-from normscope.recipe import Placement
-from normscope.trained import transformer
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Placement
+from normscope.train.outputs import write_run
+from normscope.train.trained import transformer
 
 WINDOWS, T = 3, 8
 COLUMNS = {

@@ -12,8 +12,8 @@ import processes
 import pytest
 from recipes import DATA, recipe
 
-from normscope import dataset
-from normscope.checkpoint import Checkpoints
+from normscope.io import dataset
+from normscope.train.checkpoint import Checkpoints
 
 OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
 STEPS = 60  # of the script, with a checkpoint after each

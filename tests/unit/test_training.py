@@ -9,12 +9,13 @@ from recipes import DATA, recipe
 from torch import nn
 from torch.nn import functional as F
 
-from normscope.checkpoint import Checkpoints
-from normscope.dataset import Dataset, DatasetError
-from normscope.model import Transformer
-from normscope.recipe import Placement, Run
-from normscope.runtime import Runtime
-from normscope.training import Result, Trainer, learning_rate, make_optimizer, train
+from normscope.io.dataset import Dataset, DatasetError
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Placement
+from normscope.train.checkpoint import Checkpoints
+from normscope.train.recipe import Run
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Result, Trainer, learning_rate, make_optimizer, train
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
 BF16 = Runtime("bf16", 1, "highest", 0.0)

@@ -9,12 +9,12 @@ from recipes import DATA, recipe
 from scipy.stats import entropy
 from torch.nn import functional as F
 
-from normscope.dataset import DatasetError
-from normscope.evaluation import validation_windows
-from normscope.recipe import Run
-from normscope.runtime import Runtime
-from normscope.training import Trainer
-from normscope.unigram import unigram_loss
+from normscope.io.dataset import DatasetError
+from normscope.measure.evaluation import validation_windows
+from normscope.measure.unigram import unigram_loss
+from normscope.train.recipe import Run
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.arms import ARMS
-from normscope.dataset import DatasetError
-from normscope.model import Transformer
-from normscope.recipe import Model
-from normscope.windows import EVAL_BATCH, as_tensor, cover, draw, split_loss, spread
+from normscope.io.dataset import DatasetError
+from normscope.measure.windows import EVAL_BATCH, as_tensor, cover, draw, split_loss, spread
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model
 
 V, BLOCK = 5, 4
 

@@ -98,8 +98,8 @@ def serve(point: str) -> None:
 
     sys.path.insert(0, str(Path("src").resolve()))
     import normscope.config as configuration  # noqa: PLC0415
-    from normscope.pins import pinned  # noqa: PLC0415
-    from normscope.provenance import closure  # noqa: PLC0415
+    from normscope.io.pins import pinned  # noqa: PLC0415
+    from normscope.io.provenance import closure  # noqa: PLC0415
 
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)

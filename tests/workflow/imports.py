@@ -1,6 +1,6 @@
 """What scripts import, lazily too, as Python's own finder sees it in their byte code.
 
-The workflow reads syntax trees instead (``normscope.provenance``).
+The workflow reads syntax trees instead (``normscope.io.provenance``).
 """
 
 import importlib.util

@@ -140,10 +140,15 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
 @pytest.mark.parametrize(
     ("path", "old", "new", "entered"),
     [
-        ("src/normscope/style.py", '"lines.linewidth": 1.0', '"lines.linewidth": 1.1', ["paper"]),
+        (
+            "src/normscope/paper/style.py",
+            '"lines.linewidth": 1.0',
+            '"lines.linewidth": 1.1',
+            ["paper"],
+        ),
         ("config.yaml", "width_mm: 170", "width_mm: 120", ["paper"]),
         ("config.yaml", "  learning_rate: 0.001", "  learning_rate: 0.002", ["paper", "runs"]),
-        ("src/normscope/norms.py", "self.alpha * x", "x * self.alpha", ["paper", "runs"]),
+        ("src/normscope/nn/norms.py", "self.alpha * x", "x * self.alpha", ["paper", "runs"]),
     ],
 )
 def test_dvc_enters_the_stages_that_dvc_yaml_names(
@@ -158,7 +163,7 @@ def test_dvc_enters_the_stages_that_dvc_yaml_names(
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
     project = published.copy(tmp_path / "project")
     ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-    drawn = ("src/normscope/jacobian/figure.py", "in set(values)", "in {*values}")
+    drawn = ("src/normscope/studies/jacobian/figure.py", "in set(values)", "in {*values}")
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))

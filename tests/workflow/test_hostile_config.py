@@ -16,8 +16,8 @@ import yaml
 from project import ROOT, Project, fresh
 from texts import Text, changed, names, texts
 
-from normscope import dataset
 from normscope.config import ConfigError, load
+from normscope.io import dataset
 
 # all that a shell, Snakemake or a reader of flags could take for something else, in 100 characters
 MIXED = (

@@ -19,7 +19,7 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
     row = '    "half": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
     paper = project.root / "results" / "paper"
     with (
-        project.edited("src/normscope/arms.py", last, row + last),
+        project.edited("src/normscope/nn/arms.py", last, row + last),
         project.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
     ):
         planned = project.planned()

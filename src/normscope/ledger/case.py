@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from normscope.inference import Flips, bootstrap_mean, equivalence, hedges_g, sign_flip
 from normscope.ledger.entry import Entry
-from normscope.stats import ALPHA, estimate, seeds_needed
+from normscope.statistics.estimate import ALPHA, estimate, seeds_needed
+from normscope.statistics.inference import Flips, bootstrap_mean, equivalence, hedges_g, sign_flip
 
 RESAMPLES = 9999  # of units, for intervals
 SMALLEST = math.ulp(0.0)

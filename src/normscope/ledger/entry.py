@@ -7,7 +7,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from normscope.errors import Explained
-from normscope.recipe import PositiveFloat, Strict
+from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
 Verdict = Literal["holds", "fails", "none"]

@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from normscope.inference import holm
 from normscope.ledger.case import Case, units
 from normscope.ledger.claim import Claim
 from normscope.ledger.entry import Entry
-from normscope.stats import seeds_needed
+from normscope.statistics.estimate import seeds_needed
+from normscope.statistics.inference import holm
 
 NOTHING = Case.unknown("no data")
 

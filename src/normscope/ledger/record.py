@@ -11,7 +11,7 @@ from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import COLUMNS
 from normscope.ledger.entry import Claims, Document
 from normscope.ledger.judgement import Judgement
-from normscope.tables import significant_or_tiny
+from normscope.paper.words import significant_or_tiny
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from normscope.errors import Explained
-from normscope.files import write_json
+from normscope.io.files import write_json
 
 
 @dataclass(frozen=True)

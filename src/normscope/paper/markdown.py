@@ -1,7 +1,7 @@
 """The summary in Markdown."""
 
 from normscope.paper.frame import Frame
-from normscope.tables import escaped, placed
+from normscope.paper.words import escaped, placed
 
 FIGURES = "[[figures]]"
 

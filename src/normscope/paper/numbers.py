@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.depth.grid import Shape
-from normscope.depth.tables import SHAPE
-from normscope.jacobian.tables import VARIED
-from normscope.rates import rate_name
-from normscope.tables import number, records, significant, significant_or_tiny
+from normscope.paper.words import number, records, significant, significant_or_tiny
+from normscope.schema import rate_name
+from normscope.studies.depth.grid import Shape
+from normscope.studies.depth.tables import SHAPE
+from normscope.studies.jacobian.tables import VARIED
 
 Named = tuple[Iterable[object], str]
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}

@@ -1,0 +1,1 @@
+"""Pretrained models: from where they are named to their norms, in one pass."""

@@ -1,0 +1,80 @@
+"""The prompts that models are measured on, from data/prompts.yaml. No torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, ValidationError
+
+from normscope.errors import Explained
+from normscope.schema import Strict, distinct
+
+SET = "benchmark"  # prompts that statistics over prompts are of
+Text = Annotated[str, Field(min_length=1)]
+
+
+class PromptsError(Explained):
+    """The file of prompts is not what it should be."""
+
+
+class _Category(Strict):
+    expected_entropy: str | None = None
+    complexity: int | None = None
+    prompts: Annotated[list[Text], Field(min_length=1)]
+
+
+class _File(Strict):
+    sets: Annotated[dict[str, dict[str, _Category]], Field(min_length=1)]
+
+
+class _OnceOnly(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := sorted({key for key in keys if keys.count(key) > 1}):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"given twice: {', '.join(twice)}", node.start_mark
+            )
+        return super().construct_mapping(node, deep)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One prompt: ``name`` is its category and number in it; ``words`` its length in words."""
+
+    set: str
+    category: str
+    name: str
+    text: str
+    expected_entropy: str | None
+    complexity: int | None
+
+    @property
+    def words(self) -> int:
+        return len(self.text.split())
+
+
+def read_prompts(path: Path) -> list[Prompt]:
+    """All prompts of all sets, in the order of the file.
+
+    Raises:
+        PromptsError: the file is no YAML, a key is unknown, or something stands twice.
+    """
+    try:
+        content = _File.model_validate(yaml.load(path.read_text(), _OnceOnly))
+    except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as e:
+        raise PromptsError(f"{path}: {e}") from e
+    prompts = [
+        Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)
+        for name, categories in content.sets.items()
+        for title, category in categories.items()
+        for i, text in enumerate(category.prompts, 1)
+    ]
+    try:
+        distinct([f"{p.text!r} in the set {p.set}" for p in prompts])
+        distinct([p.name for p in prompts])
+    except ValueError as e:
+        raise PromptsError(f"{path}: {e}") from e
+    return prompts

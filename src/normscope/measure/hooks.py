@@ -1,0 +1,34 @@
+"""Norms of a model, and what passes modules in a forward pass, with its graph."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor, nn
+
+from normscope.nn.norms import BatchNorm, PointwiseNorm, TokenNorm
+
+
+def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
+    """Every norm of the registry in the model by its name, in order of depth; no identities."""
+    kinds = (TokenNorm, BatchNorm, PointwiseNorm)
+    return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
+
+
+@contextmanager
+def passing(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
+    """Input and output of each module, by its name, in the forward pass that runs inside."""
+    seen: dict[str, tuple[Tensor, Tensor]] = {}
+
+    def hook(name: str) -> Any:
+        def keep(_: nn.Module, args: tuple[Tensor], output: Tensor) -> None:
+            seen[name] = args[0], output
+
+        return keep
+
+    handles = [module.register_forward_hook(hook(name)) for name, module in modules.items()]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()

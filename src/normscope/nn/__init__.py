@@ -1,0 +1,1 @@
+"""Layers and the Transformer, built from factors: what is trained. Knows no study."""

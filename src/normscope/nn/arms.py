@@ -1,0 +1,109 @@
+"""The registry: every normalization arm is one row of factors.
+
+To add an arm, add a row to ``ARMS`` and name it in ``config.yaml``: it then trains, is measured and
+appears in every figure and table. A run is handed the factors, never the name, so that a new row
+retrains nothing. ``normscope.nn.norms`` turns factors into a module.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from normscope.nn.recipe import Norm
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One row: how figures call it, where it is from, and its factors."""
+
+    label: str
+    source: str
+    norm: Norm
+
+
+BA16 = "Ba et al. 2016, arXiv:1607.06450, eq. 4"
+ZS19 = "Zhang & Sennrich 2019, arXiv:1910.07467, eq. 4"
+IS15 = "Ioffe & Szegedy 2015, arXiv:1502.03167, algorithm 1"
+XU19 = "Xu et al. 2019, arXiv:1911.07013"
+NS19 = "Nguyen & Salazar 2019, arXiv:1910.05895, eq. 3"
+ZH25 = "Zhu et al. 2025, arXiv:2503.10622, eq. 1"
+CH25 = "Chen et al. 2025, arXiv:2512.10938"
+UNIT = "x / max(||x||, 1e-9): an RMSNorm without its sqrt(d)"
+CENTERED = "u / max(||u||, 1e-9), u = x - mean(x): a LayerNorm without its sqrt(d)"
+CROSSED = "g u / max(||u||, eps), u = x - mean(x): ScaleNorm's radius with LayerNorm's centering"
+
+
+def _token(**factors) -> Norm:
+    return Norm(statistic="token", **factors)
+
+
+def _unit(**factors) -> Norm:
+    return Norm(statistic="token", radius="1", eps=1e-9, **factors)
+
+
+def _learned(**factors) -> Norm:
+    return Norm(statistic="token", radius="learned", **factors)
+
+
+def _batch(**factors) -> Norm:
+    return Norm(statistic="batch", center=True, **factors)
+
+
+def _pointwise(function: Literal["tanh", "erf"]) -> Norm:
+    return Norm(statistic="none", elementwise=function, gain=True, bias=True)
+
+
+ARMS: dict[str, Arm] = {
+    "layernorm": Arm("LayerNorm", BA16, _token(center=True, gain=True, bias=True)),
+    "layernorm_gain": Arm("LayerNorm, gain only", BA16, _token(center=True, gain=True)),
+    "layernorm_bias": Arm("LayerNorm, bias only", BA16, _token(center=True, bias=True)),
+    "layernorm_plain": Arm("LayerNorm, no affine", XU19, _token(center=True)),
+    "rmsnorm": Arm("RMSNorm", ZS19, _token(gain=True)),
+    "rmsnorm_affine": Arm("RMSNorm, affine", ZS19, _token(gain=True, bias=True)),
+    "rmsnorm_bias": Arm("RMSNorm, bias only", ZS19, _token(bias=True)),
+    "rmsnorm_plain": Arm("RMSNorm, no gain", ZS19, _token()),
+    "manual_l2": Arm("Unit L2", UNIT, _unit()),
+    "manual_l2_gain": Arm("Unit L2, gain only", UNIT, _unit(gain=True)),
+    "manual_l2_bias": Arm("Unit L2, bias only", UNIT, _unit(bias=True)),
+    "manual_l2_affine": Arm("Unit L2, affine", UNIT, _unit(gain=True, bias=True)),
+    "centered_l2": Arm("Centered L2", CENTERED, _unit(center=True)),
+    "centered_l2_gain": Arm("Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
+    "centered_l2_bias": Arm("Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),
+    "centered_l2_affine": Arm(
+        "Centered L2, affine", CENTERED, _unit(center=True, gain=True, bias=True)
+    ),
+    "scalenorm": Arm("ScaleNorm", NS19, _learned()),
+    "scalenorm_gain": Arm("ScaleNorm, gain only", NS19, _learned(gain=True)),
+    "scalenorm_bias": Arm("ScaleNorm, bias only", NS19, _learned(bias=True)),
+    "scalenorm_affine": Arm("ScaleNorm, affine", NS19, _learned(gain=True, bias=True)),
+    "centered_scalenorm": Arm("Centered ScaleNorm", CROSSED, _learned(center=True)),
+    "centered_scalenorm_gain": Arm(
+        "Centered ScaleNorm, gain only", CROSSED, _learned(center=True, gain=True)
+    ),
+    "centered_scalenorm_bias": Arm(
+        "Centered ScaleNorm, bias only", CROSSED, _learned(center=True, bias=True)
+    ),
+    "centered_scalenorm_affine": Arm(
+        "Centered ScaleNorm, affine", CROSSED, _learned(center=True, gain=True, bias=True)
+    ),
+    "batchnorm": Arm("BatchNorm", IS15, _batch(gain=True, bias=True)),
+    "batchnorm_plain": Arm("BatchNorm, no affine", IS15, _batch()),
+    "dyt": Arm("DyT", ZH25, _pointwise("tanh")),
+    "derf": Arm("Derf", CH25, _pointwise("erf")),
+    "none": Arm("No norm", "identity", Norm(statistic="none")),
+}
+
+
+def _known(name: str) -> str:
+    if name not in ARMS:
+        near = difflib.get_close_matches(name, ARMS, n=3, cutoff=0.4)
+        hint = f"nearest: {', '.join(near)}; " if near else ""
+        raise ValueError(f"unknown arm {name!r}; {hint}known: {', '.join(ARMS)}")
+    return name
+
+
+ArmName = Annotated[
+    str, AfterValidator(_known), Field(description="a row of src/normscope/nn/arms.py")
+]

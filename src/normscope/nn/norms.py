@@ -1,0 +1,128 @@
+"""Normalization layers, built from the factors of ``normscope.nn.recipe.Norm``.
+
+Shapes: every layer maps ``(..., d)`` to ``(..., d)``. In float64 the layers are torch's own
+``LayerNorm``, ``RMSNorm`` and ``BatchNorm1d`` exactly; tests hold them to that.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.nn import surrogates
+from normscope.nn.recipe import Norm, NormBackward
+
+POINTWISE = {"tanh": torch.tanh, "erf": torch.erf}
+
+
+class Affine(nn.Module):
+    """``gain * x + bias`` per channel, each part optional.
+
+    Args:
+        d: channels.
+        gain: learn a gain, started at 1.
+        bias: learn a bias, started at 0.
+    """
+
+    gain: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, d: int, gain: bool, bias: bool) -> None:
+        super().__init__()
+        self.register_parameter("gain", nn.Parameter(torch.ones(d)) if gain else None)
+        self.register_parameter("bias", nn.Parameter(torch.zeros(d)) if bias else None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gain is not None:
+            x = x * self.gain
+        return x if self.bias is None else x + self.bias
+
+
+class TokenNorm(Affine):
+    r"""Project each token on a sphere: LayerNorm, RMSNorm, unit L2, ScaleNorm, and between.
+
+    With ``u = x - mean(x)`` if centered, else ``u = x``::
+
+        radius sqrt(d):  y = u / sqrt(mean(u^2) + eps)     LayerNorm (Ba 2016, eq. 4),
+                                                           RMSNorm (Zhang & Sennrich 2019, eq. 4)
+        radius 1:        y = u / max(||u||, eps)           unit L2
+        radius learned:  y = g u / max(||u||, eps)         ScaleNorm (Nguyen & Salazar 2019, eq. 3),
+                                                           g started at sqrt(d)
+
+    then ``gain * y + bias``. The norm of ``y`` is the radius wherever eps is negligible.
+    ``norm_backward`` may name a surrogate of the backward pass (``normscope.nn.surrogates``) where
+    the radius is sqrt(d).
+    """
+
+    def __init__(self, d: int, norm: Norm, norm_backward: NormBackward = "exact") -> None:
+        super().__init__(d, norm.gain, norm.bias)
+        self.d, self.eps, self.center, self.radius = d, norm.eps, norm.center, norm.radius
+        self.norm_backward: NormBackward = norm_backward
+        if norm.radius == "learned":
+            self.g = nn.Parameter(torch.tensor(math.sqrt(d)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.norm_backward != "exact":
+            affine, rule = (self.gain, self.bias), self.norm_backward
+            return surrogates.normalize(x, affine, self.eps, center=self.center, rule=rule)
+        if self.radius == "sqrt(d)":
+            if self.center and self.gain is None and self.bias is not None:
+                # apart, as torch 2.13 has no second derivative of layer_norm with a bias alone
+                return F.layer_norm(x, (self.d,), eps=self.eps) + self.bias
+            if self.center:
+                return F.layer_norm(x, (self.d,), self.gain, self.bias, self.eps)
+            y = F.rms_norm(x, (self.d,), self.gain, self.eps)
+            return y if self.bias is None else y + self.bias
+        u = x - x.mean(-1, keepdim=True) if self.center else x
+        y = F.normalize(u, dim=-1, eps=self.eps)
+        return super().forward(y * self.g if self.radius == "learned" else y)
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """BatchNorm over all tokens of the batch, per channel (Ioffe & Szegedy 2015, algorithm 1).
+
+    Training uses the batch's biased variance, evaluation the running averages (momentum 0.1).
+    In a causal model the training statistics include future positions: what a token sees then
+    depends on its successors. That is a property of the method, not of this implementation.
+    """
+
+    def __init__(self, d: int, norm: Norm) -> None:
+        super().__init__(d, eps=norm.eps, affine=norm.gain)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return super().forward(input.reshape(-1, input.shape[-1])).view(input.shape)
+
+
+class PointwiseNorm(Affine):
+    r"""``gain * f(alpha x + s) + bias``, no statistic at all.
+
+    ``f = tanh`` is DyT (Zhu et al. 2025, eq. 1; it has no shift s), ``f = erf`` is Derf (Chen et
+    al. 2025). ``alpha`` starts at 0.5 and ``s`` at 0; both are learned scalars.
+    """
+
+    def __init__(self, d: int, norm: Norm) -> None:
+        super().__init__(d, norm.gain, norm.bias)
+        assert norm.elementwise is not None
+        self.f = POINTWISE[norm.elementwise]
+        self.alpha = nn.Parameter(torch.tensor(0.5))
+        self.shift = nn.Parameter(torch.tensor(0.0)) if norm.elementwise == "erf" else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.alpha * x
+        return super().forward(self.f(x if self.shift is None else x + self.shift))
+
+
+def build(norm: Norm, d: int, norm_backward: NormBackward = "exact") -> nn.Module:
+    """The layer of a norm for ``d`` channels; input and output ``(..., d)``.
+
+    Raises:
+        ValueError: a surrogate backward pass of a norm that has none.
+    """
+    if norm_backward != "exact" and not norm.has_surrogates:
+        raise ValueError(f"norm_backward {norm_backward} is defined for LayerNorm and RMSNorm")
+    if norm.statistic == "token":
+        return TokenNorm(d, norm, norm_backward)
+    if norm.statistic == "batch":
+        return BatchNorm(d, norm)
+    return nn.Identity() if norm.elementwise is None else PointwiseNorm(d, norm)

@@ -1,0 +1,95 @@
+r"""LayerNorm and RMSNorm with another backward pass than their own.
+
+With ``y = gain * z + bias``, ``z = (x - mu)/sigma``, ``sigma = sqrt(var + eps)`` and the gradient
+at z, ``g = gain * dL/dy``, the exact backward pass (of Ba et al. 2016, arXiv:1607.06450, eq. 4, by
+the chain rule) is
+
+    exact             (g - <g> - z <g z>)/sigma
+
+with <.> a mean over channels, and a surrogate leaves some of it out:
+
+    center_scale      (g - <g>)/sigma            the radial term is left in
+    projected          g - <g> - z <g z>         the scale is left out
+    straight_through   g                         both, and the centering
+
+RMSNorm does not center: mu = 0, sigma is the root mean square, and <g> is no part of it. Gradients
+of gain and bias are exact in all of them.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from normscope.nn.recipe import NormBackward
+
+aten = torch.ops.aten
+
+
+class _Surrogate(torch.autograd.Function):
+    """LayerNorm or RMSNorm over the last axis; the backward pass is made of LayerNorm's kernel."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, gain: Tensor | None, bias: Tensor | None, *settings: Any
+    ) -> Tensor:
+        eps, ctx.center, ctx.rule = settings
+        if ctx.center:
+            y, mean, rstd = torch.native_layer_norm(x, x.shape[-1:], gain, bias, eps)
+        else:
+            mean_square = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square() / x.shape[-1]
+            rstd = (mean_square + eps).rsqrt()
+            mean, y = torch.zeros_like(rstd), x * rstd
+            y = y if gain is None else y * gain
+            y = y if bias is None else y + bias
+        ctx.save_for_backward(x, gain, bias, mean, rstd)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: the decorator hides ctx
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        dy = grads[0].contiguous()
+        x, gain, bias, mean, rstd = ctx.saved_tensors
+        shape, is_projected = x.shape[-1:], ctx.rule == "projected"
+        affine = [gain is not None, bias is not None]
+        dx, dgain, dbias = aten.native_layer_norm_backward(
+            dy, x, shape, mean, rstd, gain, bias, [is_projected, *affine]
+        )
+        if is_projected:
+            dx /= rstd
+            if not ctx.center:  # the kernel's <g> is no part of RMSNorm's
+                g = dy.mean(-1) if gain is None else torch.linalg.vecdot(dy, gain / gain.numel())
+                dx += g.unsqueeze(-1)
+        elif ctx.rule == "center_scale" and ctx.center:
+            # the kernel at z = 0, where its radial term vanishes
+            zeros = torch.zeros_like(x), shape, torch.zeros_like(mean)
+            dx, _, _ = aten.native_layer_norm_backward(
+                dy, *zeros, rstd, gain, bias, [True, False, False]
+            )
+        else:
+            dx = dy if gain is None else dy * gain
+            dx = dx * rstd if ctx.rule == "center_scale" else dx
+        return dx, dgain if affine[0] else None, dbias if affine[1] else None, None, None, None
+
+
+def normalize(
+    x: Tensor,
+    affine: tuple[Tensor | None, Tensor | None],
+    eps: float,
+    *,
+    center: bool,
+    rule: NormBackward,
+) -> Tensor:
+    """LayerNorm (centered) or RMSNorm of ``x (..., d)`` with a surrogate backward pass.
+
+    Args:
+        x: inputs.
+        affine: gain and bias, each (d,) or None.
+        eps: added to the variance or the mean square.
+        center: LayerNorm.
+        rule: which surrogate; not ``exact``, which is torch's own.
+    """
+    return _Surrogate.apply(x, *affine, eps, center, rule)

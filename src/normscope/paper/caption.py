@@ -1,0 +1,57 @@
+"""What the figure scripts share: their flags, and captions that say n."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from pydantic import Field
+
+from normscope.schema import PositiveFloat, Strict
+
+NAMES = 12  # that a caption spells out
+
+
+class FigureFlags(Strict):
+    """Flags of every figure script."""
+
+    caption: Path = Field(description="what the figure shows, as reStructuredText")
+    out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")
+    width_mm: PositiveFloat
+    font_pt: PositiveFloat
+    level: float = Field(description="confidence level of the intervals in the tables")
+
+
+def caption(shows: Path, n: str) -> str:
+    """The caption: what is shown, then n."""
+    return " ".join(f"{shows.read_text()} {n}".split())
+
+
+def _words(key: tuple) -> str:
+    """A model's arm and what else tells it apart, each word once."""
+    return " ".join(
+        dict.fromkeys(f"{part:g}" if isinstance(part, float) else str(part) for part in key)
+    )
+
+
+def count(table: pd.DataFrame, by: Sequence[str] = ("arm", "placement"), many: str = "arms") -> str:
+    """How many trained models stand behind each arm, as words; many names become a number."""
+    seeds = table.groupby(list(by), sort=False)["seed"].nunique()
+    parts = []
+    for n, group in seeds.groupby(seeds, sort=False):
+        names = [_words(key) for key in group.index]
+        each = " each" if len(names) > 1 else ""
+        whom = ", ".join(names) if len(names) <= NAMES else f"{len(names)} {many}"
+        parts.append(f"{n} trained model{'s' if n != 1 else ''}{each} of {whom}")
+    return "; ".join(parts)
+
+
+def divergences(runs: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) -> str:
+    """Which runs diverged, and at which step."""
+    lost = runs[runs["diverged_at"].notna()]
+    if lost.empty:
+        return "No run diverged."
+    names = [
+        f"{_words(tuple(r[k] for k in by))} seed {r['seed']} at step {r['diverged_at']:.0f}"
+        for r in lost.to_dict("records")
+    ]
+    return f"Diverged, and in no mean: {', '.join(names)}."

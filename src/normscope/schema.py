@@ -1,0 +1,50 @@
+"""Validated values, from which every part of the configuration is built. No torch in here.
+
+The workflow reads this module for every job.
+"""
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """An unknown key is an error; values do not change after validation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, lt=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def distinct(values: list) -> list:
+    """The values; an error that names those given twice."""
+    twice = sorted({str(v) for v in values if values.count(v) > 1})
+    if twice:
+        raise ValueError(f"given twice: {', '.join(twice)}")
+    return values
+
+
+Distinct = AfterValidator(distinct)
+Some = Field(min_length=1)
+
+FLOATS = ".9g"  # how tables write numbers (normscope.paper.words), by which cells are found in them
+
+
+def rate_name(learning_rate: float) -> str:
+    """``0.0001``: exact, without an exponent, for names of files and macros."""
+    return f"{Decimal(repr(learning_rate)):f}"
+
+
+def _survives_tables(rate: float) -> float:
+    if float(f"{rate:{FLOATS}}") != rate:
+        raise ValueError(f"tables keep 9 digits, in which {rate!r} is {rate:{FLOATS}}: give that")
+    return rate
+
+
+Rate = Annotated[PositiveFloat, AfterValidator(_survives_tables), Field(description="of Adam")]

@@ -1,0 +1,1 @@
+"""Estimates, tests, contrasts of crossed designs. Knows nothing of models."""

@@ -1,0 +1,110 @@
+"""Main effects and two-way interactions of a crossed design, seed by seed.
+
+A seed is a block: all its cells start from the same weights and see the same data. In each block a
+contrast is one number, a mean of differences between cells; over blocks it has an interval
+(Box, Hunter & Hunter 2005, chapter 5; here a factor may have more than two levels).
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from normscope.statistics.estimate import estimate
+
+Levels = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What is compared: for each factor in it, a level against the factor's first one."""
+
+    levels: Mapping[str, tuple[str, str]]  # factor: (level, first level)
+
+    @property
+    def kind(self) -> str:
+        return "main effect" if len(self.levels) == 1 else "interaction"
+
+    def __str__(self) -> str:
+        return " x ".join(f"{f}: {level} − {first}" for f, (level, first) in self.levels.items())
+
+    def value(self, cells: pd.Series) -> float:
+        """The contrast in one block, a mean over the levels of the factors that are not in it.
+
+        Main effect: level minus first. Interaction of two: how much one's difference changes when
+        the other goes from its first level to the level, ``(y11 - y01) - (y10 - y00)``.
+
+        Args:
+            cells: responses, by a row index of all factors.
+        """
+        table = cells.reset_index()
+        weight = np.ones(len(table))
+        for factor, (level, first) in self.levels.items():
+            weight *= np.select([table[factor] == level, table[factor] == first], [1.0, -1.0], 0.0)
+        used = np.count_nonzero(weight) / 2 ** len(self.levels)
+        return float((weight * table[cells.name]).sum() / used)
+
+
+def contrasts(factors: Mapping[str, Levels]) -> Iterator[Contrast]:
+    """Every main effect, then every two-way interaction."""
+    steps = {f: [(level, levels[0]) for level in levels[1:]] for f, levels in factors.items()}
+    for f, pairs in steps.items():
+        yield from (Contrast({f: pair}) for pair in pairs)
+    for f, g in itertools.combinations(steps, 2):
+        yield from (Contrast({f: p, g: q}) for p, q in itertools.product(steps[f], steps[g]))
+
+
+def missing_cells(cells: pd.DataFrame, factors: Mapping[str, Levels]) -> list[tuple[str, ...]]:
+    """Combinations of levels that no row has; none where there is nothing to combine."""
+    if not factors:
+        return []
+    there = set(cells[list(factors)].itertuples(index=False, name=None))
+    return [cell for cell in itertools.product(*factors.values()) if cell not in there]
+
+
+def _keys(cells: pd.Series) -> list[tuple]:
+    """The cells of an index over one factor or more, always as tuples."""
+    return [key if isinstance(key, tuple) else (key,) for key in cells.index]
+
+
+def effects(
+    runs: pd.DataFrame, factors: Mapping[str, Levels], response: str, level: float
+) -> pd.DataFrame:
+    """A row per contrast: mean over seeds, its interval, and the interval that all hold together.
+
+    Args:
+        runs: a column per factor, ``seed`` and the response; a row per trained model.
+        factors: levels in order, the first being what the others are compared with. Crossed.
+        response: column to analyse. Several models of one cell and seed count as their mean; a
+            seed with a cell that is missing or not finite is left out.
+        level: confidence level of each interval; the joint ones are Bonferroni's.
+
+    Returns:
+        Columns contrast, kind, n (seeds), effect, low, high, joint_low, joint_high, alpha (what
+        Bonferroni leaves to one contrast); no row without a complete seed.
+    """
+    columns = "contrast kind n effect low high joint_low joint_high alpha".split()
+    compared = list(contrasts(factors))
+    if not compared:
+        return pd.DataFrame(columns=columns)
+    names = list(factors)
+    every = list(itertools.product(*factors.values()))
+    blocks = []
+    for _, block in runs.groupby("seed"):
+        means = block.groupby(names)[response].mean()
+        cells = means[[cell in every for cell in _keys(means)]]
+        if len(cells) == len(every) and np.isfinite(cells).all():
+            blocks.append(cells)
+    if not blocks:
+        return pd.DataFrame(columns=columns)
+    alpha = (1 - level) / len(compared)
+    rows = []
+    for contrast in compared:
+        values = [contrast.value(cells) for cells in blocks]
+        e, joint = estimate(values, level), estimate(values, 1 - alpha)
+        rows.append(
+            [str(contrast), contrast.kind, e.n, e.mean, e.low, e.high, joint.low, joint.high, alpha]
+        )
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,132 @@
+"""From probed and trained models to shapes: curves by block, rates per block, losses."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from normscope.statistics.estimate import estimate
+from normscope.studies.depth.grid import Shape
+from normscope.studies.depth.measures import MEASURES, RELATIVE, SIZES
+
+SHAPE = list(Shape._fields)
+MODEL = [*SHAPE, "state", "seed"]
+SCHEDULE = ["learning_rate", "warmup_steps"]
+BOUNDS = ["n", "mean", "low", "high"]
+
+
+def _bounds(values: list[float], level: float, *, geometric: bool) -> dict[str, float]:
+    """n, mean and interval over models; of logarithms where the mean is geometric."""
+    e = estimate(list(np.log(values)) if geometric else values, level)
+    back = np.exp if geometric else float
+    return {"n": e.n, "mean": back(e.mean), "low": back(e.low), "high": back(e.high)}
+
+
+def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per shape, state, block and measure: n models, mean and t interval.
+
+    Sizes are averaged in logarithms, and so are the gradient over that at the last block
+    (``RELATIVE``) and the largest singular value. A model in which a size is 0 or not finite is
+    left out.
+
+    Args:
+        blocks: blocks.csv, a row a block of every model.
+        level: confidence level.
+    """
+    at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
+    last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
+    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
+    sizes = (*SIZES, RELATIVE, "largest")
+    keys, rows = [*SHAPE, "state", "block"], []
+    for key, group in blocks.groupby(keys, sort=False):
+        head = dict(zip(keys, key, strict=True))
+        for measure in (*MEASURES, RELATIVE):
+            least = 0 if measure in sizes else -math.inf
+            values = [v for v in group[measure] if math.isfinite(v) and v > least]
+            if values:
+                bounds = _bounds(values, level, geometric=measure in sizes)
+                rows.append(head | {"measure": measure} | bounds)
+    return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
+
+
+def _rate(values: pd.Series) -> float:
+    """Factor per block of a size: least squares of its logarithm on depth; NaN below 2 blocks."""
+    if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
+        return math.nan
+    return float(np.exp(np.polyfit(np.arange(len(values)), np.log(values), 1)[0]))
+
+
+def _ratio(values: pd.Series, of: int, to: int) -> float:
+    """One value over another, by their places; NaN where there is none or both are 0."""
+    if not len(values):
+        return math.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.divide(values.iloc[of], values.iloc[to]))
+
+
+def rates(blocks: pd.DataFrame) -> pd.DataFrame:
+    """A row per model: what one block does to sizes, and what all of them do.
+
+    - ``gradient_rate``: factor of the gradient's norm per block towards the input, from the last
+      block to the second. The first block is left out: it takes the embedding, whose scale is its
+      own.
+    - ``gradient_kept``: its norm at the second block over that at the last.
+    - ``stream_rate``: factor of the stream's RMS per block towards the output, from the first
+      block's output to the last one's.
+    - ``stream_growth``: the RMS that leaves the last block over the one that leaves the first.
+    - ``last_gradient``: the norm of the gradient of the last block's parameters.
+    - ``smallest``, ``largest``: singular values of the blocks' Jacobians, the least and the
+      greatest over the measured blocks but the first.
+    """
+    rows = []
+    for key, group in blocks.groupby(MODEL, sort=False):
+        of_block = group.set_index("block").sort_index()
+        gradient, rms = of_block["gradient"].loc[2:], of_block["activation_rms"].loc[1:]
+        inner = of_block.loc[2:]
+        last = of_block.iloc[-1]
+        row = dict(zip(MODEL, key, strict=True))
+        row["gradient_rate"] = 1 / _rate(gradient)
+        row["gradient_kept"] = _ratio(gradient, 0, -1)
+        row["stream_rate"] = _rate(rms)
+        row["stream_growth"] = _ratio(rms, -1, 0)
+        row["last_gradient"] = last["gradient_parameters"]
+        row["smallest"], row["largest"] = inner["smallest"].min(), inner["largest"].max()
+        rows.append(row)
+    return pd.DataFrame(rows, columns=[*MODEL, *RATES])
+
+
+RATES = {  # measure: whether its mean is geometric
+    "gradient_rate": True,
+    "gradient_kept": True,
+    "stream_rate": True,
+    "stream_growth": True,
+    "last_gradient": True,
+    "smallest": False,
+    "largest": True,
+}
+
+
+def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per shape, state and measure of ``rates``: n models, mean and t interval."""
+    keys, rows = [*SHAPE, "state"], []
+    for key, group in of_models.groupby(keys, sort=False):
+        head = dict(zip(keys, key, strict=True))
+        for measure, geometric in RATES.items():
+            values = [v for v in group[measure] if math.isfinite(v) and (v > 0 or not geometric)]
+            if values:
+                bounds = _bounds(values, level, geometric=geometric)
+                rows.append(head | {"measure": measure} | bounds)
+    return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
+
+
+def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per shape and schedule: validation loss over seeds, and how many models diverged."""
+    keys, rows = [*SHAPE, *SCHEDULE], []
+    for key, group in losses.groupby(keys, sort=False):
+        values = list(group["val_loss"].dropna())
+        row = dict(zip(keys, key, strict=True)) | {"n": len(values)}
+        row["diverged"] = int(group["diverged_at"].notna().sum())
+        if values:
+            row |= _bounds(values, level, geometric=False)
+        rows.append(row | {"unigram": group["unigram"].iloc[0]})
+    return pd.DataFrame(rows, columns=[*keys, "n", "diverged", "mean", "low", "high", "unigram"])

@@ -1,0 +1,199 @@
+"""A trained Transformer taken apart at its norms: what passes them, and what surrogates make of it.
+
+The gradient that reaches a norm is the one that the model trains with: under feedback alignment it
+is not dL/dy. ``signal`` says which it is: ``own``, or ``backprop``, the true gradient of the same
+weights.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.measure.decomposition import (
+    BACKWARD,
+    decompose,
+    gradient_at_z,
+    published,
+    relative_error,
+    standardize,
+)
+from normscope.measure.hooks import norm_layers, passing
+from normscope.nn.feedback import FeedbackLinear
+from normscope.nn.model import Transformer
+from normscope.nn.norms import TokenNorm
+from normscope.nn.recipe import NormBackward
+from normscope.studies.jacobian.measures import SURROGATES
+
+Batch = tuple[Tensor, Tensor]  # tokens and targets, each (windows, T)
+Row = dict[str, str | int | float]
+FINAL = "final_norm"
+
+
+class Seen(NamedTuple):
+    """What passed a norm: its input x and the gradient dy at its output, each (tokens, d)."""
+
+    x: Tensor
+    dy: Tensor
+
+
+def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
+    """What passes each norm in one forward and backward pass of the mean loss."""
+    tokens, targets = batch
+    with passing(norm_layers(model)) as seen:
+        loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    outputs = [output for _, output in seen.values()]
+    grads = torch.autograd.grad(loss, outputs) if outputs else ()
+    return {
+        name: Seen(x.detach().flatten(0, 1), dy.flatten(0, 1))
+        for (name, (x, _)), dy in zip(seen.items(), grads, strict=True)
+    }
+
+
+def _backward(layer: nn.Module, seen: Seen) -> Tensor:
+    """dL/dx of one layer alone, by autograd."""
+    x = seen.x.requires_grad_()
+    (dx,) = torch.autograd.grad(layer(x), x, seen.dy)
+    seen.x.requires_grad_(False)
+    return dx
+
+
+def _corrected(layer: nn.Module, seen: Seen) -> dict[str, float]:
+    """The measures of a layer; of one without token statistics, what needs no z."""
+    exact = _backward(layer, seen)
+    if not isinstance(layer, TokenNorm):
+        return {
+            "cos_straight_through": _mean_cosine(seen.dy, exact),
+            "error_straight_through": relative_error(seen.dy, exact),
+        }
+    at, backward = standardize(layer, seen.x), BACKWARD["exact"]
+    with_gain, without = (gradient_at_z(layer, seen.dy, gain=gain) for gain in (True, False))
+    return decompose(with_gain, at) | {
+        "error_closed_form": relative_error(backward(with_gain, at), exact),
+        "error_without_gain": relative_error(backward(without, at), exact),
+    }
+
+
+def _mean_cosine(a: Tensor, b: Tensor) -> float:
+    return float(F.cosine_similarity(a, b, dim=-1).mean())
+
+
+@contextmanager
+def backprop(model: Transformer) -> Iterator[None]:
+    """The model with feedback through its own weights: B = W^T makes FA backpropagation."""
+    layers = [m for m in model.modules() if isinstance(m, FeedbackLinear)]
+    drawn, direct = [m.feedback for m in layers], model.is_direct
+    for layer in layers:
+        layer.feedback = layer.weight.detach()
+    model.is_direct = False
+    try:
+        yield
+    finally:
+        model.is_direct = direct
+        for layer, feedback in zip(layers, drawn, strict=True):
+            layer.feedback = feedback
+
+
+def has_feedback(model: Transformer) -> bool:
+    """Whether it trains with another signal than the gradient."""
+    return model.is_direct or any(isinstance(m, FeedbackLinear) for m in model.modules())
+
+
+def names(model: Transformer) -> list[Row]:
+    """What tells the norm layers of a model apart: name, place, index in depth, kind, d."""
+    layers = norm_layers(model)
+    # post-norm has its last norm in the last block, yet before the head as the others' final norm
+    last = FINAL if FINAL in layers else f"blocks.{len(model.blocks) - 1}.mlp.outside"
+    return [
+        {
+            "layer": name,
+            "place": "final" if name == last else "block",
+            "index": index,
+            "kind": type(layer).__name__,
+            "d": model.token_embedding.embedding_dim,
+        }
+        for index, (name, layer) in enumerate(layers.items())
+    ]
+
+
+def decomposed(model: Transformer, validation: Batch, training: Batch) -> list[Row]:
+    """A row for every norm layer, signal and variant; an empty list without norm layers.
+
+    Args:
+        model: in evaluation mode, in float64.
+        validation: what ``corrected`` is measured on.
+        training: what ``published`` is measured on; it is of LayerNorm with its own gradient.
+    """
+    layers, heads = norm_layers(model), names(model)
+    signals = {"own": at_norms(model, validation)}
+    if has_feedback(model):
+        with backprop(model):
+            signals["backprop"] = at_norms(model, validation)
+    rows: list[Row] = []
+    for signal, seen in signals.items():
+        for head in heads:
+            name = str(head["layer"])
+            row = {"signal": signal, "variant": "corrected", "tokens": len(seen[name].x)}
+            row |= head | _corrected(layers[name], seen[name])
+            if signal == "own" and "backprop" in signals:
+                row["alignment"] = _mean_cosine(seen[name].dy, signals["backprop"][name].dy)
+            rows.append(row)
+    for head, (name, seen) in zip(heads, at_norms(model, training).items(), strict=True):
+        layer = layers[name]
+        if isinstance(layer, TokenNorm) and layer.center and layer.radius == "sqrt(d)":
+            row = {"signal": "own", "variant": "published", "tokens": len(seen.x)}
+            rows.append(row | head | published(*seen))
+    return rows
+
+
+@contextmanager
+def replaced(layers: Sequence[Any], rule: NormBackward) -> Iterator[None]:
+    """Norms with a surrogate backward pass while the body runs; exact before and after."""
+    for layer in layers:
+        layer.norm_backward = rule
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.norm_backward = "exact"
+
+
+def parameter_gradient(model: Transformer, batch: Batch) -> Tensor:
+    """Gradient of the mean loss with respect to all parameters, as one vector."""
+    tokens, targets = batch
+    loss = F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
+
+
+def surrogate_gradients(model: Transformer, batch: Batch) -> list[Row]:
+    """The gradient of all parameters with each surrogate in all norms, in the blocks', or the last.
+
+    A row per signal, surrogate and place, beside the exact gradient; none where a norm of the model
+    has no surrogates, and none without norm layers.
+    """
+    layers = norm_layers(model)
+    if not all(isinstance(m, TokenNorm) and m.radius == "sqrt(d)" for m in layers.values()):
+        return []
+    final = [m for name, m in layers.items() if name == FINAL]
+    blocks = [m for name, m in layers.items() if name != FINAL]
+    places = {"all": [*blocks, *final], "blocks": blocks, "final": final}
+
+    def compared(signal: str) -> Iterator[Row]:
+        exact = parameter_gradient(model, batch)
+        for rule, (place, there) in itertools.product(SURROGATES, places.items()):
+            if there:
+                with replaced(there, rule):
+                    surrogate = parameter_gradient(model, batch)
+                row = {"signal": signal, "norm_backward": rule, "surrogates_in": place}
+                cosine = float(F.cosine_similarity(surrogate, exact, dim=0))
+                yield row | {"cosine": cosine, "error": relative_error(surrogate, exact)}
+
+    rows = list(compared("own"))
+    if has_feedback(model):
+        with backprop(model):
+            rows += compared("backprop")
+    return rows

@@ -1,0 +1,236 @@
+"""From trained models to cells: what their norms remove, what surrogates cost, what predicts it."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import scipy  # its parts load at their first use: figures need none
+
+from normscope.statistics.estimate import estimate
+from normscope.studies.jacobian.grid import Cell
+from normscope.studies.jacobian.measures import MEASURES, SURROGATES
+
+CELL = list(Cell._fields)
+SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
+VARIED = [*SETTING, "norm_backward", "surrogates_in"]  # all but the learning rate
+REPLACED = ["protocol", "norm_backward", "surrogates_in"]
+ANY = "any"  # surrogate, place
+LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
+KEPT = [*VARIED, "seed", "val_loss", "val_loss_exact", "cost", "diverged"]
+
+# share of a gradient's energy that a surrogate leaves in where the exact pass removes it
+LEFT_IN = {
+    "center_scale": ["r_radial"],
+    "projected": [],
+    "straight_through": ["r_mean", "r_radial"],
+}
+PREDICTORS = {
+    "left_in_blocks": "energy left in, block norms",
+    "left_in_final": "energy left in, final norm",
+    "cosine_blocks": "1 - cosine, block norms",
+    "cosine_final": "1 - cosine, final norm",
+    "error_blocks": "relative error, block norms",
+    "error_final": "relative error, final norm",
+    "cosine_parameters": "1 - cosine, all parameters",
+}
+
+
+def of_chosen(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the exact models that were trained at the rate chosen for them.
+
+    Args:
+        layers: layers.csv.
+        picked: rows of ``chosen``.
+    """
+    keys = [*VARIED, "seed", "learning_rate"]
+    dtypes = {"seed": int, "learning_rate": float}
+    return layers.astype(dtypes).merge(picked[keys].astype(dtypes), on=keys)
+
+
+def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per cell, signal, variant, norm layer and measure: n models, mean and interval.
+
+    Args:
+        layers: rows of ``of_chosen``.
+        level: confidence level.
+    """
+    rows = []
+    for key, group in layers.groupby(LAYER_KEYS, sort=False):
+        head = dict(zip(LAYER_KEYS, key, strict=True))
+        for measure in MEASURES:
+            values = [v for v in group[measure] if np.isfinite(v)]
+            if values:
+                e = estimate(values, level)
+                row = {"measure": measure, "n": e.n, "mean": e.mean, "low": e.low, "high": e.high}
+                rows.append(head | row)
+    return pd.DataFrame(rows, columns=[*LAYER_KEYS, "measure", "n", "mean", "low", "high"])
+
+
+def chosen(losses: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell but for its learning rate, and seed: the loss at the rate chosen for it.
+
+    The rate is that of least mean loss over the *other* seeds, so that the choice has not seen the
+    loss that is reported; with one seed, over that seed. Before that counts at how few of them a
+    rate diverged.
+
+    Args:
+        losses: a row per model, with the columns of a cell, seed, val_loss and diverged_at.
+    """
+    rows = []
+    for key, group in losses.groupby(VARIED, sort=False):
+        at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
+        of_seeds = at.fillna(math.inf).to_dict("index")
+        for seed, of_seed in of_seeds.items():
+            others = [v for other, v in of_seeds.items() if other != seed] or [of_seed]
+            rate = min(of_seed, key=lambda rate, others=others: _badness([v[rate] for v in others]))
+            row = dict(zip(VARIED, key, strict=True)) | {"seed": seed, "learning_rate": rate}
+            diverged = math.isinf(of_seed[rate])
+            loss = math.nan if diverged else of_seed[rate]
+            rows.append(row | {"val_loss": loss, "diverged": diverged})
+    columns = [*VARIED, "seed", "learning_rate", "val_loss", "diverged"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _badness(losses: Sequence[float]) -> tuple[int, float]:
+    """How many losses are infinite, then the sum of the others: the less, the better."""
+    finite = [v for v in losses if math.isfinite(v)]
+    return len(losses) - len(finite), math.fsum(finite)
+
+
+def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
+    """The models trained with a surrogate, each with ``cost``: its loss above its exact twin's.
+
+    Args:
+        picked: rows of ``chosen``.
+    """
+    is_exact = picked["norm_backward"] == "exact"
+    twin = picked.loc[is_exact, [*SETTING, "seed", "val_loss", "diverged"]]
+    pairs = picked[~is_exact].merge(twin, on=[*SETTING, "seed"], suffixes=("", "_exact"))
+    pairs["cost"] = pairs["val_loss"] - pairs["val_loss_exact"]
+    pairs["diverged"] |= pairs["diverged_exact"]
+    return pairs
+
+
+def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float) -> pd.DataFrame:
+    """A row per surrogate and setting: its cost over seeds, its own interval and a joint one.
+
+    The joint intervals hold together at ``level`` in a protocol (Bonferroni, each at ``alpha``).
+    ``margin`` is ``margin_sds`` standard deviations of the exact models' losses over seeds.
+    ``loss`` is the mean loss of the surrogate's models; ``unigram`` that of character frequencies:
+    a model that does no better has learned nothing else, and its cost is a ceiling.
+    """
+    pairs = with_costs(picked)
+    exact = picked[picked["norm_backward"] == "exact"]
+    spread = exact.groupby(SETTING)["val_loss"].std().to_dict()
+    rows = []
+    for _, of_protocol in pairs.groupby("protocol", sort=False):
+        groups = of_protocol.groupby(VARIED, sort=False)
+        alpha = (1 - level) / max(1, int((groups["cost"].count() > 1).sum()))
+        for key, group in groups:
+            values = list(group["cost"].dropna())
+            row = dict(zip(VARIED, key, strict=True)) | {"n": len(values), "alpha": alpha}
+            row |= {"diverged": int(group["diverged"].sum())}
+            row |= {"margin": margin_sds * spread[tuple(row[k] for k in SETTING)]}
+            row |= {"loss": group.dropna(subset="cost")["val_loss"].mean(), "unigram": unigram}
+            if values:
+                own, joint = estimate(values, level), estimate(values, 1 - alpha)
+                row |= {"mean": own.mean, "low": own.low, "high": own.high}
+                row |= {"joint_low": joint.low, "joint_high": joint.high}
+            rows.append(row)
+    columns = "n diverged alpha margin loss unigram mean low high joint_low joint_high".split()
+    return pd.DataFrame(rows, columns=[*VARIED, *columns])
+
+
+def _of_exact_models(layers: pd.DataFrame) -> pd.DataFrame:
+    """A row per exact model: means over its block norms, and of its final norm, never of both."""
+    rows = layers[(layers["variant"] == "corrected") & (layers["signal"] == "own")]
+    measures = [
+        "r_mean",
+        "r_radial",
+        *(f"{x}_{rule}" for x in ("cos", "error") for rule in SURROGATES),
+    ]
+    keys = [*SETTING, "seed", "learning_rate"]
+    blocks, final = (
+        rows[rows["place"] == place].groupby(keys)[measures].mean().add_suffix(f"_{place}")
+        for place in ("block", "final")
+    )
+    return blocks.join(final, how="outer").reset_index()
+
+
+def _expected(row: dict, place: str, column: str) -> dict[str, float]:
+    """What a surrogate does to the norms of a place in the exact twin; 0 where it does nothing.
+
+    Under DFA what the final norm passes back reaches no parameter.
+    """
+    rule, is_dropped = row["norm_backward"], row["feedback"] == "dfa" and column == "final"
+    if is_dropped or row["surrogates_in"] not in ("all", column):
+        return {f"{name}_{column}": 0.0 for name in ("left_in", "cosine", "error")}
+
+    def at(measure: str) -> float:
+        return row.get(f"{measure}_{place}", math.nan)
+
+    return {
+        f"left_in_{column}": sum(at(share) for share in LEFT_IN[rule]),
+        f"cosine_{column}": 1 - at(f"cos_{rule}"),
+        f"error_{column}": at(f"error_{rule}"),
+    }
+
+
+def predictors(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
+    """The models trained with a surrogate: cost, and what their exact twins let one expect.
+
+    Args:
+        picked: rows of ``chosen``.
+        layers, gradients: what was measured of the exact models.
+    """
+    twins = _of_exact_models(of_chosen(layers, picked))
+    table = with_costs(picked).drop(columns="learning_rate")
+    table = table.merge(twins, on=[*SETTING, "seed"], how="left")
+    keys = [*VARIED, "seed", "learning_rate"]
+    own = gradients.loc[gradients["signal"] == "own", [*keys, "cosine"]]
+    own = own.astype({"seed": int, "learning_rate": float})
+    table = table.merge(own, on=keys, how="left")
+    rows = [
+        {key: row[key] for key in KEPT}
+        | _expected(row, "block", "blocks")
+        | _expected(row, "final", "final")
+        | {"cosine_parameters": 1 - row["cosine"]}
+        for row in table.to_dict("records")
+    ]
+    return pd.DataFrame(rows, columns=[*KEPT, *PREDICTORS])
+
+
+def predictions(expected: pd.DataFrame) -> pd.DataFrame:
+    """Spearman's rank correlation of each predictor with the cost.
+
+    Of one surrogate in one place over settings, which count once, with the mean over their seeds;
+    and over all cells of setting, surrogate and place (``any``). A description without a p:
+    settings are few and crossed, no sample of independent ones. ``seeds`` is the least number of
+    models behind a setting, ``diverged`` how many are missing.
+
+    Args:
+        expected: rows of ``predictors``.
+    """
+    groups = expected.groupby(VARIED, sort=False)
+    cells = groups[["cost", *PREDICTORS]].mean().reset_index()
+    cells["seeds"] = list(groups["cost"].count())
+    cells["diverged"] = list(groups["diverged"].sum())
+    kinds = [(key, group) for key, group in cells.groupby(REPLACED, sort=False)]
+    of_any = [((key, ANY, ANY), group) for key, group in cells.groupby("protocol", sort=False)]
+    rows = []
+    for key, group in [*kinds, *of_any]:
+        for predictor in PREDICTORS:
+            known = group[[predictor, "cost"]].dropna()
+            row = dict(zip(REPLACED, key, strict=True)) | {"predictor": predictor, "n": len(known)}
+            row |= {"seeds": group["seeds"].min(), "diverged": group["diverged"].sum()}
+            rows.append(row | {"rho": _rho(list(known[predictor]), list(known["cost"]))})
+    columns = ["n", "seeds", "diverged", "rho"]
+    return pd.DataFrame(rows, columns=[*REPLACED, "predictor", *columns])
+
+
+def _rho(x: Sequence[float], y: Sequence[float]) -> float:
+    """Spearman's rho; NaN below 3 pairs, or where x or y is constant."""
+    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
+        return math.nan
+    return float(scipy.stats.spearmanr(x, y).statistic)

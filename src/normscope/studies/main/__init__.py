@@ -1,0 +1,1 @@
+"""Validation loss and residual gain, arm by arm, on the corpus."""

@@ -1,0 +1,89 @@
+"""From runs to arms: means, intervals and differences over trained models."""
+
+import numpy as np
+import pandas as pd
+
+from normscope.statistics.estimate import estimate
+
+
+def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
+    """A row per arm and placement: n, mean, interval; difference to the baseline over shared seeds.
+
+    The intervals of the differences hold together at ``level``: Bonferroni over those with n > 1.
+    ``alpha`` is what is left to one of them: ``(1 - level) / comparisons``.
+    """
+    name = runs["arm"] + "-" + runs["placement"]
+    reference = runs[name == baseline].set_index("seed")["val_loss"].dropna()
+    pairs = runs[runs["seed"].isin(reference.index) & (name != baseline)].dropna(subset="val_loss")
+    compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
+    alpha = (1 - level) / max(compared, 1)
+    rows = []
+    for (arm, placement), group in runs.groupby(["arm", "placement"], sort=False):
+        loss = group.set_index("seed")["val_loss"].dropna()
+        row: dict = {"arm": arm, "placement": placement}
+        row |= {"n": len(loss), "diverged": int(group["diverged_at"].notna().sum())}
+        if len(loss):
+            e = estimate(list(loss), level)
+            row |= {"mean": e.mean, "low": e.low, "high": e.high}
+        paired = (loss - reference).dropna()
+        row |= {"pairs": len(paired), "alpha": alpha}
+        if len(paired) and f"{arm}-{placement}" != baseline:
+            d = estimate(list(paired), 1 - alpha)
+            row |= {"difference": d.mean, "difference_low": d.low, "difference_high": d.high}
+        rows.append(row)
+    columns = (
+        "arm placement n diverged mean low high alpha pairs "
+        "difference difference_low difference_high"
+    )
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Means over positions in each run, then over runs; position 0 sees itself only: it is apart.
+
+    ``norm`` is a geometric mean, so that ``ln norm`` and ``log_gain`` are means of one kind.
+    """
+    table = table.assign(
+        positions=np.where(table["position"] == 0, "first", "later"), log_norm=np.log(table["norm"])
+    )
+    where = ["arm", "placement", "positions", "depth", "site"]
+    runs = table.groupby([*where, "seed"], sort=False)[["log_norm", "log_gain"]].mean()
+    rows = []
+    for key, group in runs.groupby(where, sort=False):
+        row: dict = dict(zip(where, key, strict=True))
+        for name in ("log_norm", "log_gain"):
+            values = [v for v in group[name] if np.isfinite(v)]
+            if values:
+                e = estimate(values, level)
+                row |= {"n": e.n, name: e.mean, f"{name}_low": e.low, f"{name}_high": e.high}
+        rows.append(row)
+    columns = "n log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
+    return pd.DataFrame(rows, columns=[*where, *columns.split()])
+
+
+def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Gains of the first block, of the later ones and of the last, as factors with intervals.
+
+    Geometric means over positions but the first, over blocks (later: the gain of one block) and
+    over runs. The first block lifts the embedding, which starts small, so it stands alone.
+    """
+    blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
+    depth = blocks["depth"]
+    parts = {
+        "first": blocks[depth == 1],
+        "later": blocks[depth > 1],
+        "last": blocks[depth == depth.max()],
+    }
+    rows = []
+    for (arm, placement), _ in blocks.groupby(["arm", "placement"], sort=False):
+        row: dict = {"arm": arm, "placement": placement}
+        for name, part in parts.items():
+            of_arm = part[(part["arm"] == arm) & (part["placement"] == placement)]
+            values = [v for v in of_arm.groupby("seed")["log_gain"].mean() if np.isfinite(v)]
+            if values:
+                e = estimate(values, level)
+                low, high = np.exp(e.low), np.exp(e.high)
+                row |= {"n": e.n, name: np.exp(e.mean), f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    bounds = [f"{name}{suffix}" for name in parts for suffix in ("", "_low", "_high")]
+    return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])

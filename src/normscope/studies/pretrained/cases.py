@@ -1,0 +1,93 @@
+"""Tests of the published statements on residual gain: of a model, of two, of families."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pandas as pd
+
+from normscope.ledger.case import RESAMPLES, Case, of_units
+from normscope.ledger.entry import Entry
+from normscope.statistics.estimate import ALPHA
+from normscope.statistics.inference import cluster_bootstrap, welch
+
+
+def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
+    """A two-sided p of an effect as a case of the statement that it is positive, or negative."""
+    if math.isnan(p):
+        return Case.unknown("no data")
+    for_it, against_it = p / 2, 1 - p / 2
+    if (effect > 0) != positive:
+        for_it, against_it = against_it, for_it
+    n = int(row["n"])
+    return Case(effect, n=n, unit="prompt", p_holds=for_it, p_fails=against_it, smallest=0.0)
+
+
+def of_gain(row: Mapping, *, above: bool) -> Case:
+    """Whether a model's gain is on one side of 1: Student's t over prompts, of the log-gain."""
+    case = _sided(row, row["p"], row["log_gain"], positive=above)
+    gain, low, high = (math.exp(row[k]) for k in ("log_gain", "low", "high"))
+    return replace(case, effect=gain, low=low, high=high)
+
+
+def of_deviation(row: Mapping) -> Case:
+    """Whether r of entropy and abs(gain - 1) is negative in a model."""
+    return _sided(row, row["p_deviation"], row["r_deviation"], positive=False)
+
+
+def of_difference(one: Mapping, other: Mapping) -> Case:
+    """Whether two models have the same gain: Welch's t over prompts, from means and deviations.
+
+    A difference speaks against the statement; the lack of one never for it.
+    """
+    a, b = ((r["mean"], r["sd"], int(r["n"])) for r in (one, other))
+    found = welch(a, b, ALPHA)
+    if math.isnan(found.p):
+        return Case.unknown("no data")
+    return Case(
+        found.difference,
+        found.low,
+        found.high,
+        n=int(one["n"] + other["n"]),
+        unit="prompt",
+        p_holds=1.0,
+        p_fails=found.p / 2,
+        smallest=0.0,
+    )
+
+
+def of_families(row: Mapping) -> Case:
+    """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
+    return Case(
+        math.exp(row["difference"]),
+        math.exp(row["low"]),
+        math.exp(row["high"]),
+        n=int(row["layernorm"] + row["rmsnorm"]),
+        unit="family",
+        p_holds=row["p"],
+        p_fails=1.0,  # a test of the one side alone
+        smallest=row["smallest"],
+    )
+
+
+def of_entropy(row: Mapping) -> Case:
+    """Whether raw r is positive, and not for one category's sake: else nothing speaks for it."""
+    case = _sided(row, row["r_p"], row["r"], positive=True)
+    case = replace(case, low=row["r_low"], high=row["r_high"])
+    is_steady = row["r_without_low"] >= row["r"] / 2  # NaN: one category, no test
+    return replace(case, p_holds=1.0) if row["r"] > 0 and not is_steady and not case.open else case
+
+
+def of_predictions(models: pd.DataFrame, entry: Entry, level: float) -> Case:
+    """Whether predictions are right more often than a coin: sign flips over families.
+
+    Models of a family are not independent, so that a family's share of right ones is one unit; the
+    interval resamples families.
+    """
+    of = models[(models["experiment"] == "h25") & (models["metric"] == "gain_hidden_states")]
+    shares = of.groupby("family", sort=False)["correct"].mean()
+    case = of_units(entry, list(shares), level=level)
+    if not len(shares):
+        return case
+    e = cluster_bootstrap(list(of["correct"].astype(float)), list(of["family"]), level, RESAMPLES)
+    return replace(case, effect=e.mean, low=e.low, high=e.high)

@@ -1,0 +1,76 @@
+"""Which pretrained models are measured: ``pretrained`` in the configuration. No torch."""
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from normscope.hub.recipe import Measured, ModelName
+from normscope.io.corpus import Line
+from normscope.schema import PositiveInt, Strict, distinct
+
+
+class Listed(Strict):
+    """Where a model stands among the others."""
+
+    name: ModelName
+    family: Annotated[Line, Field(max_length=100)] = Field(
+        description="models of a family are no replicates"
+    )
+    tuned: bool = Field(default=False, description="fine-tuned: left out where norms are compared")
+    base: ModelName | None = Field(
+        default=None, description="name of the model that this one was fine-tuned from"
+    )
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether it is said to be, or has a base."""
+        return self.tuned or self.base is not None
+
+
+class PretrainedModel(Measured, Listed):
+    """One model, and where it stands among the others."""
+
+    @property
+    def decides(self) -> Measured:
+        """What is measured; its name and family decide nothing."""
+        return Measured(**{name: getattr(self, name) for name in Measured.model_fields})
+
+
+class Collected(Strict):
+    """What decides the tables of all measurements, beside these."""
+
+    models: list[Listed]
+    resamples: PositiveInt
+
+
+class Pretrained(Strict):
+    """Residual gain of pretrained models, beside the published ones."""
+
+    models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
+    memory_gb: float = Field(
+        ge=0.01,
+        allow_inf_nan=False,
+        description="for weights; a model whose fp32 weights exceed it is streamed block by block",
+    )
+    threads: PositiveInt = Field(description="CPU threads of a measurement")
+    resamples: PositiveInt = Field(description="of prompts, for bootstrap intervals")
+
+    @model_validator(mode="after")
+    def models_are_distinct(self) -> Self:
+        names = [model.name for model in self.models]
+        distinct(names)
+        for model in self.models:
+            if model.name.endswith(".csv"):
+                raise ValueError(f"{model.name}: its folder would be where a table is; rename it")
+            if model.base is not None and model.base not in set(names) - {model.name}:
+                raise ValueError(f"{model.name}: its base {model.base} is not among the models")
+        return self
+
+    @property
+    def collected(self) -> Collected:
+        listed = [Listed(**{k: getattr(m, k) for k in Listed.model_fields}) for m in self.models]
+        return Collected(models=listed, resamples=self.resamples)
+
+    def by_name(self) -> dict[str, PretrainedModel]:
+        """Every model by its name."""
+        return {model.name: model for model in self.models}

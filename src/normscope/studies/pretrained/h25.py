@@ -1,0 +1,100 @@
+"""H25, "a head density rho of 0.2 or more dampens": how often it is right. No torch.
+
+rho is heads over head dimension. The published metric is that of the penultimate block.
+"""
+
+import math
+
+import pandas as pd
+
+from normscope.statistics.inference import (
+    bootstrap_mean,
+    correlation,
+    of_summary,
+    partial_correlation,
+    share,
+)
+from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict
+
+COLUMNS = (
+    "experiment model family norm metric n_layers rho n gain low high predicted as_published "
+    "correct reading"
+).split()
+METRICS = ("gain_hidden_states", "last_gain")
+
+
+def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per experiment, model and metric with a published mean gain and rho."""
+    rows = []
+    for r in references[references["metric"].isin(METRICS)].to_dict("records"):
+        if math.isnan(r["n_heads"]) or math.isnan(r["sd"]):
+            continue
+        e = of_summary(r["value"], r["sd"], int(r["n"]), int(r["ddof"]), level)
+        row = {k: r[k] for k in ("experiment", "model", "family", "norm", "metric", "n_layers")}
+        row |= {"rho": r["n_heads"] / r["head_dim"], "n": e.n}
+        rows.append(row | {"gain": e.mean, "low": e.low, "high": e.high})
+    return _judged(rows)
+
+
+def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
+    """The same of measured models: geometric means, intervals over resampled prompts.
+
+    Args:
+        gains: rows of ``tables.as_published``.
+    """
+    rows = []
+    keys = ["experiment", "model", "family", "norm", "n_layers", "rho"]
+    for key, of in gains.groupby(keys, sort=False):
+        for metric in METRICS:
+            logs = [math.log(v) for v in of[metric].dropna()]
+            if logs:
+                e = bootstrap_mean(logs, level, resamples)
+                bounds = {"gain": e.mean, "low": e.low, "high": e.high}
+                row = dict(zip(keys, key, strict=True)) | {"metric": metric, "n": e.n}
+                rows.append(row | {name: math.exp(v) for name, v in bounds.items()})
+    return _judged(rows)
+
+
+def _judged(rows: list[dict]) -> pd.DataFrame:
+    """With the prediction of H25, and what the gain and its interval say of it."""
+    for row in rows:
+        row["predicted"] = "below 1" if row["rho"] >= CROWDED else "above 1"
+        row["as_published"] = "below 1" if row["gain"] < 1 else "above 1"
+        row["correct"] = h25([row["rho"]], [row["gain"]])[0]
+        below, above = row["high"] < 1, row["low"] > 1
+        row["reading"] = "below 1" if below else "above 1" if above else "neither"
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per experiment and metric: how often H25 is right, and the correlations beside it.
+
+    As published every model counts as one or the other. Corrected: of those whose interval does not
+    cover 1 (``decided``). ``r`` is Pearson's of rho and gain, ``r_given_depth`` with the number of
+    layers partialled out, both over models, which share families.
+    """
+    rows = []
+    for (experiment, metric), of in models.groupby(["experiment", "metric"], sort=False):
+        right, n = int(of["correct"].sum()), len(of)
+        decided = of[of["reading"] != "neither"]
+        agreeing = int((decided["reading"] == decided["predicted"]).sum())
+        published, corrected = share(right, n, level), share(agreeing, len(decided), level)
+        rho, gain, depth = (list(of[name]) for name in ("rho", "gain", "n_layers"))
+        r = correlation(rho, gain, level)
+        partial, p = partial_correlation(rho, gain, depth)
+        rows.append(
+            {"experiment": experiment, "metric": metric, "n": n, "right": right}
+            | {"families": of["family"].nunique(), "verdict": h25_verdict(right, n)}
+            | {"share": published.mean, "low": published.low, "high": published.high}
+            | {"decided": len(decided), "decided_right": agreeing}
+            | {"decided_low": corrected.low, "decided_high": corrected.high}
+            | {"r": r.r, "r_p": r.p, "r_given_depth": partial, "p_given_depth": p}
+            | {"r_depth": correlation(rho, depth, level).r}
+        )
+    return pd.DataFrame(rows, columns=ACCURACY)
+
+
+ACCURACY = (
+    "experiment metric n right families verdict share low high decided decided_right decided_low "
+    "decided_high r r_p r_given_depth p_given_depth r_depth"
+).split()

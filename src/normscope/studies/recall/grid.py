@@ -1,0 +1,138 @@
+"""The decisive test's part of the configuration: which models it trains, and which it shows."""
+
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from normscope.nn.arms import ARMS, ArmName
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
+from normscope.studies.recall.recipe import RecallRun, Task
+
+TaskName = Annotated[
+    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
+]
+
+
+class Cell(NamedTuple):
+    """What has one model a seed."""
+
+    task: str
+    arm: str
+    learning_rate: float
+
+    def __str__(self) -> str:
+        """``copy-layernorm-0.0001``, the name of its files."""
+        return f"{self.task}-{self.arm}-{rate_name(self.learning_rate)}"
+
+
+class PublishedArm(Strict):
+    """An arm of the notebook, at the rate that it has there."""
+
+    arm: ArmName
+    learning_rate: Rate
+
+
+class Published(Strict):
+    """The notebook's own runs; the figures "as published" draw these."""
+
+    task: TaskName
+    arms: Annotated[list[PublishedArm], Some]
+    seeds: Annotated[list[Seed], Some, Distinct] = Field(
+        description="the figures as published draw the first"
+    )
+
+    @model_validator(mode="after")
+    def arms_are_distinct(self) -> Self:
+        distinct([a.arm for a in self.arms])
+        return self
+
+
+class Corrected(Strict):
+    """What the corrected figures draw, and where the factors are crossed."""
+
+    task: TaskName
+    learning_rate: Rate
+
+
+class RecallGrid(Strict):
+    """One block of runs: every arm with every learning rate and every seed."""
+
+    task: TaskName
+    arms: Annotated[list[ArmName], Some, Distinct]
+    learning_rates: Annotated[list[Rate], Some, Distinct]
+    seeds: Annotated[list[Seed], Some, Distinct]
+
+
+class Recall(Strict):
+    """The decisive test: what a norm does, factor by factor."""
+
+    tasks: Annotated[dict[TaskName, Task], Some]
+    published: Published
+    corrected: Corrected
+    runs: Annotated[list[RecallGrid], Some]
+    directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
+
+    def _grid(self) -> Iterator[tuple[Cell, int]]:
+        """Cell and seed of every run in ``runs``."""
+        for grid in self.runs:
+            for arm in grid.arms:
+                for rate in grid.learning_rates:
+                    for seed in grid.seeds:
+                        yield Cell(grid.task, arm, rate), seed
+
+    def _all(self) -> list[tuple[Cell, int]]:
+        """With the published ones, which may also be in ``runs``."""
+        published = [(c, seed) for c in self.published_cells() for seed in self.published.seeds]
+        return list(dict.fromkeys([*published, *self._grid()]))
+
+    @model_validator(mode="after")
+    def parts_fit(self) -> Self:
+        parts = {"published": self.published, "corrected": self.corrected}
+        parts |= {f"runs.{i}": grid for i, grid in enumerate(self.runs)}
+        for where, part in parts.items():
+            if part.task not in self.tasks:
+                known = ", ".join(self.tasks)
+                raise ValueError(f"{where}.task: unknown task {part.task!r}; known: {known}")
+        for where, kind in (("published", "copy"), ("corrected", "recall")):
+            name = parts[where].task
+            if self.tasks[name].kind != kind:
+                raise ValueError(f"{where}.task: {name} is not of kind {kind}")
+        distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
+        there = {cell for cell, _ in self._all()}
+        for cell in self.corrected_cells():
+            if cell not in there:
+                raise ValueError(
+                    f"no run of {cell} to stand beside the published arm {cell.arm}: add task "
+                    f"{cell.task}, arm {cell.arm} and learning rate {cell.learning_rate:g} to runs"
+                )
+        return self
+
+    def published_cells(self) -> list[Cell]:
+        """The notebook's arms at its own learning rates."""
+        task, arms = self.published.task, self.published.arms
+        return [Cell(task, a.arm, a.learning_rate) for a in arms]
+
+    def corrected_cells(self) -> list[Cell]:
+        """The same arms on the corrected task, at one learning rate."""
+        task, rate = self.corrected.task, self.corrected.learning_rate
+        return [Cell(task, a.arm, rate) for a in self.published.arms]
+
+    def cells(self) -> dict[str, list[int]]:
+        """The seeds of every cell, by its name."""
+        seeds: dict[str, list[int]] = {}
+        for cell, seed in self._all():
+            seeds.setdefault(str(cell), []).append(seed)
+        return seeds
+
+    def trained(self) -> dict[str, RecallRun]:
+        """Every run to train, by the name of its directory."""
+        return {
+            f"{cell}-{seed}": RecallRun(
+                task=self.tasks[cell.task],
+                norm=ARMS[cell.arm].norm,
+                learning_rate=cell.learning_rate,
+                seed=seed,
+            )
+            for cell, seed in self._all()
+        }

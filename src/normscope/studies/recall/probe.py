@@ -1,0 +1,135 @@
+"""What is measured of one trained model of the decisive test.
+
+All of it in evaluation mode: BatchNorm normalizes with its running averages there, token by token.
+Every model of a task is measured on the same samples and, by the same draws, along the same
+directions.
+"""
+
+import math
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from normscope.measure import landscape, spectrum
+from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
+from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure.sharpness import hessian
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.recipe import Task
+from normscope.studies.recall.tasks import draw
+
+SAMPLES = 4096  # to evaluate on, and as many others to fit the temperature on
+CURVATURE_SAMPLES = 256  # the batch of every Hessian
+PUBLISHED_ALPHAS = np.linspace(-0.5, 0.5, 40)  # the notebook's; 0 is not among them
+ALPHAS = np.linspace(-0.5, 0.5, 21)  # with 0
+
+Row = dict[str, float | int | str]
+
+
+def evaluate(model: RecallModel, task: Task) -> Row:
+    """Loss, accuracy, temperature, calibrated loss, and what is left of them without the context.
+
+    Losses are in nats. The temperature is fitted on other samples than it is judged on.
+    """
+    g = torch.Generator().manual_seed(0)
+    fit, fit_answers = draw(task, SAMPLES, g)
+    tokens, answers = draw(task, SAMPLES, g)
+    with torch.no_grad():
+        temperature = fit_temperature(model(fit), fit_answers)
+        logits, alone = model(tokens), model(tokens[:, -1:])
+    return {
+        "loss": float(F.cross_entropy(logits.double(), answers)),
+        "accuracy": accuracy(logits, answers),
+        "temperature": temperature,
+        "calibrated_loss": calibrated_loss(logits, answers, temperature),
+        "accuracy_without_context": accuracy(alone, answers),
+        "parameter_norm": parameter_norm(model),
+    }
+
+
+def parameter_norm(model: RecallModel) -> float:
+    """Euclidean norm of all parameters together."""
+    return math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
+
+
+def curvature(model: RecallModel, task: Task) -> Row:
+    """Sharpness, and sharpness times the squared norm of the parameters.
+
+    Where a norm makes the loss blind to the scale of all weights together, the product is blind to
+    it too, as sharpness alone is not.
+    """
+    tokens, answers = draw(task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
+    loss = F.cross_entropy(model(tokens), answers)
+    value = largest_eigenvalue(hessian(loss, list(model.parameters())))
+    return {"sharpness": value, "scaled_sharpness": value * parameter_norm(model) ** 2}
+
+
+def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
+    """Ranks of the block's output, and its singular values.
+
+    ``published``: uncentred, all positions of one training-size batch, as the notebook plots them.
+    ``query`` and ``all``: centred, at the supervised position of SAMPLES sequences and at all
+    positions of that batch.
+    """
+    g = torch.Generator().manual_seed(2)
+    tokens, _ = draw(task, SAMPLES, g)
+    with torch.no_grad():
+        at_query = model.at_query(tokens)
+        everywhere = model.everywhere(tokens[: task.batch_size]).flatten(0, 1)
+    values = {
+        "published": spectrum.singular_values(everywhere, centered=False),
+        "all": spectrum.singular_values(everywhere, centered=True),
+        "query": spectrum.singular_values(at_query, centered=True),
+    }
+    ranks: Row = {}
+    for where in ("query", "all"):
+        s = values[where]
+        ranks |= {
+            f"effective_rank_{where}": spectrum.effective_rank(s.square()),
+            f"effective_rank_sv_{where}": spectrum.effective_rank(s),
+            f"stable_rank_{where}": spectrum.stable_rank(s),
+            f"participation_ratio_{where}": spectrum.participation_ratio(s),
+        }
+    rows: list[Row] = [
+        {"where": where, "index": i, "value": float(v)}
+        for where, s in values.items()
+        for i, v in enumerate(s)
+    ]
+    return ranks, rows
+
+
+def slices(model: RecallModel, task: Task, directions: int) -> list[Row]:
+    """The loss along lines through the trained parameters, all on one batch of training size.
+
+    ``published``: the notebook's procedure; ``alpha`` is what it calls the offset, ``offset`` is
+    where the parameters were. ``restored``: the same direction, put back before every offset; at
+    the published alphas' true offsets too. ``filter``: filter-normalized directions.
+    """
+    tokens, answers = draw(task, task.batch_size, torch.Generator().manual_seed(1))
+
+    def loss() -> float:
+        return float(F.cross_entropy(model(tokens), answers))
+
+    unit = landscape.unit_direction(model, torch.Generator().manual_seed(3))
+    drift = np.cumsum(PUBLISHED_ALPHAS)
+    published = landscape.accumulating_slice(model, loss, unit, list(PUBLISHED_ALPHAS))
+    rows = _rows("published", 0, PUBLISHED_ALPHAS, drift, published)
+    for offsets in (ALPHAS, drift):
+        losses = landscape.slice_loss(model, loss, unit, list(offsets))
+        rows += _rows("restored", 0, offsets, offsets, losses)
+    for i in range(directions):
+        g = torch.Generator().manual_seed(100 + i)
+        direction = landscape.filter_normalized(model, g)
+        losses = landscape.slice_loss(model, loss, direction, list(ALPHAS))
+        rows += _rows("filter", i, ALPHAS, ALPHAS, losses)
+    return rows
+
+
+def _rows(
+    kind: str, direction: int, alphas: np.ndarray, offsets: np.ndarray, losses: list[float]
+) -> list[Row]:
+    return [
+        {"kind": kind, "direction": direction, "alpha": a, "offset": o, "loss": loss}
+        for a, o, loss in zip(alphas.tolist(), offsets.tolist(), losses, strict=True)
+    ]

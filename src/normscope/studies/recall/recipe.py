@@ -1,0 +1,65 @@
+"""What one model of the decisive test is: task, norm, learning rate, seed.
+
+These models are a part of the configuration and the command line of ``scripts/recall.py``. No torch
+in here: the workflow reads this module for every job.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from normscope.nn.recipe import Norm
+from normscope.schema import PositiveFloat, PositiveInt, Seed, Strict
+
+
+class Task(Strict):
+    """What is asked of a model, and for how long it learns it.
+
+    ``copy`` is the task of Rahman's notebook ("Stability and Expression: The Dual-Mechanism of
+    Normalization in Deep Learning", experiment 3): 40 distinct keys of ``entities x attributes``,
+    39 of them as context, then token 0, then the 40th as query, which is also the answer. The
+    answer is in the input whatever the context.
+
+    ``recall`` is what that task is named after: a key is a pair (entity, attribute), the context
+    holds one pair for every entity with attributes drawn anew each time, the query is an entity and
+    the answer its attribute. Without the context nothing tells the answer.
+    """
+
+    kind: Literal["copy", "recall"]
+    entities: Annotated[int, Field(gt=1)] = 20
+    attributes: Annotated[int, Field(gt=1)] = 20
+    n_embd: PositiveInt = Field(default=128, description="width d of the one block, of one head")
+    embedding_std: PositiveFloat = Field(
+        default=1.0, description="standard deviation of the embedding at the start; torch's is 1"
+    )
+    batch_size: PositiveInt = Field(default=128, description="sequences in a step")
+    steps: PositiveInt = Field(description="optimizer steps")
+    log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
+    loss_bound: PositiveFloat = Field(
+        default=1000.0, description="a training loss above it is divergence"
+    )
+
+    @property
+    def vocabulary(self) -> int:
+        """Distinct tokens: the pairs, and the notebook's two unused ones or the queries."""
+        pairs = self.entities * self.attributes
+        return pairs + (2 if self.kind == "copy" else self.entities)
+
+    @property
+    def classes(self) -> int:
+        """Distinct answers that the head can give."""
+        return self.vocabulary if self.kind == "copy" else self.attributes
+
+    @property
+    def chance(self) -> float:
+        """Accuracy of a guess that knows nothing of the input."""
+        return 1 / (self.entities * self.attributes if self.kind == "copy" else self.attributes)
+
+
+class RecallRun(Strict):
+    """One trained model: all that decides its weights."""
+
+    task: Task
+    norm: Norm
+    learning_rate: PositiveFloat = Field(description="of Adam, constant")
+    seed: Seed

@@ -1,0 +1,161 @@
+"""From the runs of the decisive test to its cells and to the effects of the norms' factors."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from normscope.nn.arms import ARMS
+from normscope.statistics.estimate import estimate
+from normscope.statistics.factorial import effects, missing_cells
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
+
+KEYS = ["task", "arm", "learning_rate"]
+
+# what is analysed by factor; ln where effects multiply
+RESPONSES = {
+    "loss": "ln loss",
+    "calibrated_loss": "ln calibrated loss",
+    "accuracy": "accuracy",
+    "effective_rank_query": "effective rank",
+    "sharpness": "ln sharpness",
+}
+LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
+
+
+ORDER = {
+    "center": ("no", "yes"),
+    "radius": ("sqrt(d)", "1", "learned"),
+    "gain": ("no", "yes"),
+    "bias": ("no", "yes"),
+}
+
+
+def cell_key(name: str) -> dict[str, str | float]:
+    """Task, arm and learning rate from a cell's name, ``copy-layernorm-0.0001``."""
+    task, arm, rate = name.split("-")
+    return {"task": task, "arm": arm, "learning_rate": float(rate)}
+
+
+def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
+    """A row per run, from its loss slices.
+
+    ``rise``: mean of loss at both ends minus loss at 0 over the filter-normalized directions.
+    ``hump``: mean loss at the labels nearest 0 of the published slice minus that at its ends, of
+    which one is all but where the model was trained.
+    """
+    keys = [*KEYS, "seed"]
+    distance = slices["alpha"].astype(float).abs()
+    far, near = (distance.groupby(slices["kind"]).transform(f) for f in ("max", "min"))
+    at = np.select([distance == far, np.isclose(distance, near)], ["end", "middle"], "between")
+    means = slices.assign(at=at).groupby([*keys, "kind", "at"])["loss"].mean().unstack("at")
+    means = means.reindex(columns=["end", "middle"])
+    height = (means["end"] - means["middle"]).unstack("kind")
+    height = height.reindex(columns=["filter", "published"])
+    found = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
+    return found.reset_index()
+
+
+def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per cell and measure: n models, mean, interval; and how many diverged."""
+    rows = []
+    for key, group in runs.groupby(KEYS, sort=False):
+        diverged = int(group["diverged_at"].notna().sum())
+        for measure in (*MEASURES, *HEIGHTS):
+            values = [v for v in group[measure] if np.isfinite(v)]
+            row = dict(zip(KEYS, key, strict=True)) | {"measure": measure, "n": len(values)}
+            row |= {"diverged": diverged}
+            if values:
+                e = estimate(values, level)
+                row |= {"mean": e.mean, "low": e.low, "high": e.high}
+            rows.append(row)
+    return pd.DataFrame(rows, columns=[*KEYS, *"measure n diverged mean low high".split()])
+
+
+def swept(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of arms that were trained at more than one learning rate in a task."""
+    rates = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
+    return runs[rates > 1]
+
+
+def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
+    """The learning rate of least mean loss, for each arm that was trained at more than one.
+
+    ``at_edge``: it is the smallest or the largest that was tried, so that the best may lie beyond.
+    A rate at which a run diverged is not the best one.
+    """
+    rows = []
+    for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
+        lost = group.loc[group["diverged_at"].notna(), "learning_rate"]
+        kept = group[~group["learning_rate"].isin(lost)].groupby("learning_rate")
+        row: dict = {"task": task, "arm": arm, "rates": group["learning_rate"].nunique()}
+        if len(kept):
+            means = kept[["loss", "accuracy"]].mean()
+            means["n"] = kept.size()
+            best = means.sort_values("loss").reset_index().iloc[0]
+            tried = group["learning_rate"]
+            row |= {"best": best["learning_rate"], **best[["n", "loss", "accuracy"]].to_dict()}
+            row |= {"at_edge": best["learning_rate"] in (tried.min(), tried.max())}
+        rows.append(row)
+    return pd.DataFrame(rows, columns="task arm rates best n loss accuracy at_edge".split())
+
+
+def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
+    """Center, radius, gain and bias of the arms with token statistics, a row each.
+
+    Of arms that these factors do not tell apart (another eps) the first in the registry stands for
+    them; the others are left out, as they would pass for repetitions of it.
+    """
+    arms = sorted(set(arms), key=list(ARMS).index)
+    norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
+    yes = {True: "yes", False: "no"}
+    return pd.DataFrame(
+        [
+            [arm, yes[norm.center], norm.radius, yes[norm.gain], yes[norm.bias]]
+            for arm, norm in norms.items()
+        ],
+        columns=["arm", *ORDER],
+    ).drop_duplicates(list(ORDER))
+
+
+def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """The runs of arms with token statistics, with their factors, and the levels that vary."""
+    table = runs.merge(factor_levels(list(dict.fromkeys(runs["arm"]))), on="arm")
+    there = {f: [v for v in order if (table[f] == v).any()] for f, order in ORDER.items()}
+    return table, {f: levels for f, levels in there.items() if len(levels) > 1}
+
+
+def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Effects of the factors on every response, over the seeds whose grid is complete.
+
+    Args:
+        runs: of one task and learning rate.
+        level: confidence level.
+    """
+    table, factors = crossed(runs)
+    logs = {column: np.log(table[column].where(table[column] > 0)) for column in LOGARITHMIC}
+    table = table.assign(**logs)
+    parts = [
+        effects(table, factors, column, level).assign(response=name)
+        for column, name in RESPONSES.items()
+    ]
+    found = pd.concat(parts, ignore_index=True)
+    return found[["response", *(c for c in found if c != "response")]]
+
+
+def why_no_effects(runs: pd.DataFrame) -> str:
+    """What keeps the factors' effects from being computed.
+
+    Args:
+        runs: a row per arm with the column ``diverged`` (models), of one task and learning rate.
+    """
+    table, factors = crossed(runs)
+    if not factors:
+        return "the arms differ in no factor of a norm"
+    if missing := missing_cells(table, factors):
+        cells = "; ".join(", ".join(cell) for cell in missing)
+        return f"no arm has these levels of {', '.join(factors)}: {cells}. Add it to recall.runs"
+    lost = table.loc[table["diverged"] > 0, "arm"]
+    if len(lost):
+        return f"a complete crossing in no seed, as runs diverged: {', '.join(dict.fromkeys(lost))}"
+    return "no seed has a run of every arm"

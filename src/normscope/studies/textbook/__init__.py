@@ -1,0 +1,1 @@
+"""LayerNorm and BatchNorm as a tutorial builds them, measured."""

@@ -1,0 +1,1 @@
+"""One trained model: its recipe, steps, checkpoints, files. Knows no study."""

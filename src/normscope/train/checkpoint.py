@@ -1,0 +1,138 @@
+"""Checkpoints that survive SIGKILL, a full disk and a broken file.
+
+A directory holds the two newest generations, ``step-00000500.ckpt``: a SHA-256 of the payload, then
+the payload. A broken newest file costs one interval. A lock keeps two processes from training the
+same run, as happens when a workflow engine is killed and its job lives on.
+"""
+
+import fcntl
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+
+from normscope.errors import Explained
+from normscope.io.files import write_bytes
+
+GENERATIONS = 2
+DIGEST = 64  # hex characters of a SHA-256
+
+
+class RunInUse(Explained):
+    """Another process is training this run."""
+
+
+class BrokenCheckpoint(Explained):
+    """A checkpoint file is truncated or altered, or was never one."""
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Args:
+        directory: theirs alone; made if missing.
+        fingerprint: of everything that decides the run. Checkpoints with another one are not used.
+        every: steps between checkpoints, what a kill can cost at most.
+    """
+
+    def __init__(self, directory: Path, fingerprint: str, every: int) -> None:
+        self.directory, self.fingerprint, self.every = directory, fingerprint, every
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def files(self) -> list[Path]:
+        """Newest first."""
+        return sorted(self.directory.glob("step-*.ckpt"), reverse=True)
+
+    def save(self, step: int, state: dict[str, Any]) -> None:
+        """Write generation ``step``, then drop the oldest.
+
+        Raises:
+            OSError: the disk is full; the earlier generations are untouched.
+        """
+        buffer = io.BytesIO()
+        torch.save({"fingerprint": self.fingerprint, "step": step, "state": state}, buffer)
+        payload = buffer.getvalue()
+        digest = hashlib.sha256(payload).hexdigest().encode()
+        write_bytes(self.directory / f"step-{step:08d}.ckpt", digest + payload)
+        self.keep(GENERATIONS)
+
+    def load(self) -> tuple[int, dict[str, Any], list[str]]:
+        """The newest sound checkpoint as (step, state, what the user should know).
+
+        Step 0 and an empty state mean: start at the beginning.
+
+        Raises:
+            BrokenCheckpoint: files are there and none is sound.
+        """
+        notes: list[str] = []
+        files = self.files()
+        for path in files:
+            try:
+                content = _read(path)
+            except BrokenCheckpoint as e:
+                notes.append(f"{e}; falling back to the one before")
+                continue
+            if content["fingerprint"] != self.fingerprint:
+                notes.append(f"{path} belongs to other settings, data or code; starting at step 0")
+                self.clear()  # or they would pass for newer than what comes now
+                return 0, {}, notes
+            return content["step"], content["state"], notes
+        if files:
+            raise BrokenCheckpoint(
+                f"no sound checkpoint among {', '.join(map(str, files))}: "
+                f"remove {self.directory} to train this run from step 0"
+            )
+        return 0, {}, notes
+
+    def keep(self, generations: int) -> None:
+        """Remove all but the newest."""
+        for old in self.files()[generations:]:
+            old.unlink()
+
+    def clear(self) -> None:
+        """Remove them all."""
+        for path in [*self.files(), *self.directory.glob(".step-*.tmp")]:
+            path.unlink()
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold this run for one process; released by the kernel when the process ends.
+
+        Raises:
+            RunInUse: another process is training this run.
+        """
+        path = self.directory / "lock"
+        with open(path, "a+") as f:
+            try:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                f.seek(0)
+                raise RunInUse(
+                    f"process {f.read().strip()} is training this run ({self.directory}): "
+                    "wait until it ends, or end it, then start again"
+                ) from None
+            f.truncate(0)
+            f.write(str(os.getpid()))
+            f.flush()
+            yield
+
+
+def _read(path: Path) -> dict[str, Any]:
+    raw = path.read_bytes()
+    digest, payload = raw[:DIGEST], raw[DIGEST:]
+    if hashlib.sha256(payload).hexdigest().encode() != digest:
+        raise BrokenCheckpoint(f"{path} is truncated or altered ({len(raw):,} bytes)")
+    try:
+        content = torch.load(io.BytesIO(payload), weights_only=True)
+        return {name: content[name] for name in ("fingerprint", "step", "state")}
+    except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
+        first = str(e).partition("\n")[0]
+        raise BrokenCheckpoint(
+            f"{path} holds something else than a checkpoint, and is not loaded ({first})"
+        ) from e
