@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
-# workflow/rules, choices in config.yaml. Targets: models, runs, gain, decisive, jacobian, depth,
-# textbook, tutorial, pretrained, figures, paper (all of it: no target).
+# workflow/rules, choices in config.yaml. Targets: models, tables, figures, paper (all of it: no
+# target), tutorial, and every study by its name.
 import json
 import os
 from pathlib import Path
@@ -27,45 +27,22 @@ IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
-RUNS = CONFIG.trained()
-TRAINED = RUNS | CONFIG.jacobian.trained()
-RECALL_RUNS, CELLS = CONFIG.recall.trained(), CONFIG.recall.cells()
-JACOBIAN_CELLS = CONFIG.jacobian.cells(exact=True)
-SHAPES, PLACES = CONFIG.depth.recipes(), CONFIG.depth.places()
-MODELS = CONFIG.pretrained.by_name()
-BASELINE = f"{CONFIG.baseline.arm}-{CONFIG.baseline.placement}"
-FIGURES = (
-    "loss curves gain notebook decisive slice factors sweep jacobian surrogates "
-    "residual comparison final_norm blocks sensitivity beside signals spectra trainability textbook"
-).split()
-LESSONS = ["signals", "spectra", "trainability", "textbook"]  # of the tutorial in docs/
-LOOK = f"{flags(CONFIG.figures)} --level {CONFIG.level}"
-# one parameter: Snakemake compares the values of several without their names
-JUDGED = f"--level {CONFIG.level} --margin-sds {CONFIG.margin_sds}"
-os.environ.update(
-    NORMSCOPE_SOURCES=json.dumps([s.model_dump() for s in CONFIG.dataset.sources])
+STUDIES = CONFIG.studies
+SOURCE_FILES = sorted(
+    str(path)
+    for pattern in ("src/**/*.py", "scripts/**/*.py", "data/*.*")
+    for path in Path().glob(pattern)
 )
+PINS = {}  # of every script whose code decides a job
 mend(STORE)
-MODEL_FILES = {name: model_files(model.source) for name, model in MODELS.items()}
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
-KEPT = expand("results/runs/{run}/model.safetensors", run=TRAINED)
-KEPT += expand("results/recall_runs/{run}/model.safetensors", run=RECALL_RUNS)
-KEPT += expand("results/depth/{shape}/models.safetensors", shape=SHAPES)
-KEPT += of_models("results/pretrained/{model}/model.json")
-DATASET_FILES = nanogpt_files(CONFIG.dataset.directory)
-SOURCE_FILES = sorted({f for script in scripts() for f in code(script)})
-SOURCE_FILES += sorted(
-    str(p) for s in ("csv", "json", "yaml") for p in Path("data").glob(f"*.{s}")
-)
+FIGURES = {}
+TABLES = [table for study in STUDIES for table in tables(study)]
+KEPT = [f"results/{s}/{record}" for s, study in STUDIES.items() for record in study.records()]
 
 
 wildcard_constraints:
-    seed=r"\d+",
-    run=r"[a-z0-9_.-]+-\d+",
-    cell=r"[a-z0-9_-]+-[0-9.]+",
-    model=r"[a-z0-9][a-z0-9_.-]*",
-    shape=r"[a-z0-9_]+-[a-z]+-[a-z]+-[a-z0-9]+-\d+",
-    place=r"[a-z]+",
+    name=r"[a-z0-9][a-z0-9_.-]*",
 
 
 rule all:
@@ -75,21 +52,16 @@ rule all:
         multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
         "results/paper/residual_gain.json",
         KEPT,
-        expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
+        drawn(".pdf"),
 
 
 include: "workflow/rules/dataset.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/gain.smk"
+include: "workflow/rules/main.smk"
 include: "workflow/rules/recall.smk"
 include: "workflow/rules/jacobian.smk"
 include: "workflow/rules/depth.smk"
+include: "workflow/rules/textbook.smk"
 include: "workflow/rules/pretrained.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/figures_recall.smk"
-include: "workflow/rules/figures_jacobian.smk"
-include: "workflow/rules/figures_depth.smk"
-include: "workflow/rules/figures_pretrained.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"
 
@@ -99,16 +71,30 @@ rule models:
         KEPT,
 
 
+for study in STUDIES:
+
+    rule:
+        name:
+            study
+        input:
+            tables(study),
+
+
+rule tables:
+    input:
+        TABLES,
+
+
 rule tutorial:
     input:
-        rules.depth.output,
-        rules.textbook.output,
-        expand("results/paper/figures/{figure}.svg", figure=LESSONS),
+        tables("depth"),
+        tables("textbook"),
+        drawn(".svg", "signals", "spectra", "trainability", "textbook"),
 
 
 rule figures:
     input:
-        expand("results/paper/figures/{figure}.pdf", figure=FIGURES),
+        drawn(".pdf"),
 
 
 rule paper:

@@ -3,9 +3,8 @@
 import hashlib
 import sys
 from pathlib import Path
-from typing import Self
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter
 from pydantic_settings import CliApp
 
 from normscope.errors import report
@@ -17,19 +16,9 @@ from normscope.schema import Strict
 class Flags(Strict):
     """Make the dataset from sources pinned by sha256, or take a nanoGPT-format directory."""
 
+    recipe: corpus.Origin
+    sources: Path = Field(description="where the text may be, tried in turn: JSON")
     out: Path = Field(description="directory for the four files")
-    sha256: corpus.SHA256 | None = Field(default=None, description="of the raw text")
-    # as text: a list of models would be split at quotes and backslashes inside of paths
-    sources: str = Field(default="[]", description="tried in turn, as JSON")
-    directory: Path | None = Field(
-        default=None, description="nanoGPT-format directory to use instead"
-    )
-
-    @model_validator(mode="after")
-    def one_origin(self) -> Self:
-        if (self.directory is None) == (self.sha256 is None):
-            raise ValueError("give either --directory, or --sha256 with --sources")
-        return self
 
 
 def say(line: str) -> None:
@@ -38,14 +27,14 @@ def say(line: str) -> None:
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    if flags.directory is not None:
-        data, origin = dataset.read(flags.directory), "a nanoGPT-format directory"
+    if flags.recipe.directory is not None:
+        data, origin = dataset.read(Path(flags.recipe.directory)), "a nanoGPT-format directory"
     else:
-        assert flags.sha256 is not None
-        sources = TypeAdapter(list[corpus.Source]).validate_json(flags.sources)
-        raw, source = corpus.fetch(sources, flags.sha256, say)
+        assert flags.recipe.sha256 is not None
+        sources = TypeAdapter(list[corpus.Source]).validate_json(flags.sources.read_text())
+        raw, source = corpus.fetch(sources, flags.recipe.sha256, say)
         say(f"corpus: {source}")
-        data, origin = dataset.encode(corpus.decode(raw)), f"text with sha256 {flags.sha256}"
+        data, origin = dataset.encode(corpus.decode(raw)), f"text with sha256 {flags.recipe.sha256}"
     files = dataset.files(data)
     for name, content in files.items():
         write_bytes(flags.out / name, content)

@@ -9,28 +9,25 @@ import difflib
 import json
 import re
 from decimal import Decimal
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from normscope.errors import Explained
-from normscope.io.corpus import SHA256, Line, Source
-from normscope.nn.arms import ARMS, ArmName
-from normscope.nn.recipe import Model, Placement
-from normscope.schema import Distinct, PositiveFloat, PositiveInt, Seed, Some, Strict, distinct
+from normscope.io.corpus import SHA256, Line, Origin, Source
+from normscope.schema import PositiveFloat, Strict
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.main.grid import Main
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
-from normscope.train.recipe import Run, Training
+from normscope.studies.study import Settings, Study
+from normscope.studies.textbook.grid import Textbook
 
 
 class ConfigError(Explained):
     """The configuration is wrong; the message names every key, reason and way out."""
-
-
-def _name(arm: str, placement: str, seed: int) -> str:
-    return f"{arm}-{placement}-{seed}"
 
 
 class Dataset(Strict):
@@ -49,46 +46,11 @@ class Dataset(Strict):
         return self
 
     @property
-    def decides(self) -> dict[str, str]:
+    def decides(self) -> Origin:
         """What decides the tokens; which source had the text does not."""
         if self.directory is not None:
-            # after ./ a name is neither read as a flag nor as None
-            is_absolute = self.directory.startswith("/")
-            return {"directory": self.directory if is_absolute else f"./{self.directory}"}
-        assert self.sha256 is not None
-        return {"sha256": self.sha256}
-
-
-class Grid(Strict):
-    """One block of runs: every arm with every placement and every seed."""
-
-    arms: Annotated[list[ArmName], Some, Distinct]
-    placements: Annotated[list[Placement], Some, Distinct]
-    seeds: Annotated[list[Seed], Some, Distinct]
-
-    @model_validator(mode="after")
-    def identity_has_no_place(self) -> Self:
-        for arm in self.arms:
-            for placement in self.placements:
-                if ARMS[arm].norm.is_identity != (placement == "none"):
-                    raise ValueError(
-                        f"arm {arm} with placement {placement}: an arm that normalizes goes with "
-                        "pre, post or peri; an identity such as none with placement none"
-                    )
-        return self
-
-
-class Baseline(Strict):
-    """What the other arms are compared with, seed by seed."""
-
-    arm: ArmName
-    placement: Placement
-
-
-class Gain(Strict):
-    """Residual gain of the trained models."""
-
-    windows: PositiveInt = Field(description="windows of validation text, spread evenly")
+            return Origin(directory=self.directory)
+        return Origin(sha256=self.sha256)
 
 
 class Figures(Strict):
@@ -98,14 +60,13 @@ class Figures(Strict):
     font_pt: PositiveFloat = Field(description="size of text on paper")
 
 
-class Config(Strict):
-    """All choices of the workflow."""
+class Studies(Main):
+    """All that is measured: every study's part, and what all of them share.
 
-    dataset: Dataset
-    model: Model
-    training: Training
-    runs: Annotated[list[Grid], Some]
-    baseline: Baseline
+    The main study's keys stand at the top, as they are what most people change; every other study
+    has a part of its own.
+    """
+
     level: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.95, description="confidence level of every interval"
     )
@@ -114,51 +75,36 @@ class Config(Strict):
         description="what counts as no difference: so many standard deviations of the baseline's "
         "seeds",
     )
-    gain: Gain
     recall: Recall
     jacobian: Jacobian
     depth: Depth
+    textbook: Textbook
     pretrained: Pretrained
+
+    @cached_property
+    def main(self) -> Main:
+        """The main study's part alone."""
+        return Main(**{key: getattr(self, key) for key in Main.model_fields})
+
+    @cached_property
+    def studies(self) -> dict[str, Study]:
+        """Every study by its name, in the order of the page."""
+        parts = {name: part for name, part in self if isinstance(part, Study)}
+        return {"main": self.main, **parts}
+
+    @property
+    def settings(self) -> Settings:
+        """What all studies share."""
+        return Settings(
+            level=self.level, margin_sds=self.margin_sds, baseline=self.main.reference_runs
+        )
+
+
+class Config(Studies):
+    """All choices of the workflow."""
+
+    dataset: Dataset
     figures: Figures
-
-    def _cells(self) -> list[tuple[str, Placement, int]]:
-        """Arm, placement and seed of every run, in the order of the configuration."""
-        return [
-            (arm, placement, seed)
-            for grid in self.runs
-            for arm in grid.arms
-            for placement in grid.placements
-            for seed in grid.seeds
-        ]
-
-    @model_validator(mode="after")
-    def main_runs_have_exact_gradients(self) -> Self:
-        for key in ("feedback", "norm_backward", "surrogates_in"):
-            if getattr(self.model, key) != Model.model_fields[key].default:
-                raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
-        return self
-
-    @model_validator(mode="after")
-    def runs_are_distinct(self) -> Self:
-        cells = self._cells()
-        distinct([_name(*cell) for cell in cells])
-        baseline = (self.baseline.arm, self.baseline.placement)
-        if baseline not in {cell[:2] for cell in cells}:
-            raise ValueError(f"baseline: no run of {'-'.join(baseline)} among runs")
-        return self
-
-    def trained(self) -> dict[str, Run]:
-        """Every run to train, by the name of its directory."""
-        return {
-            _name(arm, placement, seed): Run(
-                norm=ARMS[arm].norm,
-                placement=placement,
-                seed=seed,
-                model=self.model,
-                training=self.training,
-            )
-            for arm, placement, seed in self._cells()
-        }
 
 
 def load(raw: dict[str, Any]) -> Config:

@@ -7,73 +7,17 @@ and to models or blocks for what takes them apart.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pandas as pd
 
 from normscope.config import Config
-from normscope.nn.recipe import Model, Norm
-from normscope.studies.recall.recipe import RecallRun
-from normscope.train.recipe import Training
-
-
-@dataclass(frozen=True)
-class Job:
-    """A job of the workflow.
-
-    Args:
-        rule, name: which tell its benchmark file.
-        kind: jobs of another kind say nothing of its speed.
-        work: in a unit of the rule's own.
-    """
-
-    rule: str
-    name: str
-    kind: str
-    work: float
-
-
-def flops(model: Model, training: Training) -> float:
-    """Of a training: 6 for every parameter of a block and token, and those of attention."""
-    d, length = model.n_embd, model.block_size
-    tokens = training.steps * training.batch_size * length
-    return 6.0 * tokens * model.n_layer * (12 * d**2 + 2 * length * d)
+from normscope.studies.study import Job
 
 
 def jobs(config: Config) -> Iterator[Job]:
-    """Those whose number or size depends on the configuration."""
-    for name, run in (config.trained() | config.jacobian.trained()).items():
-        kind = run.training.precision
-        yield Job("train", name, kind, flops(run.model, run.training))
-    for name in config.trained():
-        yield Job("stream", name, "", 1)
-    of_recall = config.recall.trained()
-    for name, run in of_recall.items():
-        task = run.task
-        work = float(task.steps * task.batch_size * task.n_embd**2)
-        yield Job("recall", name, _kind(run), work)
-    for cell, seeds in config.recall.cells().items():
-        yield Job("probe", cell, _kind(of_recall[f"{cell}-{seeds[0]}"]), len(seeds))
-    for cell, seeds in config.jacobian.cells(exact=True).items():
-        model = config.jacobian.protocols[cell.split("-", maxsplit=1)[0]].model
-        yield Job("decompose", cell, "", len(seeds) * model.n_layer * model.n_embd)
-    for name, recipe in config.depth.recipes().items():
-        runs = [flops(run.model, run.training) for run in recipe.runs().values()]
-        yield Job("ensemble", name, "", sum(runs))
-    for name, place in config.depth.places().items():
-        blocks = sum(p.depth * (len(p.seeds) + len(p.trained)) for p in place.probes)
-        yield Job("descend", name, "", blocks * place.windows * place.spectra)
-    for name in config.pretrained.by_name():
-        yield Job("measure", name, "", 1)
-
-
-def _kind(run: RecallRun) -> str:
-    """BatchNorm needs all positions, other norms the query's alone."""
-    return f"{run.task.kind}, {_scope(run.norm)}"
-
-
-def _scope(norm: Norm) -> str:
-    return "all positions" if norm.statistic == "batch" else "the query"
+    """Those of all studies whose number or size depends on the configuration."""
+    for study in config.studies.values():
+        yield from study.jobs()
 
 
 def projected(job: Job, measured: Iterable[tuple[Job, float]]) -> float:

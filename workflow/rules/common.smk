@@ -23,8 +23,11 @@ os.environ.update(
 
 from normscope import cost
 from normscope.config import ConfigError, load
-from normscope.pins import pinned
-from normscope.provenance import closure
+from normscope.io.files import write_text
+from normscope.io.pins import pinned
+from normscope.io.provenance import closure, code_digest
+
+TRAINED = "model.safetensors config.json curve.csv metrics.json SHA256SUMS".split()
 
 
 def validated(raw):
@@ -35,20 +38,33 @@ def validated(raw):
         raise WorkflowError(str(e)) from None
 
 
+def recorded(name, text):
+    """A file in results/code with this text, as old as its last change."""
+    path = Path("results/code", name)
+    if not path.is_file() or path.read_text().rstrip("\n") != text:
+        try:
+            write_text(path, text)
+        except OSError:  # a start that would run something says that results cannot be written
+            pass
+    return str(path)
+
+
 @functools.cache
-def code(script):
-    """A script and the modules that it imports: their content decides whether a job runs again."""
-    return [os.path.relpath(path) for path in closure(Path("scripts", f"{script}.py"))]
+def code(script, part=None):
+    """A file that says what decides a script's results: its code, and the pinned packages.
 
-
-def pins(script):
-    """The pinned packages that a script's results rest on: a changed one makes its jobs run again."""
-    return pinned(map(Path, code(script)), Path("constraints.txt"))
-
-
-def scripts():
-    """Names of the scripts that are rules."""
-    return sorted(path.stem for path in Path("scripts").glob("*.py"))
+    Of the code a digest: the script's and that of all modules that it imports, comments and
+    docstrings left out. The file is written when that changes, and only then, so that its jobs run
+    again, also where .snakemake was removed. A script that imports a part of every study (claims,
+    pages) names that part.
+    """
+    files = [Path("scripts", f"{script}.py")]
+    if part is not None:
+        modules = (Path(SRC, "normscope", "studies", s, f"{part}.py") for s in STUDIES)
+        files += [module for module in modules if module.is_file()]
+    files = closure(*files)
+    PINS[script] = pinned(files, Path("constraints.txt"))
+    return recorded(f"{script}.txt", f"{code_digest(files)}\n{PINS[script]}")
 
 
 def as_input(path):
@@ -80,49 +96,39 @@ def verbatim(value):
     return lambda wildcards: value
 
 
-def flags(model, prefix=""):
-    """A pydantic model as command-line flags, as scripts/*.py read them."""
-    words = []
-    for key, value in model:
-        flag = f"{prefix}{key}".replace("_", "-")
-        if isinstance(value, BaseModel):
-            words += [flags(value, f"{flag}.")]
-        elif isinstance(value, bool):
-            words += [f"--{flag}" if value else f"--no-{flag}"]
-        elif value is not None and value != []:
-            words += [f"--{flag}", shlex.quote(str(value))]
-    return " ".join(words)
+def recipe(jobs):
+    """A job's parameters as JSON: all that decides it, beside the files that it reads.
+
+    Of several jobs, by name, those of the wildcard {name}.
+    """
+    if isinstance(jobs, BaseModel):
+        return verbatim(jobs.model_dump_json())
+
+    def named(wildcards):
+        if wildcards.name not in jobs:
+            raise WorkflowError(
+                f"{wildcards.name} is not in the configuration: {', '.join(jobs)}"
+            )
+        return jobs[wildcards.name].model_dump_json()
+
+    return named
 
 
-def run_flags(wildcards):
-    """All that decides a trained model, beside the data."""
-    if wildcards.run not in TRAINED:
-        raise WorkflowError(
-            f"{wildcards.run} is not among the runs of the configuration: {', '.join(TRAINED)}"
-        )
-    return flags(TRAINED[wildcards.run])
+def tables(study):
+    """All tables of a study."""
+    return [f"results/{study}/tables/{name}.csv" for name in STUDIES[study].TABLES]
 
 
-def recall_flags(wildcards):
-    """All that decides a model of the decisive test."""
-    name = f"{wildcards.cell}-{wildcards.seed}"
-    if name not in RECALL_RUNS:
-        raise WorkflowError(
-            f"{name} is not among the runs of recall: {', '.join(RECALL_RUNS)}"
-        )
-    return flags(RECALL_RUNS[name])
+def drawn(suffix, *names):
+    """Files of figures: of some, or of all."""
+    return [f"results/paper/figures/{name}{suffix}" for name in names or FIGURES]
 
 
-def of_cell(pattern, cells):
-    """A pattern with {cell} and {seed}, for every seed's run in the cell of the wildcards."""
+def every_seed(pattern, probes):
+    """A pattern with {name} and {seed}, for every seed that the probe of the wildcards is of."""
     return lambda wildcards: expand(
-        pattern, cell=wildcards.cell, seed=cells[wildcards.cell]
+        pattern, name=wildcards.name, seed=probes[wildcards.name].seeds
     )
-
-
-def seeds_of(cells):
-    """The seeds of the wildcards' cell in their order, which is that of its rows."""
-    return lambda wildcards: cells[wildcards.cell]
 
 
 def slots():
@@ -134,26 +140,28 @@ def slots():
     if workflow.resource_settings.nodes is not None:
         return 1  # a cluster: cores are the job's alone
     promised = workflow.resource_settings.cores or 1
-    there = os.cpu_count()
+    usable = os.cpu_count()
     if hasattr(os, "sched_getaffinity"):
-        there = len(os.sched_getaffinity(0))
-    return max(1, min(promised, -(-promised // there)))
+        usable = len(os.sched_getaffinity(0))
+    return max(1, min(promised, -(-promised // usable)))
 
 
-# work in a minute, in units of normscope.cost: two thirds, or less, of what one core was seen to do
+# work in a minute, in the units of each study's jobs: two thirds, or less, of what one core was
+# seen to do
 A_MINUTE = {
-    "train": 7e11,
-    "ensemble": 7e11,
-    "recall": 4e9,
-    "probe": 2,
-    "decompose": 800,
-    "descend": 6000,
+    "main_train": 7e11,
+    "jacobian_train": 7e11,
+    "depth_train": 7e11,
+    "recall_train": 4e9,
+    "recall_probe": 2,
+    "jacobian_probe": 800,
+    "depth_probe": 6000,
 }
 
 
 @functools.cache
 def works():
-    """The work of every job whose size the configuration decides, by rule and wildcards."""
+    """The work of every job whose size the configuration decides, by rule and name."""
     return {(job.rule, job.name): job.work for job in cost.jobs(CONFIG)}
 
 
@@ -170,81 +178,28 @@ def minutes(rule):
     """Time of a job of this rule, by its work; a scheduler that kills it gives more the next time."""
 
     def needed(wildcards):
-        work = works().get((rule, "-".join(wildcards)), 0)
-        return 10 + math.ceil(work / A_MINUTE[rule])
+        return 10 + math.ceil(works().get((rule, wildcards.name), 0) / A_MINUTE[rule])
 
     return growing(needed)
 
 
-def of_runs(pattern):
-    """A pattern with {run}, for every run of the configuration."""
-    return expand(pattern, run=RUNS)
-
-
-def of_models(pattern):
-    """A pattern with {model}, for every pretrained model of the configuration."""
-    return expand(pattern, model=MODELS)
-
-
-def of_baseline(pattern):
-    """A pattern with {run}, for every seed's run of the baseline."""
-    return expand(pattern, run=[run for run in RUNS if run.startswith(f"{BASELINE}-")])
-
-
-def shape_json(wildcards):
-    """All that decides the models of a shape, beside the data."""
-    if wildcards.shape not in SHAPES:
-        raise WorkflowError(
-            f"{wildcards.shape} is not trained by depth.trained: {', '.join(SHAPES)}"
-        )
-    return SHAPES[wildcards.shape].model_dump_json()
-
-
 def ensemble_mb(wildcards):
-    """Memory of an ensemble: 1 GB, and 4 numbers a parameter with their activations."""
-    recipe = SHAPES[wildcards.shape]
+    """Memory of models that train at once: 1 GB, and 4 numbers a parameter with activations."""
+    recipe = CONFIG.depth.trainings()[wildcards.name]
     parameters = 12 * recipe.model.n_layer * recipe.model.n_embd**2
     return 1000 + 32 * len(recipe.runs()) * parameters // 10**6
 
 
-def place_json(wildcards):
-    """All that decides a probe, beside the data and the trained models."""
-    if wildcards.place not in PLACES:
-        raise WorkflowError(
-            f"{wildcards.place} is not in depth.start: {', '.join(PLACES)}"
-        )
-    return PLACES[wildcards.place].model_dump_json()
-
-
-def of_place(pattern):
-    """A pattern with {shape}, for every trained shape that a place probes."""
-
-    def trained(wildcards):
-        shapes = CONFIG.depth.trained_shapes()
-        there = [shape for shape in shapes if shape.placement == wildcards.place]
-        return expand(pattern, shape=there)
-
-    return trained
-
-
-def model_json(wildcards):
-    """All that decides the measurement of a pretrained model, beside the prompts.
-
-    How long a download may take does not.
-    """
-    if wildcards.model not in MODELS:
-        raise WorkflowError(
-            f"{wildcards.model} is not among pretrained.models: {', '.join(MODELS)}"
-        )
-    return MODELS[wildcards.model].decides.model_dump_json(
-        exclude={"source": {"timeout_s"}}
-    )
-
-
-def model_timeout(wildcards):
-    """Seconds that the download of a model may take; 0 where it has no limit."""
-    timeout = getattr(MODELS[wildcards.model].source, "timeout_s", None)
+def timeout_s(wildcards):
+    """Seconds that the download of a pretrained model may take; 0 where it has no limit."""
+    source = CONFIG.pretrained.by_name()[wildcards.name].source
+    timeout = getattr(source, "timeout_s", None)
     return 0 if timeout is None else max(1, round(timeout))
+
+
+def measured_files(wildcards):
+    """The files of a pretrained model on this machine, as they were at the start."""
+    return MODEL_FILES.get(wildcards.name, [])
 
 
 def model_files(source):
@@ -253,11 +208,6 @@ def model_files(source):
     if folder is None or not os.path.isdir(folder):
         return []
     return sorted(as_input(str(p)) for p in Path(folder).glob("*.*") if p.is_file())
-
-
-def files_of_model(wildcards):
-    """Those that were there at the start: Snakemake looks for links once."""
-    return MODEL_FILES.get(wildcards.model, [])
 
 
 def measure_mb(wildcards):

@@ -14,12 +14,7 @@ checkpoint cost:
         "results/benchmarks/cost.tsv"
     conda:
         "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     params:
-        pins=pins("cost"),
         config=verbatim(CONFIG.model_dump_json()),
     shell:
         "python scripts/cost.py --config {params.config:q} --manifest results/paper/manifest.json"

@@ -2,10 +2,15 @@
 # makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
 
 
+SOURCES = json.dumps([source.model_dump() for source in CONFIG.dataset.sources])
+
+
 rule dataset:
     input:
         code("dataset"),
-        DATASET_FILES,
+        nanogpt_files(CONFIG.dataset.directory),
+        # which source has the text decides nothing, as its hash does
+        sources=ancient(recorded("sources.json", SOURCES)),
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
     log:
@@ -14,14 +19,7 @@ rule dataset:
         "results/benchmarks/dataset.tsv"
     conda:
         "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     params:
-        pins=pins("dataset"),
-        origin=verbatim(flags(CONFIG.dataset.decides.items())),
-    # sources decide nothing, as the hash does: they come by the environment, not as a parameter
+        recipe=recipe(CONFIG.dataset.decides),
     shell:
-        'python scripts/dataset.py {params.origin} --sources "$NORMSCOPE_SOURCES"'
-        " --out results/dataset &> {log}"
+        "python scripts/dataset.py --recipe {params.recipe:q} --sources {input.sources} --out results/dataset &> {log}"

@@ -1,15 +1,15 @@
 # takes: results/dataset/
-# makes: results/depth/{shape}/ models.safetensors, config.json, curves.csv, losses.csv (links into
-#        store/); a shape is {arm}-{placement}-{residual or plain}-{init}-{depth}
+# makes: results/depth/models/{name}/ models.safetensors, config.json, curves.csv, losses.csv (links
+#        into store/); a name is {arm}-{placement}-{residual or plain}-{init}-{depth}
 
 
-rule ensemble:
+rule depth_train:
     input:
-        code("ensemble"),
+        code("depth_train"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
     output:
         multiext(
-            "results/depth/{shape}/",
+            "results/depth/models/{name}/",
             "models.safetensors",
             "config.json",
             "curves.csv",
@@ -17,7 +17,7 @@ rule ensemble:
             "SHA256SUMS",
         ),
     log:
-        "results/logs/ensemble/{shape}.log",
+        "results/logs/depth_train/{name}.log",
     cache: "omit-software"
     # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
     conda:
@@ -25,126 +25,70 @@ rule ensemble:
     threads: slots()
     resources:
         mem_mb=growing(ensemble_mb),
-        runtime=minutes("ensemble"),
+        runtime=minutes("depth_train"),
     params:
-        pins=pins("ensemble"),
-        recipe=shape_json,
+        recipe=recipe(CONFIG.depth.trainings()),
     shell:
-        "python scripts/ensemble.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
-        " --checkpoints results/checkpoints/{wildcards.shape}"
+        "python scripts/depth_train.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
+        " --checkpoints results/depth/checkpoints/{wildcards.name}"
         ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
-        " --timing results/benchmarks/ensemble/{wildcards.shape}.tsv"
-        " --out results/depth/{wildcards.shape} &> {log}"
+        " --timing results/benchmarks/depth_train/{wildcards.name}.tsv"
+        " --out results/depth/models/{wildcards.name} &> {log}"
 
 
-# takes: results/dataset/, the kept models of results/depth/{shape}/
-# makes: results/depth/{place}/blocks.csv, a row a block of every model; a place is a placement
+# takes: results/dataset/, the kept models of results/depth/models/*/
+# makes: results/depth/probes/{name}/blocks.csv, a row a block of every model; a name is a placement
 
 
-rule descend:
+rule depth_probe:
     input:
-        code("descend"),
+        code("depth_probe"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
-        of_place("results/depth/{shape}/models.safetensors"),
-        of_place("results/depth/{shape}/config.json"),
-        of_place("results/depth/{shape}/losses.csv"),
+        lambda wildcards: expand(
+            "results/depth/models/{name}/{file}",
+            name=CONFIG.depth.trained_in(wildcards.name),
+            file=["models.safetensors", "config.json", "losses.csv"],
+        ),
     output:
-        "results/depth/{place}/blocks.csv",
+        "results/depth/probes/{name}/blocks.csv",
     log:
-        "results/logs/descend/{place}.log",
+        "results/logs/depth_probe/{name}.log",
     benchmark:
-        "results/benchmarks/descend/{place}.tsv"
+        "results/benchmarks/depth_probe/{name}.tsv"
     conda:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
         mem_mb=growing(2000),
-        runtime=minutes("descend"),
+        runtime=minutes("depth_probe"),
     params:
-        pins=pins("descend"),
-        place=place_json,
+        recipe=recipe(CONFIG.depth.probes()),
     shell:
-        "python scripts/descend.py --place {params.place:q} --trained results/depth"
-        " --data results/dataset --threads 1 --out {output} &> {log}"
+        "python scripts/depth_probe.py --recipe {params.recipe:q} --threads 1"
+        " --models results/depth/models --data results/dataset"
+        " --out results/depth/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/depth/*/
-# makes: results/depth/ blocks.csv and rates.csv (a row a block, a row a model), by_block.csv and
-#        by_shape.csv (with intervals), losses.csv (a row a model), trainability.csv (with intervals)
+# takes: results/depth/probes/*/, and the losses of results/depth/models/*/
+# makes: results/depth/tables/
 
 
-rule depth:
+rule depth_tables:
     input:
-        code("depth"),
+        code("depth_tables"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
-        expand("results/depth/{place}/blocks.csv", place=PLACES),
-        expand("results/depth/{shape}/losses.csv", shape=SHAPES),
+        expand("results/depth/probes/{name}/blocks.csv", name=CONFIG.depth.probes()),
+        expand("results/depth/models/{name}/losses.csv", name=CONFIG.depth.trainings()),
     output:
-        multiext(
-            "results/depth/",
-            "blocks.csv",
-            "rates.csv",
-            "by_block.csv",
-            "by_shape.csv",
-            "losses.csv",
-            "trainability.csv",
-        ),
+        tables("depth"),
     log:
-        "results/logs/depth.log",
+        "results/logs/depth_tables.log",
     benchmark:
-        "results/benchmarks/depth.tsv"
+        "results/benchmarks/depth_tables.tsv"
     conda:
         "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     params:
-        pins=pins("depth"),
-        grid=verbatim(CONFIG.depth.model_dump_json()),
-        level=CONFIG.level,
+        recipe=recipe(CONFIG.depth.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/depth.py --grid {params.grid:q} --data results/dataset"
-        " --level {params.level} --out results/depth &> {log}"
-
-
-# takes: results/dataset/, the baseline's models in results/runs/
-# makes: results/textbook/*.csv, what a textbook says of LayerNorm and BatchNorm, measured
-
-
-rule textbook:
-    input:
-        code("textbook"),
-        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
-        of_baseline("results/runs/{run}/config.json"),
-        models=of_baseline("results/runs/{run}/model.safetensors"),
-    output:
-        multiext(
-            "results/textbook/",
-            "scratch.csv",
-            "epsilon.csv",
-            "affine.csv",
-            "sharing.csv",
-            "batches.csv",
-            "wild.csv",
-            "wild_summary.csv",
-            "undo.csv",
-        ),
-    log:
-        "results/logs/textbook.log",
-    benchmark:
-        "results/benchmarks/textbook.tsv"
-    conda:
-        "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1500,
-        runtime=10,
-    params:
-        pins=pins("textbook"),
-        order=of_baseline("{run}"),
-        windows=CONFIG.gain.windows,
-        level=CONFIG.level,
-    shell:
-        "python scripts/textbook.py {input.models} --data results/dataset --threads 1"
-        " --windows {params.windows} --level {params.level} --out results/textbook &> {log}"
+        "python scripts/depth_tables.py --recipe {params.recipe:q} --models results/depth/models"
+        " --probes results/depth/probes --data results/dataset --out results/depth/tables &> {log}"

@@ -1,81 +1,83 @@
-# takes: results/runs/{cell}-{seed}/ of the cells with an exact backward pass, results/dataset/
-# makes: results/jacobian/{cell}/ layers.csv, gradients.csv; a cell is
-#        {protocol}-{arm}-{attention}-{feedback}-{norm_backward}-{learning rate}
+# takes: results/dataset/
+# makes: results/jacobian/models/{name}/ as main_train; a name is {protocol}-{arm}-{attention}-
+#        {feedback}-{norm_backward}-{surrogates_in}-{learning rate}-{seed}
 
 
-rule decompose:
-    input:
-        code("decompose"),
-        multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
-        of_cell("results/runs/{cell}-{seed}/config.json", JACOBIAN_CELLS),
-        of_cell("results/runs/{cell}-{seed}/metrics.json", JACOBIAN_CELLS),
-        models=of_cell("results/runs/{cell}-{seed}/model.safetensors", JACOBIAN_CELLS),
+use rule main_train as jacobian_train with:
     output:
-        multiext("results/jacobian/{cell}/", "layers.csv", "gradients.csv"),
+        multiext("results/jacobian/models/{name}/", *TRAINED),
     log:
-        "results/logs/decompose/{cell}.log",
+        "results/logs/jacobian_train/{name}.log",
+    resources:
+        mem_mb=growing(1500),
+        runtime=minutes("jacobian_train"),
+    params:
+        recipe=recipe(CONFIG.jacobian.trainings()),
+        study="jacobian",
+
+
+# takes: results/jacobian/models/{name}-*/ with an exact backward pass, results/dataset/
+# makes: results/jacobian/probes/{name}/ layers.csv, gradients.csv
+
+
+rule jacobian_probe:
+    input:
+        code("jacobian_probe"),
+        multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
+        every_seed(
+            "results/jacobian/models/{name}-{seed}/config.json", CONFIG.jacobian.probes()
+        ),
+        every_seed(
+            "results/jacobian/models/{name}-{seed}/metrics.json", CONFIG.jacobian.probes()
+        ),
+        every_seed(
+            "results/jacobian/models/{name}-{seed}/model.safetensors", CONFIG.jacobian.probes()
+        ),
+    output:
+        multiext("results/jacobian/probes/{name}/", "layers.csv", "gradients.csv"),
+    log:
+        "results/logs/jacobian_probe/{name}.log",
     benchmark:
-        "results/benchmarks/decompose/{cell}.tsv"
+        "results/benchmarks/jacobian_probe/{name}.tsv"
     conda:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
         mem_mb=growing(1500),
-        runtime=minutes("decompose"),
+        runtime=minutes("jacobian_probe"),
     params:
-        pins=pins("decompose"),
-        seeds=seeds_of(JACOBIAN_CELLS),
-        windows=CONFIG.jacobian.windows,
+        recipe=recipe(CONFIG.jacobian.probes()),
     shell:
-        "python scripts/decompose.py {input.models} --data results/dataset"
-        " --windows {params.windows} --threads 1 --out results/jacobian/{wildcards.cell} &> {log}"
+        "python scripts/jacobian_probe.py --recipe {params.recipe:q} --threads 1"
+        " --models results/jacobian/models/{wildcards.name} --data results/dataset"
+        " --out results/jacobian/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/jacobian/*/, and the losses of all of its runs in results/runs/
-# makes: results/jacobian/ layers.csv, gradients.csv (a row a layer or surrogate of every model),
-#        layers_by_cell.csv (with intervals), losses.csv (a row a model), chosen.csv (at the best rate),
-#        costs.csv (of each surrogate), expected.csv and predictions.csv (what predicts them)
+# takes: results/jacobian/probes/*/, and the losses of results/jacobian/models/*/
+# makes: results/jacobian/tables/
 
 
-rule jacobian:
+rule jacobian_tables:
     input:
-        code("jacobian"),
+        code("jacobian_tables"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
         expand(
-            "results/jacobian/{cell}/{name}.csv",
-            cell=JACOBIAN_CELLS,
-            name=["layers", "gradients"],
+            "results/jacobian/probes/{name}/{table}.csv",
+            name=CONFIG.jacobian.probes(),
+            table=["layers", "gradients"],
         ),
-        expand(
-            "results/runs/{run}/metrics.json",
-            run=CONFIG.jacobian.trained(),
-        ),
+        expand("results/jacobian/models/{name}/metrics.json", name=CONFIG.jacobian.trainings()),
     output:
-        multiext(
-            "results/jacobian/",
-            "layers.csv",
-            "gradients.csv",
-            "layers_by_cell.csv",
-            "losses.csv",
-            "chosen.csv",
-            "costs.csv",
-            "expected.csv",
-            "predictions.csv",
-        ),
+        tables("jacobian"),
     log:
-        "results/logs/jacobian.log",
+        "results/logs/jacobian_tables.log",
     benchmark:
-        "results/benchmarks/jacobian.tsv"
+        "results/benchmarks/jacobian_tables.tsv"
     conda:
         "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     params:
-        pins=pins("jacobian"),
-        cells=verbatim(json.dumps(CONFIG.jacobian.cells())),
-        judged=JUDGED,
+        recipe=recipe(CONFIG.jacobian.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/jacobian.py --cells {params.cells:q} --runs results/runs"
-        " --data results/dataset {params.judged} --out results/jacobian &> {log}"
+        "python scripts/jacobian_tables.py --recipe {params.recipe:q}"
+        " --models results/jacobian/models --probes results/jacobian/probes"
+        " --data results/dataset --out results/jacobian/tables &> {log}"

@@ -1,112 +1,88 @@
 # takes: nothing but the configuration: its data are drawn
-# makes: results/recall_runs/{cell}-{seed}/ model.safetensors, config.json, curve.csv, metrics.json
-#        (links into store/); a cell is {task}-{arm}-{learning rate}
+# makes: results/recall/models/{name}/ as main_train; a name is {task}-{arm}-{learning rate}-{seed}
 
 
-rule recall:
+rule recall_train:
     input:
-        code("recall"),
+        code("recall_train"),
     output:
-        multiext(
-            "results/recall_runs/{cell}-{seed}/",
-            "model.safetensors",
-            "config.json",
-            "curve.csv",
-            "metrics.json",
-            "SHA256SUMS",
-        ),
+        multiext("results/recall/models/{name}/", *TRAINED),
     log:
-        "results/logs/recall/{cell}-{seed}.log",
+        "results/logs/recall_train/{name}.log",
     cache: "omit-software"
     # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
     conda:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
+        runtime=minutes("recall_train"),
         mem_mb=growing(1000),
-        runtime=minutes("recall"),
     params:
-        pins=pins("recall"),
-        run=recall_flags,
+        recipe=recipe(CONFIG.recall.trainings()),
     shell:
-        "python scripts/recall.py {params.run} --threads 1"
-        " --checkpoints results/checkpoints/{wildcards.cell}-{wildcards.seed}"
+        "python scripts/recall_train.py --recipe {params.recipe:q} --threads 1"
+        " --checkpoints results/recall/checkpoints/{wildcards.name}"
         ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
-        " --timing results/benchmarks/recall/{wildcards.cell}-{wildcards.seed}.tsv"
-        " --out results/recall_runs/{wildcards.cell}-{wildcards.seed} &> {log}"
+        " --timing results/benchmarks/recall_train/{wildcards.name}.tsv"
+        " --out results/recall/models/{wildcards.name} &> {log}"
 
 
-# takes: results/recall_runs/{cell}-*/
-# makes: results/recall/{cell}/ metrics.csv, slices.csv, spectra.csv
+# takes: results/recall/models/{name}-*/
+# makes: results/recall/probes/{name}/ metrics.csv, slices.csv, spectra.csv; a name is
+#        {task}-{arm}-{learning rate}
 
 
-rule probe:
+rule recall_probe:
     input:
-        code("probe"),
-        of_cell("results/recall_runs/{cell}-{seed}/config.json", CELLS),
-        of_cell("results/recall_runs/{cell}-{seed}/metrics.json", CELLS),
-        models=of_cell("results/recall_runs/{cell}-{seed}/model.safetensors", CELLS),
+        code("recall_probe"),
+        every_seed("results/recall/models/{name}-{seed}/config.json", CONFIG.recall.probes()),
+        every_seed("results/recall/models/{name}-{seed}/metrics.json", CONFIG.recall.probes()),
+        every_seed(
+            "results/recall/models/{name}-{seed}/model.safetensors", CONFIG.recall.probes()
+        ),
     output:
-        multiext("results/recall/{cell}/", "metrics.csv", "slices.csv", "spectra.csv"),
+        multiext("results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"),
     log:
-        "results/logs/probe/{cell}.log",
+        "results/logs/recall_probe/{name}.log",
     benchmark:
-        "results/benchmarks/probe/{cell}.tsv"
+        "results/benchmarks/recall_probe/{name}.tsv"
     conda:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
         mem_mb=growing(1500),
-        runtime=minutes("probe"),
+        runtime=minutes("recall_probe"),
     params:
-        pins=pins("probe"),
-        seeds=seeds_of(CELLS),
-        directions=CONFIG.recall.directions,
+        recipe=recipe(CONFIG.recall.probes()),
     shell:
-        "python scripts/probe.py {input.models} --directions {params.directions} --threads 1"
-        " --out results/recall/{wildcards.cell} &> {log}"
+        "python scripts/recall_probe.py --recipe {params.recipe:q} --threads 1"
+        " --models results/recall/models/{wildcards.name}"
+        " --out results/recall/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/recall/*/, and the curves of results/recall_runs/*/
-# makes: results/tables/ recall.csv (a row a model), recall_cells.csv (with intervals),
-#        recall_best.csv (learning rates), recall_curves.csv, recall_slices.csv, recall_spectra.csv, factors.csv (effects)
+# takes: results/recall/probes/*/, and the curves of results/recall/models/*/
+# makes: results/recall/tables/
 
 
-rule decisive:
+rule recall_tables:
     input:
-        code("decisive"),
+        code("recall_tables"),
         expand(
-            "results/recall/{cell}/{name}.csv",
-            cell=CELLS,
-            name=["metrics", "slices", "spectra"],
+            "results/recall/probes/{name}/{table}.csv",
+            name=CONFIG.recall.probes(),
+            table=["metrics", "slices", "spectra"],
         ),
-        expand("results/recall_runs/{run}/curve.csv", run=RECALL_RUNS),
+        expand("results/recall/models/{name}/curve.csv", name=CONFIG.recall.trainings()),
     output:
-        multiext(
-            "results/tables/",
-            "recall.csv",
-            "recall_cells.csv",
-            "recall_best.csv",
-            "recall_curves.csv",
-            "recall_slices.csv",
-            "recall_spectra.csv",
-            "factors.csv",
-        ),
+        tables("recall"),
     log:
-        "results/logs/decisive.log",
+        "results/logs/recall_tables.log",
     benchmark:
-        "results/benchmarks/decisive.tsv"
+        "results/benchmarks/recall_tables.tsv"
     conda:
         "../envs/normscope.yaml"
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=10,
     params:
-        pins=pins("decisive"),
-        cells=expand("results/recall/{cell}", cell=CELLS),
-        corrected=flags(CONFIG.recall.corrected),
-        level=CONFIG.level,
+        recipe=recipe(CONFIG.recall.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/decisive.py {params.cells} --runs results/recall_runs {params.corrected}"
-        " --level {params.level} --out results/tables &> {log}"
+        "python scripts/recall_tables.py --recipe {params.recipe:q} --models results/recall/models"
+        " --probes results/recall/probes --out results/recall/tables &> {log}"

@@ -4,9 +4,9 @@ import hashlib
 import shutil
 import time
 
-from normscope.files import seal
-from normscope.pins import not_as_pinned
-from normscope.store import remove_damaged
+from normscope.io.files import seal
+from normscope.io.pins import not_as_pinned
+from normscope.io.store import remove_damaged
 
 
 def mend(store):
@@ -38,7 +38,7 @@ def check_pins():
     """Results are named by the pins: made with other packages, they would have a false name."""
     if workflow.deployment_settings.deployment_method:
         return  # jobs have environments of their own
-    wanted = " ".join(pins(script) for script in scripts()).split()
+    wanted = " ".join(PINS.values()).split()
     if wrong := not_as_pinned(wanted):
         raise WorkflowError(
             f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
@@ -64,12 +64,11 @@ def check_store(store):
         damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
         for line in damaged:
             print(line, file=sys.stderr)
-        for folder in ("runs", "recall_runs", "pretrained", "depth"):
-            for run in Path("results", folder).glob("*/"):
-                links = [path for path in run.iterdir() if path.is_symlink()]
-                if not all(path.exists() for path in links):  # half a result is none
-                    for path in links:
-                        path.unlink()
+        for folder in Path("results").glob("*/[mp]*/*/"):  # models and probes
+            links = [path for path in folder.iterdir() if path.is_symlink()]
+            if not all(path.exists() for path in links):  # half a result is none
+                for path in links:
+                    path.unlink()
     except OSError as e:
         raise WorkflowError(f"the store cannot be checked: {e}") from None
 
@@ -102,12 +101,8 @@ def drop_leftovers():
     if IS_OWN_STORE:  # in a shared one others may be at work
         for path in Path(STORE).glob("tmp*/"):
             shutil.rmtree(path)
-    for folder in Path("results/checkpoints").glob("*"):
-        outputs = [
-            path
-            for part in ("runs", "recall_runs", "depth")
-            for path in Path("results", part, folder.name).glob("[!.]*")
-        ]
+    for folder in Path("results").glob("*/checkpoints/*"):
+        outputs = list(folder.parents[1].joinpath("models", folder.name).glob("[!.]*"))
         if outputs and all(path.is_symlink() and path.exists() for path in outputs):
             for path in folder.glob("*step-*"):
                 path.unlink()
@@ -115,7 +110,7 @@ def drop_leftovers():
 
 def forget_failures():
     """A model that could not be measured is no result: its reason leaves the store, for a new try."""
-    for path in Path("results/pretrained").glob("*/model.json"):
+    for path in Path("results").glob("*/probes/*/model.json"):
         if path.is_file() and '"missing": null' not in path.read_text():
             missing = json.loads(path.read_text())["missing"]
             print(f"Not measured: {path.parent.name}: {missing}")

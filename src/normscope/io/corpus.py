@@ -11,12 +11,12 @@ from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Annotated, Literal
+from typing import IO, Annotated, Literal, Self
 from urllib.error import URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.errors import Explained
 from normscope.schema import PositiveFloat, Strict
@@ -153,6 +153,19 @@ class WheelSource(Strict):
 
 
 Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="kind")]
+
+
+class Origin(Strict):
+    """What decides the tokens: a directory in nanoGPT's format, or the hash of the raw text."""
+
+    sha256: SHA256 | None = None
+    directory: Line | None = None
+
+    @model_validator(mode="after")
+    def is_one(self) -> Self:
+        if (self.directory is None) == (self.sha256 is None):
+            raise ValueError("give either a directory, or sha256 with sources")
+        return self
 
 
 def fetch(

@@ -1,4 +1,4 @@
-"""Which source files decide a result: a script and the modules of normscope that it imports."""
+"""Which code decides a result: a script and the modules of normscope that it imports."""
 
 import ast
 import hashlib
@@ -9,19 +9,29 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def closure(script: Path) -> list[Path]:
-    """The script and, transitively, every module of this package that it imports.
+def closure(*files: Path) -> list[Path]:
+    """The files and, transitively, every module of this package that they import.
 
-    Read from the syntax trees; nothing is imported. Sorted, the script first.
+    Read from the syntax trees; nothing is imported. The files first, then the modules, sorted.
     """
-    found: set[Path] = set()
-    todo = [script.resolve()]
+    modules: set[Path] = set()
+    todo = [path.resolve() for path in files]
     while todo:
-        path = todo.pop()
-        for module in _imports(path) - found:
-            found.add(module)
+        for module in _imports(todo.pop()) - modules:
+            modules.add(module)
             todo.append(module)
-    return [script, *sorted(found)]
+    return [*files, *sorted(modules - {path.resolve() for path in files})]
+
+
+def code_digest(files: Iterable[Path]) -> str:
+    """SHA-256 over what the code of files does, in the order given.
+
+    Comments, docstrings, layout, and where a file lies do not matter.
+    """
+    total = hashlib.sha256()
+    for path in files:
+        total.update(_code(path.resolve()))
+    return total.hexdigest()
 
 
 def digest(files: Iterable[Path]) -> str:
@@ -38,10 +48,30 @@ def imported(path: Path) -> set[str]:
 
 
 @cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+@cache
+def _code(path: Path) -> bytes:
+    """SHA-256 of a file's statements, as Python itself writes them, without bare strings."""
+    lines = ast.unparse(_Bare().visit(ast.parse(path.read_bytes())))
+    return hashlib.sha256(lines.encode()).digest()
+
+
+class _Bare(ast.NodeTransformer):
+    """Drops strings that stand alone: docstrings, and what describes an attribute below it."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_string = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_string else node
+
+
+@cache
 def _names(path: Path) -> frozenset[str]:
     """What the statements of one file import, dotted; of ``from a import b`` both a and a.b."""
     names = set()
-    for node in _statements(ast.parse(path.read_bytes())):
+    for node in _statements(_tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -66,8 +96,8 @@ def _imports(path: Path) -> frozenset[Path]:
     for name in _names(path):
         package, *rest = name.split(".")
         if package == PACKAGE.name:
-            found = [PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(len(rest) + 1)]
+            candidates = [PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(len(rest) + 1)]
             if rest:
-                found.append(PACKAGE.joinpath(*rest).with_suffix(".py"))
-            files |= {path for path in found if path.is_file()}
+                candidates.append(PACKAGE.joinpath(*rest).with_suffix(".py"))
+            files |= {path for path in candidates if path.is_file()}
     return frozenset(files)

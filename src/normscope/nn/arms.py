@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from normscope.nn.recipe import Norm
+from normscope.nn.recipe import Norm, Placement
 
 
 @dataclass(frozen=True)
@@ -107,3 +107,16 @@ def _known(name: str) -> str:
 ArmName = Annotated[
     str, AfterValidator(_known), Field(description="a row of src/normscope/nn/arms.py")
 ]
+
+
+def check_placement(arm: str, placement: Placement) -> None:
+    """Whether an arm can stand there: an identity has no place, any other norm has one.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if ARMS[arm].norm.is_identity != (placement == "none"):
+        raise ValueError(
+            f"arm {arm} with placement {placement}: an arm that normalizes goes with pre, post or "
+            "peri; an identity such as none with placement none"
+        )

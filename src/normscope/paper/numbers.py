@@ -9,7 +9,7 @@ import pandas as pd
 
 from normscope.paper.words import number, records, significant, significant_or_tiny
 from normscope.schema import rate_name
-from normscope.studies.depth.grid import Shape
+from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import SHAPE
 from normscope.studies.jacobian.tables import VARIED
 

@@ -74,3 +74,10 @@ class Run(Strict):
         if tokens is not None and tokens <= T:
             raise ValueError(f"eval_tokens ({tokens}) must exceed block_size ({T})")
         return self
+
+
+def flops(model: Model, training: Training) -> float:
+    """Of a training: 6 for every parameter of a block and token, and those of attention."""
+    d, length = model.n_embd, model.block_size
+    tokens = training.steps * training.batch_size * length
+    return 6.0 * tokens * model.n_layer * (12 * d**2 + 2 * length * d)

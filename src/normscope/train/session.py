@@ -40,8 +40,8 @@ def session(
     began = time.monotonic()
     check_store(flags.store)
     say(runtime.described)
-    decides = provenance.digest([*provenance.closure(script), *data])
-    fingerprint = f"{recipe.model_dump_json()} {runtime} {torch.__version__} {decides}"
+    code, tokens = provenance.code_digest(provenance.closure(script)), provenance.digest(data)
+    fingerprint = f"{recipe.model_dump_json()} {runtime} {torch.__version__} {code} {tokens}"
     checkpoints = Checkpoints(flags.checkpoints, fingerprint, flags.checkpoint_every)
     with checkpoints.lock():
         progress = Progress(steps)

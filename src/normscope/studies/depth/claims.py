@@ -17,9 +17,8 @@ from normscope.ledger.claim import Claim
 from normscope.ledger.entry import Entry
 from normscope.paper.words import significant_or_tiny
 from normscope.statistics.estimate import estimate
-from normscope.studies.depth.grid import Shape
 from normscope.studies.depth.measures import INITS, NORM, PLACEMENTS, RESOLUTION, STATES
-from normscope.studies.depth.recipe import Kept
+from normscope.studies.depth.recipe import Kept, Shape
 
 VANISHES_BY = 10  # "near zero by layer 10 to 15"
 LEARNED = 0.1  # nats below the loss of character frequencies from which a model has learned

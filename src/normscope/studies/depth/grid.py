@@ -1,55 +1,38 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
-import itertools
-from collections.abc import Iterator
-from typing import Annotated, Literal, NamedTuple, Self
+from collections.abc import Iterable, Iterator
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName
-from normscope.nn.recipe import Init, Model, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
-from normscope.studies.depth.recipe import EnsembleRecipe, Kept, WarmUp
-from normscope.train.recipe import Training
-
-RESIDUAL = {True: "residual", False: "plain"}  # words of names: with and without connections
-
-
-# how weights start: gpt2_flat is gpt2 without the shrinking of the branches' last matrices with
-# depth, which is meant for residual connections; it is probed at the start alone
-Start = Literal["gpt2", "gpt2_flat", "xavier"]
-
-
-class Shape(NamedTuple):
-    """What models of several seeds share."""
-
-    arm: str
-    placement: Placement
-    residual: bool
-    init: Start
-    depth: int
-
-    def __str__(self) -> str:
-        """``layernorm-pre-residual-gpt2-24``, the name of its files and macros."""
-        kind = RESIDUAL[self.residual]
-        return f"{self.arm}-{self.placement}-{kind}-{self.init}-{self.depth}"
+from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.nn.recipe import Model, Placement
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
+from normscope.studies.depth.recipe import (
+    DepthTables,
+    EnsembleRecipe,
+    Kept,
+    Place,
+    Probe,
+    Shape,
+    Sizes,
+    Start,
+    WarmUp,
+)
+from normscope.studies.study import Grid, Job, Settings, Study, checked
+from normscope.train.recipe import Training, flops
 
 
-class Sizes(Strict):
-    """The Transformer but for its depth; all else is nanoGPT's."""
-
-    n_head: PositiveInt
-    n_embd: PositiveInt
-    block_size: PositiveInt
-
-    def model(self, depth: int, residual: bool, start: Start) -> Model:
-        """The Transformer of a depth; its weights start as gpt2 for ``gpt2_flat`` too."""
-        init: Init = "xavier" if start == "xavier" else "gpt2"
-        return Model(n_layer=depth, residual=residual, init=init, **self.model_dump())
-
-
-class StartGrid(Strict):
+class StartGrid(Grid):
     """One block of models: every combination, probed at the start."""
+
+    FACTORS: ClassVar = {
+        "arms": "arm",
+        "placements": "placement",
+        "residual": "residual",
+        "init": "init",
+        "depths": "depth",
+    }
 
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
@@ -59,18 +42,14 @@ class StartGrid(Strict):
     seeds: Annotated[list[Seed], Some, Distinct]
 
     @model_validator(mode="after")
-    def identity_has_no_place(self) -> Self:
-        for arm, placement in itertools.product(self.arms, self.placements):
-            if ARMS[arm].norm.is_identity != (placement == "none"):
-                raise ValueError(
-                    f"arm {arm} with placement {placement}: an identity goes with none, all others "
-                    "with another"
-                )
+    def placements_fit(self) -> Self:
+        for shape in self.shapes():
+            check_placement(shape.arm, shape.placement)
         return self
 
     def shapes(self) -> Iterator[Shape]:
-        factors = (self.arms, self.placements, self.residual, self.init, self.depths)
-        return itertools.starmap(Shape, itertools.product(*factors))
+        for values in self.product():
+            yield Shape(**values)
 
 
 class TrainedGrid(StartGrid):
@@ -86,29 +65,10 @@ class TrainedGrid(StartGrid):
         return self
 
 
-class Probe(Strict):
-    """Models of one shape to be probed: at the start, and after training where they are trained."""
-
-    arm: ArmName
-    residual: bool
-    init: Start
-    depth: PositiveInt
-    seeds: list[Seed]
-    trained: list[Seed]
-
-
-class Place(Strict):
-    """All models of one placement, which one job probes."""
-
-    placement: Placement
-    sizes: Sizes
-    probes: list[Probe]
-    windows: PositiveInt
-    spectra: PositiveInt
-
-
-class Depth(Strict):
+class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
+
+    TABLES: ClassVar = "blocks rates by_block by_shape losses trainability".split()
 
     sizes: Sizes
     training: Training
@@ -122,15 +82,9 @@ class Depth(Strict):
 
     @model_validator(mode="after")
     def can_be_trained(self) -> Self:
-        key = "sizes"
-        try:
-            for shape in (shape for grid in self.start for shape in grid.shapes()):
-                self._model(shape)
-            key = "trained"
-            self.recipes()
-        except ValidationError as e:
-            reason = e.errors()[0]["msg"].removeprefix("Value error, ")
-            raise ValueError(f"{key}: {reason}") from None
+        for shape in (shape for grid in self.start for shape in grid.shapes()):
+            checked("sizes", lambda shape=shape: self._model(shape))
+        checked("trained", self.trainings)
         return self
 
     @model_validator(mode="after")
@@ -148,8 +102,8 @@ class Depth(Strict):
     def trained_shapes(self) -> list[Shape]:
         return [shape for grid in self.trained for shape in grid.shapes()]
 
-    def recipes(self) -> dict[str, EnsembleRecipe]:
-        """What each training job trains, by the name of its directory."""
+    def trainings(self) -> dict[str, EnsembleRecipe]:
+        """What each training job trains, by the name of its folder."""
         # each block has its own warm-ups: another here must train nothing again
         training = self.training.model_copy(update={"warmup_steps": 0})
         return {
@@ -167,32 +121,54 @@ class Depth(Strict):
             for shape in grid.shapes()
         }
 
-    def _seeds(self, grids: list[StartGrid] | list[TrainedGrid]) -> dict[Shape, list[int]]:
-        return {shape: grid.seeds for grid in grids for shape in grid.shapes()}
-
-    def places(self) -> dict[str, Place]:
-        """What each probing job probes, by the name of its directory."""
-        start, trained = self._seeds(self.start), self._seeds(self.trained)
-        places: dict[Placement, list[Shape]] = {}
+    def probes(self) -> dict[str, Place]:
+        """Models by placement: what each probing job probes."""
+        start, trained = _seeds(self.start), _seeds(self.trained)
+        shapes: dict[Placement, list[Shape]] = {}
         for shape in dict.fromkeys([*start, *trained]):
-            places.setdefault(shape.placement, []).append(shape)
+            shapes.setdefault(shape.placement, []).append(shape)
         return {
-            name: Place(
-                placement=name,
+            placement: Place(
+                placement=placement,
                 sizes=self.sizes,
                 probes=[
                     Probe(
                         arm=shape.arm,
+                        norm=ARMS[shape.arm].norm,
                         residual=shape.residual,
                         init=shape.init,
                         depth=shape.depth,
                         seeds=start.get(shape, []),
                         trained=trained.get(shape, []),
                     )
-                    for shape in shapes
+                    for shape in shapes[placement]
                 ],
                 windows=self.windows,
                 spectra=self.spectra,
             )
-            for name, shapes in places.items()
+            for placement in shapes
         }
+
+    def trained_in(self, placement: str) -> list[str]:
+        """Names of the training jobs of a placement."""
+        return [str(shape) for shape in self.trained_shapes() if shape.placement == placement]
+
+    def tabulation(self, settings: Settings) -> DepthTables:
+        return DepthTables(
+            places=list(self.probes()),
+            shapes=self.trained_shapes(),
+            eval_tokens=self.training.eval_tokens,
+            level=settings.level,
+        )
+
+    def jobs(self) -> Iterator[Job]:
+        for name, recipe in self.trainings().items():
+            runs = recipe.runs().values()
+            yield Job("depth_train", name, "", sum(flops(r.model, r.training) for r in runs))
+        for name, place in self.probes().items():
+            blocks = sum(p.depth * (len(p.seeds) + len(p.trained)) for p in place.probes)
+            yield Job("depth_probe", name, "", blocks * place.windows * place.spectra)
+
+
+def _seeds(grids: Iterable[StartGrid]) -> dict[Shape, list[int]]:
+    return {shape: grid.seeds for grid in grids for shape in grid.shapes()}

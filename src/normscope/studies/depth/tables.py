@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.estimate import estimate
-from normscope.studies.depth.grid import Shape
 from normscope.studies.depth.measures import MEASURES, RELATIVE, SIZES
+from normscope.studies.depth.recipe import Shape
 
 SHAPE = list(Shape._fields)
 MODEL = [*SHAPE, "state", "seed"]

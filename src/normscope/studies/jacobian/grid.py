@@ -1,27 +1,28 @@
 """The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
 
-import itertools
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName
+from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
-from normscope.train.recipe import Run, Training
+from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
+from normscope.studies.study import Grid, Job, Settings, Study, checked
+from normscope.train.recipe import Run, Training, flops
 from normscope.train.schedule import at_peak
 
 ProtocolName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
 ]
-# of a model, set by the runs
-OF_A_CELL = ("attention", "feedback", "norm_backward", "surrogates_in")
+# keys of a model that the runs set
+SET_BY_RUNS = ("attention", "feedback", "norm_backward", "surrogates_in")
 
 
 def _leaves_to_the_runs(model: Model) -> Model:
-    default = {key: Model.model_fields[key].default for key in OF_A_CELL}
-    if given := [key for key in OF_A_CELL if getattr(model, key) != default[key]]:
+    default = {key: Model.model_fields[key].default for key in SET_BY_RUNS}
+    if given := [key for key in SET_BY_RUNS if getattr(model, key) != default[key]]:
         raise ValueError(f"{', '.join(given)}: set by jacobian.runs, not by a protocol")
     return model
 
@@ -50,8 +51,17 @@ class Cell(NamedTuple):
         return "-".join([*self[:-1], rate_name(self.learning_rate)])
 
 
-class JacobianGrid(Strict):
+class JacobianGrid(Grid):
     """One block of runs: every combination of what is listed."""
+
+    FACTORS: ClassVar = {
+        "arms": "arm",
+        "attention": "attention",
+        "feedback": "feedback",
+        "norm_backward": "norm_backward",
+        "surrogates_in": "surrogates_in",
+        "learning_rates": "learning_rate",
+    }
 
     protocol: ProtocolName
     arms: Annotated[list[ArmName], Some, Distinct]
@@ -71,42 +81,19 @@ class JacobianGrid(Strict):
         return self
 
     def cells(self) -> Iterator[Cell]:
-        factors = (self.attention, self.feedback, self.norm_backward, self.surrogates_in)
-        for values in itertools.product(self.arms, *factors, self.learning_rates):
-            cell = Cell(self.protocol, *values)
+        for values in self.product():
+            cell = Cell(self.protocol, **values)
             if cell.norm_backward != "exact" or cell.surrogates_in == "all":
                 yield cell
 
 
-def _fits(cell: Cell, protocol: Protocol) -> None:
-    """Whether such a model can be trained.
-
-    Raises:
-        ValueError: it cannot; with the reason.
-    """
-    norm, placement = ARMS[cell.arm].norm, protocol.placement
-    if norm.is_identity != (placement == "none"):
-        raise ValueError(
-            f"arm {cell.arm} does not go with protocol {cell.protocol}, whose placement is "
-            f"{placement}: an identity goes with none, all others with another"
-        )
-    if cell.surrogates_in != "all" and placement not in ("pre", "peri"):
-        raise ValueError(
-            f"surrogates_in {cell.surrogates_in}: protocol {cell.protocol} has no norm outside the "
-            f"blocks, as its placement is {placement}; give all"
-        )
-    if cell.feedback != "backprop" and protocol.model.tied_head:
-        where = f"protocols.{cell.protocol}.model.tied_head"
-        raise ValueError(f"{where}: feedback {cell.feedback} needs false")
-    if cell.norm_backward != "exact" and not norm.has_surrogates:
-        raise ValueError(
-            f"arm {cell.arm}: norm_backward {cell.norm_backward} is defined for LayerNorm and "
-            "RMSNorm"
-        )
-
-
-class Jacobian(Strict):
+class Jacobian(Study):
     """The backward pass of norms under backpropagation and feedback alignment."""
+
+    TABLES: ClassVar = (
+        *("layers", "gradients", "layers_by_cell", "losses", "chosen"),
+        *("costs", "expected", "predictions"),
+    )
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
@@ -133,7 +120,7 @@ class Jacobian(Strict):
         distinct([f"{cell}-{seed}" for cell, seed in self._all()])
         there = dict.fromkeys(self._all())
         for cell, seed in there:
-            _fits(cell, self.protocols[cell.protocol])
+            self._check(cell)
             is_exact = cell.norm_backward == "exact"
             twin = cell._replace(norm_backward="exact", surrogates_in="all")
             if not is_exact and (twin, seed) not in there:
@@ -162,21 +149,51 @@ class Jacobian(Strict):
                 )
         return self
 
-    def trained(self) -> dict[str, Run]:
-        """Every run to train, by the name of its directory."""
-        runs = {}
-        for cell, seed in self._all():
-            protocol = self.protocols[cell.protocol]
-            of_cell = {key: getattr(cell, key) for key in OF_A_CELL}
-            training = at_peak(protocol.training, cell.learning_rate)
-            runs[f"{cell}-{seed}"] = Run(
-                norm=ARMS[cell.arm].norm,
-                placement=protocol.placement,
-                seed=seed,
-                model=protocol.model.model_copy(update=of_cell),
-                training=training,
-            )
-        return runs
+    def _check(self, cell: Cell) -> None:
+        """Whether models of a cell can be trained."""
+        protocol = self.protocols[cell.protocol]
+        if cell.feedback != "backprop" and protocol.model.tied_head:
+            where = f"protocols.{cell.protocol}.model.tied_head"
+            raise ValueError(f"{where}: feedback {cell.feedback} needs false")
+        try:
+            check_placement(cell.arm, protocol.placement)
+        except ValueError as e:
+            raise ValueError(f"protocol {cell.protocol}: {e}") from None
+        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self._run(cell, seed=0))
+
+    def _run(self, cell: Cell, seed: int) -> Run:
+        protocol = self.protocols[cell.protocol]
+        varied = {key: getattr(cell, key) for key in SET_BY_RUNS}
+        return Run(
+            norm=ARMS[cell.arm].norm,
+            placement=protocol.placement,
+            seed=seed,
+            model=protocol.model.model_copy(update=varied),
+            training=at_peak(protocol.training, cell.learning_rate),
+        )
+
+    def trainings(self) -> dict[str, Run]:
+        return {f"{cell}-{seed}": self._run(cell, seed) for cell, seed in self._all()}
+
+    def probes(self) -> dict[str, JacobianProbe]:
+        """Only models with the exact backward pass are taken apart."""
+        return {
+            cell: JacobianProbe(seeds=seeds, windows=self.windows)
+            for cell, seeds in self.cells(exact=True).items()
+        }
+
+    def tabulation(self, settings: Settings) -> JacobianTables:
+        return JacobianTables(
+            cells=self.cells(), level=settings.level, margin_sds=settings.margin_sds
+        )
+
+    def jobs(self) -> Iterator[Job]:
+        for name, run in self.trainings().items():
+            work = flops(run.model, run.training)
+            yield Job("jacobian_train", name, run.training.precision, work)
+        for cell, seeds in self.cells(exact=True).items():
+            model = self.protocols[cell.partition("-")[0]].model
+            yield Job("jacobian_probe", cell, "", len(seeds) * model.n_layer * model.n_embd)
 
     def cells(self, *, exact: bool = False) -> dict[str, list[int]]:
         """The seeds of every cell, by its name; ``exact``: of those trained with the exact norm."""

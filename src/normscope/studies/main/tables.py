@@ -1,5 +1,8 @@
 """From runs to arms: means, intervals and differences over trained models."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -87,3 +90,32 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
         rows.append(row)
     bounds = [f"{name}{suffix}" for name in parts for suffix in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])
+
+
+def log_gains(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per run: mean log-gain of the first block, of the later ones and of the last.
+
+    Over positions but the first: columns ``log_gain_first``, ``log_gain_later``, ``log_gain_last``.
+    """
+    blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
+    depth = blocks["depth"]
+    parts = {"first": depth == 1, "later": depth > 1, "last": depth == depth.max()}
+    means = {
+        f"log_gain_{part}": blocks[rows].groupby(["arm", "placement", "seed"])["log_gain"].mean()
+        for part, rows in parts.items()
+    }
+    return pd.DataFrame(means).reset_index()
+
+
+def run_key(name: str) -> dict[str, str | int]:
+    """Arm, placement and seed from a run's name, ``layernorm-pre-1337``."""
+    arm, placement, seed = name.split("-")
+    return {"arm": arm, "placement": placement, "seed": int(seed)}
+
+
+def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Whether ``ours`` has every setting of ``reference``, section by section."""
+    return all(
+        is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
+        for key, value in reference.items()
+    )

@@ -1,12 +1,14 @@
 """Which pretrained models are measured: ``pretrained`` in the configuration. No torch."""
 
-from typing import Annotated, Self
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from normscope.hub.recipe import Measured, ModelName
 from normscope.io.corpus import Line
 from normscope.schema import PositiveInt, Strict, distinct
+from normscope.studies.study import Job, Settings, Study
 
 
 class Listed(Strict):
@@ -32,19 +34,28 @@ class PretrainedModel(Measured, Listed):
 
     @property
     def decides(self) -> Measured:
-        """What is measured; its name and family decide nothing."""
-        return Measured(**{name: getattr(self, name) for name in Measured.model_fields})
+        """What is measured; its name and family decide nothing, nor does a download's time limit."""
+        parts = {name: getattr(self, name) for name in Measured.model_fields}
+        if (limit := type(self.source).model_fields.get("timeout_s")) is not None:
+            parts["source"] = self.source.model_copy(update={"timeout_s": limit.default})
+        return Measured(**parts)
 
 
-class Collected(Strict):
-    """What decides the tables of all measurements, beside these."""
+class PretrainedTables(Strict):
+    """What decides the tables, beside the measurements."""
 
     models: list[Listed]
     resamples: PositiveInt
+    level: float
 
 
-class Pretrained(Strict):
+class Pretrained(Study):
     """Residual gain of pretrained models, beside the published ones."""
+
+    TABLES: ClassVar = (
+        *("models", "gains", "norms", "sensitivity", "layers", "observations", "by_model"),
+        *("by_category", "by_norm", "twins", "h25_models", "h25", "references"),
+    )
 
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
     memory_gb: float = Field(
@@ -60,17 +71,24 @@ class Pretrained(Strict):
         names = [model.name for model in self.models]
         distinct(names)
         for model in self.models:
-            if model.name.endswith(".csv"):
-                raise ValueError(f"{model.name}: its folder would be where a table is; rename it")
             if model.base is not None and model.base not in set(names) - {model.name}:
                 raise ValueError(f"{model.name}: its base {model.base} is not among the models")
         return self
 
-    @property
-    def collected(self) -> Collected:
-        listed = [Listed(**{k: getattr(m, k) for k in Listed.model_fields}) for m in self.models]
-        return Collected(models=listed, resamples=self.resamples)
-
     def by_name(self) -> dict[str, PretrainedModel]:
         """Every model by its name."""
         return {model.name: model for model in self.models}
+
+    def probes(self) -> dict[str, Measured]:
+        return {model.name: model.decides for model in self.models}
+
+    def records(self) -> list[str]:
+        return [f"probes/{model.name}/model.json" for model in self.models]
+
+    def tabulation(self, settings: Settings) -> PretrainedTables:
+        listed = [Listed(**{k: getattr(m, k) for k in Listed.model_fields}) for m in self.models]
+        return PretrainedTables(models=listed, resamples=self.resamples, level=settings.level)
+
+    def jobs(self) -> Iterator[Job]:
+        for model in self.models:
+            yield Job("pretrained_probe", model.name, "", 1)

@@ -19,7 +19,7 @@ from normscope.statistics.inference import (
 )
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import dampening
-from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL
+from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
 
 OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
 TEXT = ("top_token", "text")
@@ -119,6 +119,33 @@ def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
     there = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
     both = [here, there[~there["model"].isin(here["model"])]]
     return pd.concat(both, ignore_index=True)
+
+
+def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Which models LayerNorm and RMSNorm are compared over; none that is fine-tuned."""
+    untuned = by_model[by_model["base"].isna()]
+    first = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    return {
+        "published, its seven models": first[first["model"].isin(VALIDATION)],
+        "published, all eight": first,
+        "measured": untuned[untuned["experiment"] == "measured"],
+        "measured, else published": base_models(by_model),
+    }
+
+
+def tuned_pairs(references: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """Fine-tuned models with their base: experiment, base, model; published, then measured."""
+    measured = models.dropna(subset=["base", "norm"]).assign(experiment="measured")
+    columns = ["experiment", "base", "model"]
+    return pd.concat([references.dropna(subset="base")[columns], measured[columns]])
+
+
+def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The table with each model's base; of a tuned one whose base is not known "not listed"."""
+    table = by_model.merge(pairs, on=["experiment", "model"], how="left")
+    tuned = models.loc[models["tuned"].eq(True), "model"]
+    is_tuned = (table["experiment"] == "measured") & table["model"].isin(tuned)
+    return table.assign(base=table["base"].mask(is_tuned & table["base"].isna(), "not listed"))
 
 
 def _without(group: pd.DataFrame, level: float) -> dict[str, float]:

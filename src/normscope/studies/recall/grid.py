@@ -1,13 +1,14 @@
 """The decisive test's part of the configuration: which models it trains, and which it shows."""
 
 from collections.abc import Iterator
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
-from normscope.studies.recall.recipe import RecallRun, Task
+from normscope.studies.recall.recipe import RecallProbe, RecallRun, RecallTables, Task
+from normscope.studies.study import Grid, Job, Settings, Study
 
 TaskName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
@@ -55,8 +56,10 @@ class Corrected(Strict):
     learning_rate: Rate
 
 
-class RecallGrid(Strict):
+class RecallGrid(Grid):
     """One block of runs: every arm with every learning rate and every seed."""
+
+    FACTORS: ClassVar = {"arms": "arm", "learning_rates": "learning_rate", "seeds": "seed"}
 
     task: TaskName
     arms: Annotated[list[ArmName], Some, Distinct]
@@ -64,8 +67,10 @@ class RecallGrid(Strict):
     seeds: Annotated[list[Seed], Some, Distinct]
 
 
-class Recall(Strict):
+class Recall(Study):
     """The decisive test: what a norm does, factor by factor."""
+
+    TABLES: ClassVar = "runs cells best curves slices spectra factors".split()
 
     tasks: Annotated[dict[TaskName, Task], Some]
     published: Published
@@ -76,10 +81,8 @@ class Recall(Strict):
     def _grid(self) -> Iterator[tuple[Cell, int]]:
         """Cell and seed of every run in ``runs``."""
         for grid in self.runs:
-            for arm in grid.arms:
-                for rate in grid.learning_rates:
-                    for seed in grid.seeds:
-                        yield Cell(grid.task, arm, rate), seed
+            for run in grid.product():
+                yield Cell(grid.task, run["arm"], run["learning_rate"]), run["seed"]
 
     def _all(self) -> list[tuple[Cell, int]]:
         """With the published ones, which may also be in ``runs``."""
@@ -125,7 +128,7 @@ class Recall(Strict):
             seeds.setdefault(str(cell), []).append(seed)
         return seeds
 
-    def trained(self) -> dict[str, RecallRun]:
+    def trainings(self) -> dict[str, RecallRun]:
         """Every run to train, by the name of its directory."""
         return {
             f"{cell}-{seed}": RecallRun(
@@ -136,3 +139,26 @@ class Recall(Strict):
             )
             for cell, seed in self._all()
         }
+
+    def probes(self) -> dict[str, RecallProbe]:
+        return {
+            cell: RecallProbe(seeds=seeds, directions=self.directions)
+            for cell, seeds in self.cells().items()
+        }
+
+    def tabulation(self, settings: Settings) -> RecallTables:
+        return RecallTables(cells=self.cells(), level=settings.level, **self.corrected.model_dump())
+
+    def jobs(self) -> Iterator[Job]:
+        runs = self.trainings()
+        for name, run in runs.items():
+            work = float(run.task.steps * run.task.batch_size * run.task.n_embd**2)
+            yield Job("recall_train", name, _kind(run), work)
+        for cell, seeds in self.cells().items():
+            yield Job("recall_probe", cell, _kind(runs[f"{cell}-{seeds[0]}"]), len(seeds))
+
+
+def _kind(run: RecallRun) -> str:
+    """BatchNorm needs all positions, other norms the query's alone."""
+    scope = "all positions" if run.norm.statistic == "batch" else "the query"
+    return f"{run.task.kind}, {scope}"

@@ -1,8 +1,4 @@
-"""What one model of the decisive test is: task, norm, learning rate, seed.
-
-These models are a part of the configuration and the command line of ``scripts/recall.py``. No torch
-in here: the workflow reads this module for every job.
-"""
+"""Parameters of the decisive test's jobs: what is trained, measured and tabulated. No torch."""
 
 from typing import Annotated, Literal
 
@@ -63,3 +59,19 @@ class RecallRun(Strict):
     norm: Norm
     learning_rate: PositiveFloat = Field(description="of Adam, constant")
     seed: Seed
+
+
+class RecallProbe(Strict):
+    """What is measured of the models of a cell, one a seed."""
+
+    seeds: list[Seed]
+    directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
+
+
+class RecallTables(Strict):
+    """The seeds of every cell, by its name, and where the factors are crossed."""
+
+    cells: dict[str, list[Seed]]
+    task: str
+    learning_rate: float
+    level: float

@@ -1,11 +1,11 @@
-"""Rule decompose: the norm layers of the trained models of one cell, taken apart."""
+"""Take apart the norm layers of the trained models of one cell."""
 
 from pathlib import Path
 
 import pandas as pd
 import torch
 from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.io import dataset
@@ -16,6 +16,7 @@ from normscope.measure.windows import as_tensor, draw
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
 from normscope.studies.jacobian.probe import Batch, decomposed, names, surrogate_gradients
+from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.train import runtime
 from normscope.train.outputs import say
 from normscope.train.trained import transformer
@@ -24,11 +25,9 @@ from normscope.train.trained import transformer
 class Flags(Strict):
     """Take the norm layers of trained models apart."""
 
-    models: CliPositionalArg[list[Path]] = Field(
-        description="model.safetensors of every seed, with config.json and metrics.json beside it"
-    )
+    recipe: JacobianProbe
+    models: Path = Field(description="path of a model's folder but for the seed at its end")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    windows: PositiveInt = Field(description="windows of block_size tokens in a batch")
     out: Path = Field(description="directory for layers.csv and gradients.csv")
     threads: PositiveInt = 1
 
@@ -45,17 +44,20 @@ def main() -> None:
     runtime.start("fp32", flags.threads)
     data = dataset.read(flags.data)
     layers, gradients = [], []
-    for path in flags.models:
+    for seed in flags.recipe.seeds:
+        path = Path(f"{flags.models}-{seed}", "model.safetensors")
         run, model = transformer(path)
         diverged = read(path.with_name("metrics.json"), "diverged_at")["diverged_at"]
         if not names(model):
             say(f"{path}: the model has no norm layer; nothing to take apart")
         elif diverged is not None:
             say(f"{path}: diverged at step {diverged}; its rows stay empty")
-            of_model = [{"signal": "own", "variant": "corrected", **row} for row in names(model)]
-            layers += [row | {"seed": run.seed} for row in of_model]
+            empty = {"signal": "own", "variant": "corrected", "seed": run.seed}
+            layers += [empty | row for row in names(model)]
         else:
-            validation, training = batches(data, run.model.block_size, flags.windows, run.seed)
+            validation, training = batches(
+                data, run.model.block_size, flags.recipe.windows, run.seed
+            )
             rows = decomposed(model.double(), validation, training)
             layers += [row | {"seed": run.seed} for row in rows]
             rows = surrogate_gradients(model.float(), validation)

@@ -1,10 +1,10 @@
-"""Rule probe: what is measured of the trained models of one cell of the decisive test."""
+"""Measure the trained models of one cell of the decisive test."""
 
 from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.io.csvfile import write_csv
@@ -13,7 +13,7 @@ from normscope.schema import PositiveInt, Strict
 from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.probe import curvature, evaluate, slices, spectra
-from normscope.studies.recall.recipe import RecallRun
+from normscope.studies.recall.recipe import RecallProbe, RecallRun
 from normscope.train import runtime
 from normscope.train.weights import fill
 
@@ -21,10 +21,8 @@ from normscope.train.weights import fill
 class Flags(Strict):
     """Measure trained models: loss, calibration, curvature, spectra, slices."""
 
-    models: CliPositionalArg[list[Path]] = Field(
-        description="model.safetensors of every seed, with config.json and metrics.json beside it"
-    )
-    directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
+    recipe: RecallProbe
+    models: Path = Field(description="path of a model's folder but for the seed at its end")
     out: Path = Field(description="directory for metrics.csv, slices.csv, spectra.csv")
     threads: PositiveInt = 1
 
@@ -41,7 +39,8 @@ def main() -> None:
     flags = CliApp.run(Flags)
     runtime.start("fp32", flags.threads)
     metrics, cuts, values = [], [], []
-    for path in flags.models:
+    for seed in flags.recipe.seeds:
+        path = Path(f"{flags.models}-{seed}", "model.safetensors")
         run, model = load(path)
         row = {"seed": run.seed}
         row |= read(path.with_name("metrics.json"), "diverged_at", "parameters")
@@ -49,7 +48,7 @@ def main() -> None:
             ranks, spectrum = spectra(model, run.task)
             row |= evaluate(model, run.task) | curvature(model, run.task) | ranks
             values.append(pd.DataFrame(spectrum, columns=list(SPECTRUM)).assign(seed=run.seed))
-            cut = slices(model, run.task, flags.directions)
+            cut = slices(model, run.task, flags.recipe.directions)
             cuts.append(pd.DataFrame(cut, columns=list(SLICE)).assign(seed=run.seed))
         metrics.append(row)
     columns = ["seed", "diverged_at", "parameters", *MEASURES]

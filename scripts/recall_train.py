@@ -1,4 +1,4 @@
-"""Rule recall: one model of the decisive test. Started again, it continues."""
+"""Train one model of the decisive test. Started again, it continues."""
 
 from pathlib import Path
 
@@ -13,16 +13,15 @@ from normscope.train.runtime import start
 from normscope.train.session import session
 
 
-class Flags(TrainingFlags, RecallRun):
+class Flags(TrainingFlags):
     """Train one model of the decisive test."""
 
-    def run(self) -> RecallRun:
-        return RecallRun(**{name: getattr(self, name) for name in RecallRun.model_fields})
+    recipe: RecallRun
 
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    run, runtime = flags.run(), start("fp32", flags.threads)
+    run, runtime = flags.recipe, start("fp32", flags.threads)
     trainer = RecallTrainer(run)
     framed = session(flags, run, run.task.steps, runtime, script=Path(__file__))
     with framed as (checkpoints, progress):

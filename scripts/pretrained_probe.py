@@ -1,4 +1,4 @@
-"""Rule measure: the residual stream of one pretrained model over the prompts, in one pass."""
+"""Measure the residual stream of one pretrained model over the prompts, in one pass."""
 
 import sys
 import time
@@ -32,7 +32,7 @@ from normscope.train.outputs import check_store, write_timing
 class Flags(Strict):
     """Measure one pretrained model."""
 
-    model: str = Field(description="source, blocks and final_norm as JSON")
+    recipe: Measured
     prompts: Path
     memory_mb: PositiveInt = Field(description="for weights")
     fetch_s: float = Field(default=0, description="limit for a download in seconds; 0: its own")
@@ -48,8 +48,7 @@ class Flags(Strict):
 def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict], dict[str, Any]]:
     """The two tables, and what the model is."""
     arithmetic = runtime.start("fp32", flags.threads)
-    what = Measured.model_validate_json(flags.model)
-    source = what.source
+    source = flags.recipe.source
     if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
         source = source.model_copy(update={"timeout_s": flags.fetch_s})
     located = locate(source, flags.weights)
@@ -58,7 +57,7 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
     device = "cuda" if flags.gpus and torch.cuda.is_available() else "cpu"
     if device == "cuda":
         torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
-    model = load(located.directory, what, flags.memory_mb / 1e3, device)
+    model = load(located.directory, flags.recipe, flags.memory_mb / 1e3, device)
     sequences, adds_bos = tokenize(model.tokenizer, prompts)
     gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
     facts = {"source": str(source), "commit": located.commit, "device": device}

@@ -1,4 +1,4 @@
-"""Rule depth: curves by block, rates per block and losses of all depths, with intervals."""
+"""Tables of signals by depth: curves by block, rates per block, losses, with intervals."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from normscope.io import dataset
 from normscope.io.csvfile import write_csv
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
-from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.recipe import DepthTables
 from normscope.studies.depth.tables import (
     SCHEDULE,
     SHAPE,
@@ -27,30 +27,31 @@ LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
 class Flags(Strict):
     """Tables of signals and gradients by depth."""
 
-    grid: str = Field(description="the configuration's part depth, as JSON")
+    recipe: DepthTables
+    models: Path = Field(description="directory with a folder a trained shape")
+    probes: Path = Field(description="directory with a folder a probed placement")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    level: float = Field(description="confidence level of the intervals")
-    out: Path = Field(description="directory with the probes and trainings, and for the tables")
+    out: Path = Field(description="directory for the tables")
 
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    grid, data = Depth.model_validate_json(flags.grid), dataset.read(flags.data)
-    blocks = [pd.read_csv(flags.out / place / "blocks.csv") for place in grid.places()]
-    targets = data.val[1 : grid.training.eval_tokens]
+    recipe, data = flags.recipe, dataset.read(flags.data)
+    blocks = [pd.read_csv(flags.probes / place / "blocks.csv") for place in recipe.places]
+    targets = data.val[1 : recipe.eval_tokens]
     losses = [
-        pd.read_csv(flags.out / str(shape) / "losses.csv").assign(**shape._asdict())
-        for shape in grid.trained_shapes()
+        pd.read_csv(flags.models / str(shape) / "losses.csv").assign(**shape._asdict())
+        for shape in recipe.shapes
     ]
     tables = {"blocks": pd.concat(blocks, ignore_index=True)}
     tables["losses"] = pd.concat(losses, ignore_index=True) if losses else pd.DataFrame()
     unigram = unigram_loss(data.train, targets, data.vocab_size)
     tables["losses"] = tables["losses"].assign(unigram=unigram).reindex(columns=LOSSES)
     tables["losses"] = tables["losses"].astype({"diverged_at": "Int64"})
-    tables["by_block"] = by_block(tables["blocks"], flags.level)
+    tables["by_block"] = by_block(tables["blocks"], recipe.level)
     tables["rates"] = rates(tables["blocks"])
-    tables["by_shape"] = by_shape(tables["rates"], flags.level)
-    tables["trainability"] = trainability(tables["losses"], flags.level)
+    tables["by_shape"] = by_shape(tables["rates"], recipe.level)
+    tables["trainability"] = trainability(tables["losses"], recipe.level)
     for name, table in tables.items():
         write_csv(flags.out / f"{name}.csv", table)
 

@@ -1,4 +1,4 @@
-"""Rule ensemble: models of one shape at several rates, warm-ups and seeds, trained at once."""
+"""Train models of one shape at several rates, warm-ups and seeds, all at once."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ KEYS = (*Schedule._fields, "seed")
 class Flags(TrainingFlags):
     """Train the models of one shape."""
 
-    recipe: str = Field(description="what to train, as JSON")
+    recipe: EnsembleRecipe
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
 
 
@@ -51,7 +51,7 @@ def write(out: Path, recipe: EnsembleRecipe, trainers: list[Trainer], config: di
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    recipe, data = EnsembleRecipe.model_validate_json(flags.recipe), dataset.read(flags.data)
+    recipe, data = flags.recipe, dataset.read(flags.data)
     runtime = start("fp32", flags.threads)
     trainers = [Trainer(run, data, runtime) for run in recipe.runs().values()]
     files, steps = [flags.data / name for name in FILES], recipe.training.steps

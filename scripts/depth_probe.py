@@ -1,4 +1,4 @@
-"""Rule descend: the models of one placement, block by block, at the start and after training."""
+"""Probe the models of one placement, block by block, at the start and after training."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +15,11 @@ from normscope.io import dataset
 from normscope.io.csvfile import write_csv
 from normscope.io.stored import damaged, read
 from normscope.measure.evaluation import validation_windows
-from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.schema import PositiveInt, Strict
-from normscope.studies.depth.grid import Place, Probe, Shape
 from normscope.studies.depth.measures import MEASURES
 from normscope.studies.depth.probe import flatten, probed
-from normscope.studies.depth.recipe import Kept
+from normscope.studies.depth.recipe import Kept, Place, Probe, Shape
 from normscope.train import runtime
 from normscope.train.outputs import say
 
@@ -31,10 +29,10 @@ COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
 class Flags(Strict):
     """Probe models block by block."""
 
-    place: str = Field(description="which models, as JSON")
-    trained: Path = Field(description="directory with a directory for every trained shape")
+    recipe: Place
+    models: Path = Field(description="directory with a folder for every trained shape")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    out: Path = Field(description="CSV, a row a block of every model")
+    out: Path = Field(description="directory for blocks.csv, a row a block of every model")
     threads: PositiveInt = 1
 
 
@@ -79,10 +77,9 @@ def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterat
     """State, seed and model: at the start, then trained."""
     shape = Shape(probe.arm, place.placement, probe.residual, probe.init, probe.depth)
     model = place.sizes.model(probe.depth, probe.residual, probe.init)
-    norm = ARMS[probe.arm].norm
 
     def empty() -> Transformer:
-        return Transformer(model, norm, place.placement, vocab_size)
+        return Transformer(model, probe.norm, place.placement, vocab_size)
 
     for seed in probe.seeds:
         torch.manual_seed(seed)
@@ -101,16 +98,15 @@ def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterat
 def main() -> None:
     flags = CliApp.run(Flags)
     runtime.start("fp32", flags.threads)
-    place, data = Place.model_validate_json(flags.place), dataset.read(flags.data)
+    place, data = flags.recipe, dataset.read(flags.data)
     tokens, targets = validation_windows(data.val, place.sizes.block_size, place.windows)
     rows = []
     for probe in place.probes:
-        for shape, state, seed, model in models(place, probe, flags.trained, data.vocab_size):
+        for shape, state, seed, model in models(place, probe, flags.models, data.vocab_size):
             key = shape._asdict() | {"state": state, "seed": seed}
-            found = probed(model, tokens, targets, place.spectra)
-            rows += [key | row for row in found]
+            rows += [key | row for row in probed(model, tokens, targets, place.spectra)]
         say(f"{probe.arm}, {probe.init}, {probe.depth} blocks: probed")
-    write_csv(flags.out, pd.DataFrame(rows, columns=list(COLUMNS)))
+    write_csv(flags.out / "blocks.csv", pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Rule jacobian: what was measured of norms and surrogates, by cell, with intervals."""
+"""Tables of the norms' backward pass: layers and surrogates by cell, costs, what predicts them."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from normscope.io.stored import read
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
 from normscope.studies.jacobian.grid import Cell, cell_key
+from normscope.studies.jacobian.recipe import JacobianTables
 from normscope.studies.jacobian.tables import (
     CELL,
     SETTING,
@@ -30,30 +30,29 @@ from normscope.studies.jacobian.tables import (
 class Flags(Strict):
     """Tables of the norms' backward pass."""
 
-    cells: str = Field(description="the seeds of every cell, by its name, as JSON")
-    runs: Path = Field(description="directory of the runs' directories")
+    recipe: JacobianTables
+    models: Path = Field(description="directory with a folder a trained model")
+    probes: Path = Field(description="directory with a folder a cell")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    level: float = Field(description="confidence level of the intervals")
-    margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
-    out: Path = Field(description="directory with a directory a cell, and for the tables")
+    out: Path = Field(description="directory for the tables")
 
 
-def collected(cells: Path, names: list[str], table: str, keys: list[str]) -> pd.DataFrame:
+def collected(probes: Path, names: list[str], table: str, keys: list[str]) -> pd.DataFrame:
     """A table of every cell, together, with the keys that tell the cells apart in front."""
     parts = []
     for name in names:
         key = cell_key(name)
-        parts.append(pd.read_csv(cells / name / table).assign(**{k: key[k] for k in keys}))
+        parts.append(pd.read_csv(probes / name / table).assign(**{k: key[k] for k in keys}))
     together = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
     return together[[*keys, *(column for column in parts[0] if column not in keys)]]
 
 
-def losses(cells: dict[str, list[int]], runs: Path) -> pd.DataFrame:
+def losses(cells: dict[str, list[int]], models: Path) -> pd.DataFrame:
     """A row a trained model."""
     rows = [
         cell_key(cell)
         | {"seed": seed}
-        | read(runs / f"{cell}-{seed}" / "metrics.json", "val_loss", "diverged_at")
+        | read(models / f"{cell}-{seed}" / "metrics.json", "val_loss", "diverged_at")
         for cell, seeds in cells.items()
         for seed in seeds
     ]
@@ -63,18 +62,18 @@ def losses(cells: dict[str, list[int]], runs: Path) -> pd.DataFrame:
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    cells = json.loads(flags.cells)
+    recipe, cells = flags.recipe, flags.recipe.cells
     exact = [cell for cell in cells if cell_key(cell)["norm_backward"] == "exact"]
-    layers = collected(flags.out, exact, "layers.csv", CELL)
+    layers = collected(flags.probes, exact, "layers.csv", CELL)
     # all of exact models: norm_backward and surrogates_in of a gradient are its surrogate's
-    gradients = collected(flags.out, exact, "gradients.csv", [*SETTING, "learning_rate"])
+    gradients = collected(flags.probes, exact, "gradients.csv", [*SETTING, "learning_rate"])
     tables = {"layers": layers, "gradients": gradients}
-    tables["losses"] = losses(cells, flags.runs)
+    tables["losses"] = losses(cells, flags.models)
     tables["chosen"] = chosen(tables["losses"])
-    tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), flags.level)
+    tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), recipe.level)
     data = dataset.read(flags.data)
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
-    tables["costs"] = costs(tables["chosen"], flags.level, unigram, flags.margin_sds)
+    tables["costs"] = costs(tables["chosen"], recipe.level, unigram, recipe.margin_sds)
     tables["expected"] = predictors(tables["chosen"], layers, gradients)
     tables["predictions"] = predictions(tables["expected"])
     for name, table in tables.items():

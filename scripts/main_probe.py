@@ -1,4 +1,4 @@
-"""Rule stream: norms and log-gains of the residual stream of one trained model, per position."""
+"""Measure one trained model: norms and log-gains of its residual stream, per position."""
 
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from normscope.io.csvfile import write_csv
 from normscope.measure.residual import log_gain, site_names, stream_norms
 from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.schema import PositiveInt, Strict
+from normscope.studies.main.recipe import StreamProbe
 from normscope.train import runtime
 from normscope.train.trained import transformer
 
@@ -20,10 +21,10 @@ from normscope.train.trained import transformer
 class Flags(Strict):
     """Measure the residual stream of a trained model on validation text."""
 
+    recipe: StreamProbe
     model: Path = Field(description="model.safetensors, with config.json beside it")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    windows: PositiveInt = Field(description="windows of block_size tokens, spread evenly")
-    out: Path = Field(description="CSV to write")
+    out: Path = Field(description="directory for stream.csv")
     threads: PositiveInt = 1
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     runtime.start("fp32", flags.threads)
     _, model = transformer(flags.model)
     tokens, T = as_tensor(dataset.read(flags.data).val), model.block_size
-    start = spread(len(tokens), T, flags.windows)
+    start = spread(len(tokens), T, flags.recipe.windows)
     batches = tokens[start[:, None] + torch.arange(T)].split(EVAL_BATCH)
     final_norm = None if isinstance(model.final_norm, torch.nn.Identity) else model.final_norm
     norms = stream_norms(model, list(model.blocks), final_norm, batches).double()
@@ -50,7 +51,7 @@ def main() -> None:
         for depth, site in enumerate(site_names(len(model.blocks), final_norm is not None))
         for position in range(T)
     ]
-    write_csv(flags.out, pd.DataFrame(rows))
+    write_csv(flags.out / "stream.csv", pd.DataFrame(rows))
 
 
 if __name__ == "__main__":

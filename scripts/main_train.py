@@ -1,4 +1,4 @@
-"""Rule train: one model, from bins to weights, curve and metrics. Started again, it continues."""
+"""Train one Transformer: bins to weights, curve and metrics. Started again, it continues."""
 
 from pathlib import Path
 
@@ -17,18 +17,16 @@ from normscope.train.trainer import train
 COLUMNS = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
 
 
-class Flags(TrainingFlags, Run):
+class Flags(TrainingFlags):
     """Train one model."""
 
+    recipe: Run
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-
-    def run(self) -> Run:
-        return Run(**{name: getattr(self, name) for name in Run.model_fields})
 
 
 def main() -> None:
     flags = CliApp.run(Flags)
-    run, data = flags.run(), dataset.read(flags.data)
+    run, data = flags.recipe, dataset.read(flags.data)
     runtime = start(run.training.precision, flags.threads)
     steps, files = run.training.steps, [flags.data / name for name in FILES]
     framed = session(flags, run, steps, runtime, script=Path(__file__), data=files)

@@ -1,10 +1,10 @@
-"""Rule textbook: what a tutorial says of LayerNorm and BatchNorm, measured."""
+"""Measure what a tutorial says of LayerNorm and BatchNorm: tables, each of one statement."""
 
 from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliApp
 
 from normscope.errors import report
 from normscope.io import dataset
@@ -12,6 +12,7 @@ from normscope.io.csvfile import write_csv
 from normscope.measure.evaluation import validation_windows
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.textbook import probe as textbook
+from normscope.studies.textbook.recipe import TextbookTables
 from normscope.train import runtime
 from normscope.train.outputs import say
 from normscope.train.trained import transformer
@@ -20,12 +21,9 @@ from normscope.train.trained import transformer
 class Flags(Strict):
     """Measure what a tutorial says of LayerNorm and BatchNorm."""
 
-    models: CliPositionalArg[list[Path]] = Field(
-        description="model.safetensors of every seed, with config.json beside it"
-    )
+    recipe: TextbookTables
+    models: Path = Field(description="directory with a folder a trained model")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
-    level: float = Field(description="confidence level of the intervals over batches")
     out: Path = Field(description="directory for the tables")
     threads: PositiveInt = 1
 
@@ -35,9 +33,10 @@ def main() -> None:
     runtime.start("fp32", flags.threads)
     val = dataset.read(flags.data).val
     affine = []
-    for path in flags.models:
+    for name in flags.recipe.models:
+        path = flags.models / name / "model.safetensors"
         run, model = transformer(path)
-        tokens, _ = validation_windows(val, run.model.block_size, flags.windows)
+        tokens, _ = validation_windows(val, run.model.block_size, flags.recipe.windows)
         rows = textbook.affine(model.double(), tokens)
         if not rows:
             say(f"{path}: no norm of the model has token statistics; affine.csv has no row of it")
@@ -48,7 +47,7 @@ def main() -> None:
         "epsilon": pd.DataFrame(textbook.small_tokens()),
         "affine": pd.DataFrame(affine, columns=["seed", *textbook.AFFINE]),
         "sharing": pd.DataFrame(textbook.sharing()),
-        "batches": pd.DataFrame(textbook.batches(flags.level)),
+        "batches": pd.DataFrame(textbook.batches(flags.recipe.level)),
         "wild": pd.DataFrame(vectors),
         "wild_summary": pd.DataFrame(summary),
         "undo": pd.DataFrame(textbook.undo()),

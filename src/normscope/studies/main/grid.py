@@ -1,0 +1,125 @@
+"""The main study's part of the configuration: one Transformer an arm, placement and seed."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.nn.recipe import Model, Placement
+from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict, distinct
+from normscope.studies.main.recipe import MainTables, StreamProbe
+from normscope.studies.study import Grid, Job, Settings, Study, checked
+from normscope.train.recipe import Run, Training, flops
+
+
+class Cell(NamedTuple):
+    """What has one model a seed."""
+
+    arm: str
+    placement: Placement
+
+    def __str__(self) -> str:
+        """``layernorm-pre``, the beginning of the names of its files."""
+        return f"{self.arm}-{self.placement}"
+
+
+class MainGrid(Grid):
+    """One block of runs: every arm with every placement and every seed."""
+
+    FACTORS: ClassVar = {"arms": "arm", "placements": "placement", "seeds": "seed"}
+
+    arms: Annotated[list[ArmName], Some, Distinct]
+    placements: Annotated[list[Placement], Some, Distinct]
+    seeds: Annotated[list[Seed], Some, Distinct]
+
+    @model_validator(mode="after")
+    def placements_fit(self) -> Self:
+        for cell in self.product():
+            check_placement(cell["arm"], cell["placement"])
+        return self
+
+
+class Baseline(Strict):
+    """What the other arms are compared with, seed by seed."""
+
+    arm: ArmName
+    placement: Placement
+
+
+class Gain(Strict):
+    """Residual gain of the trained models."""
+
+    windows: PositiveInt = Field(description="windows of validation text, spread evenly")
+
+
+class Main(Study):
+    """One Transformer an arm, placement and seed: validation loss, residual gain."""
+
+    TABLES: ClassVar = (
+        *("runs", "arms", "curves", "gain", "gain_by_depth", "gain_by_arm"),
+        *("published", "corpus"),
+    )
+
+    model: Model
+    training: Training
+    runs: Annotated[list[MainGrid], Some]
+    baseline: Baseline
+    gain: Gain
+
+    def _all(self) -> Iterator[tuple[Cell, int]]:
+        """Cell and seed of every run, in the order of the configuration."""
+        for grid in self.runs:
+            for run in grid.product():
+                yield Cell(run["arm"], run["placement"]), run["seed"]
+
+    @model_validator(mode="after")
+    def gradients_are_exact(self) -> Self:
+        for key in ("feedback", "norm_backward", "surrogates_in"):
+            if getattr(self.model, key) != Model.model_fields[key].default:
+                raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
+        return self
+
+    @model_validator(mode="after")
+    def runs_are_distinct(self) -> Self:
+        distinct([f"{cell}-{seed}" for cell, seed in self._all()])
+        if self.reference not in {cell for cell, _ in self._all()}:
+            raise ValueError(f"baseline: no run of {self.reference} among runs")
+        checked("runs", self.trainings)
+        return self
+
+    @property
+    def reference(self) -> Cell:
+        """The baseline's cell."""
+        return Cell(self.baseline.arm, self.baseline.placement)
+
+    @property
+    def reference_runs(self) -> list[str]:
+        """Names of the baseline's runs, a seed each."""
+        return [f"{cell}-{seed}" for cell, seed in self._all() if cell == self.reference]
+
+    def trainings(self) -> dict[str, Run]:
+        return {
+            f"{cell}-{seed}": Run(
+                norm=ARMS[cell.arm].norm,
+                placement=cell.placement,
+                seed=seed,
+                model=self.model,
+                training=self.training,
+            )
+            for cell, seed in self._all()
+        }
+
+    def probes(self) -> dict[str, StreamProbe]:
+        return dict.fromkeys(self.trainings(), StreamProbe(windows=self.gain.windows))
+
+    def tabulation(self, settings: Settings) -> MainTables:
+        return MainTables(
+            runs=list(self.trainings()), baseline=str(self.reference), level=settings.level
+        )
+
+    def jobs(self) -> Iterator[Job]:
+        for name, run in self.trainings().items():
+            work = flops(run.model, run.training)
+            yield Job("main_train", name, run.training.precision, work)
+            yield Job("main_probe", name, "", 1)

@@ -1,0 +1,92 @@
+"""What every study hands over: its models, its jobs and its tables. No torch.
+
+A study is a part of the configuration, and what lies in ``results/<study>/`` follows from it:
+``models`` with a folder a trained model, ``probes`` with a folder a probe, and ``tables``.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field, ValidationError
+
+from normscope.schema import Strict
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of the workflow whose size follows from the configuration.
+
+    Args:
+        rule, name: which tell its benchmark file.
+        kind: jobs of another kind say nothing of its speed.
+        work: in a unit of the rule's own.
+    """
+
+    rule: str
+    name: str
+    kind: str
+    work: float
+
+
+class Settings(Strict):
+    """What all studies share."""
+
+    level: float = Field(description="confidence level of every interval")
+    margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
+    baseline: list[str] = Field(description="runs of the main study that others are compared with")
+
+
+class Study(Strict):
+    """A part of the configuration, and what is made of it."""
+
+    TABLES: ClassVar[Sequence[str]] = ()  # in results/<study>/tables/
+
+    def trainings(self) -> Mapping[str, Strict]:
+        """What each training job trains, by the name of its folder."""
+        return {}
+
+    def probes(self) -> Mapping[str, Strict]:
+        """What each probing job measures, by the name of its folder."""
+        return {}
+
+    def tabulation(self, settings: Settings) -> Strict:
+        """What the job that makes the tables is told, beside what the other jobs wrote."""
+        raise NotImplementedError
+
+    def records(self) -> list[str]:
+        """Of every expensive result the file that says what it is, below ``results/<study>/``."""
+        return [f"models/{name}/config.json" for name in self.trainings()]
+
+    def jobs(self) -> Iterator[Job]:
+        """Those whose number or size depends on the configuration."""
+        return iter(())
+
+
+class Grid(Strict):
+    """One block of a configuration: every combination of what its lists name."""
+
+    FACTORS: ClassVar[Mapping[str, str]]  # what varies, by the key of its list, in order
+
+    def product(self) -> Iterator[dict[str, Any]]:
+        """Every combination, as values by what varies; the last factor varies fastest."""
+        lists = [getattr(self, key) for key in self.FACTORS]
+        for values in itertools.product(*lists):
+            yield dict(zip(self.FACTORS.values(), values, strict=True))
+
+
+T = TypeVar("T")
+
+
+def checked(where: str, build: Callable[[], T]) -> T:
+    """What ``build`` makes of a part of the configuration.
+
+    Raises:
+        ValueError: it cannot be made, with where, and the first reason.
+    """
+    try:
+        return build()
+    except ValidationError as e:
+        reason = e.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{where}: {reason}") from None

@@ -1,0 +1,91 @@
+# takes: results/dataset/
+# makes: results/main/models/{name}/ model.safetensors, config.json, curve.csv, metrics.json,
+#        SHA256SUMS (links into store/), checkpoints/ while a run is unfinished; a name is
+#        {arm}-{placement}-{seed}
+
+
+rule main_train:
+    input:
+        code("main_train"),
+        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
+    output:
+        multiext("results/main/models/{name}/", *TRAINED),
+    log:
+        "results/logs/main_train/{name}.log",
+    cache: "omit-software"
+    # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+    conda:
+        "../envs/normscope.yaml"
+    threads: slots()
+    resources:
+        mem_mb=growing(1500),
+        runtime=minutes("main_train"),
+    params:
+        recipe=recipe(CONFIG.main.trainings()),
+        study="main",
+    shell:
+        "python scripts/main_train.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
+        " --checkpoints results/{params.study}/checkpoints/{wildcards.name}"
+        ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
+        " --timing results/benchmarks/{params.study}_train/{wildcards.name}.tsv"
+        " --out results/{params.study}/models/{wildcards.name} &> {log}"
+
+
+# takes: results/main/models/{name}/, results/dataset/
+# makes: results/main/probes/{name}/stream.csv, the residual stream per position
+
+
+rule main_probe:
+    input:
+        code("main_probe"),
+        multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
+        "results/main/models/{name}/config.json",
+        model="results/main/models/{name}/model.safetensors",
+    output:
+        "results/main/probes/{name}/stream.csv",
+    log:
+        "results/logs/main_probe/{name}.log",
+    benchmark:
+        "results/benchmarks/main_probe/{name}.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    resources:
+        mem_mb=growing(1500),
+        runtime=growing(5),
+    params:
+        recipe=recipe(CONFIG.main.probes()),
+    shell:
+        "python scripts/main_probe.py --recipe {params.recipe:q} --threads 1 --model {input.model}"
+        " --data results/dataset --out results/main/probes/{wildcards.name} &> {log}"
+
+
+# takes: results/main/models/*/, results/main/probes/*/, data/published.csv, data/nanogpt_cpu.json
+# makes: results/main/tables/
+
+
+rule main_tables:
+    input:
+        code("main_tables"),
+        expand(
+            "results/main/models/{name}/{file}",
+            name=CONFIG.main.trainings(),
+            file=["config.json", "metrics.json", "curve.csv"],
+        ),
+        expand("results/main/probes/{name}/stream.csv", name=CONFIG.main.probes()),
+        dataset="results/dataset/meta.json",
+        published="data/published.csv",
+        references="data/nanogpt_cpu.json",
+    output:
+        tables("main"),
+    log:
+        "results/logs/main_tables.log",
+    benchmark:
+        "results/benchmarks/main_tables.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    params:
+        recipe=recipe(CONFIG.main.tabulation(CONFIG.settings)),
+    shell:
+        "python scripts/main_tables.py --recipe {params.recipe:q} --models results/main/models"
+        " --probes results/main/probes --dataset {input.dataset} --published {input.published}"
+        " --references {input.references} --out results/main/tables &> {log}"
