@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from pydantic import Field, TypeAdapter
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import corpus, dataset
 from normscope.io.files import write_bytes, write_json
@@ -26,7 +26,7 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     if flags.recipe.directory is not None:
         data, origin = dataset.read(Path(flags.recipe.directory)), "a nanoGPT-format directory"
     else:

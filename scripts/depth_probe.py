@@ -7,9 +7,9 @@ import pandas as pd
 import safetensors.torch
 import torch
 from pydantic import Field
-from pydantic_settings import CliApp
 from torch import Tensor
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -96,7 +96,7 @@ def models(place: Place, probe: Probe, trained: Path, vocab_size: int) -> Iterat
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     runtime.start("fp32", flags.threads)
     place, data = flags.recipe, dataset.read(flags.data)
     tokens, targets = validation_windows(data.val, place.sizes.block_size, place.windows)

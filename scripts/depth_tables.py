@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -35,7 +35,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     recipe, data = flags.recipe, dataset.read(flags.data)
     blocks = [pd.read_csv(flags.probes / place / "blocks.csv") for place in recipe.places]
     targets = data.val[1 : recipe.eval_tokens]

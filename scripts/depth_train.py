@@ -4,8 +4,8 @@ from pathlib import Path
 
 import safetensors.torch
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.dataset import FILES
@@ -50,7 +50,7 @@ def write(out: Path, recipe: EnsembleRecipe, trainers: list[Trainer], config: di
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     recipe, data = flags.recipe, dataset.read(flags.data)
     runtime = start("fp32", flags.threads)
     trainers = [Trainer(run, data, runtime) for run in recipe.runs().values()]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -40,7 +40,7 @@ def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[B
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     runtime.start("fp32", flags.threads)
     data = dataset.read(flags.data)
     layers, gradients = [], []

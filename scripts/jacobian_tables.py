@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -61,7 +61,7 @@ def losses(cells: dict[str, list[int]], models: Path) -> pd.DataFrame:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     recipe, cells = flags.recipe, flags.recipe.cells
     exact = [cell for cell in cells if cell_key(cell)["norm_backward"] == "exact"]
     layers = collected(flags.probes, exact, "layers.csv", CELL)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -29,7 +29,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     runtime.start("fp32", flags.threads)
     _, model = transformer(flags.model)
     tokens, T = as_tensor(dataset.read(flags.data).val), model.block_size

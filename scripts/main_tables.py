@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.csvfile import write_csv
 from normscope.schema import Strict
@@ -60,7 +60,7 @@ def published(path: Path, references: Path, ours: Mapping[str, Any]) -> pd.DataF
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     recipe, meta = flags.recipe, json.loads(flags.dataset.read_text())
     runs, gain = (
         losses(recipe.runs, flags.models),

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.dataset import FILES
@@ -25,7 +25,7 @@ class Flags(TrainingFlags):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     run, data = flags.recipe, dataset.read(flags.data)
     runtime = start(run.training.precision, flags.threads)
     steps, files = run.training.steps, [flags.data / name for name in FILES]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from pydantic import Field
-from pydantic_settings import CliApp, CliPositionalArg
+from pydantic_settings import CliPositionalArg
 
 from normscope.errors import report
 from normscope.io.files import write_json

@@ -11,8 +11,8 @@ import pandas as pd
 import torch
 import transformers
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import Explained, report
 from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import load
@@ -71,7 +71,7 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
 
 
 def main() -> None:
-    flags, began = CliApp.run(Flags), time.monotonic()
+    flags, began = parse(Flags), time.monotonic()
     check_store(flags.store)
     prompts = read_prompts(flags.prompts)
     huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.hub.prompts import SET, PromptsError, read_prompts
 from normscope.io.csvfile import write_csv
@@ -88,7 +88,7 @@ def statistics(
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     references = pd.read_csv(flags.references)
     tables = collected(flags)
     tables |= statistics(tables["gains"], tables["models"], references, flags)

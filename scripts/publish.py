@@ -3,8 +3,7 @@
 import shutil
 from pathlib import Path
 
-from pydantic_settings import CliApp
-
+from normscope.command import parse
 from normscope.errors import report
 from normscope.schema import Strict
 
@@ -17,7 +16,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     if not (flags.source / "summary.md").is_file():
         raise SystemExit(
             f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.csvfile import write_csv
 from normscope.io.stored import read
@@ -36,7 +36,7 @@ def load(weights: Path) -> tuple[RecallRun, RecallModel]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     runtime.start("fp32", flags.threads)
     metrics, cuts, values = [], [], []
     for seed in flags.recipe.seeds:

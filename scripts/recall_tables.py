@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.csvfile import write_csv
 from normscope.schema import Strict
@@ -42,7 +42,7 @@ def collected(probes: Path, cells: Iterable[str], name: str) -> pd.DataFrame:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     recipe, cells = flags.recipe, flags.recipe.cells
     slices = collected(flags.probes, cells, "slices")
     runs = collected(flags.probes, cells, "metrics").astype({"diverged_at": "Int64"})

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from pydantic_settings import CliApp
-
+from normscope.command import parse
 from normscope.errors import report
 from normscope.studies.recall.recipe import RecallRun
 from normscope.studies.recall.trainer import RecallTrainer
@@ -20,7 +19,7 @@ class Flags(TrainingFlags):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     run, runtime = flags.recipe, start("fp32", flags.threads)
     trainer = RecallTrainer(run)
     framed = session(flags, run, run.task.steps, runtime, script=Path(__file__))

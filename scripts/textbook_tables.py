@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
 from normscope.io.csvfile import write_csv
@@ -29,7 +29,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     runtime.start("fp32", flags.threads)
     val = dataset.read(flags.data).val
     affine = []

@@ -34,7 +34,7 @@ class PretrainedModel(Measured, Listed):
 
     @property
     def decides(self) -> Measured:
-        """What is measured; its name and family decide nothing, nor does a download's time limit."""
+        """What is measured: not its name and family, nor how long a download may take."""
         parts = {name: getattr(self, name) for name in Measured.model_fields}
         if (limit := type(self.source).model_fields.get("timeout_s")) is not None:
             parts["source"] = self.source.model_copy(update={"timeout_s": limit.default})

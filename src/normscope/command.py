@@ -1,0 +1,34 @@
+"""The command line of a script: its flags are a model, nested ones also as JSON."""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+
+Flags = TypeVar("Flags", bound=BaseModel)
+
+
+def parse(flags: type[Flags]) -> Flags:
+    """The flags of this process; no environment variable is read.
+
+    A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it beside
+    that or in its place (``--recipe.training.steps 20``).
+
+    Raises:
+        ValidationError: a value is missing or wrong.
+    """
+
+    class CommandLine(BaseSettings, flags):
+        __doc__ = flags.__doc__
+        model_config = SettingsConfigDict(
+            case_sensitive=True,
+            cli_hide_none_type=True,
+            cli_implicit_flags=True,
+            cli_kebab_case=True,
+        )
+
+        @classmethod
+        def settings_customise_sources(cls, settings_cls: Any, **_: Any) -> tuple[Any, ...]:
+            return (CliSettingsSource(settings_cls, cli_parse_args=True),)
+
+    return flags.model_validate(CommandLine().model_dump())
