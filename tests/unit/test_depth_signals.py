@@ -25,10 +25,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure.block_jacobian import RESOLUTION
 from normscope.measure.hooks import passing
 from normscope.measure.signals import Row, angle, length, signals
-from normscope.studies.depth.measures import MEASURES
+from normscope.studies.depth.measures import MEASURES, RESOLUTION
 from normscope.studies.depth.probe import probed
 from normscope.studies.depth.tables import rates
 

@@ -24,10 +24,11 @@ from scipy.sparse.linalg import aslinearoperator
 from torch import Tensor, nn
 
 from normscope.measure import block_jacobian as module
-from normscope.measure.block_jacobian import RESOLUTION, block_jacobian, extreme_singular_values
+from normscope.measure.block_jacobian import block_jacobian, extreme_singular_values
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import build
 from normscope.nn.recipe import Placement
+from normscope.studies.depth.measures import RESOLUTION
 
 D = 12
 CLOSE = 1e-3
@@ -35,7 +36,7 @@ CLOSE = 1e-3
 
 def extremes(block: nn.Module, x: Tensor) -> tuple[float, float]:
     """Largest, then smallest."""
-    return extreme_singular_values(block_jacobian(block, x))
+    return extreme_singular_values(block_jacobian(block, x), RESOLUTION)
 
 
 def of_linear(weight: Tensor, *, residual: bool = True) -> tuple[float, float]:
@@ -111,7 +112,7 @@ def test_both_are_within_the_resolution_whatever_the_spectrum(values, seed):
     """Clustered too: sigma^2 to the tolerances of Lanczos, in units of the largest."""
     left, right = orthogonal(len(values), seed).numpy(), orthogonal(len(values), seed + 1).numpy()
     operator = aslinearoperator(left @ np.diag(values) @ right)
-    largest, smallest = extreme_singular_values(operator)
+    largest, smallest = extreme_singular_values(operator, RESOLUTION)
     assert largest == pytest.approx(max(values), rel=RESOLUTION)
     if min(values) > 1.1 * RESOLUTION * max(values):
         assert smallest**2 == pytest.approx(min(values) ** 2, abs=2e-3 * max(values) ** 2)
@@ -133,7 +134,7 @@ def test_where_lanczos_finds_no_smallest_there_is_none(monkeypatch):
     """Not 0, which would say that a direction is lost."""
     found = iter([4.0, math.nan])
     monkeypatch.setattr(module, "largest_eigenvalue", lambda *_: next(found))
-    largest, smallest = extreme_singular_values(aslinearoperator(np.eye(4)))
+    largest, smallest = extreme_singular_values(aslinearoperator(np.eye(4)), RESOLUTION)
     assert largest == 2.0
     assert math.isnan(smallest)
 
@@ -161,7 +162,7 @@ def test_of_a_real_block_they_are_those_of_the_dense_jacobian(arm, placement, re
     np.testing.assert_allclose(operator @ np.eye(X.numel()), jacobian, atol=1e-12)
     np.testing.assert_allclose(operator.H @ np.eye(X.numel()), jacobian.T, atol=1e-12)
     exact = np.linalg.svd(jacobian, compute_uv=False)
-    largest, smallest = extreme_singular_values(operator)
+    largest, smallest = extreme_singular_values(operator, RESOLUTION)
     assert largest == pytest.approx(exact[0], rel=RESOLUTION / 2)
     if exact[-1] < RESOLUTION * exact[0] / 1.2:
         assert smallest == 0

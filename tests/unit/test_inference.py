@@ -16,7 +16,7 @@ from normscope.statistics.inference import (
     correlation,
     holm,
     mean_test,
-    of_summary,
+    estimate_published,
     partial_correlation,
     separation,
     share,
@@ -34,7 +34,7 @@ SKEWED = list(np.exp(np.random.default_rng(1).normal(size=25)))
 def test_the_interval_of_a_summary_is_scipys_of_the_data_behind_it(values, level, ddof):
     assume(max(values) > min(values))
     mean, sd = float(np.mean(values)), float(np.std(values, ddof=ddof))
-    e = of_summary(mean, sd, len(values), ddof, level)
+    e = estimate_published(mean, sd, len(values), ddof, level)
     found = stats.ttest_1samp(values, 0).confidence_interval(level)
     assert (e.low, e.high) == pytest.approx((found.low, found.high), rel=1e-9, abs=1e-9)
     assert e.n == len(values)
@@ -42,7 +42,7 @@ def test_the_interval_of_a_summary_is_scipys_of_the_data_behind_it(values, level
 
 @pytest.mark.parametrize(("sd", "n"), [(0.1, 1), (0.1, 0), (math.nan, 25)])
 def test_a_summary_without_a_spread_has_no_interval(sd, n):
-    e = of_summary(1.2, sd, n, 0, 0.95)
+    e = estimate_published(1.2, sd, n, 0, 0.95)
     assert (e.n, e.mean) == (n, 1.2)
     assert math.isnan(e.low)
     assert math.isnan(e.high)
