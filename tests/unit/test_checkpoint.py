@@ -15,7 +15,7 @@ from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from normscope.checkpoint import Checkpoints
+from normscope.train.checkpoint import Checkpoints
 
 with Checkpoints(Path(sys.argv[1]), "f", 1).lock():
     print("locked", flush=True)
@@ -26,7 +26,7 @@ FILL_THE_DISK = """
 import resource, signal, sys
 from pathlib import Path
 import torch
-from normscope.checkpoint import Checkpoints
+from normscope.train.checkpoint import Checkpoints
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
