@@ -11,7 +11,6 @@ from normscope.nn.recipe import Norm
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
-TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 
 # what the words of a token norm's name say: center and radius, then gain and bias
 BASES = {
