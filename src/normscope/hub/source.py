@@ -104,7 +104,8 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
         Unavailable: the file is damaged, or holds something else.
     """
     try:
-        content = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        is_zip = zipfile.is_zipfile(path)
+        content = torch.load(path, "cpu", weights_only=True, mmap=is_zip)  # noqa: TID251 - tensors
     except (UnpicklingError, RuntimeError, EOFError, ValueError) as e:
         reason = f"is damaged, or holds more than tensors and is not loaded: {e}"
         raise Unavailable(f"{path} {reason}") from e
