@@ -93,7 +93,7 @@ def execute(source: str) -> dict[str, Any]:
     """What the notebook defines, by name."""
     names: dict[str, Any] = {"__name__": "notebook"}
     try:
-        exec(source, names)
+        exec(source, names)  # noqa: S102 - a notebook that its user names
     except ImportError as e:
         raise Explained(f"the notebook's imports fail: {e}: install what they name") from e
     return names

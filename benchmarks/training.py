@@ -104,7 +104,8 @@ def load_theirs(path: Path) -> dict[str, torch.Tensor]:
     names |= {"attn.c_proj": "attention.f.proj", "ln_2.weight": "mlp.before.gain"}
     names |= {"mlp.c_fc": "mlp.f.fc", "mlp.c_proj": "mlp.f.proj"}
     weights = {}
-    for key, value in torch.load(path, weights_only=True)["model"].items():
+    tensors = torch.load(path, weights_only=True)["model"]  # noqa: TID251 - tensors
+    for key, value in tensors.items():
         new = key
         for old, ours in names.items():
             new = new.replace(old, ours)

@@ -168,7 +168,7 @@ class Cycle:
         try:
             script = script_of(job)
             job.kill()
-            psutil.wait_procs([job], timeout=10)
+            psutil.wait_procs([job])
         except (psutil.NoSuchProcess, IndexError):
             return  # it was faster
         if folder:

@@ -15,7 +15,7 @@ from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from normscope.checkpoint import Checkpoints
+from normscope.train.checkpoint import Checkpoints
 
 with Checkpoints(Path(sys.argv[1]), "f", 1).lock():
     print("locked", flush=True)
@@ -26,7 +26,7 @@ FILL_THE_DISK = """
 import resource, signal, sys
 from pathlib import Path
 import torch
-from normscope.checkpoint import Checkpoints
+from normscope.train.checkpoint import Checkpoints
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -52,27 +52,12 @@ def two(tmp_path) -> Checkpoints:
 
 def damage(path: Path, how: str) -> None:
     raw = bytearray(path.read_bytes())
-    if how.startswith("cut"):
-        raw = raw[: {"cut to nothing": 0, "cut in the digest": 30, "cut in the payload": 900}[how]]
-    else:
-        at = {"flipped in the digest": 5, "flipped in the payload": 400, "flipped at the end": -1}[
-            how
-        ]
-        raw[at] ^= 1
-    path.write_bytes(raw)
+    if how == "flipped":
+        raw[400] ^= 1
+    path.write_bytes(raw[: {"empty": 0, "cut": 900, "flipped": len(raw)}[how]])
 
 
-DAMAGES = pytest.mark.parametrize(
-    "how",
-    [
-        "cut to nothing",
-        "cut in the digest",
-        "cut in the payload",
-        "flipped in the digest",
-        "flipped in the payload",
-        "flipped at the end",
-    ],
-)
+DAMAGES = pytest.mark.parametrize("how", ["empty", "cut", "flipped"])
 
 
 def test_the_newest_is_loaded_as_it_was_saved(two):
@@ -90,12 +75,6 @@ def test_two_generations_are_kept(two):
     for step in (3, 10, 100):
         two.save(step, state(step))
     assert [p.name for p in two.files()] == ["step-00000100.ckpt", "step-00000010.ckpt"]
-
-
-def test_saving_a_step_again_replaces_it(two):
-    two.save(2, state(7))
-    assert torch.equal(two.load()[1]["w"], state(7)["w"])
-    assert len(two.files()) == 2
 
 
 @DAMAGES
@@ -117,12 +96,6 @@ def test_two_broken_ones_are_an_error_that_names_the_directory(two, how):
         damage(path, how)
     with pytest.raises(BrokenCheckpoint, match=rf"remove {re.escape(str(two.directory))} to train"):
         two.load()
-
-
-def test_after_a_fallback_training_goes_on_and_the_broken_one_is_replaced(two):
-    damage(two.files()[0], "flipped at the end")
-    two.save(2, state(2))
-    assert two.load()[::2] == (2, [])
 
 
 def test_another_fingerprint_starts_at_the_beginning(two):
@@ -179,12 +152,6 @@ def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
-def test_clear_removes_every_generation(two):
-    two.clear()
-    assert two.files() == []
-    assert two.load() == (0, {}, [])
-
-
 def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", HOLD_THE_LOCK, str(tmp_path)],
@@ -205,13 +172,6 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
         first.wait()
         with checkpoints.lock():
             assert (tmp_path / "lock").read_text() == str(os.getpid())
-
-
-def test_the_lock_is_free_after_use(tmp_path):
-    checkpoints = Checkpoints(tmp_path, "f", 1)
-    for _ in range(2):
-        with checkpoints.lock():
-            pass
 
 
 def test_a_full_disk_is_named_and_the_generations_stay(two):

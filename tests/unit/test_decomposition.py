@@ -7,12 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from recipes import DATA, recipe
 from scipy.special import gammaln
 from torch import Tensor
-from torch.nn import functional as F
 
 from normscope.measure.decomposition import (
     BACKWARD,
@@ -31,7 +28,8 @@ from normscope.nn.recipe import Norm
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer
 
-TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
+# a row of each radius, with a gain and without, centered and not
+TOKEN_ARMS = ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2_gain", "centered_scalenorm"]
 CENTER = pytest.mark.parametrize("center", [True, False], ids=["LayerNorm", "RMSNorm"])
 D = 128
 
@@ -69,17 +67,6 @@ def close(a: Tensor, b: Tensor, tolerance: float = 1e-10) -> None:
     torch.testing.assert_close(a, b, rtol=0, atol=tolerance)
 
 
-@CENTER
-@pytest.mark.parametrize("eps", [1e-14, 3.0])
-@given(seed=st.integers(0, 1000), d=st.integers(3, 40))
-def test_the_shares_of_every_token_add_up_to_1(center, eps, seed, d):
-    at, g = standardized(center, eps, d=d, seed=seed), normal(50, d, seed=seed + 1)
-    total, *parts = shares(g, at)
-    close(total, g.square().sum(-1), 1e-9)
-    close(sum(parts, torch.zeros(50, dtype=g.dtype)) / total, torch.ones(50, dtype=g.dtype))
-    assert all((part >= 0).all() for part in parts)
-
-
 @pytest.mark.parametrize("eps", [1e-14, 3.0])
 def test_the_shares_are_energies_along_1_and_along_z(eps):
     at, g = standardized(True, eps), normal(50, 9, seed=1)
@@ -105,19 +92,8 @@ def test_the_mean_has_no_share_unless_the_norm_centers(center):
 
 
 @CENTER
-def test_without_eps_cosines_are_square_roots_of_shares(center):
-    at, g = standardized(center, 1e-14), normal(50, 9, seed=1)
-    total, m, s, _ = shares(g, at)
-    m, s = m / total, s / total
-    exact = BACKWARD["exact"](g, at)
-    close(cosines(BACKWARD["straight_through"](g, at), exact), (1 - m - s).sqrt())
-    close(cosines(BACKWARD["center_scale"](g, at), exact), ((1 - m - s) / (1 - m)).sqrt())
-    close(cosines(BACKWARD["projected"](g, at), exact), torch.ones(50, dtype=g.dtype))
-
-
-@CENTER
-@pytest.mark.parametrize("eps", [0.1, 5.0, 100.0])
-def test_with_a_large_eps_cosines_have_the_leak(center, eps):
+@pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
+def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     total, *parts = shares(g, at)
     m, s, t = (part / total for part in parts)
@@ -164,14 +140,6 @@ def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
     sigma = at.sigma.numpy()
     assert found["sigma_mean"] == pytest.approx(sigma.mean())
     assert found["sigma_std"] == pytest.approx(sigma.std(ddof=1))
-
-
-@pytest.mark.parametrize("sigma", [0.25, 1.0, 3.0])
-def test_projected_is_the_exact_direction_at_a_length_off_by_sigma_alone(sigma):
-    z = F.normalize(normal(50, 9), dim=-1) * 3
-    found = decompose(normal(50, 9, seed=1), Standardized(z, torch.full((50, 1), sigma), False))
-    assert found["cos_projected"] == pytest.approx(1, abs=1e-12)
-    assert found["error_projected"] == pytest.approx(abs(sigma - 1), abs=1e-12)
 
 
 @CENTER

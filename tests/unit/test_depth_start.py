@@ -70,23 +70,6 @@ def test_matrices_start_with_the_deviation_of_their_rule(init, arm, placement):
         assert_normal(weights[f"{name}.weight"], 0.02)
 
 
-@pytest.mark.parametrize("init", ["gpt2", "xavier"])
-def test_a_head_of_its_own_starts_as_an_embedding(init):
-    model = start(init, tied_head=False)
-    assert model.head is not None
-    assert_normal(model.head.weight, 0.02)
-
-
-def test_xavier_is_torchs():
-    """Of a fan of inputs and one of outputs: ``xavier_normal_`` draws the same numbers."""
-    linear = nn.Linear(4 * D, D, bias=False)
-    torch.manual_seed(3)
-    nn.init.xavier_normal_(linear.weight)
-    torch.manual_seed(3)
-    std = start_std(settings("xavier"), "blocks.0.mlp.f.proj.weight", linear.weight)
-    assert torch.equal(nn.init.normal_(torch.empty(D, 4 * D), std=std), linear.weight)
-
-
 def nanogpt(n_layer: int, seed: int) -> dict[str, Tensor]:
     """nanoGPT's order: modules as they are made, then again what ends a branch."""
     model = start(n_layer=n_layer, seed=seed)  # for its modules alone
@@ -120,21 +103,6 @@ def test_gpt2_is_nanogpts_rule_to_the_bit(n_layer, seed):
     assert all(torch.equal(ours[name], p) for name, p in expected.items())
 
 
-def test_gpt2_is_the_default():
-    assert Model.model_fields["init"].default == "gpt2"
-    assert settings().init == "gpt2"
-    ours, named = (dict(start(init).named_parameters()) for init in (None, "gpt2"))
-    assert all(torch.equal(ours[name], p) for name, p in named.items())
-
-
-@pytest.mark.parametrize("init", ["gpt2", "xavier"])
-def test_gains_and_biases_start_at_1_and_0(init):
-    model = start(init, "layernorm_gain", linear_bias=True)
-    for name, p in model.named_parameters():
-        if p.dim() < 2:
-            assert torch.equal(p, torch.ones_like(p) if "gain" in name else torch.zeros_like(p))
-
-
 @pytest.mark.parametrize("init", ["gpt2", "xavier"])
 def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
     backprop, fa = (start(init, tied_head=False, feedback=f) for f in ("backprop", "fa"))
@@ -146,11 +114,6 @@ def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
         kind = name.removesuffix(".feedback").split(".", 2)[-1]
         assert_normal(feedback, EXPECTED[init].get(kind, 0.02))
         assert not torch.equal(feedback, weights[name.replace("feedback", "weight")])
-
-
-def test_a_start_is_one_of_two():
-    with pytest.raises(ValueError, match="'gpt2' or 'xavier'"):
-        Model.model_validate(settings().model_dump() | {"init": "he"})
 
 
 def test_the_unscaled_start_is_gpt2_without_its_shrinking():

@@ -23,7 +23,7 @@ from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer, make_optimizer
 
 FP32 = Runtime("fp32", 1, "highest", 0.0)
-ARMS = ["layernorm", "rmsnorm", "batchnorm", "manual_l2", "dyt", "scalenorm"]
+ARMS = ["layernorm", "batchnorm", "scalenorm"]
 DIFFERENT = [
     {"seed": 1, "learning_rate": 0.01, "warmup_steps": 0},
     {"seed": 2, "learning_rate": 0.003, "warmup_steps": 4},
@@ -118,14 +118,6 @@ def test_in_fp32_it_is_so_to_rounding(arm):
         assert_same(ours, theirs, 1e-5)
 
 
-def test_clipping_is_of_each_model_alone():
-    """A bound that one model's gradient exceeds far changes no other model."""
-    of = runs(grad_clip=0.05)
-    for ours, theirs in zip(*together_and_alone(of), strict=True):
-        assert_same(ours, theirs, 1e-5)
-        assert min(row["grad_norm"] for row in numbers(ours)) > 0.05  # before it is clipped
-
-
 BOUND = 2.2  # nats; a rate of 100 leaves it at once, the others never
 
 
@@ -144,16 +136,6 @@ def test_a_model_that_diverges_stays_where_its_trainer_alone_does(arm):
     assert together[1].step < 11
     for ours, theirs in zip(together, alone, strict=True):
         assert_same(ours, theirs, 1e-9)
-
-
-@pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])
-def test_the_others_end_as_if_it_had_not_been_there(arm):
-    of = diverging(arm)
-    beside, without = trainers(of), trainers([of[0], *of[2:]])
-    to_end(Ensemble(beside))
-    to_end(Ensemble(without))
-    for ours, theirs in zip([beside[0], *beside[2:]], without, strict=True):
-        assert_same(ours, theirs, 1e-6)
 
 
 def poisoned(model: Transformer) -> None:
@@ -260,10 +242,9 @@ def test_the_state_is_as_large_as_its_models():
         ({"batch_size": 4}, "batches of one size"),
     ],
 )
-@pytest.mark.parametrize("at", [0, 2])
-def test_models_that_differ_are_refused(changes, reason, at):
+def test_models_that_differ_are_refused(changes, reason):
     of = runs()
-    of[at] = recipe(**{"n_layer": 2} | changes)
+    of[2] = recipe(**{"n_layer": 2} | changes)
     with pytest.raises(ValueError, match=reason):
         Ensemble(trainers(of))
 

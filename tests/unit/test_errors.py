@@ -59,12 +59,12 @@ def test_a_script_that_ends_well_is_left_alone():
 
 
 SAY = """
-import sys, time
+import sys
 from normscope.errors import report
 
 def main():
     print("at work", file=sys.stderr, flush=True)
-    time.sleep(float(sys.argv[1]))
+    sys.stdin.read()
 
 report(main)
 """
@@ -73,15 +73,17 @@ report(main)
 def test_a_job_waits_for_the_one_that_has_its_log(tmp_path):
     log = tmp_path / "log"
 
-    def start(seconds: float) -> subprocess.Popen:
+    def start(stdin: int) -> subprocess.Popen:
         with open(log, "a") as f:
-            return subprocess.Popen([sys.executable, "-c", SAY, str(seconds)], stderr=f)
+            return subprocess.Popen([sys.executable, "-c", SAY], stdin=stdin, stderr=f)
 
-    with start(60) as orphan:
+    with start(subprocess.PIPE) as orphan:
         while not log.read_text():
+            assert orphan.poll() is None
             time.sleep(0.01)
-        with start(0) as second:
-            while "waiting for the same job" not in log.read_text():
+        with start(subprocess.DEVNULL) as second:
+            while "waiting" not in log.read_text():
+                assert second.poll() is None
                 time.sleep(0.01)
             assert second.poll() is None
             assert log.read_text().count("at work") == 1

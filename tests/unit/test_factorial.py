@@ -20,8 +20,6 @@ FACTORS = {
     "gain": ["no", "yes"],
     "bias": ["no", "yes"],
 }
-SMALL = {"gain": ["no", "yes"], "bias": ["no", "yes"]}
-ALPHA = 1e-4
 COLUMNS = "contrast kind n effect low high joint_low joint_high alpha".split()
 
 Levels = dict[str, str]
@@ -63,45 +61,6 @@ def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
     ]
     kinds = [c.kind for c in contrasts(FACTORS)]
     assert kinds == ["main effect"] * 5 + ["interaction"] * 9
-
-
-def test_planted_main_effects_come_back_and_there_is_no_interaction():
-    center, gain = {"no": 0, "yes": 0.5}, {"no": 0, "yes": -2}
-    radius = {"sqrt(d)": 1, "1": 4, "learned": 0.5}
-    table = found(crossed(lambda c, _: center[c["center"]] + radius[c["radius"]] + gain[c["gain"]]))
-    planted = {
-        "center: yes − no": 0.5,
-        "radius: 1 − sqrt(d)": 3,
-        "radius: learned − sqrt(d)": -0.5,
-        "gain: yes − no": -2,
-    }
-    for contrast, row in table.items():
-        assert row["effect"] == pytest.approx(planted.get(contrast, 0), abs=1e-12)
-
-
-def test_a_planted_interaction_comes_back_and_is_shared_out_to_its_main_effects():
-    """6 where centered at radius 1: in a third of the radii, and in half of the centers."""
-    table = found(crossed(lambda c, _: 6.0 * (c["center"] == "yes" and c["radius"] == "1")))
-    planted = {
-        "center: yes − no x radius: 1 − sqrt(d)": 6,
-        "center: yes − no": 2,
-        "radius: 1 − sqrt(d)": 3,
-    }
-    for contrast, row in table.items():
-        assert row["effect"] == pytest.approx(planted.get(contrast, 0), abs=1e-12)
-
-
-def test_a_three_way_interaction_is_averaged_over_the_third_factor():
-    """8 in one corner of three factors of two levels and one of three."""
-
-    def corner(c: Levels, _: int) -> float:
-        return 8.0 * (c["center"] == c["gain"] == c["bias"] == "yes")
-
-    effect = {contrast: row["effect"] for contrast, row in found(crossed(corner)).items()}
-    assert effect["center: yes − no x gain: yes − no"] == pytest.approx(4)
-    assert effect["gain: yes − no x bias: yes − no"] == pytest.approx(4)
-    assert effect["bias: yes − no"] == pytest.approx(2)
-    assert effect["center: yes − no x radius: 1 − sqrt(d)"] == pytest.approx(0, abs=1e-12)
 
 
 def by_marginal_means(y: np.ndarray, contrast: str) -> float:
@@ -201,31 +160,6 @@ def test_missing_cells_are_named_in_order():
     ]
     assert missing_cells(runs[~(gone & (runs["seed"] == 0))], FACTORS) == []
     assert len(missing_cells(runs[:0], FACTORS)) == 24
-
-
-def test_intervals_cover_what_is_true_as_often_as_they_say():
-    """120 designs of four seeds with noise in every cell; the main effects of a 2 x 2 and their
-    interaction are orthogonal, so that 360 intervals are independent but for their seeds."""
-    rng = np.random.default_rng(0)
-    level, designs = 0.8, 120
-    truth = {"gain: yes − no": 1.5, "bias: yes − no": 0.0, "gain: yes − no x bias: yes − no": 1.0}
-    single, joint = dict.fromkeys(truth, 0), 0
-
-    def noisy(c: Levels, seed: int) -> float:
-        gain, bias = c["gain"] == "yes", c["bias"] == "yes"
-        return gain + gain * bias - 0.5 * bias + offsets[seed] + rng.standard_normal()
-
-    for _ in range(designs):
-        offsets = 100 * rng.standard_normal(4)
-        table = found(crossed(noisy, seeds=4, factors=SMALL), SMALL, level)
-        for contrast, value in truth.items():
-            single[contrast] += table[contrast]["low"] <= value <= table[contrast]["high"]
-        joint += all(table[c]["joint_low"] <= v <= table[c]["joint_high"] for c, v in truth.items())
-    for covered in single.values():
-        assert stats.binomtest(covered, designs, level).pvalue > ALPHA
-    # Bonferroni: at least, and with three intervals not far above
-    assert stats.binomtest(joint, designs, level, alternative="less").pvalue > ALPHA
-    assert stats.binomtest(joint, designs, (1 - 0.2 / 3) ** 3).pvalue > ALPHA
 
 
 def test_a_design_of_one_factor_has_main_effects_only():

@@ -11,7 +11,7 @@ from normscope.io.files import seal, write_bytes, write_json, write_sealed, writ
 NO_SPACE = """
 import resource, signal, sys
 from pathlib import Path
-from normscope.files import write_bytes
+from normscope.io.files import write_bytes
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
@@ -24,7 +24,7 @@ except OSError as e:
 WRITE_FOR_EVER = """
 import sys
 from pathlib import Path
-from normscope.files import write_bytes
+from normscope.io.files import write_bytes
 
 while True:
     for letter in (b"a", b"b"):
@@ -102,7 +102,7 @@ def test_what_a_kill_left_is_overwritten(tmp_path):
 WRITE_AND_EXIT = """
 import sys
 from pathlib import Path
-from normscope.files import write_bytes
+from normscope.io.files import write_bytes
 
 for _ in range(300):
     write_bytes(Path(sys.argv[1]), sys.argv[2].encode() * 100_000)

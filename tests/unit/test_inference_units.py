@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -19,7 +19,6 @@ SAMPLED = 1 / 100_001  # least p where 100,000 flips are drawn
 DARWIN = [49.0, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 finite = st.floats(allow_nan=False, allow_infinity=False)
 tenths = st.lists(st.integers(-9, 9), min_size=1, max_size=8)
-moderate = st.floats(-9, 9).map(lambda v: round(v, 3))
 eighths = st.integers(-72, 72).map(lambda v: v / 8)  # sums are exact: no tie is parted by rounding
 
 
@@ -53,13 +52,6 @@ def test_ties_that_rounding_parts_are_ties(values, bound, unit):
     assert (found.greater, found.less) == (greater, less)
 
 
-def test_one_flip_as_large_as_the_observed_by_hand():
-    """Of +-0.1 +-0.2 +-0.3: 0.6, 0.4, 0.2, 0, 0, -0.2, -0.4, -0.6."""
-    assert sign_flip([0.1, 0.2, -0.3]) == Flips(3, 5 / 8, 5 / 8, 1 / 8)
-    assert sign_flip([0.3, 0.2, -0.1]) == Flips(3, 2 / 8, 7 / 8, 1 / 8)
-    assert sign_flip([1000.1, 1000.2, 1000.3], 1000.2) == Flips(3, 6 / 8, 6 / 8, 1 / 8)
-
-
 @given(values=st.lists(finite, min_size=1, max_size=8), bound=st.just(0.0) | finite)
 def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
     """No flip as large is missed; one that is counted too is smaller by rounding at most."""
@@ -73,35 +65,6 @@ def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
         at_least, at_most = (sum(v >= least for v in above) / len(above) for least in (0, -near))
         assert at_least <= p <= at_most
     assert found.smallest == 2.0 ** -len(values)
-
-
-@given(values=st.lists(moderate, min_size=1, max_size=8))
-def test_values_of_the_other_sign_swap_greater_and_less(values):
-    found, turned = sign_flip(values), sign_flip([-v for v in values])
-    assert (turned.greater, turned.less) == (found.less, found.greater)
-
-
-@given(
-    values=st.lists(st.integers(-9, 9), min_size=1, max_size=8),
-    bound=st.integers(-9, 9),
-    by=st.integers(-99, 99),
-)
-def test_a_bound_is_subtracted(values, bound, by):
-    found = sign_flip([float(v) for v in values], bound)
-    assert found == sign_flip([float(v - bound) for v in values])
-    assert found == sign_flip([float(v + by) for v in values], bound + by)
-
-
-@given(values=st.lists(st.floats(0.001, 9), min_size=1, max_size=8))
-def test_values_all_above_0_have_the_smallest_p(values):
-    n = len(values)
-    assert sign_flip(values) == Flips(n, 2.0**-n, 1, 2.0**-n)
-    assert sign_flip([-v for v in values]) == Flips(n, 1, 2.0**-n, 2.0**-n)
-
-
-@given(value=finite, n=st.integers(1, 8))
-def test_values_all_at_the_bound_have_a_p_of_1(value, n):
-    assert sign_flip([value] * n, value) == Flips(n, 1, 1, 2.0**-n)
 
 
 @pytest.mark.parametrize(("n", "least"), [(16, 2.0**-16), (17, SAMPLED), (30, SAMPLED)])
@@ -167,36 +130,6 @@ def test_equivalence_is_two_tests_against_the_ends(values, margin):
     assert inside == max(ends, sign_flip([v / 10 for v in values], margin / 10).less)
 
 
-@given(values=tenths, margin=st.integers(0, 9))
-def test_equivalence_has_no_sign_and_falls_with_the_margin(values, margin):
-    found = equivalence([v / 10 for v in values], margin / 10)
-    assert equivalence([-v / 10 for v in values], margin / 10) == found
-    wider = equivalence([v / 10 for v in values], (margin + 1) / 10)
-    assert wider.greater <= found.greater
-    assert wider.less >= found.less
-
-
-@given(values=st.lists(st.floats(-0.9, 0.9), min_size=1, max_size=8))
-def test_values_inside_or_outside_the_margin_have_the_smallest_p(values):
-    n = len(values)
-    assert equivalence(values, 1.0) == Flips(n, 2.0**-n, 1, 2.0**-n)
-    for centre in (3, -3):
-        assert equivalence([v + centre for v in values], 1.0) == Flips(n, 1, 2.0**-n, 2.0**-n)
-
-
-@pytest.mark.parametrize("end", [0.3, -0.3])
-def test_values_at_the_margin_are_neither_inside_nor_outside(end):
-    for values in ([end] * 4, [end, end - 0.1, end + 0.1]):
-        found = equivalence(values, 0.3)
-        assert min(found.greater, found.less) > 0.5
-
-
-def test_equivalence_by_hand():
-    """Of -0.1, 0.2, 0.6 less 0.5: -0.6, -0.3, 0.1; flipping the last makes it less."""
-    found = equivalence([-0.1, 0.2, 0.6], 0.5)
-    assert found == Flips(3, 2 / 8, 7 / 8, 1 / 8)
-
-
 @pytest.mark.parametrize(
     ("m", "j"), [(2, 0.5642), (3, 0.7236), (4, 0.7979), (5, 0.8407), (10, 0.9227), (20, 0.9619)]
 )
@@ -207,25 +140,6 @@ def test_hedges_correction_is_the_tabled_one(m, j):
     assert correction == pytest.approx(j, abs=5e-5)
     assert correction == pytest.approx(1 / stats.nct.mean(m, 1), rel=1e-12)
     assert correction == pytest.approx(1 - 3 / (4 * m - 1), abs=0.01)
-
-
-def test_hedges_g_by_hand():
-    """Mean 2, standard deviation 1, m = 2: J is 1/sqrt(pi); of 2, 4, 6, 8 J is sqrt(2/pi) m = 4."""
-    assert hedges_g([1, 2, 3]) == pytest.approx(2 / math.sqrt(math.pi), rel=1e-12)
-    found = hedges_g([1, 2, 3, 4, 5])
-    assert found == pytest.approx(3 / math.sqrt(2.5) * math.sqrt(2 / math.pi), rel=1e-12)
-    # as many as gamma itself would not bear: J is 1 - 3/(4 m - 1)
-    many = [1.0, 3.0] * 1000
-    assert hedges_g(many) == pytest.approx(2 / np.std(many, ddof=1) * (1 - 3 / 7995), rel=1e-6)
-
-
-@given(values=st.lists(moderate, min_size=3, max_size=9), scale=st.floats(1e-3, 1e3))
-def test_g_has_no_unit(values, scale):
-    assume(np.ptp(values) > 0)
-    g = hedges_g(values)
-    assert hedges_g([scale * v for v in values]) == pytest.approx(g, rel=1e-9, abs=1e-12)
-    assert hedges_g([-v for v in values]) == pytest.approx(-g, rel=1e-9, abs=1e-12)
-    assert hedges_g(values[::-1]) == pytest.approx(g, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -241,12 +155,3 @@ def test_holms_p_by_hand():
     assert found == pytest.approx([0.8, 0.08, 0.005, 0.9, 0.08], rel=1e-12)
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02], rel=1e-12)
     assert holm([0.6, 0.7]) == [1, 1]
-
-
-@given(p=st.lists(st.floats(0, 1), min_size=1, max_size=9))
-def test_holms_p_is_between_the_raw_and_bonferronis(p):
-    adjusted = holm(p)
-    for raw, found in zip(p, adjusted, strict=True):
-        assert raw <= found <= min(1, len(p) * raw) * (1 + 1e-12)
-    assert sorted(adjusted) == [adjusted[i] for i in sorted(range(len(p)), key=p.__getitem__)]
-    assert min(adjusted) == pytest.approx(min(1, len(p) * min(p)))

@@ -15,11 +15,13 @@ from normscope.nn.recipe import Model, Placement
 
 V, T, C = 11, 6, 12
 SIZES = Model.model_validate({"n_layer": 2, "n_head": 3, "n_embd": C, "block_size": T})
+# a row of each kind of layer, in every placement that it can have
+KINDS = ["layernorm", "rmsnorm_affine", "manual_l2", "scalenorm", "batchnorm", "dyt", "none"]
 CELLS: list[tuple[str, Placement]] = [
     (arm, placement)
-    for arm, row in ARMS.items()
+    for arm in KINDS
     for placement in get_args(Placement)
-    if row.norm.is_identity == (placement == "none")
+    if ARMS[arm].norm.is_identity == (placement == "none")
 ]
 
 
@@ -114,21 +116,6 @@ def test_gradients_equal_gpt2s(twins):
         torch.testing.assert_close(p.grad, grad.T if transposed(name) else grad, rtol=0, atol=1e-10)
 
 
-def test_initialization_is_nanogpts():
-    n_layer = 3
-    sizes = variant(n_layer=n_layer, n_head=4, n_embd=128, block_size=64, linear_bias=True)
-    torch.manual_seed(0)
-    model = Transformer(sizes, ARMS["layernorm"].norm, "pre", 65)
-    for name, p in model.state_dict().items():
-        if p.dim() == 1:
-            assert torch.equal(p, torch.full_like(p, float(name.endswith("gain")))), name
-            continue
-        std = 0.02 / math.sqrt(2 * n_layer) if name.endswith("proj.weight") else 0.02
-        # the sample's deviation scatters by std / sqrt(2 n); five of that
-        assert float(p.std()) == pytest.approx(std, rel=5 / math.sqrt(2 * p.numel())), name
-        assert abs(float(p.mean())) < 5 * std / math.sqrt(p.numel()), name
-
-
 def test_arms_of_one_seed_start_with_the_same_matrices():
     starts = []
     for arm, placement in CELLS:
@@ -197,18 +184,6 @@ def test_attention_equals_its_formula(kind, causal, length):
     torch.testing.assert_close(layer(x), attend(layer, x, kind, causal), rtol=0, atol=1e-12)
 
 
-def test_softmax_attention_equals_torchs():
-    torch.manual_seed(0)
-    layer = Attention(SIZES).double()
-    x = torch.randn(2, T, C, dtype=torch.float64)
-    q, k, v = (
-        part.view(2, T, SIZES.n_head, -1).transpose(1, 2) for part in layer.qkv(x).split(C, dim=-1)
-    )
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    expected = layer.proj(y.transpose(1, 2).flatten(2))
-    torch.testing.assert_close(layer(x), expected, rtol=0, atol=1e-12)
-
-
 def compose(branch: Branch, placement: Placement, x: Tensor) -> Tensor:
     if placement == "pre":
         return x + branch.f(branch.before(x))
@@ -259,34 +234,6 @@ def test_without_residual_a_branch_is_its_sublayer_alone():
     assert torch.equal(Branch(f, norm, "none", model)(x), f(x))
 
 
-def test_mlp_is_four_times_wider_with_exact_gelu():
-    torch.manual_seed(0)
-    mlp = MLP(variant(linear_bias=True)).double()
-    x = torch.randn(3, C, dtype=torch.float64)
-    h = F.linear(x, mlp.fc.weight, mlp.fc.bias)
-    assert h.shape == (3, 4 * C)
-    gelu = h * (1 + torch.special.erf(h / math.sqrt(2))) / 2
-    expected = F.linear(gelu, mlp.proj.weight, mlp.proj.bias)
-    torch.testing.assert_close(mlp(x), expected, rtol=0, atol=1e-12)
-
-
-def test_tied_head_shares_the_embedding_and_an_untied_one_does_not():
-    tied, untied = transformer("none", "none"), transformer("none", "none", tied_head=False)
-    assert tied.head is None
-    assert untied.head is not None
-    assert untied.head.weight.shape == (V, C)
-    assert sum(p.numel() for p in untied.parameters()) == V * C + sum(
-        p.numel() for p in tied.parameters()
-    )
-
-
-def test_parameter_count_is_gpt2s():
-    model = Transformer(SIZES, ARMS["layernorm_gain"].norm, "pre", V)
-    per_block = 12 * C**2 + 2 * C
-    count = V * C + T * C + SIZES.n_layer * per_block + C
-    assert sum(p.numel() for p in model.parameters()) == count
-
-
 def test_dropout_acts_in_training_alone():
     model = transformer("layernorm", "pre", dropout=0.5)
     x = random_tokens()
@@ -299,18 +246,6 @@ def test_dropout_acts_in_training_alone():
 def test_too_long_a_window_is_refused():
     with pytest.raises(ValueError, match=f"{T + 1} tokens exceeds block_size {T}"):
         transformer("none", "none")(torch.zeros(1, T + 1, dtype=torch.long))
-
-
-@pytest.mark.parametrize(("arm", "placement"), CELLS)
-def test_every_arm_and_placement_has_finite_loss_and_gradients(arm, placement):
-    torch.manual_seed(0)
-    model = Transformer(SIZES, ARMS[arm].norm, placement, V)
-    loss = cross_entropy(model(random_tokens()), random_tokens())
-    loss.backward()
-    assert loss.isfinite()
-    for name, p in model.named_parameters():
-        assert p.grad is not None, name
-        assert p.grad.isfinite().all(), name
 
 
 @pytest.mark.parametrize(("arm", "placement"), CELLS)

@@ -2,10 +2,11 @@
 
 import dataclasses
 import gc
-import time
 import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ from pretrained_models import (
 from safetensors.torch import load_file
 from torch import Tensor
 
+from normscope.hub import streaming
 from normscope.hub.loading import Loaded, load
 from normscope.hub.measurement import Outcome
 from normscope.hub.streaming import Stream, TooLittleMemory, pieces
@@ -39,16 +41,12 @@ class Counting(Weights):
         self.asked: list[list[str]] = []
         self.alive: list[set[str]] = []
         self.given: list[tuple[str, weakref.ref]] = []
-        self.patience = 0.0  # seconds before a read, for what is just being let go
 
     def living(self) -> set[str]:
         return {name for name, given in self.given if given() is not None}
 
     def read(self, names: Iterable[str], device: str) -> dict[str, Tensor]:
-        end = time.monotonic() + self.patience
-        while (alive := self.living()) and time.monotonic() < end:
-            time.sleep(0.001)
-        self.alive.append(alive)
+        self.alive.append(self.living())
         self.asked.append(list(names))
         tensors = super().read(self.asked[-1], device)
         self.given += [(name, weakref.ref(t)) for name, t in tensors.items()]
@@ -165,10 +163,19 @@ def test_weights_stored_in_16_bits_are_computed_in_fp32(tmp_path, dtype):
     assert_same(found, expected)
 
 
-def test_where_only_one_piece_fits_none_is_alive_when_the_next_is_read(directory):
+class Inline(nullcontext):
+    """Reads at once: a thread lets go of what it read some time after it was taken."""
+
+    def submit(self, read: Callable, *arguments: object) -> Future:
+        future = Future()
+        future.set_result(read(*arguments))
+        return future
+
+
+def test_where_only_one_piece_fits_none_is_alive_when_the_next_is_read(directory, monkeypatch):
+    monkeypatch.setattr(streaming, "ThreadPoolExecutor", lambda _: Inline(Inline()))
     limit = largest_piece(to_stream(directory)) / 1e9
     loaded, counting = counted(directory, limit)
-    counting.patience = 1.0
     assert_same(outcomes(loaded), outcomes(in_memory(directory)))
     sizes = {n: 4 * p.numel() / 1e9 for n, p in loaded.model.named_parameters()}
     for alive, names in zip(counting.alive, counting.asked, strict=True):

@@ -93,16 +93,6 @@ def test_a_run_that_ends_early_is_saved_as_ended(tmp_path):
     assert (again.total, again.over) == (15, True)
 
 
-def test_notes_of_the_checkpoints_are_said(tmp_path):
-    go(Counter(), Checkpoints(tmp_path, "f", 1))
-    newest = Checkpoints(tmp_path, "f", 1).files()[0]
-    newest.write_bytes(newest.read_bytes()[:-1])
-    said, seen = go(Counter(), Checkpoints(tmp_path, "f", 1))
-    assert str(newest) in said[0]
-    assert said[1:] == ["continuing from step 9"]
-    assert seen == [(10, 55.0)]
-
-
 def test_no_sound_checkpoint_is_an_error_and_nothing_is_trained(tmp_path):
     go(Counter(), Checkpoints(tmp_path, "f", 1))
     for path in Checkpoints(tmp_path, "f", 1).files():

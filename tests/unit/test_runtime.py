@@ -35,11 +35,6 @@ def test_fp64_products_are_exact_beside_them():
     assert product_error(torch.float64) == 0
 
 
-def test_bf16_leaves_fp32_products_as_they_are():
-    start("bf16", 1)
-    assert product_error(torch.float32) < FP32_ERROR
-
-
 @pytest.mark.parametrize(
     ("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
 )

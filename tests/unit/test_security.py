@@ -9,13 +9,11 @@ import os
 import pickle
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from forbidden import forbidden
 from safetensors.torch import save_file
 
 from normscope.hub.recipe import DirectorySource
@@ -27,101 +25,26 @@ from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
 from normscope.train.weights import fill
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "scripts", "docs", "benchmarks")
 RULES = [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))]
-# those with Python and no rules
-FUNCTIONS = [ROOT / "workflow/rules" / name for name in ("common.smk", "upkeep.smk")]
-SOURCES = [*(path for name in FOLDERS for path in (ROOT / name).rglob("*.py")), *FUNCTIONS]
-# what is there on purpose: a wall that loads no class, and a notebook that its user asked to run
-ALLOWED = Counter(
-    {
-        ("src/normscope/io/dataset.py", "pickle.Unpickler: runs what a pickle says"): 1,
-        ("benchmarks/recall.py", "exec: runs text"): 1,
-    }
-)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import pickle\npickle.load(f)",
-        "import pickle as p\np.loads(b'')",
-        "from pickle import loads\nloads(b'')",
-        "from pickle import Unpickler as U\nU(f).load()",
-        "import pickle\nclass U(pickle.Unpickler): pass",
-        "import pickle\nread = pickle.load",
-        "from pickle import *",
-        "import torch\ntorch.load(f)",
-        "import torch\ntorch.load(f, weights_only=False)",
-        "import torch\ntorch.load(f, weights_only=flag)",
-        "import torch\ntorch.hub.load('a', 'b')",
-        "import numpy as np\nnp.load(f, allow_pickle=True)",
-        "import pandas as pd\npd.read_pickle(f)",
-        "import joblib\njoblib.load(f)",
-        "import dill\ndill.loads(b'')",
-        "import shelve\nshelve.open(f)",
-        "import marshal\nmarshal.loads(b'')",
-        "eval(text)",
-        "exec(text)",
-        "import os\nos.system(text)",
-        "import os\nos.execvp(text, [])",
-        "from os import popen\npopen(text)",
-        "import subprocess\nsubprocess.run(text, shell=True)",
-        "from subprocess import Popen\nPopen(text, shell=flag)",
-        "import subprocess\nsubprocess.getoutput(text)",
-        "import yaml\nyaml.load(text)",
-        "import yaml\nyaml.load(text, yaml.Loader)",
-        "import yaml\nyaml.load(text, Loader=yaml.FullLoader)",
-        "import yaml\nyaml.unsafe_load(text)",
-        "model = AutoModel.from_pretrained(a, trust_remote_code=True)",
-        "model = AutoModel.from_pretrained(a, trust_remote_code=flag)",
-        "archive.extractall(folder)",
-        "import importlib\nimportlib.import_module(text)",
-        "from urllib.request import urlretrieve\nurlretrieve(url, path)",
-    ],
-)
-def test_the_search_finds_what_is_planted(line: str):
-    assert list(forbidden(line))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import torch\ntorch.load(f, 'cpu', weights_only=True)\nmodel.eval()",
-        "import numpy as np\nnp.load(f)\nnp.load(f, allow_pickle=False)",
-        "import yaml\nyaml.safe_load(text)\nyaml.load(text, yaml.SafeLoader)",
-        "import yaml\nclass Own(yaml.SafeLoader): pass\nyaml.load(text, Own)",
-        "import subprocess\nsubprocess.run(['a'], shell=False)",
-        "import safetensors.torch\nsafetensors.torch.load(raw)",
-        "import re\nre.compile('a')",
-        "archive.extractall(folder, filter='data')",
-        "import pickle\npickle.dumps(a)",
-        "model = AutoModel.from_pretrained(a, trust_remote_code=False)",
-    ],
-)
-def test_the_search_lets_what_is_safe_pass(line: str):
-    assert list(forbidden(line)) == []
-
-
-def test_no_source_runs_what_a_file_holds():
-    assert len(SOURCES) > 150
-    found = Counter(
-        (str(path.relative_to(ROOT)), reason)
-        for path in SOURCES
-        for _, reason in forbidden(path.read_text())
-    )
-    assert found == ALLOWED
-
-
-@pytest.mark.parametrize("path", [p for p in RULES if p not in FUNCTIONS], ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", RULES, ids=lambda p: p.stem)
 def test_a_rule_is_a_fixed_command_of_a_script(path: Path):
+    """Of Python files, ruff says what runs text or a pickle: its rules S and banned-api."""
     text = path.read_text()
     assert not re.search(r"^ +(run|script|notebook|wrapper):", text, re.MULTILINE)
     assert not re.search(r"\b(eval|exec|compile|pickle|subprocess|popen|system)\b *[(.]", text)
-    commands = re.findall(r"^    shell:\n((?:        .*\n)+)", text, re.MULTILINE)
+    commands = re.findall(r"^    +shell:\n((?:         *.*\n)+)", text, re.MULTILINE)
     assert len(commands) == text.count("shell:")
     for command in commands:
         assert ast.literal_eval(f"({command})").startswith("python scripts/")
+
+
+@pytest.mark.parametrize("folder", ["src", "scripts", "benchmarks"])
+def test_no_call_trusts_the_code_of_a_model(folder: str):
+    for path in (ROOT / folder).rglob("*.py"):
+        flags = re.findall(r"(?:trust_remote_code|allow_pickle)\W+(\w+)", path.read_text())
+        assert set(flags) <= {"False"}, path
 
 
 class Calls:

@@ -100,15 +100,6 @@ def test_a_run_in_use_is_refused_and_its_checkpoints_stay(place):
     assert not place.timing.exists()
 
 
-def test_the_run_is_locked_inside_and_free_after(place):
-    with place() as (checkpoints, _):
-        other = Checkpoints(checkpoints.directory, "x", 1)
-        with pytest.raises(RunInUse), other.lock():
-            pytest.fail("not locked")
-    with other.lock():
-        assert place.timing.exists()
-
-
 def test_of_the_checkpoints_the_last_is_kept(place):
     with place() as (checkpoints, progress):
         assert checkpoints.every == 7

@@ -59,8 +59,10 @@ def test_the_operator_is_torchs_dense_hessian_and_its_top_eigenvalue_the_sharpne
     assert largest_eigenvalue(operator) == pytest.approx(eigenvalues[-1], rel=1e-3)
 
 
-@pytest.mark.parametrize("arm", list(ARMS))
-def test_every_arm_has_a_hessian(arm: str):
+@pytest.mark.parametrize(
+    "arm", ["layernorm_bias", "rmsnorm_affine", "centered_l2", "scalenorm", "batchnorm", "dyt"]
+)
+def test_every_kind_of_norm_has_a_hessian(arm: str):
     """Against a difference of gradients: torch lacks second derivatives of some fused layers."""
     model, closure = recall_model(arm)
     parameters = list(model.parameters())
@@ -115,27 +117,12 @@ def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenva
     assert found == pytest.approx(max(eigenvalues), rel=1e-3)
 
 
-def test_products_are_linear_and_symmetric():
-    model, loss = mlp()
-    h = hessian(loss(), list(model.parameters()))
-    rng = np.random.default_rng(0)
-    u, v = rng.standard_normal((2, h.shape[0]))
-    assert u @ h.matvec(v) == pytest.approx(v @ h.matvec(u), rel=1e-10)
-    np.testing.assert_allclose(h.matvec(2 * u - v), 2 * h.matvec(u) - h.matvec(v), atol=1e-12)
-
-
 def test_the_operator_is_of_where_the_loss_was_taken():
     """x^4 / 12 has the Hessian diag(x^2); what the parameter is later does not matter to it."""
     x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
     h = hessian(x.pow(4).sum() / 12, [x])
     np.testing.assert_allclose(h.matmat(np.eye(3)), np.diag([1, 4, 9]), rtol=1e-12)
     assert largest_eigenvalue(h) == pytest.approx(9, rel=1e-3)
-
-
-def test_the_same_operator_gives_the_same_bits():
-    model, loss = recall_model("layernorm")
-    first, again = (largest_eigenvalue(hessian(loss(), list(model.parameters()))) for _ in range(2))
-    assert first == again
 
 
 def test_without_convergence_there_is_no_number(monkeypatch):
@@ -159,17 +146,12 @@ def preconditioned(h: LinearOperator, p: np.ndarray) -> LinearOperator:
     )
 
 
-@pytest.mark.parametrize(
-    ("rate", "beta1", "steps"), [(0.003, 0.9, 2000), (0.01, 0.9, 2000), (0.003, 0.5, 1500)]
-)
-def test_full_batch_adam_holds_its_preconditioned_sharpness_at_the_edge_of_stability(
-    rate, beta1, steps
-):
+def test_full_batch_adam_holds_its_preconditioned_sharpness_at_the_edge_of_stability():
     """Cohen et al. 2022, arXiv:2207.14484: at (2 + 2 beta1) / ((1 - beta1) rate), which is
     38 / rate for beta1 = 0.9; P = (1 - beta1^t) (diag(sqrt(v / (1 - beta2^t))) + eps)."""
-    beta2, eps, every = 0.99, 1e-8, 25
+    rate, beta1, beta2, eps, steps, every = 0.01, 0.9, 0.99, 1e-8, 2000, 25
     edge = (2 + 2 * beta1) / ((1 - beta1) * rate)
-    assert beta1 != 0.9 or edge == pytest.approx(38 / rate)
+    assert edge == pytest.approx(38 / rate)
     torch.manual_seed(0)
     x = torch.linspace(-1, 1, 32, dtype=torch.float64)[:, None]
     y = torch.sin(3 * x) + torch.sin(9 * x) / 2
@@ -189,5 +171,4 @@ def test_full_batch_adam_holds_its_preconditioned_sharpness_at_the_edge_of_stabi
             found.append(largest_eigenvalue(preconditioned(h, p.numpy())) / edge)
     assert len(found) > 20
     assert np.median(found[1:]) == pytest.approx(1, abs=0.1)
-    if beta1 == 0.9:  # it rose to there
-        assert found[0] < 0.5
+    assert found[0] < 0.5  # it rose to there

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import DATA, recipe
+from recipes import recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -13,18 +13,16 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Model, NormBackward, Placement, SurrogatesIn
-from normscope.train.runtime import Runtime
-from normscope.train.trainer import Trainer
 
 D = 7
 LAYERNORMS = ["layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain"]
 RMSNORMS = ["rmsnorm_affine", "rmsnorm", "rmsnorm_bias", "rmsnorm_plain"]
-OTHERS = [arm for arm in ARMS if arm not in LAYERNORMS + RMSNORMS]
+OTHERS = ["manual_l2", "scalenorm_gain", "batchnorm", "dyt", "none"]
 RULES = get_args(NormBackward)
 SURROGATES = [rule for rule in RULES if rule != "exact"]
 ARM = pytest.mark.parametrize("arm", LAYERNORMS + RMSNORMS)
 RULE = pytest.mark.parametrize("rule", SURROGATES)
-SHAPES = [(D,), (4, D), (2, 3, D)]
+SHAPES = [(D,), (2, 3, D)]
 
 
 def layer_of(arm: str, rule: NormBackward) -> TokenNorm:
@@ -106,51 +104,6 @@ def test_the_forward_pass_and_the_gradients_of_gain_and_bias_are_exact(arm, shap
 
 @ARM
 @RULE
-def test_fp32_is_near_float64(arm, rule):
-    layer, x, dy = layer_of(arm, rule), tokens(50, D), drawn(50, D, seed=2)
-    exact, y = gradients(layer, x, dy), layer(x)
-    layer, x = layer.float(), x.detach().float().requires_grad_()
-    torch.testing.assert_close(layer(x).double(), y, rtol=1e-6, atol=1e-5)
-    for ours, theirs in zip(gradients(layer, x, dy.float()), exact, strict=True):
-        assert float((ours.double() - theirs).norm()) < 1e-6 * float(theirs.norm())
-
-
-@ARM
-def test_projected_is_exact_times_sigma(arm):
-    x, dy = tokens(4, D), drawn(4, D, seed=2)
-    exact = layer_of(arm, "exact")
-    projected = gradients(layer_of(arm, "projected"), x, dy)[0]
-    assert_same(projected, gradients(exact, x, dy)[0] * sigma(exact, x))
-
-
-@ARM
-def test_center_scale_is_exact_and_the_radial_term(arm):
-    x, dy = tokens(4, D), drawn(4, D, seed=2)
-    exact = layer_of(arm, "exact")
-    u = x.detach() - (x.detach().mean(-1, keepdim=True) if exact.center else 0)
-    z = u / sigma(exact, x)
-    g = dy if exact.gain is None else dy * exact.gain.detach()
-    radial = z * (g * z).mean(-1, keepdim=True) / sigma(exact, x)
-    center_scale = gradients(layer_of(arm, "center_scale"), x, dy)[0]
-    assert_same(center_scale - gradients(exact, x, dy)[0], radial)
-    assert float(radial.abs().max()) > 1e-2
-
-
-@ARM
-@pytest.mark.parametrize("shape", SHAPES)
-def test_exact_gradients_agree_with_finite_differences(arm, shape):
-    layer = layer_of(arm, "exact")
-    names = [name for name, _ in layer.named_parameters()]
-
-    def f(x: Tensor, *values: Tensor) -> Tensor:
-        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
-
-    leaves = [p.detach().requires_grad_() for p in layer.parameters()]
-    assert torch.autograd.gradcheck(f, [tokens(*shape), *leaves])
-
-
-@ARM
-@RULE
 def test_strides_do_not_matter(arm, rule):
     layer = layer_of(arm, rule)
     x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
@@ -163,15 +116,6 @@ def test_strides_do_not_matter(arm, rule):
     assert_same(gradients(layer, turned, across), expected)
     of_ones = gradients(layer, x, torch.ones_like(x))
     assert_same(gradients(layer, x, torch.ones(1, 1, 1, dtype=x.dtype).expand(2, 3, D)), of_ones)
-
-
-@ARM
-@RULE
-def test_what_comes_in_and_the_error_are_left_as_they_are(arm, rule):
-    x, dy = tokens(4, D), drawn(4, D, seed=2)
-    gradients(layer_of(arm, rule), x, dy)
-    assert torch.equal(x, tokens(4, D))
-    assert torch.equal(dy, drawn(4, D, seed=2))
 
 
 @ARM
@@ -201,12 +145,6 @@ def test_a_surrogate_of_another_norm_is_an_error(arm, rule):
     placement = "none" if arm == "none" else "pre"
     with pytest.raises(ValidationError, match=f"norm_backward {rule} is defined for LayerNorm"):
         recipe(arm, placement, norm_backward=rule)
-
-
-@pytest.mark.parametrize("arm", OTHERS)
-def test_every_norm_has_its_exact_backward_pass(arm):
-    placement = "none" if arm == "none" else "pre"
-    assert recipe(arm, placement, norm_backward="exact") == recipe(arm, placement)
 
 
 def transformer(placement: Placement, **changes) -> Transformer:
@@ -270,24 +208,6 @@ def test_surrogates_are_in_the_norms_that_were_named(placement, surrogates_in, r
 @pytest.mark.parametrize("placement", PLACES)
 def test_norms_are_exact_where_nothing_else_is_said(placement):
     assert set(rules_found(transformer(placement)).values()) == {"exact"}
-
-
-@RULE
-@pytest.mark.parametrize("placement", PLACES)
-@pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
-def test_a_model_with_surrogates_trains_under_autocast(arm, placement, rule):
-    run = recipe(arm, placement, norm_backward=rule, precision="bf16")
-    trainer = Trainer(run, DATA, Runtime("bf16", 1, "highest", 0.0))
-    seen: set[torch.dtype] = set()
-    for module in trainer.model.modules():
-        if isinstance(module, TokenNorm):
-            module.register_forward_hook(lambda _, args, y: seen.update((args[0].dtype, y.dtype)))
-    before = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
-    trainer.advance()
-    assert seen == {torch.float32}
-    for name, p in trainer.model.named_parameters():
-        assert p.isfinite().all(), name
-        assert not torch.equal(p, before[name]), name
 
 
 @RULE

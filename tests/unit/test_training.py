@@ -68,10 +68,6 @@ def test_learning_rate_is_nanogpts():
     assert learning_rate(2000, t) == pytest.approx(1e-4, rel=1e-12)
 
 
-def test_without_warmup_training_starts_at_the_peak():
-    assert learning_rate(0, recipe(warmup_steps=0).training) == pytest.approx(0.01)
-
-
 def decayed(decays: str) -> tuple[set[str], set[str]]:
     """Names of all parameters, and of those that a step without gradients shrinks by its decay."""
     run = recipe("derf", "peri", linear_bias=True, weight_decay=0.1, decays=decays)
@@ -104,10 +100,6 @@ def test_gains_biases_and_scalars_decay_too_where_all_decays():
         "alpha",
         "shift",
     }
-
-
-def test_matrices_decay_where_nothing_else_is_said():
-    assert recipe().training.decays == "matrices"
 
 
 def test_training_equals_nanogpts_loop(tmp_path):
@@ -161,11 +153,6 @@ def test_a_seed_decides_every_bit(tmp_path, change):
     assert_same(first, again)
 
 
-def test_another_seed_gives_another_model(tmp_path):
-    one, two = (go(recipe(seed=s), tmp_path / str(s))[0] for s in (1, 2))
-    assert one.val_loss != two.val_loss
-
-
 def batches_of(arm: str, placement: Placement) -> torch.Tensor:
     trainer = Trainer(recipe(arm, placement, dropout=0.2), DATA, FP32)
     seen: list[torch.Tensor] = []
@@ -186,7 +173,7 @@ def test_arms_of_one_seed_see_the_same_batches():
     assert not torch.equal(batches[0], batches[1])
 
 
-@pytest.mark.parametrize("stop", [1, 3, 4, 5, 6, 8, 10, 11])
+@pytest.mark.parametrize("stop", [1, 5, 8])
 @pytest.mark.parametrize(
     ("run", "runtime"),
     [
@@ -208,15 +195,6 @@ def test_an_interrupted_run_ends_with_the_same_bits(tmp_path, run, runtime, stop
     done = (stop - 1) // EVERY * EVERY
     assert said == ([f"continuing from step {done}"] if done else [])
     assert_same(resumed, whole)
-
-
-def test_a_run_interrupted_at_every_checkpoint_ends_with_the_same_bits(tmp_path):
-    run = recipe(dropout=0.3)
-    whole, _ = go(run, tmp_path / "whole")
-    for stop in (2, 5, 7, 9, 11):
-        with pytest.raises(Interrupted):
-            go(run, tmp_path / "parts", stop)
-    assert_same(go(run, tmp_path / "parts")[0], whole)
 
 
 def test_a_finished_run_started_again_trains_no_step(tmp_path):

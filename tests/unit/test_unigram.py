@@ -26,13 +26,6 @@ def test_of_the_training_tokens_themselves_it_is_their_entropy(tokens):
     assert unigram_loss(tokens, tokens, 5) == pytest.approx(expected, rel=1e-12)
 
 
-def test_of_other_targets_it_is_the_cross_entropy():
-    train, targets = np.array([0] * 6 + [1] * 3 + [2]), np.array([2, 2, 0])
-    q = np.array([0.6, 0.3, 0.1])
-    expected = entropy([1 / 3, 0, 2 / 3]) + entropy([1 / 3, 0, 2 / 3], q)
-    assert unigram_loss(train, targets, 3) == pytest.approx(expected, rel=1e-12)
-
-
 def test_a_character_that_training_lacks_counts_as_seen_once():
     """8 and 2 of 11, and 1 of 11."""
     train = np.array([0] * 8 + [1] * 2)

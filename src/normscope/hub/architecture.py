@@ -51,8 +51,8 @@ def find_body(
     depth = model.config.get_text_config().num_hidden_layers
     if blocks is None:
         blocks = next((name for name in BLOCKS if _find(model, name) is not None), None)
-    found = None if blocks is None else _find(model, blocks)
-    if not isinstance(found, nn.ModuleList) or len(found) != depth:
+    modules = None if blocks is None else _find(model, blocks)
+    if not isinstance(modules, nn.ModuleList) or len(modules) != depth:
         lists = [name for name, m in model.named_modules() if isinstance(m, nn.ModuleList)]
         raise UnknownArchitecture(
             f"{kind} has no list of its {depth} blocks at {blocks or ', '.join(BLOCKS)}: name it "
@@ -63,11 +63,11 @@ def find_body(
         norm = _find(model, final_norm)
         if not isinstance(norm, nn.Module):
             raise UnknownArchitecture(f"{kind} has no module {final_norm}: mend the key final_norm")
-        return Body(list(found), norm)
+        return Body(list(modules), norm)
     for name in FINAL_NORMS:
         owner, _, leaf = name.rpartition(".")
         if hasattr(_find(model, owner), leaf):  # it may be None: then there is no final norm
-            return Body(list(found), _find(model, name))
+            return Body(list(modules), _find(model, name))
     outer = [n for n, _ in model.named_modules() if "norm" in n.lower() and str(blocks) not in n]
     raise UnknownArchitecture(
         f"{kind} has none of the known final norms {', '.join(FINAL_NORMS)}: name it with the key "
@@ -77,10 +77,10 @@ def find_body(
 
 def _find(model: nn.Module, name: str) -> Any:
     """The module of a dotted name, or None."""
-    found: Any = model
+    module: Any = model
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
+        module = getattr(module, part, None)
+    return module
 
 
 def norm_kind(body: Body) -> str:

@@ -89,10 +89,10 @@ def batches(sequences: Sequence[PromptTokens], device: str) -> list[Batch]:
     """The sequences as few batches; what stands at padded positions no real one looks at."""
     made = []
     for group in grouped([len(s.tokens) for s in sequences]):
-        of = tuple(sequences[i] for i in group)
-        rows = [torch.tensor(s.tokens) for s in of]
+        members = tuple(sequences[i] for i in group)
+        rows = [torch.tensor(s.tokens) for s in members]
         tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
         last = torch.tensor([len(row) - 1 for row in rows])
         mask = (torch.arange(tokens.shape[1]) <= last[:, None]).long()
-        made.append(Batch(of, tokens.to(device), mask.to(device), last.to(device)))
+        made.append(Batch(members, tokens.to(device), mask.to(device), last.to(device)))
     return made

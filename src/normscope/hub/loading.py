@@ -58,12 +58,12 @@ class Loaded:
         return streamed(self.body, batches, self.stream)
 
 
-def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Loaded:
+def load(directory: Path, measured: Measured, memory_gb: float, device: str) -> Loaded:
     """The model of a directory; no code that comes with it is run.
 
     Args:
         directory: with safetensors, see ``normscope.hub.source``.
-        what: names its blocks and final norm where they are not known.
+        measured: names its blocks and final norm where they are not known.
         memory_gb: a model whose fp32 weights exceed it is streamed.
         device: to compute on.
 
@@ -88,7 +88,7 @@ def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Load
             f"{directory}: transformers cannot make this model or its tokenizer, of files that are "
             f"damaged or missing, or not without running code that comes with it: {first}"
         ) from e
-    body = find_body(model, what.blocks, what.final_norm)
+    body = find_body(model, measured.blocks, measured.final_norm)
     parameters = sum(p.numel() for p in model.parameters())
     stream = None
     if parameters * 4 > memory_gb * GB:
@@ -96,7 +96,7 @@ def load(directory: Path, what: Measured, memory_gb: float, device: str) -> Load
         stream = Stream(model, Weights(files, model), memory_gb, device)
     else:
         model = _resident(directory, config, device)
-        body = find_body(model, what.blocks, what.final_norm)
+        body = find_body(model, measured.blocks, measured.final_norm)
     facts = {
         "class": type(model).__name__,
         "norm": norm_kind(body),
@@ -123,12 +123,12 @@ def _resident(directory: Path, config: Any, device: str) -> PreTrainedModel:
         )
     except (RuntimeError, ValueError) as e:
         raise BrokenWeights(f"{directory}: the weights are not those of config.json: {e}") from e
-    model, found = loaded
-    if wrong := sorted(str(key[0]) for key in found["mismatched_keys"]):
+    model, report = loaded
+    if wrong := sorted(str(key[0]) for key in report["mismatched_keys"]):
         raise BrokenWeights(
             f"{directory}: {', '.join(wrong[:3])}: the shape is not that of config.json"
         )
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(report["missing_keys"]):
         raise BrokenWeights(f"{directory} lacks {len(missing)} weight(s): {', '.join(missing[:3])}")
     model.eval().to(device)
     return model

@@ -12,7 +12,6 @@ from normscope.errors import Explained
 from normscope.hub.architecture import Body
 from normscope.hub.batching import Batch
 from normscope.measure.residual import recording, site_names
-from normscope.studies.pretrained.measures import POSITIONS
 
 FLOOR = 1e-10  # of a probability, in the entropy as published
 
@@ -80,11 +79,13 @@ def rows(
                     f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}; "
                     "the weights are damaged, or of another model"
                 )
-            at = {"first": logs[:, i, 0], "last": logs[:, i, length - 1]}
-            at["later"] = logs[:, i, 1:length].mean(1)
+            at = {
+                "first": logs[:, i, 0],
+                "later": logs[:, i, 1:length].mean(1),
+                "last": logs[:, i, length - 1],
+            }
             key = {"prompt": sequence.prompt.name, "bos": sequence.bos}
-            for positions in POSITIONS:
-                values = at[positions]
+            for positions, values in at.items():
                 steps = values.diff(prepend=torch.tensor([math.nan]))
                 norms += [
                     key
@@ -111,7 +112,7 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
     block's gain and is the penultimate block's.
     """
     first, last = 1, n_blocks  # sites of the first and of the last block
-    penultimate_there = n_blocks > 1
+    has_penultimate = n_blocks > 1
     ratios = {
         "last_gain": log_norms[last] - log_norms[last - 1],
         "total_amp": log_norms[last] - log_norms[first],
@@ -120,7 +121,7 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
             log_norms[last + 1] - log_norms[last - 1] if len(log_norms) > last + 1 else math.nan
         ),
         "gain_hidden_states": (
-            log_norms[last - 1] - log_norms[last - 2] if penultimate_there else math.nan
+            log_norms[last - 1] - log_norms[last - 2] if has_penultimate else math.nan
         ),
     }
     return {name: math.exp(value) for name, value in ratios.items()}

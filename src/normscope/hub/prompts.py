@@ -63,7 +63,9 @@ def read_prompts(path: Path) -> list[Prompt]:
         PromptsError: the file is no YAML, a key is unknown, or something stands twice.
     """
     try:
-        content = _File.model_validate(yaml.load(path.read_text(), _OnceOnly))
+        content = _File.model_validate(
+            yaml.load(path.read_text(), _OnceOnly)  # noqa: S506 - a SafeLoader
+        )
     except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as e:
         raise PromptsError(f"{path}: {e}") from e
     prompts = [

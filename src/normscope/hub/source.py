@@ -104,13 +104,14 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
         Unavailable: the file is damaged, or holds something else.
     """
     try:
-        found = torch.load(path, "cpu", weights_only=True, mmap=zipfile.is_zipfile(path))
+        is_zip = zipfile.is_zipfile(path)
+        content = torch.load(path, "cpu", weights_only=True, mmap=is_zip)  # noqa: TID251 - tensors
     except (UnpicklingError, RuntimeError, EOFError, ValueError) as e:
         reason = f"is damaged, or holds more than tensors and is not loaded: {e}"
         raise Unavailable(f"{path} {reason}") from e
-    if not isinstance(found, dict) or not all(map(torch.is_tensor, found.values())):
+    if not isinstance(content, dict) or not all(map(torch.is_tensor, content.values())):
         raise Unavailable(f"{path} does not hold a state dict of tensors alone: give one that does")
-    return found
+    return content
 
 
 def _dequantized(source: WheelSource, weights: Path) -> Path:

@@ -47,14 +47,14 @@ def pieces(model: PreTrainedModel, body: Body) -> list[list[str]]:
     one end uses.
     """
     named = dict(model.named_parameters())  # a tied weight has one name
-    of_block = [{id(p) for p in block.parameters()} for block in body.blocks]
-    inside = set().union(*of_block)
+    block_ids = [{id(p) for p in block.parameters()} for block in body.blocks]
+    inside = set().union(*block_ids)
     outside = {name: id(p) for name, p in named.items() if id(p) not in inside}
     first, last = model.get_input_embeddings(), model.get_output_embeddings()
-    of_first, of_last = ({id(p) for p in m.parameters()} if m else set() for m in (first, last))
-    before = [name for name, p in outside.items() if p not in of_last - of_first]
-    after = [name for name, p in outside.items() if p not in of_first - of_last]
-    blocks = [[n for n, p in named.items() if id(p) in block] for block in of_block]
+    first_ids, last_ids = ({id(p) for p in m.parameters()} if m else set() for m in (first, last))
+    before = [name for name, p in outside.items() if p not in last_ids - first_ids]
+    after = [name for name, p in outside.items() if p not in first_ids - last_ids]
+    blocks = [[n for n, p in named.items() if id(p) in ids] for ids in block_ids]
     return [before, *blocks, after]
 
 
@@ -161,12 +161,12 @@ def streamed(body: Body, batches: Sequence[Batch], stream: Stream) -> Iterator[O
         with torch.inference_mode(), recording(body.blocks, body.final_norm) as recorded:
             for _ in stream.through(pieces(model, body)):
                 logits = []
-                for run, of_batch in zip(runs, norms, strict=True):
+                for run, batch_norms in zip(runs, norms, strict=True):
                     logits.append(run.switch())
-                    of_batch.extend(recorded)
+                    batch_norms.extend(recorded)
                     recorded.clear()
     finally:
         for handle in handles:
             handle.remove()
-    for batch, of_batch, last in zip(batches, norms, logits, strict=True):
-        yield Outcome(batch, torch.stack(of_batch), last)
+    for batch, batch_norms, last in zip(batches, norms, logits, strict=True):
+        yield Outcome(batch, torch.stack(batch_norms), last)

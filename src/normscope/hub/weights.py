@@ -120,15 +120,15 @@ class Weights:
         renamings = [t for t in transforms if isinstance(t, WeightRenaming)]
         converters = [t for t in transforms if isinstance(t, WeightConverter)]
         prefix = model.base_model_prefix
-        there = dict(model.named_parameters(remove_duplicate=False))
+        parameters = dict(model.named_parameters(remove_duplicate=False))
         canonical = {id(p): name for name, p in model.named_parameters()}
         self.stored: dict[str, Stored] = {}
         where = " and ".join(sorted({str(path.parent) for path in files}))
         for key, stored in {k: s for path in files for k, s in contents(path).items()}.items():
-            name, converted = rename_source_key(key, renamings, converters, prefix, there)
-            if name in there and converted is None:
-                _check(name, stored, there[name].shape)
-                self.stored[canonical[id(there[name])]] = stored
+            name, converted = rename_source_key(key, renamings, converters, prefix, parameters)
+            if name in parameters and converted is None:
+                _check(name, stored, parameters[name].shape)
+                self.stored[canonical[id(parameters[name])]] = stored
         if missing := sorted(set(canonical.values()) - set(self.stored)):
             raise BrokenWeights(
                 f"{where} lacks {len(missing)} weight(s) of {type(model).__name__}: "

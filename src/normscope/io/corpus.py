@@ -185,10 +185,10 @@ def fetch(
     for source in sources:
         try:
             raw = source.fetch()
-            found = hashlib.sha256(raw).hexdigest()
-            if found == sha256:
+            digest = hashlib.sha256(raw).hexdigest()
+            if digest == sha256:
                 return raw, str(source)
-            reason = f"{len(raw):,} bytes with sha256 {found}, truncated or altered"
+            reason = f"{len(raw):,} bytes with sha256 {digest}, truncated or altered"
         except (OSError, LookupError, ValueError, zipfile.BadZipFile, HTTPException) as e:
             reason = f"{type(e).__name__}: {e}"
         failures.append(f"{source}: {reason}")

@@ -118,7 +118,7 @@ def _read_tokens(path: Path, vocab_size: int) -> np.ndarray:
     return tokens
 
 
-class _PlainUnpickler(pickle.Unpickler):
+class _PlainUnpickler(pickle.Unpickler):  # noqa: TID251 - it finds no class
     """Loads no class, as a second wall behind ``_scan``."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:

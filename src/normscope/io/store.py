@@ -52,8 +52,8 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
     for name in filter(_is_key, now):
         entries[name[:KEY]].add(name[KEY:])
     fresh = sorted({name[:KEY] for name, stamp in now.items() if before.get(name) != stamp})
-    found = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
-    damaged = {key: name for key, name in found.items() if name is not None}
+    misfits = {key: _damaged(store, key, entries[key]) for key in fresh if key in entries}
+    damaged = {key: name for key, name in misfits.items() if name is not None}
     remove(store, damaged)
     sound = {name: stamp for name, stamp in now.items() if name[:KEY] not in damaged}
     if sound != before:
@@ -88,7 +88,7 @@ def _stamp(stat: os.stat_result) -> list[int]:
 
 def _read(seen: Path) -> dict[str, list[int]]:
     try:
-        found = json.loads(seen.read_text())
+        stamps = json.loads(seen.read_text())
     except (OSError, ValueError):  # nothing seen yet, or cut short: everything is looked at again
         return {}
-    return found if isinstance(found, dict) else {}
+    return stamps if isinstance(stamps, dict) else {}

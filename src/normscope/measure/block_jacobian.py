@@ -9,7 +9,6 @@ from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 
 from normscope.measure.lanczos import largest_eigenvalue
-from normscope.studies.depth.measures import RESOLUTION
 
 
 def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
@@ -27,13 +26,13 @@ def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
     dual = torch.zeros_like(y, requires_grad=True)
     (transposed,) = torch.autograd.grad(y, leaf, dual, create_graph=True)
 
-    def product(output: Tensor, of: Tensor) -> Any:
+    def product(output: Tensor, source: Tensor) -> Any:
         def apply(v: np.ndarray) -> np.ndarray:
             along = torch.from_numpy(np.ascontiguousarray(v)).reshape(output.shape)
-            (found,) = torch.autograd.grad(
-                output, of, along, retain_graph=True, materialize_grads=True
+            (image,) = torch.autograd.grad(
+                output, source, along, retain_graph=True, materialize_grads=True
             )
-            return found.reshape(-1).numpy()
+            return image.reshape(-1).numpy()
 
         return apply
 
@@ -45,21 +44,24 @@ def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
     )
 
 
-def extreme_singular_values(operator: LinearOperator) -> tuple[float, float]:
+def extreme_singular_values(operator: LinearOperator, resolution: float) -> tuple[float, float]:
     """The largest and the smallest singular value of a square operator A.
 
     The largest is the root of the largest eigenvalue c of ``A^T A``, the smallest that of
-    ``c - (largest eigenvalue of c - A^T A)``: 0 where it is below ``RESOLUTION`` times the largest.
-    NaN where A gives numbers that are not finite.
+    ``c - (largest eigenvalue of c - A^T A)``. NaN where A gives numbers that are not finite.
+
+    Args:
+        operator: square.
+        resolution: of the smallest, in units of the largest; below it is 0.
     """
     square = operator.H @ operator
-    top = largest_eigenvalue(square, RESOLUTION)
+    top = largest_eigenvalue(square, resolution)
     if not top > 0:
         return top, top
-    bound = top * (1 + 2 * RESOLUTION)  # above all eigenvalues, as Lanczos comes from below
+    bound = top * (1 + 2 * resolution)  # above all eigenvalues, as Lanczos comes from below
     rest = LinearOperator(operator.shape, matvec=lambda v: bound * v - square @ v, dtype=np.float64)
-    low = bound - largest_eigenvalue(rest, RESOLUTION**2)
+    low = bound - largest_eigenvalue(rest, resolution**2)
     if math.isnan(low):
         return math.sqrt(top), math.nan
     smallest = math.sqrt(max(low, 0.0))
-    return math.sqrt(top), smallest if smallest > RESOLUTION * math.sqrt(top) else 0.0
+    return math.sqrt(top), smallest if smallest > resolution * math.sqrt(top) else 0.0

@@ -29,10 +29,10 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
 
     if loss(-bound) <= FLOOR:
         return BOUND
-    found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-4})
-    if loss(found.x) >= FLOOR:
-        return math.exp(-found.x)
-    return math.exp(-float(brentq(lambda x: loss(x) - FLOOR, -bound, found.x, xtol=1e-4)))
+    best = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-4})
+    if loss(best.x) >= FLOOR:
+        return math.exp(-best.x)
+    return math.exp(-float(brentq(lambda x: loss(x) - FLOOR, -bound, best.x, xtol=1e-4)))
 
 
 def calibrated_loss(logits: Tensor, answers: Tensor, temperature: float) -> float:

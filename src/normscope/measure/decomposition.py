@@ -27,9 +27,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from normscope.measure.names import SHARES, SURROGATES
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
-from normscope.studies.jacobian.measures import SHARES, SURROGATES
 
 FLOOR = 1e-12  # of a token's |g|^2 in the batch's mean: below it has no direction
 PUBLISHED_EPS, PUBLISHED_FLOOR = 1e-5, 1e-12  # written into the published script
@@ -122,22 +122,22 @@ def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
     """
     total, *parts = shares(g, at)
     exact = _exact(g, at)
-    there = (total > FLOOR * total.mean()) & exact.any(-1)
-    found: dict[str, float] = {}
+    has_direction = (total > FLOOR * total.mean()) & exact.any(-1)
+    row: dict[str, float] = {}
     for name, part in zip(SHARES, parts, strict=True):
-        found[name] = float((part[there] / total[there]).mean())
-        found[f"{name}_of_batch"] = float(part.mean() / total.mean())
-    found["sigma_mean"] = float(at.sigma.mean())
-    found["sigma_std"] = float(at.sigma.std())
+        row[name] = float((part[has_direction] / total[has_direction]).mean())
+        row[f"{name}_of_batch"] = float(part.mean() / total.mean())
+    row["sigma_mean"] = float(at.sigma.mean())
+    row["sigma_std"] = float(at.sigma.std())
     for rule in SURROGATES:
         surrogate = BACKWARD[rule](g, at)
-        cosine = F.cosine_similarity(surrogate, exact, dim=-1, eps=0)[there]
-        found[f"cos_{rule}"] = float(cosine.mean())
-        found[f"error_{rule}"] = relative_error(surrogate, exact)
+        cosine = F.cosine_similarity(surrogate, exact, dim=-1, eps=0)[has_direction]
+        row[f"cos_{rule}"] = float(cosine.mean())
+        row[f"error_{rule}"] = relative_error(surrogate, exact)
         if rule == "center_scale":
-            gaps = (cosine - cosine_by_identity(g, at)[there]).abs()
-            found["error_identity"] = float(gaps.max()) if len(gaps) else math.nan
-    return found
+            gaps = (cosine - cosine_by_identity(g, at)[has_direction]).abs()
+            row["error_identity"] = float(gaps.max()) if len(gaps) else math.nan
+    return row
 
 
 def cosine_by_identity(g: Tensor, at: Standardized) -> Tensor:
@@ -170,7 +170,7 @@ def published(x: Tensor, dy: Tensor) -> dict[str, float]:
     mean = dy.mean(-1, keepdim=True).expand_as(dy)
     radial = at.z * (dy * at.z).mean(-1, keepdim=True)
     exact = _exact(dy, at)
-    found = {
+    row = {
         "r_mean": float(mean.square().sum(-1).mean() / energy),
         "r_radial": float(radial.square().sum(-1).mean() / energy),
         "sigma_mean": float(sigma.mean()),
@@ -178,5 +178,5 @@ def published(x: Tensor, dy: Tensor) -> dict[str, float]:
     }
     for rule in ("center_scale", "straight_through"):
         cosine = F.cosine_similarity(BACKWARD[rule](dy, at), exact, dim=-1)
-        found[f"cos_{rule}"] = float(cosine.mean())
-    return found
+        row[f"cos_{rule}"] = float(cosine.mean())
+    return row

@@ -1,5 +1,6 @@
 """What passes the blocks of a Transformer in one step: sizes forward and backward, and angles."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -63,16 +64,16 @@ def signals(loss: Callable[[], Tensor], blocks: Sequence[nn.Module]) -> tuple[li
         value = loss()
     streams = [seen[f"{i}"][0] for i in range(len(blocks))]
     parameters = [list(block.parameters()) for block in blocks]
-    flat = [p for of_block in parameters for p in of_block]
-    found = torch.autograd.grad(value, [*streams, *flat])
-    gradients, of_parameters = found[: len(blocks)], iter(found[len(blocks) :])
+    flat = itertools.chain.from_iterable(parameters)
+    gradients = torch.autograd.grad(value, [*streams, *flat])
+    parameter_gradients = iter(gradients[len(blocks) :])
     rows = [{"block": 0, "activation_rms": _rms(streams[0])}]
     for i in range(len(blocks)):
-        of_block = [next(of_parameters) for _ in parameters[i]]
+        block_gradients = [next(parameter_gradients) for _ in parameters[i]]
         row = {"block": i + 1, "activation_rms": _rms(seen[f"{i}"][1])}
         row |= {"gradient": length([gradients[i]])}
-        if of_block:
-            row["gradient_parameters"] = length(of_block)
+        if block_gradients:
+            row["gradient_parameters"] = length(block_gradients)
         for name in inside:
             index, branch = name.split(".")
             if index == f"{i}":

@@ -48,8 +48,8 @@ class Attention(nn.Module):
     sigmoid: ``sigmoid(QK^T/sqrt(c) - log n + mask) V`` (Ramapuram et al. 2024, arXiv:2409.04431),
     with n the number of keys that the query sees: its position + 1 if causal, else T.
 
-    Written out because torch's fused CPU kernel is several times slower at these sizes when the
-    matrix products take oneDNN's path (``normscope.precision``).
+    Written out because torch's fused CPU kernel is several times slower at these sizes where
+    matrix products take oneDNN's path, as they do under ``normscope.train.runtime``.
     """
 
     mask: Tensor

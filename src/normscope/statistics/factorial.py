@@ -60,8 +60,8 @@ def missing_cells(cells: pd.DataFrame, factors: Mapping[str, Levels]) -> list[tu
     """Combinations of levels that no row has; none where there is nothing to combine."""
     if not factors:
         return []
-    there = set(cells[list(factors)].itertuples(index=False, name=None))
-    return [cell for cell in itertools.product(*factors.values()) if cell not in there]
+    present = set(cells[list(factors)].itertuples(index=False, name=None))
+    return [cell for cell in itertools.product(*factors.values()) if cell not in present]
 
 
 def _keys(cells: pd.Series) -> list[tuple]:

@@ -40,7 +40,7 @@ def bootstrap_mean(values: Sequence[float], level: float, resamples: int) -> Est
         bound = mean if len(values) > 2 else math.nan
         return Estimate(len(values), mean, bound, bound)
     rng = np.random.default_rng(SEED)
-    found = scipy.stats.bootstrap(
+    interval = scipy.stats.bootstrap(
         (x,),
         lambda x, axis: _sum(x, axis) / x.shape[axis],
         n_resamples=resamples,
@@ -48,10 +48,10 @@ def bootstrap_mean(values: Sequence[float], level: float, resamples: int) -> Est
         rng=rng,
         vectorized=True,
     ).confidence_interval
-    return Estimate(len(values), mean, float(found.low), float(found.high))
+    return Estimate(len(values), mean, float(interval.low), float(interval.high))
 
 
-def of_summary(mean: float, sd: float, n: int, ddof: int, level: float) -> Estimate:
+def estimate_published(mean: float, sd: float, n: int, ddof: int, level: float) -> Estimate:
     """The Student t interval of a published mean, from its standard deviation.
 
     Args:
@@ -68,10 +68,10 @@ def holm(p: Sequence[float]) -> list[float]:
     """p-values adjusted for their number (Holm 1979); NaN stays and does not count."""
     from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
 
-    there = [not math.isnan(v) for v in p]
+    tested = [not math.isnan(v) for v in p]
     adjusted = np.full(len(p), math.nan)
-    if any(there):
-        adjusted[there] = multipletests(np.asarray(p)[there], method="holm")[1]
+    if any(tested):
+        adjusted[tested] = multipletests(np.asarray(p)[tested], method="holm")[1]
     return adjusted.tolist()
 
 
@@ -91,9 +91,9 @@ def correlation(x: Sequence[float], y: Sequence[float], level: float) -> Correla
     n = len(x)
     if n < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(n, math.nan, math.nan, math.nan, math.nan)
-    found = scipy.stats.pearsonr(x, y)
-    low, high = found.confidence_interval(level) if n > 3 else (math.nan, math.nan)
-    return Correlation(n, float(found.statistic), float(low), float(high), float(found.pvalue))
+    fit = scipy.stats.pearsonr(x, y)
+    low, high = fit.confidence_interval(level) if n > 3 else (math.nan, math.nan)
+    return Correlation(n, float(fit.statistic), float(low), float(high), float(fit.pvalue))
 
 
 def partial_correlation(
@@ -144,22 +144,22 @@ def separation(low: Sequence[float], high: Sequence[float]) -> Separation:
         alone, rest = (high[0], low) if len(high) == 1 else (-low[0], [-v for v in high])
         p = (1 + sum(v >= alone for v in rest)) / (1 + len(rest))
         return Separation(len(low), len(high), difference, p, smallest)
-    found = scipy.stats.permutation_test(
+    test = scipy.stats.permutation_test(
         (np.asarray(high), np.asarray(low)),
         lambda a, b, axis: np.mean(a, axis=axis) - np.mean(b, axis=axis),
         alternative="greater",
         n_resamples=MANY,
         rng=np.random.default_rng(SEED),
     )
-    return Separation(len(low), len(high), difference, float(found.pvalue), smallest)
+    return Separation(len(low), len(high), difference, float(test.pvalue), smallest)
 
 
 def share(successes: int, n: int, level: float) -> Estimate:
     """A share with its exact interval (Clopper & Pearson 1934)."""
     if n == 0:
         return Estimate(0, math.nan, math.nan, math.nan)
-    found = scipy.stats.binomtest(successes, n).proportion_ci(level, method="exact")
-    return Estimate(n, successes / n, float(found.low), float(found.high))
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(level, method="exact")
+    return Estimate(n, successes / n, float(interval.low), float(interval.high))
 
 
 def mean_test(values: Sequence[float]) -> float:
@@ -220,9 +220,9 @@ def sign_flip(values: Sequence[float], bound: float = 0.0) -> Flips:
 def equivalence(values: Sequence[float], margin: float) -> Flips:
     """Whether the mean of paired differences lies within a margin of 0, by two sign-flip tests.
 
-    ``greater`` is the p of the mean being inside (the larger of two one-sided p; Schuirmann 1987),
-    ``less`` that of its being outside, on
-    the one side or the other: for a test at level a, compare twice of it with a.
+    ``greater`` is the p that the mean is inside: the larger of two one-sided ones (Schuirmann
+    1987). ``less`` is the smaller p that it is outside, on one side or the other: for a test at
+    level a, compare its double with a.
     """
     below, above = sign_flip(values, -margin), sign_flip(values, margin)
     inside = max(below.greater, above.less)
@@ -244,14 +244,14 @@ def cluster_bootstrap(
         raise ValueError(f"an interval needs finite values, got {list(values)}")
     pairs = list(zip(values, clusters, strict=True))
     names = list(dict.fromkeys(clusters))
-    of = [[v for v, c in pairs if c == name] for name in names]
+    groups = [[v for v, c in pairs if c == name] for name in names]
     mean = math.fsum(values) / len(values) if values else math.nan
-    sums, sizes = np.array([math.fsum(v) for v in of]), np.array([len(v) for v in of])
+    sums, sizes = np.array([math.fsum(v) for v in groups]), np.array([len(v) for v in groups])
     if len(names) < 3:
         return Estimate(len(names), mean, math.nan, math.nan)
     if not _varies(sums / sizes):
         return Estimate(len(names), mean, mean, mean)
-    found = scipy.stats.bootstrap(
+    interval = scipy.stats.bootstrap(
         (sums, sizes),
         lambda total, size, axis: _sum(total, axis) / _sum(size, axis),
         paired=True,
@@ -260,7 +260,7 @@ def cluster_bootstrap(
         rng=np.random.default_rng(SEED),
         vectorized=True,
     ).confidence_interval
-    return Estimate(len(names), mean, float(found.low), float(found.high))
+    return Estimate(len(names), mean, float(interval.low), float(interval.high))
 
 
 def hedges_g(differences: Sequence[float]) -> float:
@@ -292,8 +292,8 @@ def welch(
     difference = one[0] - other[0]
     if min(one[2], other[2]) < 2 or not one[1] + other[1] > 0:
         return Difference(difference, math.nan, math.nan, math.nan)
-    found = scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False)
+    test = scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False)
     a, b = (sd**2 / n for _, sd, n in (one, other))
     df = (a + b) ** 2 / (a**2 / (one[2] - 1) + b**2 / (other[2] - 1))
     half = float(scipy.stats.t.ppf(1 - alpha / 2, df)) * math.sqrt(a + b)
-    return Difference(difference, difference - half, difference + half, float(found.pvalue))
+    return Difference(difference, difference - half, difference + half, float(test.pvalue))

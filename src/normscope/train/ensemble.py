@@ -75,8 +75,8 @@ class Ensemble:
         return {"trainers": [t.state() | {"step": t.step} for t in self.trainers]}
 
     def restore(self, step: int, state: dict[str, Any]) -> None:
-        for trainer, its in zip(self.trainers, state["trainers"], strict=True):
-            trainer.restore(its["step"], its)
+        for trainer, saved in zip(self.trainers, state["trainers"], strict=True):
+            trainer.restore(saved["step"], saved)
         self.step = step
 
     def _losses(self, x: Tensor, y: Tensor) -> Tensor:
@@ -108,8 +108,8 @@ class Ensemble:
         for name, buffer in kept.items():  # BatchNorm's: what is done sees no more batches
             self.buffers[name][done] = buffer
         # vmap gives transposed memory, which the fused optimizer would read as it lies
-        for own, found in zip(self.gradients.values(), gradients, strict=True):
-            own.copy_(found)
+        for own, stacked in zip(self.gradients.values(), gradients, strict=True):
+            own.copy_(stacked)
         for i, trainer in enumerate(self.trainers):
             if still[i] and trainer.is_within_bound(values[i]):
                 trainer.update(values[i])

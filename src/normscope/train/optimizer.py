@@ -39,15 +39,15 @@ class AdamW:
             raise ValueError(f"{len(gradients)} gradients of {len(self.parameters)} parameters")
         begin = 0
         for count, decay in self.decays:
-            of_group = slice(begin, begin + count)
+            group = slice(begin, begin + count)
             begin += count
             adamw(
-                self.parameters[of_group],
-                list(gradients[of_group]),
-                self.first[of_group],
-                self.second[of_group],
+                self.parameters[group],
+                list(gradients[group]),
+                self.first[group],
+                self.second[group],
                 [],
-                self.steps[of_group],
+                self.steps[group],
                 fused=True,
                 amsgrad=False,
                 beta1=self.beta1,

@@ -48,10 +48,10 @@ def learning_rate(step: int, t: Training) -> float:
 
 def make_optimizer(model: nn.Module, t: Training) -> AdamW:
     """AdamW; matrices and embeddings decay, gains, biases and scalars only with ``decays: all``."""
-    of_the_rest = t.weight_decay if t.decays == "all" else 0.0
+    vector_decay = t.weight_decay if t.decays == "all" else 0.0
     groups = [
         ([p for p in model.parameters() if p.dim() >= 2], t.weight_decay),
-        ([p for p in model.parameters() if p.dim() < 2], of_the_rest),
+        ([p for p in model.parameters() if p.dim() < 2], vector_decay),
     ]
     return AdamW(groups, t.beta1, t.beta2)
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from normscope.measure.block_jacobian import block_jacobian, extreme_singular_values
 from normscope.measure.signals import Row, signals
 from normscope.nn.model import Transformer
+from normscope.studies.depth.measures import RESOLUTION
 
 
 @torch.no_grad()
@@ -41,5 +42,6 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
     rows, streams = signals(loss, blocks)
     for i in np.unique(np.linspace(0, len(blocks) - 1, spectra + 1).round().astype(int)[1:]):
         operator = block_jacobian(blocks[i], streams[i])
-        rows[i + 1]["largest"], rows[i + 1]["smallest"] = extreme_singular_values(operator)
+        row = rows[i + 1]
+        row["largest"], row["smallest"] = extreme_singular_values(operator, RESOLUTION)
     return rows

@@ -1,9 +1,6 @@
 """Names of what is measured of a norm's backward pass: columns of its tables. No torch."""
 
-from normscope.nn.recipe import NormBackward
-
-SHARES = ("r_mean", "r_radial", "r_tangent")
-SURROGATES: tuple[NormBackward, ...] = ("center_scale", "projected", "straight_through")
+from normscope.measure.names import SHARES, SURROGATES
 
 LAYER = ("signal", "variant", "layer", "place", "index", "kind", "d", "tokens")
 MEASURES = (

@@ -10,7 +10,7 @@ import pandas as pd
 from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
-    of_summary,
+    estimate_published,
     partial_correlation,
     share,
 )
@@ -29,7 +29,7 @@ def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
     for r in references[references["metric"].isin(METRICS)].to_dict("records"):
         if math.isnan(r["n_heads"]) or math.isnan(r["sd"]):
             continue
-        e = of_summary(r["value"], r["sd"], int(r["n"]), int(r["ddof"]), level)
+        e = estimate_published(r["value"], r["sd"], int(r["n"]), int(r["ddof"]), level)
         row = {k: r[k] for k in ("experiment", "model", "family", "norm", "metric", "n_layers")}
         row |= {"rho": r["n_heads"] / r["head_dim"], "n": e.n}
         rows.append(row | {"gain": e.mean, "low": e.low, "high": e.high})

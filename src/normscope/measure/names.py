@@ -1,0 +1,6 @@
+"""Names of what is measured: columns of tables. No torch."""
+
+from normscope.nn.recipe import NormBackward
+
+SHARES = ("r_mean", "r_radial", "r_tangent")  # of a gradient's energy, by direction
+SURROGATES: tuple[NormBackward, ...] = ("center_scale", "projected", "straight_through")
