@@ -1,18 +1,17 @@
-"""Rule figure_sensitivity: how the answer changes with the metric, the position and BOS."""
+"""Figure sensitivity: how the answer changes with the metric, the position and BOS."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from pydantic_settings import CliApp
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
-from normscope.errors import report
-from normscope.io.files import write_text
 from normscope.paper import style
-from normscope.paper.caption import FigureFlags, caption
+from normscope.paper.drawing import Look, run
 from normscope.paper.words import significant
-from normscope.studies.pretrained.figure import n_of, nothing, prompts
+from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 
 CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
@@ -23,35 +22,24 @@ RANGE = 1.5  # log-gains beyond it have the same colour
 MM_PER_PANEL, REST_MM = 45, 10
 
 
-class Flags(FigureFlags):
-    """Draw a matrix a model."""
-
-    sensitivity: Path
-    models: Path
-
-
 def over_models(table: pd.DataFrame) -> pd.DataFrame:
     """The median over models of each cell, and how many lie above and below 1."""
-    rows = []
-    for (bos, positions, metric), of in table.groupby(["bos", "positions", "metric"], sort=False):
-        above, below = ((of["reads"] == side).sum() for side in ("above 1", "below 1"))
-        row = {
-            "bos": bos,
-            "positions": positions,
-            "metric": metric,
-            "reads": f"({above}+ {below}−)",
-        }
-        rows.append(row | {"log_gain": of["log_gain"].median()})
-    return pd.DataFrame(rows).assign(model=f"{table['model'].nunique()} models")
+    cells = []
+    keys = ["bos", "positions", "metric"]
+    for key, models in table.groupby(keys, sort=False):
+        above, below = ((models["reads"] == side).sum() for side in ("above 1", "below 1"))
+        cell = {"reads": f"({above}+ {below}−)", "log_gain": models["log_gain"].median()}
+        cells.append(dict(zip(keys, key, strict=True)) | cell)
+    return pd.DataFrame(cells).assign(model=f"{table['model'].nunique()} models")
 
 
-def draw(axis: Axes, table: pd.DataFrame):
+def draw_matrix(axis: Axes, table: pd.DataFrame) -> AxesImage:
     """Geometric means as text and colour, with the side of 1 on which the interval lies."""
-    found = {(r["metric"], r["bos"], r["positions"]): r for r in table.to_dict("records")}
+    rows = {(r["metric"], r["bos"], r["positions"]): r for r in table.to_dict("records")}
     values = np.full((len(METRICS), len(CELLS)), np.nan)
     for i, metric in enumerate(METRICS):
         for j, cell in enumerate(CELLS):
-            row = found.get((metric, *cell))
+            row = rows.get((metric, *cell))
             if row is None or np.isnan(row["log_gain"]):
                 axis.text(j, i, "–", ha="center", va="center")
                 continue
@@ -68,27 +56,23 @@ def draw(axis: Axes, table: pd.DataFrame):
     return image
 
 
-def main() -> None:
-    flags = CliApp.run(Flags)
-    style.use(flags.font_pt)
-    table = pd.read_csv(flags.sensitivity)
-    n_prompts, models = prompts(table), list(table["model"].unique())
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """A matrix a model, or one of many models."""
+    table = tables["sensitivity"]
+    n, models = count_prompts(table), list(table["model"].unique())
     if len(models) > ALONE:
         table, models = over_models(table), [f"{len(models)} models"]
     rows = max(1, len(models))
-    figure, axes = style.canvas(
-        flags.width_mm, MM_PER_PANEL * rows + REST_MM, rows, 1, shared=False
-    )
+    height = MM_PER_PANEL * rows + REST_MM
+    figure, axes = style.canvas(look.width_mm, height, rows, 1, shared=False)
     if not models:
-        nothing(axes[0, 0])
+        say_none(axes[0, 0])
     for axis, model in zip(axes[:, 0], models, strict=False):
-        image = draw(axis, table[table["model"] == model])
+        image = draw_matrix(axis, table[table["model"] == model])
         axis.set_title(model, loc="left")
         figure.colorbar(image, ax=axis, label="log-gain", shrink=0.8, extend="both")
-    style.save(figure, flags.out)
-    n = f"n: {n_prompts} of each model. {n_of(pd.read_csv(flags.models))}"
-    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n))
+    return figure, f"n: {n} of each model. {list_models(tables['models'])}"
 
 
 if __name__ == "__main__":
-    report(main)
+    run(draw)

@@ -11,12 +11,12 @@ NORMS = {"LayerNorm": style.COLORS[1], "RMSNorm": style.COLORS[5]}
 OTHER = "0.5"  # a norm that is neither
 
 
-def color(norm: str) -> str:
+def norm_color(norm: str) -> str:
     """Colour of a norm."""
     return NORMS.get(norm, OTHER)
 
 
-def looks(models: Sequence[str]) -> dict[str, dict]:
+def model_looks(models: Sequence[str]) -> dict[str, dict]:
     """Colour and marker of each model among those in a figure."""
     return {
         model: {
@@ -27,7 +27,7 @@ def looks(models: Sequence[str]) -> dict[str, dict]:
     }
 
 
-def names(table: pd.DataFrame) -> list[str]:
+def model_labels(table: pd.DataFrame) -> list[str]:
     """A model's name, and where its number is from if that is not this workflow."""
     return [
         r["model"] if r["experiment"] == "measured" else f"{r['model']} ({r['dtype']}, published)"
@@ -35,32 +35,32 @@ def names(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def one_line(axis: Axes, vertical: bool) -> None:
-    """Where a gain is 1."""
-    draw = axis.axvline if vertical else axis.axhline
-    draw(1, color="0.6", linewidth=0.6, zorder=0)
+def mark_one(axis: Axes, *, vertical: bool = False) -> None:
+    """A line where a gain is 1."""
+    line = axis.axvline if vertical else axis.axhline
+    line(1, color="0.6", linewidth=0.6, zorder=0)
 
 
-def nothing(axis: Axes) -> None:
+def say_none(axis: Axes) -> None:
     """Say that no model was measured."""
-    axis.text(0.5, 0.5, "no model was measured", ha="center", transform=axis.transAxes)
+    style.say(axis, "no model was measured")
 
 
-def prompts(table: pd.DataFrame) -> str:
+def count_prompts(table: pd.DataFrame) -> str:
     """How many prompts stand behind the rows of a table, for a caption."""
     ns = sorted({int(n) for n in table["n"].dropna()})
-    return (
-        "no prompt" if not ns else "–".join(map(str, dict.fromkeys((ns[0], ns[-1])))) + " prompts"
-    )
+    if not ns:
+        return "no prompt"
+    return "–".join(map(str, dict.fromkeys((ns[0], ns[-1])))) + " prompts"
 
 
-def n_of(models: pd.DataFrame) -> str:
+def list_models(models: pd.DataFrame) -> str:
     """Which models were measured, and which not, for a caption.
 
     Args:
         models: models.csv.
     """
-    there = list(models.loc[models["norm"].notna(), "model"])
+    measured = list(models.loc[models["norm"].notna(), "model"])
     missing = list(models.loc[models["norm"].isna(), "model"])
-    text = f"Measured: {', '.join(there) or 'no model'}."
+    text = f"Measured: {', '.join(measured) or 'no model'}."
     return f"{text} Not measured: {', '.join(missing)}." if missing else text

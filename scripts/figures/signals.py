@@ -1,18 +1,22 @@
-"""Rule figure_signals: size of the stream and of the gradient, block by block, at the start."""
+"""Figure signals: size of the stream and of the gradient, block by block, at the start."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from pydantic_settings import CliApp
+from matplotlib.figure import Figure
 
-from normscope.errors import report
-from normscope.io.files import write_text
 from normscope.paper import style
-from normscope.paper.caption import FigureFlags, caption
-from normscope.studies.depth.figure import COLORS, band, by_block, drawn, n_of, placement_handles
+from normscope.paper.drawing import Look, run
+from normscope.studies.depth.figures import (
+    COLORS,
+    describe_sample,
+    draw_band,
+    legend_below,
+    number_blocks,
+    select,
+)
 from normscope.studies.depth.measures import PLACEMENTS, RELATIVE
 
 MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative to the last"}
@@ -20,30 +24,25 @@ RESIDUAL = {True: "with residuals", False: "without"}
 STARTS = {"gpt2": "-", "gpt2_flat": "--"}
 DEEPEST = 2  # depths that are drawn
 LOWEST = 1e-12  # what is below leaves the panel
+PUBLISHED: dict = {"color": "0.55", "linestyle": ":", "linewidth": 1.5}
 
 
-class Flags(FigureFlags):
-    """Draw the stream and the gradient by block."""
-
-    by_block: Path
-
-
-def published(axis: Axes, depth: int, residual: bool) -> None:
+def draw_published(axis: Axes, depth: int, residual: bool) -> None:
     """The tutorial's curve, by the formulas that draw it, from the last block (1) to the first."""
     block = np.arange(1, depth + 1)
     passed = depth - block
     curve = 0.7 + 0.3 * 0.9**passed if residual else 0.8**passed
-    axis.plot(block, curve, color="0.55", linestyle=":", linewidth=1.5)
+    axis.plot(block, curve, **PUBLISHED)
 
 
-def draw(axis: Axes, panel: pd.DataFrame) -> None:
+def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     """A line per placement; says what lies below the panel."""
     below = []
     for placement in PLACEMENTS:
-        for init, look in STARTS.items():
+        for init, dashes in STARTS.items():
             line = panel[(panel["placement"] == placement) & (panel["init"] == init)]
             if len(line):
-                band(axis, line, color=COLORS[placement], linestyle=look)
+                draw_band(axis, line, color=COLORS[placement], linestyle=dashes)
             if init == "gpt2" and (line["mean"] < LOWEST).any():
                 below.append(f"{PLACEMENTS[placement]}: down to {line['mean'].min():.0e}")
     if below:
@@ -55,37 +54,32 @@ def draw(axis: Axes, panel: pd.DataFrame) -> None:
         axis.set_ylim(max(known.min(), LOWEST) / 2, known.max() * 2)
 
 
-def main() -> None:
-    flags = CliApp.run(Flags)
-    style.use(flags.font_pt)
-    table = drawn(pd.read_csv(flags.by_block), *STARTS)
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """The stream and the gradient by block."""
+    table = select(tables["by_block"], *STARTS)
     table = table[(table["state"] == "start") & table["measure"].isin(list(MEASURES))]
     depths = sorted(set(table.loc[table["init"] == "gpt2", "depth"]))[-DEEPEST:]
     table = table[table["depth"].isin(depths)]
     columns = [(depth, residual) for residual in RESIDUAL for depth in depths]
-    figure, axes = style.canvas(
-        flags.width_mm, 110, len(MEASURES), max(1, len(columns)), shared=False
-    )
+    shape = len(MEASURES), max(1, len(columns))
+    figure, axes = style.canvas(look.width_mm, 110, *shape, shared=False)
     for (measure, title), row in zip(MEASURES.items(), axes, strict=True):
         row[0].set_ylabel(title)
         for (depth, residual), axis in zip(columns, row, strict=False):
-            of = table[(table["depth"] == depth) & (table["residual"] == residual)]
-            draw(axis, of[of["measure"] == measure])
+            models = table[(table["depth"] == depth) & (table["residual"] == residual)]
+            draw_panel(axis, models[models["measure"] == measure])
             if measure == RELATIVE:
-                published(axis, depth, residual)
-                by_block(axis)
+                draw_published(axis, depth, residual)
+                number_blocks(axis)
             else:
                 axis.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}")
-    handles, labels = placement_handles(table["placement"])
-    looks = {"as published: drawn": {"color": "0.55", "linestyle": ":", "linewidth": 1.5}}
+    looks = {"as published: drawn": PUBLISHED}
     if "gpt2_flat" in set(table["init"]):
-        looks["unscaled start"] = {"color": "0.4", "linestyle": "--"}
-    more = [Line2D([], [], **look) for look in looks.values()]
-    figure.legend([*handles, *more], [*labels, *looks], loc="outside lower center", ncols=6)
-    style.save(figure, flags.out)
-    said = f"{n_of(table)}; bands: {flags.level:.0%} t intervals of the logarithm over them."
-    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, said))
+        looks["unscaled start"] = {"linestyle": "--"}
+    legend_below(figure, table["placement"], looks, ncols=6)
+    bands = f"bands: {look.level:.0%} t intervals of the logarithm over them."
+    return figure, f"{describe_sample(table)}; {bands}"
 
 
 if __name__ == "__main__":
-    report(main)
+    run(draw)

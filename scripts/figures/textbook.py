@@ -1,15 +1,13 @@
-"""Rule figure_textbook: what a tutorial says of LayerNorm and BatchNorm, and what is measured."""
+"""Figure textbook: what a tutorial says of LayerNorm and BatchNorm, and what is measured."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
-from pydantic_settings import CliApp
+from matplotlib.figure import Figure
 
-from normscope.errors import report
-from normscope.io.files import write_text
 from normscope.paper import style
-from normscope.paper.caption import FigureFlags, caption
+from normscope.paper.drawing import Look, run
 from normscope.statistics.estimate import estimate
 
 BEFORE, AFTER = style.COLORS[0], style.COLORS[2]
@@ -20,16 +18,6 @@ MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
     "mean_before": ("|mean| before", {"color": BEFORE, "marker": "o", "mfc": "white"}),
     "mean_after": ("|mean| after", {"color": AFTER, "marker": "o"}),
 }
-
-
-class Flags(FigureFlags):
-    """Draw what the tutorial's layer, eps, an outlier, gain and bias, and a batch do."""
-
-    scratch: Path
-    epsilon: Path
-    wild: Path
-    affine: Path
-    batches: Path
 
 
 def draw_scratch(axis: Axes, scratch: pd.DataFrame) -> None:
@@ -73,28 +61,29 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
     """Mean and standard deviation of tokens at every norm; bars are intervals over models."""
     norms = sorted(affine["index"].unique())
     for measure, (label, look) in MEASURES.items():
-        found = [estimate(list(affine.loc[affine["index"] == i, measure]), level) for i in norms]
-        axis.plot(norms, [e.mean for e in found], markersize=3, label=label, **look)
-        bars = [e.low for e in found], [e.high for e in found]
+        values = [affine.loc[affine["index"] == i, measure] for i in norms]
+        estimates = [estimate(list(v), level) for v in values]
+        axis.plot(norms, [e.mean for e in estimates], markersize=3, label=label, **look)
+        bars = [e.low for e in estimates], [e.high for e in estimates]
         axis.vlines(norms, *bars, color=look["color"], linewidth=0.8)
     axis.set_xticks(norms)
     if affine.empty:
-        words = "no token norm was measured"
-        axis.text(0.5, 0.5, words, ha="center", transform=axis.transAxes)
+        style.say(axis, "no token norm was measured")
     axis.set(xlabel="norm layer, in order of depth", ylabel="of a token's features")
     axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 
 
 def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     """Change of a BatchNorm token by its batch; what LayerNorm's is, in words."""
-    of = batches[batches["arm"] == "batchnorm"]
-    axis.plot(of["tokens"], of["theory"], **THEORY)
-    axis.plot(of["tokens"], of["mean"], "o", color=AFTER, markersize=2, label="BatchNorm")
-    axis.vlines(of["tokens"], of["low"], of["high"], color=AFTER, linewidth=0.8)
+    batchnorm = batches[batches["arm"] == "batchnorm"]
+    tokens = batchnorm["tokens"]
+    axis.plot(tokens, batchnorm["theory"], **THEORY)
+    axis.plot(tokens, batchnorm["mean"], "o", color=AFTER, markersize=2, label="BatchNorm")
+    axis.vlines(tokens, batchnorm["low"], batchnorm["high"], color=AFTER, linewidth=0.8)
     axis.set_xscale("log", base=2)
-    axis.set_xticks(list(of["tokens"]), [str(n) for n in of["tokens"]])
+    axis.set_xticks(list(tokens), [str(n) for n in tokens])
     style.log_y(axis)
-    refused = of.loc[of["error"].notna(), "tokens"]
+    refused = tokens[batchnorm["error"].notna()]
     largest = batches.loc[batches["arm"] == "layernorm", "mean"].max()
     words = "".join(f"BatchNorm refuses {n} token\n" for n in refused)
     words += f"LayerNorm: {largest:.2g} at every size"
@@ -103,35 +92,32 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     axis.legend(loc="upper right")
 
 
-def n_of(affine: pd.DataFrame, batches: pd.DataFrame) -> str:
+def describe_sample(affine: pd.DataFrame, batches: pd.DataFrame) -> str:
     """How many models and batches are behind the last two panels, for a caption."""
     models = affine["seed"].nunique()
     draws = "–".join(str(n) for n in sorted({int(n) for n in batches["n"] if n}))
     return f"n: {models} trained model{'s' * (models != 1)}; {draws} batches of each size."
 
 
-def main() -> None:
-    flags = CliApp.run(Flags)
-    style.use(flags.font_pt)
-    affine = pd.read_csv(flags.affine).dropna()  # of diverged models nothing is there
-    batches = pd.read_csv(flags.batches)
-    wild = pd.read_csv(flags.wild, index_col="index")
-    figure, axes = style.canvas(flags.width_mm, 165, 3, 2, shared=False)
-    draw_scratch(axes[0, 0], pd.read_csv(flags.scratch))
-    draw_epsilon(axes[0, 1], pd.read_csv(flags.epsilon))
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """What the tutorial's layer, eps, an outlier, gain and bias, and a batch do."""
+    affine = tables["affine"].dropna()  # a diverged model has nothing to show
+    batches, wild = tables["batches"], tables["wild"].set_index("index")
+    figure, axes = style.canvas(look.width_mm, 165, 3, 2, shared=False)
+    draw_scratch(axes[0, 0], tables["scratch"])
+    draw_epsilon(axes[0, 1], tables["epsilon"])
     draw_wild(axes[1, 0], wild["value"], wild["normalized"])
     axes[1, 0].set_ylabel("value")
     axes[1, 1].set_yscale("symlog", linthresh=1)
     draw_wild(axes[1, 1], wild["outlier"], wild["outlier_normalized"])
     axes[1, 1].set_ylim(top=2 * wild["outlier"].max())
     axes[1, 1].set_ylabel("value, with an outlier")
-    draw_affine(axes[2, 0], affine, flags.level)
+    draw_affine(axes[2, 0], affine, look.level)
     draw_batches(axes[2, 1], batches)
     for letter, axis in zip("ABCDEF", axes.flat, strict=True):
         axis.set_title(letter, loc="left", fontweight="bold")
-    style.save(figure, flags.out)
-    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, n_of(affine, batches)))
+    return figure, describe_sample(affine, batches)
 
 
 if __name__ == "__main__":
-    report(main)
+    run(draw)

@@ -1,6 +1,6 @@
 """What the figures of the norms' backward pass share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable
 
 import pandas as pd
 
@@ -12,12 +12,12 @@ ATTENTION = {"softmax": style.COLORS[1], "sigmoid": style.COLORS[2]}
 FEEDBACK = {"fa": "feedback alignment", "dfa": "direct FA", "backprop": "backpropagation"}
 
 
-def n_of(runs: pd.DataFrame) -> str:
+def describe_sample(runs: pd.DataFrame) -> str:
     """n of a caption, and what diverged."""
     by = [*VARIED, "learning_rate"]
     return f"n: {count(runs, by, 'cells')}. {divergences(runs, by)}"
 
 
-def in_order(values: Sequence[str], order: Sequence[str]) -> list[str]:
+def in_order(values: Collection[str], order: Iterable[str]) -> list[str]:
     """Distinct values in a given order."""
-    return [v for v in order if v in set(values)]
+    return [value for value in order if value in set(values)]

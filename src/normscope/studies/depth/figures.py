@@ -1,10 +1,11 @@
 """What the figures of signals and gradients by depth share."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -14,12 +15,12 @@ from normscope.studies.depth.measures import NORM, PLACEMENTS
 COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
 
 
-def drawn(table: pd.DataFrame, *inits: str) -> pd.DataFrame:
+def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:
     """The rows of the tutorial's norm and of no norm, at some starts (none given: GPT-2's)."""
-    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(inits or ("gpt2",))]
+    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(starts or ("gpt2",))]
 
 
-def band(axis: Axes, line: pd.DataFrame, **look) -> None:
+def draw_band(axis: Axes, line: pd.DataFrame, **look) -> None:
     """A mean by block with its interval over models."""
     line = line.sort_values("block")
     axis.plot(line["block"], line["mean"], **look)
@@ -28,19 +29,26 @@ def band(axis: Axes, line: pd.DataFrame, **look) -> None:
     )
 
 
-def by_block(axis: Axes) -> None:
-    """The x axis of a panel with a block a number."""
+def number_blocks(axis: Axes) -> None:
+    """An x axis with a block a number."""
     axis.set_xlabel("block")
     axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
 
 
-def placement_handles(placements: Iterable[str]) -> tuple[list[Artist], list[str]]:
-    """Legend of the placements that are there, in one order."""
-    there = [p for p in PLACEMENTS if p in set(placements)]
-    return [Line2D([], [], color=COLORS[p]) for p in there], [PLACEMENTS[p] for p in there]
+def legend_below(
+    figure: Figure, placements: pd.Series, looks: Mapping[str, dict], ncols: int
+) -> None:
+    """The placements that are there, in one order, and what else there is, grey."""
+    handles: dict[str, Artist] = {
+        label: Line2D([], [], color=COLORS[name])
+        for name, label in PLACEMENTS.items()
+        if name in set(placements)
+    }
+    handles |= {label: Line2D([], [], **{"color": "0.4"} | look) for label, look in looks.items()}
+    style.legend_below(figure, handles, ncols)
 
 
-def n_of(table: pd.DataFrame) -> str:
+def describe_sample(table: pd.DataFrame) -> str:
     """n of a caption: how many models stand behind a line."""
     counts = sorted(set(table["n"]))
     if not counts:

@@ -1,17 +1,14 @@
-"""Rule figure_trainability: loss after a short training by rate, warm-up, depth and placement."""
+"""Figure trainability: loss after a short training by rate, warm-up, depth and placement."""
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.lines import Line2D
-from pydantic_settings import CliApp
+from matplotlib.figure import Figure
 
-from normscope.errors import report
-from normscope.io.files import write_text
 from normscope.paper import style
-from normscope.paper.caption import FigureFlags, caption
-from normscope.studies.depth.figure import COLORS, drawn, n_of, placement_handles
+from normscope.paper.drawing import Look, run
+from normscope.studies.depth.figures import COLORS, describe_sample, legend_below, select
 from normscope.studies.depth.measures import PLACEMENTS
 
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "X"}}
@@ -20,13 +17,7 @@ ROOM = 1.5  # beside the least and the greatest rate
 SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that bars do not overlap
 
 
-class Flags(FigureFlags):
-    """Draw losses by learning rate."""
-
-    trainability: Path
-
-
-def draw(axis: Axes, panel: pd.DataFrame, warm_ups: list[int]) -> None:
+def draw_panel(axis: Axes, panel: pd.DataFrame, warm_ups: list[int]) -> None:
     """A line per placement, warm-up and kind of connection; bars are intervals over models."""
     axis.axhline(panel["unigram"].iloc[0], color="0.6", linestyle=":", linewidth=1)
     keys = ["placement", "residual", "warmup_steps"]
@@ -48,21 +39,17 @@ def draw(axis: Axes, panel: pd.DataFrame, warm_ups: list[int]) -> None:
     axis.set_xlabel("learning rate")
 
 
-def main() -> None:
-    flags = CliApp.run(Flags)
-    style.use(flags.font_pt)
-    table = drawn(pd.read_csv(flags.trainability))
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """Losses by learning rate."""
+    table = select(tables["trainability"])
     depths, warm_ups = (sorted(set(table[k])) for k in ("depth", "warmup_steps"))
-    figure, axes = style.canvas(flags.width_mm, 85, 1, max(1, len(depths)), shared=True)
+    figure, axes = style.canvas(look.width_mm, 85, 1, max(1, len(depths)), shared=True)
     axes[0, 0].set_ylabel("validation loss, nats")
     if not depths:
-        axes[0, 0].text(
-            0.5, 0.5, "no model was trained", ha="center", transform=axes[0, 0].transAxes
-        )
+        style.say(axes[0, 0], "no model was trained")
     for depth, axis in zip(depths, axes[0], strict=False):
-        draw(axis, table[table["depth"] == depth], warm_ups)
+        draw_panel(axis, table[table["depth"] == depth], warm_ups)
         axis.set_title(f"{depth} blocks")
-    handles, labels = placement_handles(table["placement"])
     looks: dict[str, dict] = {
         f"warm-up: {w} steps": {"linestyle": style.LINES[i % 5], "marker": "o"} | FILLED[i > 0]
         for i, w in enumerate(warm_ups)
@@ -70,13 +57,11 @@ def main() -> None:
     if not table["residual"].all():
         looks["without residuals"] = {"linestyle": ""} | RESIDUAL[False]
     looks["character frequencies"] = {"linestyle": ":"}
-    grey = [Line2D([], [], color="0.4", **look) for look in looks.values()]
-    figure.legend([*handles, *grey], [*labels, *looks], loc="outside lower center", ncols=4)
-    style.save(figure, flags.out)
+    legend_below(figure, table["placement"], looks, ncols=4)
     lost = int(table["diverged"].sum())
-    said = f"{n_of(table)}; bars: {flags.level:.0%} t intervals over them. {lost} diverged."
-    write_text(flags.out.with_suffix(".txt"), caption(flags.caption, said))
+    bars = f"bars: {look.level:.0%} t intervals over them."
+    return figure, f"{describe_sample(table)}; {bars} {lost} diverged."
 
 
 if __name__ == "__main__":
-    report(main)
+    run(draw)
