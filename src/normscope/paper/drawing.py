@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 from pydantic_settings import CliApp
 
 from normscope.errors import report
@@ -30,8 +30,8 @@ class Flags(Strict):
     """Draw a figure."""
 
     tables: dict[str, Path] = Field(description="CSV files by name: runs=path/to/runs.csv")
-    params: dict[str, Any] = Field(default={}, description="what else the drawing takes, as JSON")
-    look: Look
+    params: str = Field(default="{}", description="what else the drawing takes, as JSON")
+    look: str = Field(description="width_mm, font_pt and level, as JSON")
     caption: str = Field(default="", description="what the figure shows; n is added")
     out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")
 
@@ -42,8 +42,10 @@ def run(draw: Draw) -> None:
 
 
 def _run(draw: Draw, flags: Flags) -> None:
-    style.use(flags.look.font_pt)
+    look = Look.model_validate_json(flags.look)
+    params = TypeAdapter(dict[str, Any]).validate_json(flags.params)
+    style.use(look.font_pt)
     tables = {name: pd.read_csv(path) for name, path in flags.tables.items()}
-    figure, n = draw(tables, flags.look, **flags.params)
+    figure, n = draw(tables, look, **params)
     style.save(figure, flags.out)
     write_text(flags.out.with_suffix(".txt"), " ".join(f"{flags.caption} {n}".split()))

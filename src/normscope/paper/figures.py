@@ -6,7 +6,9 @@ module for every job: no pandas, no matplotlib.
 """
 
 import difflib
+import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -41,7 +43,7 @@ class Entry(Strict):
     params: dict[str, Any] = Field(
         default={},
         description="what else the drawing takes; {config: a.dotted.path} stands for a value of "
-        "the configuration: fields, properties, keys, indices",
+        "the configuration: fields, keys, indices, properties, methods without arguments",
     )
 
     @property
@@ -147,21 +149,28 @@ def _look_up(path: str, configuration: BaseModel) -> Any:
             value = value[part]
         else:
             value = value[int(part)] if isinstance(value, list | tuple) else getattr(value, part)
+            value = value() if callable(value) else value
     return value
 
 
 def _parts(value: Any) -> list[str]:
-    """What a path may go on with: keys, indices, or fields and properties."""
+    """What a path may go on with: keys, indices, or what an object says of itself."""
     if isinstance(value, Mapping):
         return list(value)
     if isinstance(value, list | tuple):
         return [str(i) for i in range(len(value))]
     if not isinstance(value, BaseModel):
         return []
-    kind = type(value)
-    own = set(dir(kind)) - set(dir(BaseModel))
-    properties = sorted(name for name in own if isinstance(getattr(kind, name, None), property))
-    return [*kind.model_fields, *properties]
+    own = set(dir(type(value))) - set(dir(BaseModel))
+    derived = sorted(name for name in own if _takes_nothing(getattr(type(value), name)))
+    return [*type(value).model_fields, *derived]
+
+
+def _takes_nothing(member: Any) -> bool:
+    """Whether it is a property or a method without arguments."""
+    if inspect.isfunction(member):
+        return len(inspect.signature(member).parameters) == 1
+    return isinstance(member, property | cached_property)
 
 
 def _unknown(kind: str, word: str, known: Collection[str]) -> str:
