@@ -18,13 +18,14 @@ BINS = 40  # points of a smoothed training curve
 
 def draw_panel(axis: Axes, curves: pd.DataFrame, arms: list[str]) -> None:
     """A line an arm for training, open markers for validation."""
-    for arm in style.in_order(curves["arm"]):
+    for arm in style.in_order(list(curves["arm"])):
         look = style.arm_look(arm, arms)
+        line: dict = look | {"marker": ""}
+        dots: dict = look | {"linestyle": ""}
         curve = curves[curves["arm"] == arm]
         smooth = curve.groupby("bin")[["step", "train_loss"]].mean()
-        axis.plot(smooth["step"], smooth["train_loss"], **look | {"marker": ""})
+        axis.plot(smooth["step"], smooth["train_loss"], **line)
         points = curve.dropna(subset="val_loss")
-        dots = look | {"linestyle": ""}
         axis.plot(points["step"], points["val_loss"], markerfacecolor="none", **dots)
         axis.plot([], [], label=ARMS[arm].label, markerfacecolor="none", **look)
     axis.set_xlabel("step")

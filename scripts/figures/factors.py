@@ -20,11 +20,11 @@ ROWS = {
     "sharpness": "sharpness",
 }
 LINEAR = ("accuracy", "effective_rank_query")
-CENTER = {
+CENTER: dict[str, dict] = {
     "no": {"color": style.COLORS[2], "marker": "o"},
     "yes": {"color": style.COLORS[1], "marker": "^"},
 }
-OTHER = {"color": style.COLORS[0], "marker": "s"}
+OTHER: dict = {"color": style.COLORS[0], "marker": "s"}
 
 
 def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -52,7 +52,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
             axis.plot([x - 0.12, x + 0.12], [mean] * 2, color=mark["color"], linewidth=1.4)
         lost = cell[cell["diverged_at"].notna()]
         tops = np.full(len(lost), 0.97)
-        cross = {"marker": "x", "color": mark["color"], "linestyle": ""}
+        cross: dict = {"marker": "x", "color": mark["color"], "linestyle": ""}
         axis.plot(lost["x"], tops, transform=axis.get_xaxis_transform(), **cross)
     axis.grid(axis="y", linewidth=0.3, color="0.85")
 
@@ -62,7 +62,8 @@ def name_column(top: Axes, bottom: Axes, panel: str, others: list[str]) -> None:
     is_other = panel == "other"
     top.set_title("other" if is_other else f"radius {panel}")
     names = [ARMS[arm].label for arm in others] if is_other else list(AFFINE.values())
-    bottom.set_xticks(range(len(names)), names, **({"rotation": 90} if is_other else {}))
+    turned: dict = {"rotation": 90} if is_other else {}
+    bottom.set_xticks(range(len(names)), names, **turned)
     bottom.set_xlim(-0.5, len(names) - 0.5)
     bottom.set_xlabel("" if is_other else "affine part")
 

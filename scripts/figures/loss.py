@@ -21,7 +21,7 @@ def draw_rows(
 ) -> None:
     """A line of markers for each arm and placement, with mean and interval where n > 1."""
     for y, (arm, placement) in enumerate(rows):
-        look = style.arm_look(arm, list(runs["arm"])) | {"linestyle": ""}
+        look: dict = style.arm_look(arm, list(runs["arm"])) | {"linestyle": ""}
         is_cell = (runs["arm"] == arm) & (runs["placement"] == placement)
         losses = runs.loc[is_cell, "val_loss"].dropna()
         axis.plot(losses, np.full(len(losses), y), markerfacecolor="none", **look)

@@ -94,7 +94,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         style.say(axes[0, 0], "no surrogate was trained")
     for name, axis in zip(feedback, axes[0], strict=False):
         axis.set_title(FEEDBACK[name])
-        draw_costs(axis, *(t[t["feedback"] == name] for t in (models, costs)), kinds)
+        own = costs[costs["feedback"] == name]
+        draw_costs(axis, models[models["feedback"] == name], own, kinds)
     for line, arm in zip(axes[1:], arms, strict=False):
         for predictor, axis in zip(SHOWN, line, strict=True):
             draw_prediction(axis, models[models["arm"] == arm], predictor)

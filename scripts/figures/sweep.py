@@ -38,8 +38,8 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, others: list[str]) 
     best = best_rates(panel).set_index("arm")["best"].to_dict()
     for arm in style.in_order(list(panel["arm"])):
         runs = panel[panel["arm"] == arm]
-        line = run_look(runs.iloc[0], others)
-        dots = line | {"linestyle": "", "label": None}
+        line: dict = run_look(runs.iloc[0], others)
+        dots: dict = line | {"linestyle": "", "label": None}
         axis.plot(runs["learning_rate"], runs[column], markerfacecolor="none", **dots)
         means = runs.groupby("learning_rate")[column].mean()
         axis.plot(means, **line | {"marker": ""})

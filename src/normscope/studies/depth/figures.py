@@ -44,7 +44,8 @@ def legend_below(
         for name, label in PLACEMENTS.items()
         if name in set(placements)
     }
-    handles |= {label: Line2D([], [], **{"color": "0.4"} | look) for label, look in looks.items()}
+    grey: dict = {"color": "0.4"}
+    handles |= {label: Line2D([], [], **grey | look) for label, look in looks.items()}
     style.legend_below(figure, handles, ncols)
 
 
