@@ -35,8 +35,8 @@ SOURCE_FILES = sorted(
 )
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
+FIGURES = registered("workflow/figures.yaml")
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
-FIGURES = {}
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [f"results/{s}/{record}" for s, study in STUDIES.items() for record in study.records()]
 
@@ -62,6 +62,7 @@ include: "workflow/rules/jacobian.smk"
 include: "workflow/rules/depth.smk"
 include: "workflow/rules/textbook.smk"
 include: "workflow/rules/pretrained.smk"
+include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"
 

@@ -23,9 +23,11 @@ os.environ.update(
 
 from normscope import cost
 from normscope.config import ConfigError, load
+from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
+from normscope.paper import figures as registry
 
 TRAINED = "model.safetensors config.json curve.csv metrics.json SHA256SUMS".split()
 
@@ -36,6 +38,18 @@ def validated(raw):
         return load(raw)
     except ConfigError as e:
         raise WorkflowError(str(e)) from None
+
+
+def registered(path):
+    """The figures to draw, by name; one error that names all that is wrong with the registry."""
+    path = Path(path)
+    known = {name: study.TABLES for name, study in STUDIES.items()}
+    try:
+        entries = registry.load(path)
+        registry.check(path, entries, known, CONFIG, Path("scripts/figures"))
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+    return entries
 
 
 def recorded(name, text):
@@ -114,9 +128,14 @@ def recipe(jobs):
     return named
 
 
+def table_file(study, name):
+    """A table of a study."""
+    return f"results/{study}/tables/{name}.csv"
+
+
 def tables(study):
     """All tables of a study."""
-    return [f"results/{study}/tables/{name}.csv" for name in STUDIES[study].TABLES]
+    return [table_file(study, name) for name in STUDIES[study].TABLES]
 
 
 def drawn(suffix, *names):

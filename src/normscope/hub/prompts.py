@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
 from pydantic import Field, ValidationError
 
 from normscope.errors import Explained
+from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict, distinct
 
 SET = "benchmark"  # prompts that statistics over prompts are of
@@ -26,18 +26,6 @@ class _Category(Strict):
 
 class _File(Strict):
     sets: Annotated[dict[str, dict[str, _Category]], Field(min_length=1)]
-
-
-class _OnceOnly(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML keeps the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"given twice: {', '.join(twice)}", node.start_mark
-            )
-        return super().construct_mapping(node, deep)
 
 
 @dataclass(frozen=True)
@@ -63,10 +51,10 @@ def read_prompts(path: Path) -> list[Prompt]:
         PromptsError: the file is no YAML, a key is unknown, or something stands twice.
     """
     try:
-        content = _File.model_validate(
-            yaml.load(path.read_text(), _OnceOnly)  # noqa: S506 - a SafeLoader
-        )
-    except (yaml.YAMLError, ValidationError, UnicodeDecodeError) as e:
+        content = _File.model_validate(read_yaml(path))
+    except Explained as e:
+        raise PromptsError(str(e)) from e
+    except ValidationError as e:
         raise PromptsError(f"{path}: {e}") from e
     prompts = [
         Prompt(name, title, f"{title}-{i}", text, category.expected_entropy, category.complexity)

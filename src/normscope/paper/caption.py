@@ -1,29 +1,10 @@
-"""What the figure scripts share: their flags, and captions that say n."""
+"""Words of captions: how many trained models stand behind a figure, and which diverged."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
-from pydantic import Field
-
-from normscope.schema import PositiveFloat, Strict
 
 NAMES = 12  # that a caption spells out
-
-
-class FigureFlags(Strict):
-    """Flags of every figure script."""
-
-    caption: Path = Field(description="what the figure shows, as reStructuredText")
-    out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")
-    width_mm: PositiveFloat
-    font_pt: PositiveFloat
-    level: float = Field(description="confidence level of the intervals in the tables")
-
-
-def caption(shows: Path, n: str) -> str:
-    """The caption: what is shown, then n."""
-    return " ".join(f"{shows.read_text()} {n}".split())
 
 
 def _words(key: tuple) -> str:

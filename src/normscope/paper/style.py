@@ -1,12 +1,13 @@
 """The look of every figure: print sizes, colours for colour-blind readers, fixed bytes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -71,7 +72,7 @@ def log_y(axis: Axes) -> None:
     axis.minorticks_off()
 
 
-def look(arm: str, arms: Sequence[str]) -> dict:
+def arm_look(arm: str, arms: Sequence[str]) -> dict:
     """Colour, marker and line of an arm among those in a figure, in the order of the registry."""
     i = in_order(arms).index(arm)
     return {
@@ -86,15 +87,35 @@ def in_order(arms: Sequence[str]) -> list[str]:
     return sorted(set(arms), key=list(ARMS).index)
 
 
-def legend(figure: Figure) -> None:
-    """One legend of all arms below the panels, in the order of the registry, hiding no data."""
-    handles = {}
-    for axis in figure.axes:
+def labelled(axes: Iterable[Axes]) -> dict[str, Artist]:
+    """What has a label in some panels, each label once."""
+    handles: dict[str, Artist] = {}
+    for axis in axes:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-    labels = [arm.label for arm in ARMS.values() if arm.label in handles]
-    figure.legend(
-        [handles[x] for x in labels], labels, loc="outside lower center", ncols=min(len(labels), 6)
-    )
+    return handles
+
+
+def samples(axis: Axes, looks: Mapping[str, dict]) -> dict[str, Artist]:
+    """Lines without data that show looks in a legend, by their labels."""
+    return {label: axis.plot([], [], **look)[0] for label, look in looks.items()}
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Artist], ncols: int) -> None:
+    """One legend below the panels, hiding no data."""
+    labels = list(handles)
+    figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=ncols)
+
+
+def arm_legend(figure: Figure) -> None:
+    """One legend of all arms below the panels, in the order of the registry."""
+    handles = labelled(figure.axes)
+    arms = {arm.label: handles[arm.label] for arm in ARMS.values() if arm.label in handles}
+    legend_below(figure, arms, min(len(arms), 6))
+
+
+def say(axis: Axes, words: str) -> None:
+    """Words in the middle of a panel that has nothing else."""
+    axis.text(0.5, 0.5, words, ha="center", transform=axis.transAxes)
 
 
 def save(figure: Figure, stem: Path) -> None:

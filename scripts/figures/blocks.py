@@ -1,0 +1,61 @@
+"""Figure blocks: the gain of every block of every measured model, by position and BOS."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.paper import style
+from normscope.paper.drawing import Look, run
+from normscope.studies.pretrained.figures import (
+    count_prompts,
+    list_models,
+    mark_one,
+    model_looks,
+    say_none,
+)
+from normscope.studies.pretrained.measures import POSITIONS
+
+BOS = {"off": "no BOS", "on": "BOS"}
+
+
+def draw_panel(axis: Axes, panel: pd.DataFrame, looks: Mapping[str, dict]) -> None:
+    """A line a model with the band of its interval over prompts."""
+    for model, line in panel.groupby("model", sort=False):
+        color, depth = looks[str(model)]["color"], line["depth"] - 1
+        gain, low, high = (np.exp(line[k]) for k in ("log_gain", "low", "high"))
+        dashes = style.LINES[list(looks).index(str(model)) // len(style.COLORS) % 5]
+        axis.plot(depth, gain, color=color, ls=dashes, label=str(model))
+        axis.fill_between(depth, low, high, color=color, alpha=0.25, linewidth=0)
+    if panel.empty:
+        say_none(axis)
+    else:
+        style.log_y(axis)
+    mark_one(axis)
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """Gains by depth."""
+    layers = tables["layers"]
+    layers = layers[layers["site"].str.startswith("block_") & (layers["depth"] > 1)]
+    looks = model_looks(list(layers["model"]))
+    figure, axes = style.canvas(look.width_mm, 130, len(POSITIONS), len(BOS))
+    for row, positions in zip(axes, POSITIONS, strict=True):
+        row[0].set_ylabel(f"gain, {positions} position{'s' if positions == 'later' else ''}")
+        for axis, bos in zip(row, BOS, strict=True):
+            panel = layers[(layers["positions"] == positions) & (layers["bos"] == bos)]
+            draw_panel(axis, panel, looks)
+    for top, bottom, title in zip(axes[0], axes[-1], BOS.values(), strict=True):
+        top.set_title(title)
+        bottom.set_xlabel("block")
+    style.legend_below(figure, style.labelled([axes[-1, 0]]), ncols=4)
+    return figure, (
+        f"n: {count_prompts(layers)} of each model; bands: {look.level:.0%} t interval over "
+        f"prompts. {list_models(tables['models'])}"
+    )
+
+
+if __name__ == "__main__":
+    run(draw)

@@ -1,0 +1,73 @@
+"""Figure decisive: the decisive test's three panels, corrected."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look, run
+from normscope.studies.recall.figures import (
+    describe_sample,
+    mark_divergence,
+    name_axes,
+    select_cells,
+)
+
+SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
+
+
+def draw_slices(axis: Axes, slices: pd.DataFrame, look: dict) -> None:
+    """The mean over directions and seeds, and their range."""
+    losses = slices.groupby("alpha")["loss"]
+    if losses.ngroups:
+        mean = losses.mean()
+        axis.plot(mean, **look)
+        band = {"color": look["color"], "alpha": 0.15, "lw": 0}
+        axis.fill_between(mean.index, losses.min(), losses.max(), **band)
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, cells: Sequence[Sequence]
+) -> tuple[Figure, str]:
+    """The corrected figure of some cells: task, arm, learning rate."""
+    tables = {name: select_cells(table, cells) for name, table in tables.items()}
+    runs, curves, slices, spectra = (tables[k] for k in ("runs", "curves", "slices", "spectra"))
+    slices = slices[slices["kind"] == "filter"]
+    spectra = spectra[spectra["where"] == "query"]
+    figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
+    losses, cuts, values = axes[0]
+    arms = list(runs["arm"])
+    for arm in style.in_order(arms):
+        line = style.arm_look(arm, arms) | {"marker": ""}
+        for _, curve in curves[curves["arm"] == arm].groupby("seed"):
+            losses.plot(curve["step"], curve["train_loss"], linewidth=0.5, **line)
+        draw_slices(cuts, slices[slices["arm"] == arm], line)
+        for _, spectrum in spectra[spectra["arm"] == arm].groupby("seed"):
+            share = spectrum["value"] / spectrum["value"].max()
+            values.plot(spectrum["index"], share, linewidth=0.5, **line)
+        values.plot([], [], label=ARMS[arm].label, **line)
+    mark_divergence(losses, runs)
+    name_axes(
+        axes[0],
+        ("training loss", "step", "loss (nats)"),
+        ("loss slice, filter-normalized", "offset", "loss (nats)"),
+        ("singular values, centered", "index", "share of the largest"),
+    )
+    for axis in axes[0]:
+        style.log_y(axis)
+    if len(spectra):
+        values.set_ylim(bottom=SMALLEST)
+    else:
+        for axis in (cuts, values):
+            style.say(axis, "diverged")
+    style.arm_legend(figure)
+    directions = slices["direction"].nunique()
+    same = f"{directions} directions, the same for every arm and seed."
+    return figure, f"{same} {describe_sample(runs)}"
+
+
+if __name__ == "__main__":
+    run(draw)

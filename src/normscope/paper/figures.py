@@ -1,0 +1,191 @@
+"""The registry of figures, ``workflow/figures.yaml``: what each shows, and of which tables.
+
+An entry and a drawing function of the same name, ``draw`` in ``scripts/figures/<name>.py``, are a
+figure. No study is known here: what an entry may refer to is passed in. The workflow reads this
+module for every job: no pandas, no matplotlib.
+"""
+
+import difflib
+import inspect
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from normscope.errors import Explained
+from normscope.io.yamlfile import read_yaml
+from normscope.schema import Distinct, Some, Strict
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Table(NamedTuple):
+    """A table of a study: ``results/<study>/tables/<name>.csv``."""
+
+    study: str
+    name: str
+
+
+class Entry(Strict):
+    """What a figure shows, and of what it is drawn."""
+
+    study: Text = Field(description="whose figure it is")
+    title: Text
+    category: Text = Field(description="where Snakemake's report lists it")
+    caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
+    tables: Annotated[list[Text], Some, Distinct] = Field(
+        description="the study's tables; those of another study as study.table"
+    )
+    params: dict[str, Any] = Field(
+        default={},
+        description="what else the drawing takes; {config: a.dotted.path} stands for a value of "
+        "the configuration: fields, keys, indices, properties, methods without arguments",
+    )
+
+    @property
+    def sources(self) -> dict[str, Table]:
+        """Every table by the name that the entry and its drawing have for it."""
+        study = self.study
+        return {t: Table(*t.split(".", 1)) if "." in t else Table(study, t) for t in self.tables}
+
+    def values(self, configuration: BaseModel) -> dict[str, Any]:
+        """The parameters as JSON has them, references replaced by what they refer to.
+
+        Raises:
+            LookupError: the configuration has no such value.
+        """
+        return {name: _resolve(value, configuration) for name, value in self.params.items()}
+
+
+def load(path: Path) -> dict[str, Entry]:
+    """The figures by name, in the order of the file, which is that of the page.
+
+    Raises:
+        Explained: an entry is no entry, or stands twice.
+    """
+    try:
+        return TypeAdapter(dict[Name, Entry]).validate_python(read_yaml(path), strict=True)
+    except ValidationError as e:
+        raise Explained(_listed(path, map(_explain, e.errors(include_url=False)))) from None
+
+
+def check(
+    path: Path,
+    figures: Mapping[str, Entry],
+    tables: Mapping[str, Collection[str]],
+    configuration: BaseModel,
+    drawings: Path,
+) -> None:
+    """Whether all that the entries refer to is there.
+
+    Args:
+        path: file of the registry, for the error.
+        figures: its entries.
+        tables: names of every study's tables.
+        configuration: what references are looked up in.
+        drawings: folder of the drawing functions.
+
+    Raises:
+        Explained: something is not there; names every entry, with the nearest right word.
+    """
+    problems = [
+        f"{name}.{problem}"
+        for name, entry in figures.items()
+        for problem in _problems(name, entry, tables, configuration, drawings)
+    ]
+    if problems:
+        raise Explained(_listed(path, problems))
+
+
+def _problems(
+    name: str,
+    entry: Entry,
+    tables: Mapping[str, Collection[str]],
+    configuration: BaseModel,
+    drawings: Path,
+) -> Iterator[str]:
+    if entry.study not in tables:
+        yield f"study: {_unknown('study', entry.study, tables)}"
+        return
+    for study, table in entry.sources.values():
+        if study not in tables:
+            yield f"tables: {_unknown('study', study, tables)}"
+        elif table not in tables[study]:
+            yield f"tables: {_unknown(f'table of {study}', table, tables[study])}"
+    try:
+        entry.values(configuration)
+    except LookupError as e:
+        yield f"params: {e.args[0]}"
+    drawing = drawings / f"{name}.py"
+    if not drawing.is_file():
+        there = [path.stem for path in drawings.glob("*.py")]
+        yield f"{_unknown('drawing', name, there)}; write {drawing}"
+
+
+def _resolve(value: Any, configuration: BaseModel) -> Any:
+    """A parameter with its references replaced, also inside of lists and mappings."""
+    match value:
+        case {"config": str(path), **rest} if not rest:
+            return to_jsonable_python(_look_up(path, configuration))
+        case dict():
+            return {key: _resolve(part, configuration) for key, part in value.items()}
+        case list():
+            return [_resolve(part, configuration) for part in value]
+    return value
+
+
+def _look_up(path: str, configuration: BaseModel) -> Any:
+    """The value at a dotted path."""
+    value: Any = configuration
+    for part in path.split("."):
+        known = _parts(value)
+        if part not in known:
+            raise LookupError(f"config {path}: {_unknown('part', part, known)}")
+        if isinstance(value, Mapping):
+            value = value[part]
+        else:
+            value = value[int(part)] if isinstance(value, list | tuple) else getattr(value, part)
+            value = value() if callable(value) else value
+    return value
+
+
+def _parts(value: Any) -> list[str]:
+    """What a path may go on with: keys, indices, or what an object says of itself."""
+    if isinstance(value, Mapping):
+        return list(value)
+    if isinstance(value, list | tuple):
+        return [str(i) for i in range(len(value))]
+    if not isinstance(value, BaseModel):
+        return []
+    own = set(dir(type(value))) - set(dir(BaseModel))
+    derived = sorted(name for name in own if _takes_nothing(getattr(type(value), name)))
+    return [*type(value).model_fields, *derived]
+
+
+def _takes_nothing(member: Any) -> bool:
+    """Whether it is a property or a method without arguments."""
+    if inspect.isfunction(member):
+        return len(inspect.signature(member).parameters) == 1
+    return isinstance(member, property | cached_property)
+
+
+def _unknown(kind: str, word: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}? " if near else ""
+    return f"unknown {kind} {word!r}; {hint}known: {', '.join(known) or 'none'}"
+
+
+def _explain(error: Any) -> str:
+    """One line of a ValidationError: the entry and its key, what is wrong."""
+    key = ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: {_unknown('key', str(error['loc'][-1]), list(Entry.model_fields))}"
+    return f"{key}: {error['msg']}"
+
+
+def _listed(path: Path, problems: Iterable[str]) -> str:
+    return "\n".join([f"{path} has an error:", *(f"  {problem}" for problem in problems)])

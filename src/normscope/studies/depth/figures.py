@@ -1,0 +1,59 @@
+"""What the figures of signals and gradients by depth share."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from normscope.paper import style
+from normscope.studies.depth.measures import NORM, PLACEMENTS
+
+COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
+
+
+def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:
+    """The rows of the tutorial's norm and of no norm, at some starts (none given: GPT-2's)."""
+    return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(starts or ("gpt2",))]
+
+
+def draw_band(axis: Axes, line: pd.DataFrame, **look) -> None:
+    """A mean by block with its interval over models."""
+    line = line.sort_values("block")
+    axis.plot(line["block"], line["mean"], **look)
+    axis.fill_between(
+        line["block"], line["low"], line["high"], color=look["color"], alpha=0.25, linewidth=0
+    )
+
+
+def number_blocks(axis: Axes) -> None:
+    """An x axis with a block a number."""
+    axis.set_xlabel("block")
+    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+
+
+def legend_below(
+    figure: Figure, placements: pd.Series, looks: Mapping[str, dict], ncols: int
+) -> None:
+    """The placements that are there, in one order, and what else there is, grey."""
+    handles: dict[str, Artist] = {
+        label: Line2D([], [], color=COLORS[name])
+        for name, label in PLACEMENTS.items()
+        if name in set(placements)
+    }
+    grey: dict = {"color": "0.4"}
+    handles |= {label: Line2D([], [], **grey | look) for label, look in looks.items()}
+    style.legend_below(figure, handles, ncols)
+
+
+def describe_sample(table: pd.DataFrame) -> str:
+    """n of a caption: how many models stand behind a line."""
+    counts = sorted(set(table["n"]))
+    if not counts:
+        return "No model was measured."
+    least, most = counts[0], counts[-1]
+    many = f"{least}" if least == most else f"{least} to {most}"
+    return f"n: {many} model{'s' if most != 1 else ''} (seeds) behind every mean"

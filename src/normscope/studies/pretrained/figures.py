@@ -1,0 +1,66 @@
+"""What the figures of residual gain in pretrained models share."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from normscope.paper import style
+
+NORMS = {"LayerNorm": style.COLORS[1], "RMSNorm": style.COLORS[5]}
+OTHER = "0.5"  # a norm that is neither
+
+
+def norm_color(norm: str) -> str:
+    """Colour of a norm."""
+    return NORMS.get(norm, OTHER)
+
+
+def model_looks(models: Sequence[str]) -> dict[str, dict]:
+    """Colour and marker of each model among those in a figure."""
+    return {
+        model: {
+            "color": style.COLORS[i % len(style.COLORS)],
+            "marker": style.MARKERS[(i + i // len(style.COLORS)) % len(style.MARKERS)],
+        }
+        for i, model in enumerate(dict.fromkeys(models))
+    }
+
+
+def model_labels(table: pd.DataFrame) -> list[str]:
+    """A model's name, and where its number is from if that is not this workflow."""
+    return [
+        r["model"] if r["experiment"] == "measured" else f"{r['model']} ({r['dtype']}, published)"
+        for r in table.to_dict("records")
+    ]
+
+
+def mark_one(axis: Axes, *, vertical: bool = False) -> None:
+    """A line where a gain is 1."""
+    line = axis.axvline if vertical else axis.axhline
+    line(1, color="0.6", linewidth=0.6, zorder=0)
+
+
+def say_none(axis: Axes) -> None:
+    """Say that no model was measured."""
+    style.say(axis, "no model was measured")
+
+
+def count_prompts(table: pd.DataFrame) -> str:
+    """How many prompts stand behind the rows of a table, for a caption."""
+    ns = sorted({int(n) for n in table["n"].dropna()})
+    if not ns:
+        return "no prompt"
+    return "–".join(map(str, dict.fromkeys((ns[0], ns[-1])))) + " prompts"
+
+
+def list_models(models: pd.DataFrame) -> str:
+    """Which models were measured, and which not, for a caption.
+
+    Args:
+        models: models.csv.
+    """
+    measured = list(models.loc[models["norm"].notna(), "model"])
+    missing = list(models.loc[models["norm"].isna(), "model"])
+    text = f"Measured: {', '.join(measured) or 'no model'}."
+    return f"{text} Not measured: {', '.join(missing)}." if missing else text

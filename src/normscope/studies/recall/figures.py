@@ -1,0 +1,61 @@
+"""What the figures of the decisive test share."""
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.studies.recall.tables import KEYS, ORDER, factor_levels
+
+AFFINE = {  # (gain, bias)
+    ("no", "no"): "none",
+    ("yes", "no"): "gain",
+    ("no", "yes"): "bias",
+    ("yes", "yes"): "both",
+}
+PANELS = (*ORDER["radius"], "other")
+
+
+def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
+    """Title, x label and y label of each panel."""
+    for axis, (title, x, y) in zip(axes, words, strict=True):
+        axis.set_title(title)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+
+
+def facet(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with their factors, the panel (a radius, or "other") and the affine part."""
+    table = runs.merge(factor_levels(list(runs["arm"])), on="arm", how="left")
+    table["affine"] = [AFFINE.get(key) for key in zip(table["gain"], table["bias"], strict=True)]
+    table["panel"] = table["radius"].fillna("other")
+    return table
+
+
+def select_cells(table: pd.DataFrame, cells: Sequence[Sequence]) -> pd.DataFrame:
+    """The rows of some cells (task, arm, learning rate), in the order of the cells."""
+    return pd.DataFrame(cells, columns=KEYS).merge(table, on=KEYS, how="inner")
+
+
+def describe_sample(runs: pd.DataFrame) -> str:
+    """n of a caption, and what diverged."""
+    by = ["arm", "task", "learning_rate"]
+    rates = runs.groupby("task")["learning_rate"].nunique()
+    many = "arms" if len(rates) == 1 and rates.iloc[0] == 1 else "pairs of arm and learning rate"
+    return f"n: {count(runs, by, many)}. {divergences(runs, by)}"
+
+
+def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:
+    """A cross at the top of a panel for every run that diverged, at its value of ``x``."""
+    arms = list(runs["arm"])
+    for row in runs[runs["diverged_at"].notna()].to_dict("records"):
+        axis.plot(
+            row[x],
+            0.97,
+            marker="x",
+            color=style.arm_look(row["arm"], arms)["color"],
+            transform=axis.get_xaxis_transform(),
+            clip_on=False,
+        )
