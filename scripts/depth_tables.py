@@ -17,6 +17,7 @@ from normscope.studies.depth.tables import (
     SHAPE,
     by_block,
     by_shape,
+    rate_spreads,
     rates,
     trainability,
 )
@@ -51,6 +52,7 @@ def main() -> None:
     tables["by_block"] = by_block(tables["blocks"], recipe.level)
     tables["rates"] = rates(tables["blocks"])
     tables["by_shape"] = by_shape(tables["rates"], recipe.level)
+    tables["rate_spreads"] = rate_spreads(tables["losses"])
     tables["trainability"] = trainability(tables["losses"], recipe.level)
     for name, table in tables.items():
         write_csv(flags.out / f"{name}.csv", table)

@@ -18,12 +18,14 @@ from normscope.studies.jacobian.recipe import JacobianTables
 from normscope.studies.jacobian.tables import (
     CELL,
     SETTING,
+    at_chosen_rate,
     by_layer,
+    by_place,
     chosen,
     costs,
-    of_chosen,
     predictions,
     predictors,
+    with_margins,
 )
 
 
@@ -70,11 +72,13 @@ def main() -> None:
     tables = {"layers": layers, "gradients": gradients}
     tables["losses"] = losses(cells, flags.models)
     tables["chosen"] = chosen(tables["losses"])
-    tables["layers_by_cell"] = by_layer(of_chosen(layers, tables["chosen"]), recipe.level)
+    tables["layers_by_cell"] = by_layer(at_chosen_rate(layers, tables["chosen"]), recipe.level)
     data = dataset.read(flags.data)
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
     tables["costs"] = costs(tables["chosen"], recipe.level, unigram, recipe.margin_sds)
+    tables["by_place"] = by_place(layers, tables["chosen"])
     tables["expected"] = predictors(tables["chosen"], layers, gradients)
+    tables["expected"] = with_margins(tables["expected"], tables["costs"])
     tables["predictions"] = predictions(tables["expected"])
     for name, table in tables.items():
         write_csv(flags.out / f"{name}.csv", table)

@@ -28,7 +28,7 @@ from normscope.studies.jacobian.tables import (
     by_layer,
     chosen,
     costs,
-    of_chosen,
+    at_chosen_rate,
     predictors,
 )
 
@@ -82,7 +82,7 @@ def write_tables(
     picked = chosen(frame(losses))
     tables = {
         "losses": frame(losses),
-        "layers_by_cell": by_layer(of_chosen(of_layers, picked), 0.95),
+        "layers_by_cell": by_layer(at_chosen_rate(of_layers, picked), 0.95),
     }
     tables |= {"costs": costs(picked, 0.95, UNIGRAM, 2.0)}
     tables |= {"expected": predictors(picked, of_layers, of_gradients)}

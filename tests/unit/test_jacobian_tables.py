@@ -34,7 +34,7 @@ from normscope.studies.jacobian.tables import (
     by_layer,
     chosen,
     costs,
-    of_chosen,
+    at_chosen_rate,
     predictions,
     predictors,
     with_costs,
@@ -233,7 +233,7 @@ def of_rates(norm_backward: str = "exact") -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
     rows, models = of_rates()
-    found = of_chosen(rows, models)
+    found = at_chosen_rate(rows, models)
     assert list(found.columns) == list(rows.columns)
     rates = dict(zip(found["seed"], found["learning_rate"], strict=True))
     assert rates == dict(zip(models["seed"], models["learning_rate"], strict=True))
@@ -243,12 +243,12 @@ def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
 
 def test_layers_of_models_that_were_not_chosen_are_none():
     rows, models = of_rates("projected")
-    assert of_chosen(rows, models).empty
-    assert of_chosen(rows[:0], of_rates()[1]).empty
+    assert at_chosen_rate(rows, models).empty
+    assert at_chosen_rate(rows[:0], of_rates()[1]).empty
 
 
 def test_a_layer_has_one_row_a_measure_whatever_the_rates_of_its_models():
-    (row,) = by_layer(of_chosen(*of_rates()), 0.95).to_dict("records")
+    (row,) = by_layer(at_chosen_rate(*of_rates()), 0.95).to_dict("records")
     assert (row["measure"], row["n"]) == ("r_mean", 3)
     assert "learning_rate" not in row
 
@@ -257,7 +257,7 @@ def build(losses: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -
     """Every table, as scripts/jacobian.py makes them."""
     models = chosen(losses)
     found = predictors(models, layers, gradients)
-    by_cell = by_layer(of_chosen(layers, models), 0.95)
+    by_cell = by_layer(at_chosen_rate(layers, models), 0.95)
     tables = (by_cell, models, costs(models, 0.95, UNIGRAM, 2.0), found, predictions(found))
     return dict(zip(NAMES, tables, strict=True))
 

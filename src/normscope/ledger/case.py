@@ -93,11 +93,10 @@ def exp(value: float) -> float:
     return GREATEST if value >= math.log(GREATEST) else math.exp(value)
 
 
-def of_units(
+def decide(
     entry: Entry,
     values: Sequence[float],
     *,
-    lost: int = 0,
     bound: float | None = None,
     margin: float | None = None,
     level: float,
@@ -108,27 +107,25 @@ def of_units(
     interval is BCa over units, and Student's t below 3 of them.
 
     Args:
-        values: finite, in the quantity's own unit.
-        lost: units that diverged: what is left is a selection.
-        bound, margin: where these depend on the data and are not the entry's.
+        values: in the quantity's own unit; finite but on a logarithmic scale.
+        bound, margin: where these are columns and not the entry's numbers.
+        level: confidence level of the interval.
     """
-    if lost:
-        return Case.unknown(SELECTION)
     if not len(values):
         return Case.unknown("no data")
     is_log = entry.scale == "log"
-    there = [log(v) if is_log else v for v in values]
+    scaled = [log(v) if is_log else v for v in values]
     limit = entry.limit if bound is None else bound
     limit = log(limit) if is_log else limit
-    distances = [v - limit for v in there]
-    flips, p_holds, p_fails = _tested(entry, distances, margin)
-    e = bootstrap_mean(there, level, RESAMPLES) if len(there) > 2 else estimate(there, level)
+    distances = [v - limit for v in scaled]
+    flips, p_holds, p_fails = _flipped(entry, distances, margin)
+    e = bootstrap_mean(scaled, level, RESAMPLES) if len(scaled) > 2 else estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
     return Case(
         mean,
         low,
         high,
-        n=len(there),
+        n=len(scaled),
         unit=entry.unit,
         p_holds=p_holds,
         p_fails=p_fails,
@@ -137,7 +134,7 @@ def of_units(
     )
 
 
-def _tested(
+def _flipped(
     entry: Entry, distances: Sequence[float], margin: float | None
 ) -> tuple[Flips, float, float]:
     """The test, and its one-sided p for and against the statement."""
@@ -146,8 +143,7 @@ def _tested(
         if entry.direction == "greater":
             return flips, flips.greater, flips.less
         return flips, flips.less, flips.greater
-    if margin is None:
-        assert isinstance(entry.margin, float | int), entry.statement
-        margin = math.log(entry.margin) if entry.scale == "log" else entry.margin
-    flips = equivalence(distances, margin)
+    margin = entry.margin if margin is None else margin
+    assert isinstance(margin, float | int), entry.statement
+    flips = equivalence(distances, math.log(margin) if entry.scale == "log" else margin)
     return flips, flips.greater, flips.less

@@ -1,9 +1,13 @@
 """A statement with what was found: the words of a table, and the cases that decide it."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import pandas as pd
+
+from normscope.errors import Explained
 from normscope.ledger.case import Case
 from normscope.ledger.entry import Entry
 
@@ -11,38 +15,85 @@ COLUMNS = ["claim", "test", "as published", "its verdict", "corrected", "verdict
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A statement beside what is found.
+class Evidence:
+    """What statements are judged by.
 
     Args:
-        key: of the entry.
+        tables: the workflow's, by ``study.table``.
+        studies: the configuration of every study, by its name.
+        level: confidence level of the intervals.
+    """
+
+    tables: Mapping[str, pd.DataFrame]
+    studies: Mapping[str, Any]
+    level: float
+
+    def table(self, name: str) -> pd.DataFrame:
+        """The table ``study.table``.
+
+        Raises:
+            Explained: no study has it.
+        """
+        if name not in self.tables:
+            raise Explained(f"no study has a table {name}")
+        return self.tables[name]
+
+    def with_table(self, name: str, table: pd.DataFrame) -> "Evidence":
+        """The same with another table of this name."""
+        return replace(self, tables={**self.tables, name: table})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of a statement.
+
+    Args:
+        cases: its tests by what they are about; the statement holds if it holds in all.
         published: what its own protocol, or what is in print, shows.
         own: the verdict of the published rule on that.
         corrected: what the corrected protocol shows.
-        cases: its tests by what they are of; the statement holds if it holds in all.
-        found: the verdict where the cases alone do not give its words.
+        alone: the verdict where the cases alone do not give its words.
     """
+
+    cases: Mapping[str, Case]
+    published: str = ""
+    own: str = ""
+    corrected: str = ""
+    alone: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement beside what was found."""
 
     key: str
     entry: Entry
-    published: str
-    corrected: str
-    cases: Mapping[str, Case]
-    own: str = ""
-    found: str = ""
+    finding: Finding = field(default_factory=lambda: Finding({}))
 
     @property
-    def claim(self) -> str:
-        return self.entry.statement
-
-    @property
-    def test(self) -> str:
-        return self.entry.asks
+    def cases(self) -> Mapping[str, Case]:
+        return self.finding.cases
 
     @property
     def verdict(self) -> str:
         """The answer of this statement alone, case by case."""
-        return self.found or together({name: c.reading() for name, c in self.cases.items()})
+        return self.finding.alone or together({n: c.reading() for n, c in self.cases.items()})
+
+
+Test = Callable[[Entry, Evidence], Finding]
+TESTS: dict[str, Test] = {}  # of the modules that were imported, by the key of their entry
+
+
+def claim(key: str) -> Callable[[Test], Test]:
+    """Mark a function as the test of the entry ``key``, where a contrast cannot say it."""
+
+    def mark(test: Test) -> Test:
+        if key in TESTS:
+            raise ValueError(f"two functions test {key}")
+        TESTS[key] = test
+        return test
+
+    return mark
 
 
 def together(verdicts: Mapping[str, str]) -> str:
@@ -51,10 +102,10 @@ def together(verdicts: Mapping[str, str]) -> str:
         return "no data"
     if len(set(verdicts.values())) == 1:
         return next(iter(verdicts.values()))
-    kinds: dict[str, list[str]] = {}
+    cases: dict[str, list[str]] = {}
     for name, verdict in verdicts.items():
-        kinds.setdefault(verdict, []).append(name)
-    return "depends: " + "; ".join(f"{kind} for {', '.join(of)}" for kind, of in kinds.items())
+        cases.setdefault(verdict, []).append(name)
+    return "depends: " + "; ".join(f"{kind} for {', '.join(n)}" for kind, n in cases.items())
 
 
 def kind(verdict: str) -> str:

@@ -1,12 +1,15 @@
 """Entries of data/claims.yaml: a statement, where it was made, and the test that decides it."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained
+from normscope.io.yamlfile import read_yaml
+from normscope.ledger.comparison import At, Best, Column, Contrast, Need
+from normscope.ledger.vocabulary import suggest
 from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
@@ -32,11 +35,12 @@ class Entry(Strict):
     """A statement and its test.
 
     ``bound`` is what the quantity is compared with, ``margin`` how far from it counts as the same:
-    a number, on a logarithmic scale a factor, or ``baseline``: so many standard deviations
-    (config: ``margin_sds``) of the models that the others are compared with. ``holds_in``: whether
-    the statement is about all of its cases, or about any of them.
+    a number (on a logarithmic scale a factor), or a column of the contrast's table. ``holds_in``:
+    whether the statement is about all of its cases, or about any of them. What a contrast cannot
+    say, a function of the study's module ``claims`` does, marked ``@claim`` with the entry's key.
     """
 
+    study: Word = Field(description="whose models it is about, and whose section shows it")
     document: str = Field(description="a key of documents")
     where: Word = Field(description="part of the document")
     statement: Word
@@ -46,10 +50,11 @@ class Entry(Strict):
     criterion: Word = Field(description="the test in words; {bound} and {margin} are filled in")
     direction: Literal["greater", "less", "within"] | None = None
     holds_in: Literal["all", "any"] = "all"
-    bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    margin: PositiveFloat | Literal["baseline"] | None = None
+    bound: Annotated[float, Field(allow_inf_nan=False)] | Column | None = None
+    margin: PositiveFloat | Column | None = None
     scale: Literal["linear", "log"] = "linear"
     unit: Literal["model", "prompt", "family", "formula"]
+    contrast: Contrast | None = None
     figure: str = Field(description="name of the figure or table that shows it")
     differs_because: Word = Field(description="why the published verdict may not stand")
 
@@ -63,10 +68,31 @@ class Entry(Strict):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
         if self.test == "sign_flip" and self.direction is None:
             raise ValueError("test: sign_flip needs a direction")
-        if self.scale == "log" and self.bound is not None and self.bound <= 0:
+        if self.scale == "log" and isinstance(self.bound, float) and self.bound <= 0:
             raise ValueError(f"bound: {self.bound} has no logarithm")
         if self.scale == "log" and isinstance(self.margin, float) and self.margin <= 1:
             raise ValueError(f"margin: a factor of {self.margin} leaves nothing within it")
+        return self
+
+    @model_validator(mode="after")
+    def _contrast_fits_the_test(self) -> Self:
+        c = self.contrast
+        if c is None:
+            if isinstance(self.bound, str) or isinstance(self.margin, str):
+                raise ValueError("bound, margin: a column needs a contrast, whose table has it")
+            return self
+        if self.test not in ("sign_flip", "equivalence", "fact"):
+            raise ValueError(
+                f"test: {self.test} is of no contrast; sign_flip, equivalence and fact are"
+            )
+        if self.bound is None:
+            raise ValueError("contrast: needs a bound to be compared with")
+        if (c.over is not None) and self.scale != "log":
+            raise ValueError("contrast.over: a ratio needs scale: log")
+        if self.test == "fact" and self.direction is None:
+            raise ValueError("contrast: a fact needs a direction")
+        if self.test == "fact" and (c.other or c.each or c.at or c.best or c.needs):
+            raise ValueError("contrast: a fact is of each row alone, of table, measure and cells")
         return self
 
     @model_validator(mode="after")
@@ -86,12 +112,12 @@ class Entry(Strict):
 
     @property
     def limit(self) -> float:
-        """The bound, which the test needs.
+        """The bound where it is a number, which a function's test needs.
 
         Raises:
-            Explained: there is none.
+            Explained: it is none.
         """
-        if self.bound is None:
+        if not isinstance(self.bound, float | int):
             raise Explained(f"data/claims.yaml: {self.statement!r} has no bound: give its test one")
         return self.bound
 
@@ -106,27 +132,39 @@ class Claims(Strict):
     def _documents_are_named(self) -> Self:
         for key, entry in self.claims.items():
             if entry.document not in self.documents:
-                raise ValueError(f"claims.{key}.document: {entry.document!r} is not in documents")
+                near = suggest(entry.document, self.documents)
+                raise ValueError(
+                    f"claims.{key}.document: {entry.document!r} is not in documents; {near}"
+                )
         return self
-
-
-class Entries(dict[str, Entry]):
-    """Entries by key; what the workflow tests and the file lacks is an error of the file."""
-
-    def __missing__(self, key: str) -> Entry:
-        raise Explained(f"claims.{key} is missing: restore it, as the workflow tests it")
 
 
 def load(path: Path) -> Claims:
     """The validated entries of a file.
 
     Raises:
-        Explained: it is no YAML, or an entry is wrong: each with where it is.
+        Explained: it is no YAML, or entries are wrong: each with where it is, and what is right.
     """
+    raw = read_yaml(path)
     try:
-        return Claims.model_validate(yaml.safe_load(path.read_text()), strict=True)
-    except yaml.YAMLError as e:
-        raise Explained(f"{path} is no YAML: {e}") from None
+        return Claims.model_validate(raw, strict=True)
     except ValidationError as e:
-        lines = [f"{'.'.join(map(str, x['loc']))}: {x['msg']}" for x in e.errors()]
-        raise Explained("\n".join(f"{path}: {line}" for line in lines)) from None
+        raise Explained("\n".join(f"{path}: {_explain(error)}" for error in e.errors())) from None
+
+
+def _explain(error: ErrorDetails) -> str:
+    """A line: where, what is wrong, and the nearest key where one is unknown."""
+    places = [str(part) for part in error["loc"]]
+    line = f"{'.'.join(places)}: {error['msg'].removeprefix('Value error, ')}"
+    if error["type"] != "extra_forbidden":
+        return line
+    return f"{line}; {suggest(places[-1], _keys_at(places))}"
+
+
+def _keys_at(places: list[str]) -> Any:
+    """The keys of the model that a place is in."""
+    models = {"published": Published, "contrast": Contrast, "at": At, "best": Best, "needs": Need}
+    for place in reversed(places[:-1]):
+        if place in models:
+            return models[place].model_fields
+    return {"claims": Entry, "documents": Document}.get(places[0], Claims).model_fields

@@ -4,9 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from normscope.errors import Explained
 from normscope.ledger.case import Case, units
-from normscope.ledger.claim import Claim
-from normscope.ledger.entry import Entry
+from normscope.ledger.claim import TESTS, Claim, Evidence
+from normscope.ledger.contrast import find
+from normscope.ledger.entry import Claims, Entry
 from normscope.statistics.estimate import seeds_needed
 from normscope.statistics.inference import holm
 
@@ -54,16 +56,30 @@ class Judgement:
     why: str = ""
 
 
+def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
+    """Every statement with what its function or its contrast finds, in the order of the file.
+
+    Raises:
+        Explained: nothing tests a statement.
+    """
+    statements = []
+    for key, entry in claims.claims.items():
+        if key not in TESTS and entry.contrast is None:
+            raise Explained(f"nothing tests {key}: give it a contrast, or write its function")
+        statements.append(Claim(key, entry, TESTS.get(key, find)(entry, evidence)))
+    return statements
+
+
 def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
     """Every statement at level ``alpha``, held for all of them together (Holm 1979)."""
     deciding = [_deciding(claim.entry, claim.cases) for claim in claims]
     adjusted = holm([d.p for d in deciding])
     tests = sum(not math.isnan(d.p) for d in deciding)
-    found = []
+    judgements = []
     for claim, by, p_holm in zip(claims, deciding, adjusted, strict=True):
         verdict, why = _verdict(claim, by, p_holm, tests, alpha)
-        found.append(Judgement(claim, by, p_holm, verdict, why))
-    return found
+        judgements.append(Judgement(claim, by, p_holm, verdict, why))
+    return judgements
 
 
 def _deciding(entry: Entry, cases: Mapping[str, Case]) -> Deciding:
@@ -117,9 +133,9 @@ def _verdict(
     if unknown or math.isnan(by.p):
         return "undecided", unknown or "no data"
     if by.least > alpha or (by.least * tests > alpha and by.p <= by.least):
-        told = f"n too small: {units(by.case.n, by.case.unit)}"
+        words = f"n too small: {units(by.case.n, by.case.unit)}"
         if claim.entry.test not in ("sign_flip", "equivalence"):
-            return "undecided", f"{told} give no p below {by.least:.2g}"
+            return "undecided", f"{words} give no p below {by.least:.2g}"
         needed = seeds_needed(alpha / (by.cases * tests))
-        return "undecided", f"{told}, with Holm over {tests} tests it takes {needed}"
+        return "undecided", f"{words}, with Holm over {tests} tests it takes {needed}"
     return "undecided", f"p is {by.p:.2g}, with Holm over {tests} tests {p_holm:.2g}"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.errors import Explained
 from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import COLUMNS
 from normscope.ledger.entry import Claims, Document
@@ -22,13 +21,13 @@ def record(judgement: Judgement) -> dict[str, Any]:
     entry = claim.entry
     return {
         "key": claim.key,
-        **entry.model_dump(exclude={"criterion", "published", "differs_because"}),
+        **entry.model_dump(exclude={"criterion", "published", "differs_because", "contrast"}),
         "criterion": entry.asks,
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
-        "as_published": claim.published,
-        "its_verdict": claim.own,
-        "corrected": claim.corrected,
+        "as_published": claim.finding.published,
+        "its_verdict": claim.finding.own,
+        "corrected": claim.finding.corrected,
         "alone": claim.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
@@ -71,19 +70,13 @@ def _reason(judgement: Judgement) -> str:
 
 
 def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
-    """What claims.json holds, in the order of data/claims.yaml.
-
-    Raises:
-        Explained: nothing tests a statement.
-    """
-    by_key = {j.claim.key: record(j) for j in judgements}
-    if unknown := ", ".join(claims.claims.keys() - by_key):
-        raise Explained(f"nothing tests these claims: {unknown}; remove them, or write their tests")
+    """What claims.json holds, in the order of data/claims.yaml."""
+    records = [record(j) for j in judgements]
     return {
         "level": level,
-        "tests": sum(r["p"] is not None for r in by_key.values()),
+        "tests": sum(r["p"] is not None for r in records),
         "documents": {name: d.model_dump() for name, d in claims.documents.items()},
-        "claims": [by_key[key] for key in claims.claims],
+        "claims": records,
     }
 
 

@@ -94,6 +94,7 @@ ARMS: dict[str, Arm] = {
     "derf": Arm("Derf", CH25, _pointwise("erf")),
     "none": Arm("No norm", "identity", Norm(statistic="none")),
 }
+LABELS = {name: arm.label for name, arm in ARMS.items()}
 
 
 def _known(name: str) -> str:

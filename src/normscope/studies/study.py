@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from pydantic import Field, ValidationError
 
+from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import Strict
 
 
@@ -54,6 +55,10 @@ class Study(Strict):
     def tabulation(self, settings: Settings) -> Strict:
         """What the job that makes the tables is told, beside what the other jobs wrote."""
         raise NotImplementedError
+
+    def vocabulary(self) -> Vocabulary:
+        """What statements about its models may say; without one they have functions alone."""
+        return Vocabulary()
 
     def records(self) -> list[str]:
         """Of every expensive result the file that says what it is, below ``results/<study>/``."""

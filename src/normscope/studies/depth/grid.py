@@ -1,13 +1,15 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary
+from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
+from normscope.studies.depth.measures import INITS, PLACEMENTS, RATES, STATES
 from normscope.studies.depth.recipe import (
     DepthTables,
     EnsembleRecipe,
@@ -68,7 +70,7 @@ class TrainedGrid(StartGrid):
 class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
-    TABLES: ClassVar = "blocks rates by_block by_shape losses trainability".split()
+    TABLES: ClassVar = "blocks rates by_block by_shape losses rate_spreads trainability".split()
 
     sizes: Sizes
     training: Training
@@ -148,6 +150,34 @@ class Depth(Study):
             )
             for placement in shapes
         }
+
+    def vocabulary(self) -> Vocabulary:
+        """What statements about its models may say; ``schedule: kept`` is that of probed models."""
+        losses = ("learning_rate", "warmup_steps", "seed", "val_loss", "diverged_at", "unigram")
+        spreads = ("warmup_steps", "seed", "spread", "best_loss", "diverged", "unigram")
+        return Vocabulary(
+            columns={
+                "rates": (*Shape._fields, "state", "seed", *RATES),
+                "losses": (*Shape._fields, *losses),
+                "rate_spreads": (*Shape._fields, *spreads),
+            },
+            values={
+                "arm": ARMS,
+                "placement": get_args(Placement),
+                "residual": (True, False),
+                "init": get_args(Start),
+                "state": STATES,
+            },
+            names={"schedule": {"kept": [self.kept.model_dump()]}},
+            labels={
+                "arm": LABELS,
+                "placement": PLACEMENTS,
+                "init": INITS,
+                "depth": "{} blocks",
+                "learning_rate": "rate {:g}",
+                "state": {"start": "", "trained": "trained"},
+            },
+        )
 
     def trained_in(self, placement: str) -> list[str]:
         """Names of the training jobs of a placement."""

@@ -10,4 +10,13 @@ RESOLUTION = 0.03  # of a smallest singular value, in units of the largest; belo
 STATES = ("start", "trained")
 NORM = "layernorm"  # the tutorial's
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
-INITS = {"gpt2": "", "gpt2_flat": ", unscaled start", "xavier": ", Xavier's start"}
+INITS = {"gpt2": "", "gpt2_flat": "unscaled start", "xavier": "Xavier's start"}
+RATES = {  # measure of a model over its blocks: whether its mean is geometric
+    "gradient_rate": True,
+    "gradient_kept": True,
+    "stream_rate": True,
+    "stream_growth": True,
+    "last_gradient": True,
+    "smallest": False,
+    "largest": True,
+}

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.ledger.claim import Claim
 from normscope.nn.arms import ARMS
 from normscope.paper.words import (
     Section,
@@ -15,11 +14,8 @@ from normscope.paper.words import (
     significant_or_tiny,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
-from normscope.studies.depth import claims, training_claims
-from normscope.studies.depth.claims import Evidence
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.tables import SHAPE
-from normscope.studies.textbook import claims as textbook_claims
 
 RATES = {  # of by_shape.csv, as readers call them
     "gradient_rate": "gradient per block",
@@ -29,33 +25,6 @@ RATES = {  # of by_shape.csv, as readers call them
     "smallest": "least singular value",
     "largest": "largest",
 }
-
-
-def claimed(evidence: Evidence, textbook: Mapping[str, pd.DataFrame]) -> list[Claim]:
-    """Every statement of the tutorial, in its order.
-
-    Args:
-        evidence: what was measured of signals and trainings.
-        textbook: the tables of results/textbook, by name.
-    """
-    return [
-        claims.decays_by_published_rate(evidence),
-        claims.vanishes_without_residuals(evidence),
-        claims.stays_with_residuals(evidence),
-        claims.identity_passes_all(evidence),
-        training_claims.residuals_make_depth_trainable(evidence),
-        textbook_claims.tokens_are_standard(textbook, evidence.entries),
-        textbook_claims.no_feature_dominates(textbook, evidence.entries),
-        claims.stays_healthy(evidence),
-        textbook_claims.shares_statistics(textbook, evidence.entries),
-        textbook_claims.works_alone(textbook, evidence.entries),
-        textbook_claims.affine_undoes(textbook, evidence.entries),
-        textbook_claims.is_layer_norm(textbook, evidence.entries),
-        training_claims.post_norm_starts_with_large_gradients(evidence),
-        training_claims.post_norm_needs_warm_up(evidence),
-        training_claims.pre_norm_is_less_sensitive(evidence),
-        training_claims.pre_norm_is_better_when_deep(evidence),
-    ]
 
 
 def _network(row) -> dict[str, str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.estimate import estimate
-from normscope.studies.depth.measures import MEASURES, RELATIVE, SIZES
+from normscope.studies.depth.measures import MEASURES, RATES, RELATIVE, SIZES
 from normscope.studies.depth.recipe import Shape
 
 SHAPE = list(Shape._fields)
@@ -95,17 +95,6 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*MODEL, *RATES])
 
 
-RATES = {  # measure: whether its mean is geometric
-    "gradient_rate": True,
-    "gradient_kept": True,
-    "stream_rate": True,
-    "stream_growth": True,
-    "last_gradient": True,
-    "smallest": False,
-    "largest": True,
-}
-
-
 def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per shape, state and measure of ``rates``: n models, mean and t interval."""
     keys, rows = [*SHAPE, "state"], []
@@ -117,6 +106,31 @@ def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
                 bounds = _bounds(values, level, geometric=geometric)
                 rows.append(head | {"measure": measure} | bounds)
     return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
+
+
+def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
+    """A row per shape, warm-up and seed that was trained at several rates: what the rate decides.
+
+    - ``spread``: the largest loss over rates, less the smallest; NaN where a model diverged.
+    - ``best_loss``: the loss at the rate of least mean loss over seeds.
+    - ``diverged``: whether a model of this seed did, at any rate.
+
+    Args:
+        losses: losses.csv, a row a trained model.
+    """
+    keys, rows = [*SHAPE, "warmup_steps"], []
+    for key, group in losses.groupby(keys, sort=False):
+        at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
+        if at.shape[1] < 2:
+            continue
+        spread = (at.max(axis=1) - at.min(axis=1)).where(at.notna().all(axis=1))
+        best = at[at.mean().idxmin()] if at.notna().any(axis=None) else spread
+        lost = group.groupby("seed")["diverged_at"].count() > 0
+        table = pd.DataFrame({"spread": spread, "best_loss": best, "diverged": lost})
+        table[[*keys, "unigram"]] = [*key, group["unigram"].iloc[0]]
+        rows.append(table.reset_index())
+    columns = [*keys, "seed", "spread", "best_loss", "diverged", "unigram"]
+    return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
 
 
 def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:

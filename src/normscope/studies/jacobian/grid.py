@@ -1,13 +1,15 @@
 """The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary
+from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
+from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PLACES, PREDICTORS
 from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
 from normscope.studies.study import Grid, Job, Settings, Study, checked
 from normscope.train.recipe import Run, Training, flops
@@ -92,7 +94,7 @@ class Jacobian(Study):
 
     TABLES: ClassVar = (
         *("layers", "gradients", "layers_by_cell", "losses", "chosen"),
-        *("costs", "expected", "predictions"),
+        *("costs", "by_place", "expected", "predictions"),
     )
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
@@ -194,6 +196,31 @@ class Jacobian(Study):
         for cell, seeds in self.cells(exact=True).items():
             model = self.protocols[cell.partition("-")[0]].model
             yield Job("jacobian_probe", cell, "", len(seeds) * model.n_layer * model.n_embd)
+
+    def vocabulary(self) -> Vocabulary:
+        """What statements about its models may say.
+
+        ``protocol: published`` is the script's protocol, ``corrected`` the one of verdicts,
+        whatever the configuration calls them.
+        """
+        protocols = {"published": self.published, "corrected": self.corrected}
+        literals = {
+            "attention": Attention,
+            "feedback": Feedback,
+            "norm_backward": NormBackward,
+            "surrogates_in": SurrogatesIn,
+        }
+        return Vocabulary(
+            columns={
+                "expected": (*Cell._fields[:-1], "seed", *COSTS, *PREDICTORS, "margin", "unigram"),
+                "by_place": (*Cell._fields, *KINDS, "seed", "diverged", "d", *MEASURES),
+            },
+            values={column: get_args(literal) for column, literal in literals.items()}
+            | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
+            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
+            names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
+            labels={"arm": LABELS},
+        )
 
     def cells(self, *, exact: bool = False) -> dict[str, list[int]]:
         """The seeds of every cell, by its name; ``exact``: of those trained with the exact norm."""

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from normscope.ledger.entry import Entry
 from normscope.nn.arms import ARMS
 from normscope.paper.words import Section, interval, number, records, reference
 from normscope.statistics.estimate import ALPHA, seeds_needed
-from normscope.studies.jacobian.claims import Evidence
 from normscope.studies.jacobian.grid import Jacobian
-from normscope.studies.jacobian.tables import ANY, PREDICTORS, VARIED, of_chosen
+from normscope.studies.jacobian.measures import PREDICTORS
+from normscope.studies.jacobian.tables import ANY, VARIED
 
 AVERAGE = "average: published of all norms, corrected of block norms"
 PUBLISHED = {  # as the script prints them
@@ -129,26 +128,6 @@ def prediction_table(predictions: pd.DataFrame, protocol: str) -> pd.DataFrame:
         for rule, place, _ in found
     }
     return pd.DataFrame({"predictor": list(PREDICTORS.values()), **table})
-
-
-def evidence(
-    grid: Jacobian,
-    tables: Mapping[str, pd.DataFrame],
-    level: float,
-    entries: Mapping[str, Entry],
-    margin_sds: float,
-) -> Evidence:
-    """What the statements are judged by.
-
-    Args:
-        grid, tables, level: as for ``section``.
-        entries: the ledger's.
-        margin_sds: config's.
-    """
-    layers = of_chosen(tables["layers"], tables["chosen"])
-    picked, models, predictions = (tables[k] for k in ("chosen", "expected", "predictions"))
-    unigram = float(tables["costs"]["unigram"].max())  # one number; NaN without surrogates
-    return Evidence(grid, layers, picked, models, predictions, unigram, level, entries, margin_sds)
 
 
 def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame]) -> Section:

@@ -9,15 +9,16 @@ import scipy  # its parts load at their first use: figures need none
 
 from normscope.statistics.estimate import estimate
 from normscope.studies.jacobian.grid import Cell
-from normscope.studies.jacobian.measures import MEASURES, SURROGATES
+from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
 
 CELL = list(Cell._fields)
 SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
 VARIED = [*SETTING, "norm_backward", "surrogates_in"]  # all but the learning rate
 REPLACED = ["protocol", "norm_backward", "surrogates_in"]
 ANY = "any"  # surrogate, place
+LARGEST = ("error_closed_form", "error_identity", "error_without_gain")  # over norms, not means
 LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
-KEPT = [*VARIED, "seed", "val_loss", "val_loss_exact", "cost", "diverged"]
+KEPT = [*VARIED, "seed", *COSTS]
 
 # share of a gradient's energy that a surrogate leaves in where the exact pass removes it
 LEFT_IN = {
@@ -25,18 +26,9 @@ LEFT_IN = {
     "projected": [],
     "straight_through": ["r_mean", "r_radial"],
 }
-PREDICTORS = {
-    "left_in_blocks": "energy left in, block norms",
-    "left_in_final": "energy left in, final norm",
-    "cosine_blocks": "1 - cosine, block norms",
-    "cosine_final": "1 - cosine, final norm",
-    "error_blocks": "relative error, block norms",
-    "error_final": "relative error, final norm",
-    "cosine_parameters": "1 - cosine, all parameters",
-}
 
 
-def of_chosen(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
+def at_chosen_rate(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
     """The rows of the exact models that were trained at the rate chosen for them.
 
     Args:
@@ -52,7 +44,7 @@ def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per cell, signal, variant, norm layer and measure: n models, mean and interval.
 
     Args:
-        layers: rows of ``of_chosen``.
+        layers: rows of ``at_chosen_rate``.
         level: confidence level.
     """
     rows = []
@@ -65,6 +57,30 @@ def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
                 row = {"measure": measure, "n": e.n, "mean": e.mean, "low": e.low, "high": e.high}
                 rows.append(head | row)
     return pd.DataFrame(rows, columns=[*LAYER_KEYS, "measure", "n", "mean", "low", "high"])
+
+
+def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
+    """A row per exact model at its chosen rate, signal, variant and place of norms: means.
+
+    Places are the block norms, the final norm, and all of them; of the errors of formulas, and of
+    what the gain changes, the largest. A model that diverged has rows without measures.
+
+    Args:
+        layers: layers.csv, a row a norm.
+        picked: rows of ``chosen``.
+    """
+    keys = [*VARIED, "learning_rate", "seed"]
+    exact = picked.loc[picked["norm_backward"] == "exact", [*keys, "diverged"]]
+    exact = exact.astype({"seed": int, "learning_rate": float, "diverged": bool})
+    rows = at_chosen_rate(layers, picked)
+    rows = pd.concat([rows, rows.assign(place="all")])
+    largest = {name: "max" for name in MEASURES if name in LARGEST}
+    how = {"d": "max"} | dict.fromkeys(MEASURES, "mean") | largest
+    means = rows.groupby([*keys, *KINDS], sort=False).agg(how).reset_index()
+    table = exact.merge(means[list(KINDS)].drop_duplicates(), how="cross")
+    table = table.merge(means, on=[*keys, *KINDS], how="left")
+    table = table[table["diverged"] | table["d"].notna()]
+    return table[[*VARIED, "learning_rate", *KINDS, "seed", "diverged", "d", *MEASURES]]
 
 
 def chosen(losses: pd.DataFrame) -> pd.DataFrame:
@@ -142,6 +158,11 @@ def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float)
     return pd.DataFrame(rows, columns=[*VARIED, *columns])
 
 
+def with_margins(expected: pd.DataFrame, paid: pd.DataFrame) -> pd.DataFrame:
+    """The models, each with the ``margin`` and ``unigram`` of its row in ``costs``."""
+    return expected.merge(paid[[*VARIED, "margin", "unigram"]], on=VARIED, how="left")
+
+
 def _of_exact_models(layers: pd.DataFrame) -> pd.DataFrame:
     """A row per exact model: means over its block norms, and of its final norm, never of both."""
     rows = layers[(layers["variant"] == "corrected") & (layers["signal"] == "own")]
@@ -184,7 +205,7 @@ def predictors(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
         picked: rows of ``chosen``.
         layers, gradients: what was measured of the exact models.
     """
-    twins = _of_exact_models(of_chosen(layers, picked))
+    twins = _of_exact_models(at_chosen_rate(layers, picked))
     table = with_costs(picked).drop(columns="learning_rate")
     table = table.merge(twins, on=[*SETTING, "seed"], how="left")
     keys = [*VARIED, "seed", "learning_rate"]

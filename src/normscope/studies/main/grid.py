@@ -1,16 +1,20 @@
 """The main study's part of the configuration: one Transformer an arm, placement and seed."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary
+from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict, distinct
 from normscope.studies.main.recipe import MainTables, StreamProbe
 from normscope.studies.study import Grid, Job, Settings, Study, checked
 from normscope.train.recipe import Run, Training, flops
+
+GAINS = ("log_gain_first", "log_gain_later", "log_gain_last")  # means of a run, in runs.csv
+LOSSES = ("diverged_at", "parameters", "train_loss", "val_loss", "val_loss_window_sd")
 
 
 class Cell(NamedTuple):
@@ -97,6 +101,13 @@ class Main(Study):
     def reference_runs(self) -> list[str]:
         """Names of the baseline's runs, a seed each."""
         return [f"{cell}-{seed}" for cell, seed in self._all() if cell == self.reference]
+
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(
+            columns={"runs": (*Cell._fields, "seed", *LOSSES, *GAINS)},
+            values={"arm": ARMS, "placement": get_args(Placement)},
+            labels={"arm": LABELS},
+        )
 
     def trainings(self) -> dict[str, Run]:
         return {

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pandas as pd
 
-from normscope.ledger.case import RESAMPLES, Case, of_units
+from normscope.ledger.case import RESAMPLES, Case, decide
 from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import cluster_bootstrap, welch
+from normscope.statistics.summary import select
 
 
 def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
@@ -23,40 +24,40 @@ def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
     return Case(effect, n=n, unit="prompt", p_holds=for_it, p_fails=against_it, smallest=0.0)
 
 
-def of_gain(row: Mapping, *, above: bool) -> Case:
+def gain_case(row: Mapping, *, above: bool) -> Case:
     """Whether a model's gain is on one side of 1: Student's t over prompts, of the log-gain."""
     case = _sided(row, row["p"], row["log_gain"], positive=above)
     gain, low, high = (math.exp(row[k]) for k in ("log_gain", "low", "high"))
     return replace(case, effect=gain, low=low, high=high)
 
 
-def of_deviation(row: Mapping) -> Case:
+def deviation_case(row: Mapping) -> Case:
     """Whether r of entropy and abs(gain - 1) is negative in a model."""
     return _sided(row, row["p_deviation"], row["r_deviation"], positive=False)
 
 
-def of_difference(one: Mapping, other: Mapping) -> Case:
+def difference_case(one: Mapping, other: Mapping) -> Case:
     """Whether two models have the same gain: Welch's t over prompts, from means and deviations.
 
     A difference speaks against the statement; the lack of one never for it.
     """
     a, b = ((r["mean"], r["sd"], int(r["n"])) for r in (one, other))
-    found = welch(a, b, ALPHA)
-    if math.isnan(found.p):
+    test = welch(a, b, ALPHA)
+    if math.isnan(test.p):
         return Case.unknown("no data")
     return Case(
-        found.difference,
-        found.low,
-        found.high,
+        test.difference,
+        test.low,
+        test.high,
         n=int(one["n"] + other["n"]),
         unit="prompt",
         p_holds=1.0,
-        p_fails=found.p / 2,
+        p_fails=test.p / 2,
         smallest=0.0,
     )
 
 
-def of_families(row: Mapping) -> Case:
+def family_case(row: Mapping) -> Case:
     """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
     return Case(
         math.exp(row["difference"]),
@@ -70,7 +71,7 @@ def of_families(row: Mapping) -> Case:
     )
 
 
-def of_entropy(row: Mapping) -> Case:
+def entropy_case(row: Mapping) -> Case:
     """Whether raw r is positive, and not for one category's sake: else nothing speaks for it."""
     case = _sided(row, row["r_p"], row["r"], positive=True)
     case = replace(case, low=row["r_low"], high=row["r_high"])
@@ -78,16 +79,17 @@ def of_entropy(row: Mapping) -> Case:
     return replace(case, p_holds=1.0) if row["r"] > 0 and not is_steady and not case.open else case
 
 
-def of_predictions(models: pd.DataFrame, entry: Entry, level: float) -> Case:
+def prediction_case(models: pd.DataFrame, entry: Entry, level: float) -> Case:
     """Whether predictions are right more often than a coin: sign flips over families.
 
     Models of a family are not independent, so that a family's share of right ones is one unit; the
     interval resamples families.
     """
-    of = models[(models["experiment"] == "h25") & (models["metric"] == "gain_hidden_states")]
-    shares = of.groupby("family", sort=False)["correct"].mean()
-    case = of_units(entry, list(shares), level=level)
+    known = select(models, experiment="h25", metric="gain_hidden_states")
+    shares = known.groupby("family", sort=False)["correct"].mean()
+    case = decide(entry, list(shares), level=level)
     if not len(shares):
         return case
-    e = cluster_bootstrap(list(of["correct"].astype(float)), list(of["family"]), level, RESAMPLES)
+    correct = list(known["correct"].astype(float))
+    e = cluster_bootstrap(correct, list(known["family"]), level, RESAMPLES)
     return replace(case, effect=e.mean, low=e.low, high=e.high)

@@ -6,25 +6,24 @@ norm the unit is a family. One model is enough to reject "every".
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
 import pandas as pd
 
-from normscope.ledger.case import Case, of_units
-from normscope.ledger.claim import Claim
+from normscope.ledger.case import Case
+from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
 from normscope.paper.words import interval, number, significant
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm
+from normscope.statistics.summary import select
 from normscope.studies.pretrained.cases import (
-    of_deviation,
-    of_difference,
-    of_entropy,
-    of_families,
-    of_gain,
-    of_predictions,
+    deviation_case,
+    difference_case,
+    entropy_case,
+    family_case,
+    gain_case,
+    prediction_case,
 )
 from normscope.studies.pretrained.published import (
     CONSISTENT,
@@ -44,61 +43,26 @@ NORMS = ("LayerNorm", "RMSNorm")
 PLURALS = {"model": "models", "family": "families"}
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
-MEASURED = ", measured"
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The workflow's tables.
-
-    Args:
-        by_model, by_norm, h25, h25_models, sensitivity: of rule pretrained.
-        references: reference_gains.csv.
-        trained: log-gain of the last block by arm and seed, of pre-norm models trained here.
-        diverged: how many of those with LayerNorm or RMSNorm diverged.
-        entries: the ledger's.
-        level: confidence level of the intervals.
-    """
-
-    by_model: pd.DataFrame
-    by_norm: pd.DataFrame
-    h25: pd.DataFrame
-    h25_models: pd.DataFrame
-    sensitivity: pd.DataFrame
-    references: pd.DataFrame
-    trained: pd.DataFrame
-    diverged: int
-    entries: Mapping[str, Entry]
-    level: float
-
-    @cached_property
-    def models(self) -> pd.DataFrame:
-        """``base_models``, with p-values that are Holm's over these."""
-        both = base_models(self.by_model)
-        for p in ("p", "p_deviation", "r_p"):
-            both[f"{p}_holm"] = holm(list(both[p]))
-        return both.assign(
-            reads=[reads(*v) for v in zip(both["log_gain"], both["p_holm"], strict=True)]
-        )
-
-    def published(self, *models: str) -> list[dict]:
-        """Rows of published base models, in the order asked for."""
-        of = self.by_model[self.by_model["experiment"].isin(FIRST_STUDIES)].set_index("model")
-        return [{"model": m, **of.loc[m].to_dict()} for m in models if m in of.index]
+def _by_model(evidence: Evidence) -> pd.DataFrame:
+    return evidence.table("pretrained.by_model")
 
 
-def claims(evidence: Evidence) -> list[Claim]:
-    """The statements: what was published, what the numbers show, two verdicts, and their tests."""
-    return [
-        _dampens(evidence),
-        _consistent(evidence),
-        _norms_decide(evidence),
-        _all_else_equal(evidence),
-        _inverts(evidence),
-        _follows_entropy(evidence),
-        _true_last_block(evidence),
-        _crowding(evidence),
-    ]
+def _models(evidence: Evidence) -> pd.DataFrame:
+    """``base_models``, with p-values that are Holm's over these, and what each reads."""
+    models = base_models(_by_model(evidence))
+    for p in ("p", "p_deviation", "r_p"):
+        models[f"{p}_holm"] = holm(list(models[p]))
+    sides = [reads(*v) for v in zip(models["log_gain"], models["p_holm"], strict=True)]
+    return models.assign(reads=sides)
+
+
+def _published(evidence: Evidence, *models: str) -> list[dict]:
+    """Rows of published base models, in the order given."""
+    table = _by_model(evidence)
+    table = table[table["experiment"].isin(FIRST_STUDIES)].set_index("model")
+    return [{"model": m, **table.loc[m].to_dict()} for m in models if m in table.index]
 
 
 def _p(value: float) -> str:
@@ -116,36 +80,8 @@ def _names(rows: Sequence[dict]) -> str:
     return ", ".join(row["model"] for row in rows) or "none"
 
 
-def _of_norm(e: Evidence, norm: str) -> list[dict]:
-    models = e.models
-    return models[models["norm"] == norm].to_dict("records")
-
-
-def _dampens(e: Evidence) -> Claim:
-    validated = e.published(*VALIDATED)
-    words = [
-        f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, p {_p(r['p_one_sided'])})"
-        for r in validated
-    ]
-    rows = [r for r in _of_norm(e, "LayerNorm") if r["reads"] in SIDES]
-    groups = {side: [r for r in rows if r["reads"] == side] for side in SIDES}
-    listed = [f"{side}: {'; '.join(map(_gain, of)) or 'none'}" for side, of in groups.items()]
-    statuses = [r["status"] for r in validated]
-    answers = {
-        "no data": not rows,
-        "rejected": bool(groups["above 1"]),
-        "not rejected": not groups["not told apart from 1"],
-        "not shown: not all are told apart from 1": True,
-    }
-    return Claim(
-        "dampens",
-        e.entries["dampens"],
-        f"{', '.join(words) or 'none'}; p one-sided, of a mean below 1.",
-        f"geometric means {'. '.join(listed)}.",
-        {r["model"]: of_gain(r, above=False) for r in _of_norm(e, "LayerNorm")},
-        f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
-        _first(answers),
-    )
+def _with_norm(evidence: Evidence, norm: str) -> list[dict]:
+    return select(_models(evidence), norm=norm).to_dict("records")
 
 
 def _first(answers: dict[str, bool]) -> str:
@@ -153,68 +89,100 @@ def _first(answers: dict[str, bool]) -> str:
     return next(answer for answer, applies in answers.items() if applies)
 
 
-def _consistent(e: Evidence) -> Claim:
-    was = {r["model"]: r["mean"] for r in e.published(VALIDATED[0], REFERENCE)}
-    models = e.models
-    now = models[models["model"].isin([VALIDATED[0], REFERENCE])].to_dict("records")
-    published, word, corrected, verdict = "no data", "no data", "no data", "no data"
+@claim("dampens")
+def dampens(_: Entry, evidence: Evidence) -> Finding:
+    """Every LayerNorm model is a case."""
+    validated = _published(evidence, *VALIDATED)
+    tests = [
+        f"{r['model']} {number(r['mean'])} (t {number(r['t'], 2, True)}, p {_p(r['p_one_sided'])})"
+        for r in validated
+    ]
+    models = _with_norm(evidence, "LayerNorm")
+    rows = [r for r in models if r["reads"] in SIDES]
+    groups = {side: [r for r in rows if r["reads"] == side] for side in SIDES}
+    listed = [f"{side}: {'; '.join(map(_gain, group)) or 'none'}" for side, group in groups.items()]
+    statuses = [r["status"] for r in validated]
+    answers = {
+        "no data": not rows,
+        "rejected": bool(groups["above 1"]),
+        "not rejected": not groups["not told apart from 1"],
+        "not shown: not all are told apart from 1": True,
+    }
+    return Finding(
+        cases={r["model"]: gain_case(r, above=False) for r in models},
+        published=f"{', '.join(tests) or 'none'}; p one-sided, of a mean below 1.",
+        own=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
+        corrected=f"geometric means {'. '.join(listed)}.",
+        alone=_first(answers),
+    )
+
+
+@claim("consistent")
+def consistent(_: Entry, evidence: Evidence) -> Finding:
+    """Two models, over prompts."""
+    names = (VALIDATED[0], REFERENCE)
+    was = [r["mean"] for r in _published(evidence, *names)]
+    models = _models(evidence)
+    now = models[models["model"].isin(names)].to_dict("records")
+    published, own, corrected, alone = "no data", "no data", "no data", "no data"
     if len(was) == 2:
-        one, other = was.values()
-        difference = abs(one - other)
-        published = f"{number(one)} and {number(other)}: {number(difference)} apart."
-        word = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
+        difference = abs(was[0] - was[1])
+        published = f"{number(was[0])} and {number(was[1])}: {number(difference)} apart."
+        own = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
     if len(now) == 2 and all(math.isfinite(r["low"]) for r in now):
         low, high = sorted(now, key=lambda r: r["log_gain"])
         corrected = f"{_gain(low)}, {_gain(high)}."
-        verdict = "rejected" if low["high"] < high["low"] else "not rejected: intervals overlap"
-    case = of_difference(*now) if len(now) == 2 else Case.unknown("no data")
-    entry = e.entries["consistent"]
-    return Claim("consistent", entry, published, corrected, {"": case}, word, verdict)
+        alone = "rejected" if low["high"] < high["low"] else "not rejected: intervals overlap"
+    case = difference_case(*now) if len(now) == 2 else Case.unknown("no data")
+    return Finding({"": case}, published, own, corrected, alone)
 
 
-def _norms_decide(e: Evidence) -> Claim:
-    compared = e.published(*VALIDATION)
-    of = {n: {r["model"]: r["mean"] for r in compared if r["norm"] == n} for n in NORMS}
+@claim("norms_decide")
+def norms_decide(_: Entry, evidence: Evidence) -> Finding:
+    """Every model is a case, and all families together are one."""
+    compared = _published(evidence, *VALIDATION)
+    gains = {n: {r["model"]: r["mean"] for r in compared if r["norm"] == n} for n in NORMS}
     ends = [
         f"{norm} {number(min(g.values()))} to {number(max(g.values()))}"
-        for norm, g in of.items()
+        for norm, g in gains.items()
         if g
     ]
-    found = [r for r in e.by_norm.to_dict("records") if not math.isnan(r["p"])]
-    words = [
+    by_norm = evidence.table("pretrained.by_norm").dropna(subset="p")
+    tests = [
         f"{r['comparison']}, {r['layernorm']} against {r['rmsnorm']} {PLURALS[r['unit']]}: p "
         f"{_p(r['p'])}, smallest reachable {significant(r['smallest'])}"
-        for r in found
+        for r in by_norm.to_dict("records")
     ]
-    decisive = [r for r in found if (r["comparison"], r["unit"]) == (COMPARISON, "family")]
+    decisive = select(by_norm, comparison=COMPARISON, unit="family").to_dict("records")
     cases = {
-        r["model"]: of_gain(r, above=norm == "RMSNorm") for norm in NORMS for r in _of_norm(e, norm)
+        r["model"]: gain_case(r, above=norm == "RMSNorm")
+        for norm in NORMS
+        for r in _with_norm(evidence, norm)
     }
     if decisive:
-        cases["families"] = of_families(decisive[0])
-    return Claim(
-        "norms_decide",
-        e.entries["norms_decide"],
-        f"{'; '.join(ends) or 'none'}.",
-        f"{'; '.join(words) or 'none'}. Families also differ in data, width, depth and heads.",
-        cases,
-        dichotomy(*of.values()),
-        _sides(e.models) or (_of_separation(decisive[0]) if decisive else "no data"),
+        cases["families"] = family_case(decisive[0])
+    return Finding(
+        cases=cases,
+        published=f"{'; '.join(ends) or 'none'}.",
+        own=dichotomy(*gains.values()),
+        corrected=f"{'; '.join(tests) or 'none'}. Families also differ in data, width, depth and "
+        "heads.",
+        alone=_sides(_models(evidence)) or (_separation(decisive[0]) if decisive else "no data"),
     )
 
 
 def _sides(models: pd.DataFrame) -> str:
     """Which models are on the side of 1 that the statement gives to the other norm."""
     wrong = {"LayerNorm": "above 1", "RMSNorm": "below 1"}
-    there = [
+    wrong_side = [
         f"{row['model']} {row['reads']}"
         for row in models.to_dict("records")
         if wrong.get(row["norm"]) == row["reads"]
     ]
-    return f"rejected: {', '.join(there)}" if there else ""
+    return f"rejected: {', '.join(wrong_side)}" if wrong_side else ""
 
 
-def _of_separation(row: dict) -> str:
+def _separation(row: dict) -> str:
     if row["smallest"] >= ALPHA:
         families = f"{row['layernorm']} and {row['rmsnorm']} families"
         return f"undecided: {families} cannot give p < {ALPHA}"
@@ -223,31 +191,16 @@ def _of_separation(row: dict) -> str:
     return "RMSNorm is higher; that the norm is why is not shown"
 
 
-def _all_else_equal(e: Evidence) -> Claim:
-    table = e.trained.pivot_table(index="seed", columns="arm", values="log_gain")
-    pairs: list[float] = []
-    if {"layernorm", "rmsnorm"} <= set(table):
-        pairs = list((table["rmsnorm"] - table["layernorm"]).dropna())
-    words = ", ".join(number(v, 3, True) for v in pairs)
-    entry = e.entries["norms_differ_alone"]
-    return Claim(
-        "norms_differ_alone",
-        entry,
-        "no such comparison.",
-        f"by seed: {words}." if pairs else "no pair of models is left.",
-        {"": of_units(entry, pairs, lost=e.diverged, level=e.level)},
-        "no data",
-    )
-
-
-def _inverts(e: Evidence) -> Claim:
-    validated = e.published(*VALIDATED)
+@claim("inverts")
+def inverts(_: Entry, evidence: Evidence) -> Finding:
+    """Every LayerNorm model is a case."""
+    validated = _published(evidence, *VALIDATED)
     was = [
         f"{r['model']} {number(r['r_deviation'], 3, True)}"
-        for r in (*e.published(REFERENCE), *validated)
+        for r in (*_published(evidence, REFERENCE), *validated)
     ]
-    rows = [r for r in _of_norm(e, "LayerNorm") if not math.isnan(r["r_deviation"])]
-    words = [
+    rows = [r for r in _with_norm(evidence, "LayerNorm") if not math.isnan(r["r_deviation"])]
+    now = [
         f"{r['model']} {number(r['r_deviation'], 3, True)} (raw {number(r['r'], 3, True)})"
         for r in rows
     ]
@@ -260,28 +213,28 @@ def _inverts(e: Evidence) -> Claim:
         f"holds in {len(negative)} of {len(rows)} models ({_names(negative)}), reversed in "
         f"{len(clear) - len(negative)}": True,
     }
-    return Claim(
-        "inverts",
-        e.entries["inverts"],
-        f"{', '.join(was) or 'none'}.",
-        f"r of entropy and abs(gain - 1), and raw r of entropy and gain: "
-        f"{', '.join(words) or 'none'}. Where every gain is below 1 ({_names(flipped)}), "
+    return Finding(
+        cases={r["model"]: deviation_case(r) for r in rows},
+        published=f"{', '.join(was) or 'none'}.",
+        own=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
+        corrected="r of entropy and abs(gain - 1), and raw r of entropy and gain: "
+        f"{', '.join(now) or 'none'}. Where every gain is below 1 ({_names(flipped)}), "
         "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
-        {r["model"]: of_deviation(r) for r in rows},
-        f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
-        _first(answers),
+        alone=_first(answers),
     )
 
 
-def _follows_entropy(e: Evidence) -> Claim:
-    published = e.published(*e.by_model["model"].unique())
+@claim("follows_entropy")
+def follows_entropy(_: Entry, evidence: Evidence) -> Finding:
+    """Every model is a case; a rise that one category carries speaks for nothing."""
+    published = _published(evidence, *_by_model(evidence)["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
-    rows = [r for r in e.models.to_dict("records") if not math.isnan(r["r"])]
+    rows = _models(evidence).dropna(subset="r").to_dict("records")
     clear = [r for r in rows if r["r_p_holm"] < ALPHA]
     rises = [r for r in clear if r["r"] > 0]
     steady = [r for r in rises if r["r_without_low"] >= r["r"] / 2]  # NaN: one category, no test
     falls = [r for r in clear if r["r"] < 0 and r["r_without_high"] <= r["r"] / 2]
-    words = [
+    now = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
         f"{number(r['r_without_nonsense'], 2, True)}"
         for r in rows
@@ -291,90 +244,103 @@ def _follows_entropy(e: Evidence) -> Claim:
         f"holds in {len(steady)} of {len(rows)} models, reversed in {len(falls)}": bool(falls),
         f"holds in {len(steady)} of {len(rows)} models": True,
     }
-    return Claim(
-        "follows_entropy",
-        e.entries["follows_entropy"],
-        f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
-        f"raw r: {'; '.join(words) or 'none'}. Clear and positive in {_names(rises)}; of these "
-        f"steady without any one category: {_names(steady)}. Clear, negative and steady: "
+    return Finding(
+        cases={r["model"]: entropy_case(r) for r in rows},
+        published=f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
+        own=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
+        corrected=f"raw r: {'; '.join(now) or 'none'}. Clear and positive in {_names(rises)}; of "
+        f"these steady without any one category: {_names(steady)}. Clear, negative and steady: "
         f"{_names(falls)}.",
-        {r["model"]: of_entropy(r) for r in rows},
-        f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        _first(answers),
+        alone=_first(answers),
     )
 
 
-def _true_last_block(e: Evidence) -> Claim:
-    of = e.references[e.references["experiment"] == "final_norm"]
-    pairs: dict[str, tuple[float, float]] = {}  # hidden_states' ratio, the last block's gain
-    was = []
-    for model in of["model"].dropna().unique():
-        rows = of[of["model"] == model].set_index("metric")
-        ratio, with_norm = (
-            rows.loc[f"gain_{k}", "value"] for k in ("hidden_states", "with_final_norm")
-        )
-        n = rows.loc["gain_hidden_states", "n"]
-        was.append(
-            f"{model} {number(ratio, 4)}, with the final norm {number(with_norm, 4)} (n {n:.0f})"
-        )
-        for row in e.published(model):
-            pairs[f"{model}, published"] = (ratio, row["mean"])
-    usual = e.sensitivity[e.sensitivity["usual"] & (e.sensitivity["positions"] == "last")]
-    for model, rows in usual.groupby("model", sort=False):
-        logs = rows.set_index("metric")["log_gain"]
-        pairs[f"{model}{MEASURED}"] = (
-            math.exp(logs["gain_hidden_states"]),
-            math.exp(logs["last_gain"]),
-        )
-    pairs = {name: pair for name, pair in pairs.items() if all(map(math.isfinite, pair))}
-    words = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
-    here = [pair for name, pair in pairs.items() if name.endswith(MEASURED)]
-    same = e.entries["true_last_block"].limit
-    apart = [pair for pair in here if abs(pair[0] / pair[1] - 1) > same]
+@claim("true_last_block")
+def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
+    """One measured model with another number decides."""
+    was, published = _published_ratios(evidence)
+    measured = _measured_ratios(evidence)
+    pairs = {k: pair for k, pair in (published | measured).items() if all(map(math.isfinite, pair))}
+    listed = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
+    here = [pairs[name] for name in measured if name in pairs]
+    errors = [abs(ratio / gain - 1) for ratio, gain in here]
+    apart = [error for error in errors if error > entry.limit]
     answers = {
         "no data": not pairs,
         "undecided: the published two are of other prompts": not here,
         f"rejected: other numbers in {len(apart)} of {len(here)} measured": bool(apart),
         "not rejected": True,
     }
-    case = Case.unknown("undecided: the published two are of other prompts" if pairs else "no data")
-    if here:
-        case = Case.known(not apart, max(abs(a / b - 1) for a, b in here))
-    return Claim(
-        "true_last_block",
-        e.entries["true_last_block"],
-        f"{'; '.join(was) or 'none'}.",
-        f"that ratio and the last block's gain from hooks: {'; '.join(words) or 'none'} "
+    case = Case.known(not apart, max(errors)) if here else Case.unknown(_first(answers))
+    return Finding(
+        cases={"": case},
+        published=f"{'; '.join(was) or 'none'}.",
+        own="CORRECT",
+        corrected=f"that ratio and the last block's gain from hooks: {'; '.join(listed) or 'none'} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
-        {"": case},
-        "CORRECT",
-        _first(answers),
+        alone=_first(answers),
     )
 
 
-def _crowding(e: Evidence) -> Claim:
-    found = {
+Ratios = dict[str, tuple[float, float]]  # by model: hidden_states' ratio, the last block's gain
+
+
+def _published_ratios(evidence: Evidence) -> tuple[list[str], Ratios]:
+    """What is in print, in words, and its ratios beside the published gains."""
+    words, ratios = [], {}
+    references = select(evidence.table("pretrained.references"), experiment="final_norm")
+    for model in references["model"].dropna().unique():
+        rows = select(references, model=model).set_index("metric")
+        values = rows["value"].astype(float)
+        ratio, with_norm = values["gain_hidden_states"], values["gain_with_final_norm"]
+        n = rows.loc["gain_hidden_states", "n"]
+        words.append(
+            f"{model} {number(ratio, 4)}, with the final norm {number(with_norm, 4)} (n {n:.0f})"
+        )
+        for row in _published(evidence, model):
+            ratios[f"{model}, published"] = (ratio, row["mean"])
+    return words, ratios
+
+
+def _measured_ratios(evidence: Evidence) -> Ratios:
+    """Of the models that were measured here."""
+    usual = select(evidence.table("pretrained.sensitivity"), usual=True, positions="last")
+    ratios = {}
+    for model, rows in usual.groupby("model", sort=False):
+        logs = rows.set_index("metric")["log_gain"]
+        ratios[f"{model}, measured"] = (
+            math.exp(logs["gain_hidden_states"]),
+            math.exp(logs["last_gain"]),
+        )
+    return ratios
+
+
+@claim("h25")
+def crowding(entry: Entry, evidence: Evidence) -> Finding:
+    """The published predictions, family by family."""
+    studies = {
         r["experiment"]: r
-        for r in e.h25.to_dict("records")
-        if r["metric"] == "gain_hidden_states" and r["experiment"] in STUDIES
+        for r in select(evidence.table("pretrained.h25"), metric="gain_hidden_states").to_dict(
+            "records"
+        )
+        if r["experiment"] in STUDIES
     }
-    claimed = e.references[e.references["metric"] == "h25_correct"].to_dict("records")
+    references = select(evidence.table("pretrained.references"), metric="h25_correct")
     was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
-        for r in claimed
+        for r in references.to_dict("records")
     ]
-    words = [f"{STUDIES[name]}: {_study(r)}" for name, r in found.items()]
-    row = found.get("h25")
-    return Claim(
-        "h25",
-        e.entries["h25"],
-        f"{'; '.join(was) or 'none'}.",
-        f"{'; '.join(words) or 'none'}. Models of a family are not independent.",
-        {"": of_predictions(e.h25_models, e.entries["h25"], e.level)},
-        h25_verdict(row["right"], row["n"]) if row else "no data",
-        "; ".join(f"{STUDIES[name]}: {_of_share(r)}" for name, r in found.items()) or "no data",
+    now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
+    row = studies.get("h25")
+    return Finding(
+        cases={"": prediction_case(evidence.table("pretrained.h25_models"), entry, evidence.level)},
+        published=f"{'; '.join(was) or 'none'}.",
+        own=h25_verdict(row["right"], row["n"]) if row else "no data",
+        corrected=f"{'; '.join(now) or 'none'}. Models of a family are not independent.",
+        alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
+        or "no data",
     )
 
 
@@ -390,7 +356,7 @@ def _study(r: dict) -> str:
     )
 
 
-def _of_share(row: dict) -> str:
+def _share(row: dict) -> str:
     """Whether predictions are right more often than a coin, of all and of decided models."""
     answers = {
         "undecided, one family": row["families"] == 1,

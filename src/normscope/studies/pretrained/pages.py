@@ -5,9 +5,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.ledger.entry import Entry
 from normscope.paper.words import Section, interval, number, records, reference, significant
-from normscope.studies.pretrained.claims import Evidence
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 
 
@@ -151,47 +149,6 @@ def model_table(models: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def evidence(
-    tables: Mapping[str, pd.DataFrame],
-    references: pd.DataFrame,
-    trained: pd.DataFrame,
-    runs: pd.DataFrame,
-    *,
-    entries: Mapping[str, Entry],
-    level: float,
-) -> Evidence:
-    """What the statements are judged by.
-
-    Args:
-        tables: by_model, by_norm, h25, h25_models, sensitivity of results/pretrained.
-        entries: the ledger's.
-        level: confidence level of the intervals.
-        references: reference_gains.csv.
-        trained: gain.csv of the models trained here.
-        runs: runs.csv, which says which of them diverged.
-    """
-    key = ["arm", "placement", "seed"]
-    lost = runs.loc[runs["diverged_at"].notna(), key]
-    compared = lost[lost["arm"].isin(["layernorm", "rmsnorm"]) & (lost["placement"] == "pre")]
-    trained = trained.merge(lost, on=key, how="left", indicator=True)
-    trained = trained[trained["_merge"] == "left_only"]
-    last = trained[trained["site"].str.startswith("block_") & (trained["position"] > 0)]
-    last = last[(last["depth"] == last["depth"].max()) & (last["placement"] == "pre")]
-    last = last.groupby(["arm", "seed"], as_index=False)["log_gain"].mean()
-    return Evidence(
-        by_model=tables["by_model"],
-        by_norm=tables["by_norm"],
-        h25=tables["h25"],
-        h25_models=tables["h25_models"],
-        sensitivity=tables["sensitivity"],
-        references=references,
-        trained=last,
-        diverged=len(compared),
-        entries=entries,
-        level=level,
-    )
 
 
 def section(tables: Mapping[str, pd.DataFrame]) -> Section:

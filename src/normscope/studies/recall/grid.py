@@ -5,8 +5,10 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from normscope.nn.arms import ARMS, ArmName
+from normscope.ledger.vocabulary import Vocabulary
+from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.recipe import RecallProbe, RecallRun, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Study
 
@@ -120,6 +122,26 @@ class Recall(Study):
         """The same arms on the corrected task, at one learning rate."""
         task, rate = self.corrected.task, self.corrected.learning_rate
         return [Cell(task, a.arm, rate) for a in self.published.arms]
+
+    def vocabulary(self) -> Vocabulary:
+        """What statements about its models may say.
+
+        ``protocol: published`` are the notebook's runs, ``corrected`` the task and rate of the
+        corrected figures, whatever the arm; ``arms: published`` are the notebook's arms.
+        """
+        corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
+        return Vocabulary(
+            columns={"runs": (*Cell._fields, "seed", "diverged_at", *MEASURES, *HEIGHTS)},
+            values={"task": self.tasks, "arm": ARMS},
+            names={
+                "protocol": {
+                    "published": [cell._asdict() for cell in self.published_cells()],
+                    "corrected": [corrected],
+                },
+                "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
+            },
+            labels={"arm": LABELS},
+        )
 
     def cells(self) -> dict[str, list[int]]:
         """The seeds of every cell, by its name."""

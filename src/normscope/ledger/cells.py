@@ -1,0 +1,107 @@
+"""Rows of the cells that a contrast names. Knows the words of data/claims.yaml, and no study."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Best, Cells
+from normscope.ledger.expression import measure
+from normscope.ledger.vocabulary import Cell, Value, Vocabulary
+
+Row = Mapping[str, Any]
+Rows = list[Row]
+
+
+def records(table: pd.DataFrame) -> Rows:
+    """The rows of a table, with NaN wherever a value is missing."""
+    return table.astype(object).where(table.notna(), math.nan).to_dict("records")
+
+
+def diverged(row: Row) -> bool:
+    """Whether a model diverged, by its column ``diverged`` or ``diverged_at`` (a step, or NaN)."""
+    step = row.get("diverged_at", math.nan)
+    return bool(row.get("diverged", False)) or not math.isnan(step)
+
+
+def alternatives(cells: Mapping[str, Any], vocabulary: Vocabulary) -> list[Cell]:
+    """The cells one by one, names resolved, in the order of the lists."""
+    known: list[Cell] = [{}]
+    for column, given in cells.items():
+        values = given if isinstance(given, list) else [given]
+        names = vocabulary.names.get(column, {})
+        parts = [part for v in values for part in names.get(str(v), [{column: v}])]
+        known = [{**a, **b} for a in known for b in parts if _agree(a, b)]
+    return known
+
+
+def _agree(one: Cell, other: Cell) -> bool:
+    return all(one.get(column, value) == value for column, value in other.items())
+
+
+def select(rows: Iterable[Row], cells: Mapping[str, Any], vocabulary: Vocabulary) -> Rows:
+    """The rows of the cells, in the order of the cells; a word for values leaves a column open."""
+    closed = {k: v for k, v in cells.items() if v not in (OTHERS, GREATEST, EVERY)}
+    rows = list(rows)
+    return [
+        row
+        for cell in alternatives(closed, vocabulary)
+        for row in rows
+        if all(row[column] == value for column, value in cell.items())
+    ]
+
+
+def partners(
+    cells: Cells, changes: Cells, rows: Rows, vocabulary: Vocabulary
+) -> Iterator[tuple[tuple[str, Value] | None, Cells]]:
+    """The cells of the other side: for each value that ``changes`` lists, and that value."""
+    for column, given in changes.items():
+        if isinstance(given, list) or given == OTHERS:
+            values = given if isinstance(given, list) else _others(column, cells, rows, vocabulary)
+            for value in values:
+                yield (column, value), {**cells, **changes, column: value}
+            return
+    yield None, {**cells, **changes}
+
+
+def _others(column: str, cells: Cells, rows: Rows, vocabulary: Vocabulary) -> list[Value]:
+    """The values of a column that rows like those of the cells have beside them."""
+    own = cells.get(column)
+    every = select(rows, {**cells, column: EVERY}, vocabulary)
+    values = dict.fromkeys(row[column] for row in every)
+    return [v for v in values if v not in (own if isinstance(own, list) else [own])]
+
+
+def grouped(rows: Iterable[Row], columns: Sequence[str]) -> dict[tuple, Rows]:
+    """Rows by their values of some columns, in the order of the rows; one group of no columns."""
+    groups: dict[tuple, Rows] = {} if columns else {(): []}
+    for row in rows:
+        groups.setdefault(tuple(row[c] for c in columns), []).append(row)
+    return groups
+
+
+def common(at: At, sides: Sequence[Rows]) -> Value | None:
+    """The value of ``at`` that is picked of those that all sides have; None where none is left."""
+    values = set.intersection(*({row[at.column] for row in side} for side in sides))
+    enough = [v for v in values if at.at_least is None or v >= at.at_least]
+    pick = max if at.pick == "greatest" else min
+    return pick(enough, default=None)
+
+
+def greatest(rows: Rows, column: str, but: Rows) -> Rows:
+    """The rows with the greatest value of a column that those of the other side do not have."""
+    values = {row[column] for row in rows} - {row[column] for row in but}
+    return [row for row in rows if values and row[column] == max(values)]
+
+
+def best_of(rows: Rows, best: Best) -> Rows:
+    """The rows of the setting with the least mean; one at which a model diverged comes last."""
+    settings = grouped(rows, best.columns)
+
+    def badness(setting: tuple) -> float:
+        values = [measure(best.by, row) for row in settings[setting]]
+        total = math.fsum(values) / len(values)
+        return math.inf if math.isnan(total) else total
+
+    return settings[min(settings, key=badness)] if rows else []

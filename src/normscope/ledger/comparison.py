@@ -1,0 +1,112 @@
+"""The part of an entry that says which trained models are compared: its key ``contrast``."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from normscope.ledger.expression import Check, Measure, columns_in
+from normscope.ledger.vocabulary import Value
+from normscope.schema import Some, Strict
+
+Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
+Cells = dict[Column, Value | Annotated[list[Value], Some]]
+OTHERS, GREATEST, EVERY = WORDS = ("others", "greatest", "every")
+NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  # of a sentence
+
+
+class At(Strict):
+    """At which value of a column each case is taken: one that both sides have."""
+
+    column: Column
+    pick: Literal["greatest", "least"]
+    at_least: float | None = Field(default=None, description="smaller values are passed over")
+
+
+class Best(Strict):
+    """The setting of each side: that of least mean; one at which a model diverged comes last."""
+
+    columns: Annotated[list[Column], Some] = Field(description="that make the setting")
+    by: Measure = Field(description="whose mean over seeds is the least")
+
+
+class Need(Strict):
+    """What must be true of models before they are compared; else the case is undecided."""
+
+    check: Check = Field(description="of means over seeds, as accuracy >= 0.9")
+    where: Literal["both", "either"] | Cells = Field(
+        default="both",
+        description="both sides, either of them, or other cells: what differs from `cells`, each "
+        "value by itself; `every` for all values of a column",
+    )
+    why: Annotated[str, Some] = Field(description="words of a case in which it is not true")
+
+
+class Contrast(Strict):
+    """A measure of some cells, alone or less or over that of others, paired by seed.
+
+    In ``cells``, ``less`` and ``over`` a column has a value or a list of them. A name that the
+    study offers (``protocol: corrected``) stands for the cells that its configuration gives it.
+    ``less`` and ``over`` say what differs from ``cells``; a list there makes a case for each value.
+    Two words stand there for values: ``others``, all but that of ``cells``; and ``greatest``.
+    """
+
+    table: str = Field(pattern=r"^[a-z]+\.[a-z_0-9]+$", description="study.table, a row a model")
+    measure: Measure = Field(description="a column, or arithmetic of columns: r_radial * d")
+    cells: Cells = Field(description="whose models; what a list names comes in its order")
+    less: Cells | None = Field(
+        default=None, description="from which it is subtracted: what differs"
+    )
+    over: Cells | None = Field(default=None, description="by which it is divided: what differs")
+    each: list[Column] = Field(default=[], description="columns: a case for each of their values")
+    at: At | None = None
+    best: Best | None = None
+    needs: list[Need] = Field(default=[])
+    as_published: Cells | None = Field(
+        default=None,
+        description="what differs from `cells` under the published protocol, which gets a verdict "
+        "of its own, of means alone",
+    )
+    replicates: Column = Field(default="seed", description="what pairs rows and is counted")
+    sentence: str | None = Field(
+        default=None,
+        description="a case in words, with {first}, {second} (means), {effect}, {interval}, {n}",
+    )
+
+    @property
+    def other(self) -> Cells | None:
+        """What differs on the second side, if there is one."""
+        return self.less if self.over is None else self.over
+
+    @model_validator(mode="after")
+    def _has_two_sides_at_most(self) -> Self:
+        if self.less is not None and self.over is not None:
+            raise ValueError("less and over: give one")
+        lists = [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
+        if len(lists) > 1:
+            raise ValueError(f"{' and '.join(lists)}: only one column may name several values")
+        if self.sentence is not None:
+            try:
+                self.sentence.format(**NUMBERS)
+            except (KeyError, IndexError, ValueError) as e:
+                known = ", ".join(f"{{{name}}}" for name in NUMBERS)
+                raise ValueError(f"sentence: only {known} are filled in: {e}") from None
+        return self
+
+    def columns(self) -> dict[str, list[str]]:
+        """The columns of the table that each key names, but for those of cells."""
+
+        keys = {"measure": columns_in(self.measure), "each": self.each}
+        keys["replicates"] = [self.replicates]
+        if self.at:
+            keys["at.column"] = [self.at.column]
+        if self.best:
+            keys |= {"best.columns": self.best.columns, "best.by": columns_in(self.best.by)}
+        for i, need in enumerate(self.needs):
+            keys[f"needs.{i}.check"] = columns_in(need.check)
+        return keys
+
+    def all_cells(self) -> dict[str, Cells]:
+        """The cells that each key names."""
+        keys = {name: getattr(self, name) for name in ("cells", "less", "over", "as_published")}
+        keys |= {f"needs.{i}.where": need.where for i, need in enumerate(self.needs)}
+        return {name: cells for name, cells in keys.items() if isinstance(cells, dict)}

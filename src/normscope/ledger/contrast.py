@@ -1,0 +1,145 @@
+"""What a contrast finds: a measure of some cells, alone or beside that of others.
+
+``find`` reads a statement's entry and tables, and knows no study. Models of one seed are pairs; a
+side in which one diverged is a selection, and what is compared must meet the entry's needs.
+"""
+
+import math
+
+from normscope.ledger.case import Case, decide, exp, log, too_few, units
+from normscope.ledger.cells import Rows, records, select
+from normscope.ledger.claim import Evidence, Finding
+from normscope.ledger.comparison import Cells, Contrast
+from normscope.ledger.entry import Entry
+from normscope.ledger.expression import mean, measure
+from normscope.ledger.pairs import Pair, pairs
+from normscope.ledger.vocabulary import Vocabulary
+from normscope.paper.words import significant_or_tiny
+
+ALONE = "{effect}{interval}, {n}"
+BESIDE = "{effect}{interval} ({first} against {second}), {n}"
+
+
+def find(entry: Entry, evidence: Evidence) -> Finding:
+    """The cases of an entry's contrast, and its verdict under the published protocol.
+
+    Raises:
+        Explained: a table is not there, or a cell has several rows of a seed.
+    """
+    c = entry.contrast
+    assert c is not None, entry.statement
+    vocabulary = evidence.studies[c.table.partition(".")[0]].vocabulary()
+    rows = records(evidence.table(c.table))
+    published = entry.published.number or "no number"
+    if entry.test == "fact":
+        return _find_fact(entry, c, rows, vocabulary, published)
+    now = list(pairs(c, rows, vocabulary, {}))
+    cases = {pair.name: _tested(entry, pair, evidence.level) for pair in now}
+    sentences = [_sentence(entry, pair, cases[pair.name]) for pair in now]
+    own = ""
+    if c.as_published is not None:
+        was = list(pairs(c, rows, vocabulary, c.as_published))
+        own, published = _read_means(entry, was), _told(entry, [_means(entry, p) for p in was])
+    return Finding(cases, published, own, _told(entry, sentences))
+
+
+def _find_fact(
+    entry: Entry, c: Contrast, rows: Rows, vocabulary: Vocabulary, published: str
+) -> Finding:
+    """Every row is a case by itself: the worst decides."""
+
+    def worst(cells: Cells) -> Case:
+        values = [measure(c.measure, row) for row in select(rows, cells, vocabulary)]
+        known = [v for v in values if not math.isnan(v)]
+        if not known:
+            return Case.unknown("no data")
+        value = max(known) if entry.direction == "less" else min(known)
+        return Case.known(_is_on_side(entry, value, entry.limit, None), value)
+
+    case, own = worst(c.cells), ""
+    if c.as_published is not None:
+        was = worst(c.cells | c.as_published)
+        own, published = was.reading(), _told(entry, [significant_or_tiny(was.effect)])
+    return Finding({"": case}, published, own, _told(entry, [significant_or_tiny(case.effect)]))
+
+
+def _tested(entry: Entry, pair: Pair, level: float) -> Case:
+    """The entry's exact test of a case."""
+    if why := pair.why_open():
+        return Case.unknown(why)
+    values = pair.values(infinite=entry.scale == "log")
+    bound, margin = _thresholds(entry, pair)
+    few = too_few(len(values))
+    if isinstance(entry.bound, str) and few:  # a bound of few models is itself not known
+        return Case.unknown(few)
+    if any(v is not None and math.isnan(v) for v in (bound, margin)):
+        return Case.unknown(few or "no data")
+    return decide(entry, values, bound=bound, margin=margin, level=level)
+
+
+def _thresholds(entry: Entry, pair: Pair) -> list[float | None]:
+    """Bound and margin: numbers, or means of columns."""
+    return [
+        mean([float(row[given]) for row in pair.sides[0]]) if isinstance(given, str) else given
+        for given in (entry.bound, entry.margin)
+    ]
+
+
+def _read_means(entry: Entry, cases: list[Pair]) -> str:
+    """Whether the means are on the statement's side: of these runs alone."""
+    answers = []
+    for pair in cases:
+        effect = pair.effect_of_means()
+        bound, margin = _thresholds(entry, pair)
+        if why := pair.why_open() or ("no data" if math.isnan(effect) else ""):
+            return why
+        assert bound is not None
+        answers.append(_is_on_side(entry, effect, bound, margin))
+    if not answers:
+        return "no data"
+    return "holds" if (any if entry.holds_in == "any" else all)(answers) else "fails"
+
+
+def _is_on_side(entry: Entry, value: float, bound: float, margin: float | None) -> bool:
+    """Whether a quantity is where the statement has it."""
+    if entry.direction != "within":
+        return value > bound if entry.direction == "greater" else value < bound
+    assert margin is not None, entry.statement
+    if entry.scale == "log":
+        return bound / margin <= value <= bound * margin
+    return abs(value - bound) <= margin
+
+
+def _told(entry: Entry, parts: list[str]) -> str:
+    """The quantity, and what it is in every case."""
+    return f"{entry.quantity}: {'; '.join(parts)}" if parts else "–"
+
+
+def _means(entry: Entry, pair: Pair) -> str:
+    """The means of the sides, as words; geometric on a logarithmic scale."""
+    words = " against ".join(_mean(entry, pair))
+    return f"{pair.name}: {words}" if pair.name else words
+
+
+def _mean(entry: Entry, pair: Pair) -> list[str]:
+    means = pair.means()
+    if entry.scale == "log":
+        logs = [[log(measure(pair.contrast.measure, r)) for r in rows] for rows in pair.sides]
+        means = [exp(mean(side)) for side in logs]
+    return [significant_or_tiny(value) for value in means]
+
+
+def _sentence(entry: Entry, pair: Pair, case: Case) -> str:
+    """A case in words: by the entry's sentence, or by the one that all share."""
+    words = case.open
+    if not words:
+        first, *others = _mean(entry, pair)
+        low, high = (significant_or_tiny(v) for v in (case.low, case.high))
+        words = (pair.contrast.sentence or (BESIDE if others else ALONE)).format(
+            first=first,
+            second="".join(others),
+            effect=significant_or_tiny(case.effect),
+            interval="" if math.isnan(case.low) else f" [{low}, {high}]",
+            n=units(case.n, case.unit),
+        )
+    return f"{pair.name}: {words}" if pair.name else words

@@ -1,0 +1,67 @@
+"""Tables of means: n, mean and interval of measures by group, in one form."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from normscope.statistics.estimate import estimate
+
+BOUNDS = ["n", "mean", "low", "high"]
+
+
+def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows in which these columns have these values."""
+    chosen = np.ones(len(table), dtype=bool)
+    for column, value in values.items():
+        chosen &= np.asarray(table[column] == value, dtype=bool)
+    return table[chosen]
+
+
+def describe(values: Iterable[float], level: float, *, geometric: bool = False) -> dict[str, float]:
+    """n, mean, low and high of the values that count: mean and Student's t interval.
+
+    Args:
+        values: one a model; what is not finite is left out, and what is not positive where the mean
+            is geometric.
+        level: confidence level of the interval.
+        geometric: means of logarithms, given back as sizes.
+
+    Returns:
+        ``n`` alone where no value is left; NaN for the bounds of one value.
+    """
+    known = [v for v in values if np.isfinite(v) and (v > 0 or not geometric)]
+    if not known:
+        return {"n": 0}
+    e = estimate(list(np.log(known)) if geometric else known, level)
+    back = np.exp if geometric else float
+    return {"n": e.n, "mean": back(e.mean), "low": back(e.low), "high": back(e.high)}
+
+
+def summarize(
+    table: pd.DataFrame,
+    by: Sequence[str],
+    measures: Iterable[str],
+    level: float,
+    geometric: Collection[str] = (),
+) -> pd.DataFrame:
+    """A row per group and measure, in the order of the table: n models, mean and t interval.
+
+    Args:
+        table: a row a model.
+        by: columns of a group.
+        measures: columns to average.
+        level: confidence level of the intervals.
+        geometric: measures whose mean is geometric.
+
+    Returns:
+        Columns ``by``, measure, n, mean, low, high; n is 0 where a group has no value.
+    """
+    rows = [
+        dict(zip(by, key, strict=True))
+        | {"measure": measure}
+        | describe(group[measure], level, geometric=measure in geometric)
+        for key, group in table.groupby(list(by), sort=False)
+        for measure in measures
+    ]
+    return pd.DataFrame(rows, columns=[*by, "measure", *BOUNDS])

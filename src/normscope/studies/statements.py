@@ -1,0 +1,49 @@
+"""The statements of all studies: what is checked before any job, and the tests of the ledger."""
+
+import ast
+import importlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from normscope.errors import Explained
+from normscope.ledger.check import problems
+from normscope.ledger.entry import Claims, load
+from normscope.studies.study import Study
+
+STUDIES = Path(__file__).parent
+
+
+def tested_by_functions() -> dict[str, str]:
+    """The study of every key that a function is marked with, read without an import of it."""
+    keys = {}
+    for path in sorted(STUDIES.glob("*/claims.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
+                    keys[key] = path.parent.name
+    return keys
+
+
+def load_checked(path: Path, studies: Mapping[str, Study], figures: Collection[str]) -> Claims:
+    """The statements of a file, which these studies can test and these figures show. No pandas.
+
+    Args:
+        path: data/claims.yaml.
+        studies: the configuration's, by name.
+        figures: names of figures.
+
+    Raises:
+        Explained: entries are wrong; each with what is, and the nearest right word.
+    """
+    claims = load(path)
+    vocabularies = {name: study.vocabulary() for name, study in studies.items()}
+    if wrong := problems(claims, vocabularies, tested_by_functions(), figures):
+        raise Explained("\n".join(f"{path}: {line}" for line in wrong))
+    return claims
+
+
+def import_tests(studies: Collection[str]) -> None:
+    """Import the functions that test statements of these studies."""
+    for name in studies:
+        if (STUDIES / name / "claims.py").exists():
+            importlib.import_module(f"normscope.studies.{name}.claims")
