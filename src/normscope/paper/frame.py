@@ -5,7 +5,7 @@ that no two of them can disagree.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -96,7 +96,9 @@ def collect(
     tables = {LEDGER: ledger_table(ledger)}
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]
     for study, section in sections.items():
-        shown = {CLAIMS: claims_table(_claims_about(study, ledger)), **section.tables}
+        claims = [claim for claim in ledger["claims"] if claim["study"] == study]
+        one_by_one = claims_table(f"Statements one by one: {study}", claims)
+        shown = {CLAIMS: one_by_one, **section.tables}
         tables |= {f"{study}.{name}": table for name, table in shown.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
@@ -107,7 +109,3 @@ def collect(
         figures,
         named(numbers),
     )
-
-
-def _claims_about(study: str, ledger: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return [claim for claim in ledger["claims"] if claim["study"] == study]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from normscope.paper.section import Named
-from normscope.paper.table import Column, PageTable, Row, tabulate, text
+from normscope.paper.table import Column, Format, PageTable, Row, tabulate, text
 from normscope.paper.words import DASH, significant_or_tiny
 
 VERDICTS = ("holds", "fails", "undecided")
@@ -43,14 +43,14 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
     return tabulate("The ledger of claims", ledger["claims"], columns)
 
 
-def claims_table(claims: Sequence[Row]) -> PageTable:
+def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
     """A row per statement: what each protocol shows, in words. Columns without a word are out."""
     columns = [
         Column(title, text(key))
         for key, title in ONE_BY_ONE.items()
         if any(claim[key] for claim in claims)
     ]
-    return tabulate("Statements one by one, with test and evidence", claims, columns)
+    return tabulate(title, claims, columns)
 
 
 def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
@@ -77,7 +77,7 @@ def _units(claim: Row) -> str:
     return f"{claim['n']} {claim['n_unit']}" if claim["n"] and claim["p"] is not None else DASH
 
 
-def _known(key: str):
+def _known(key: str) -> Format:
     return lambda claim: DASH if claim[key] is None else significant_or_tiny(claim[key])
 
 

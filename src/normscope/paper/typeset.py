@@ -15,7 +15,7 @@ from normscope.errors import Explained
 from normscope.paper.blocks import Block, blocks
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.table import PageTable
-from normscope.paper.textable import SIZES, Layout, columns_of, layout, pieces
+from normscope.paper.layout import SIZES, Layout, columns_of, layout, pieces
 
 Run = dict[str, str]  # text, its style, and where it leads
 Part = dict[str, Any]
