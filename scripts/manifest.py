@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from pydantic import Field
-from pydantic_settings import CliPositionalArg
 
+from normscope.command import parse
 from normscope.config import Figures, Studies
 from normscope.errors import report
 from normscope.io.files import write_json
@@ -37,20 +37,20 @@ PACKAGES = [
 ]
 
 
-class Flags(Strict):
-    """Write manifest.json."""
-
-    config: str = Field(description="the configuration of all studies and figures as JSON")
-    results: Path = Field(description="directory with a folder a study")
-    dataset: Path = Field(description="meta.json of the dataset")
-    sources: str = Field(description="comma-separated source files that decide the results")
-    out: Path
-
-
 class Printed(Studies):
     """What decides the paper, but for the corpus, which its hashes tell."""
 
     figures: Figures
+
+
+class Flags(Strict):
+    """Write manifest.json."""
+
+    config: Printed = Field(description="all that decides the paper, as JSON")
+    results: Path = Field(description="directory with a folder a study")
+    dataset: Path = Field(description="meta.json of the dataset")
+    sources: str = Field(description="comma-separated source files that decide the results")
+    out: Path
 
 
 def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
@@ -63,17 +63,17 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
-    config = Printed.model_validate_json(flags.config)
+    flags = parse(Flags)
+    config = flags.config.model_dump_json()
     sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
-        "config": json.loads(flags.config),
-        "config_sha256": hashlib.sha256(flags.config.encode()).hexdigest(),
+        "config": json.loads(config),
+        "config_sha256": hashlib.sha256(config.encode()).hexdigest(),
         "dataset": json.loads(flags.dataset.read_text()),
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "studies": {n: parts(study, flags.results / n) for n, study in config.studies.items()},
+        "studies": {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()},
         "sources_sha256": {str(s): hashlib.sha256(s.read_bytes()).hexdigest() for s in sources},
     }
     write_json(flags.out, manifest)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from normscope.ledger.case import Case
 from normscope.ledger.entry import Entry
 
-COLUMNS = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -14,8 +14,8 @@ from markdown_it.token import Token
 from normscope.errors import Explained
 from normscope.paper.blocks import Block, blocks
 from normscope.paper.frame import Figure, Frame
-from normscope.paper.table import PageTable
 from normscope.paper.layout import SIZES, Layout, columns_of, layout, pieces
+from normscope.paper.table import PageTable
 
 Run = dict[str, str]  # text, its style, and where it leads
 Part = dict[str, Any]
