@@ -60,11 +60,16 @@ class PageTable:
         return PageTable(self.title, columns, tuple(tuple(r[i] for i in places) for r in self.rows))
 
 
+def to_rows(table: pd.DataFrame) -> list[Row]:
+    """A table of data, record by record: values by the names of their columns."""
+    return [{str(key): value for key, value in r.items()} for r in table.to_dict("records")]
+
+
 def tabulate(
     title: str, rows: pd.DataFrame | Iterable[Row], columns: Sequence[Column]
 ) -> PageTable:
     """A page's table of rows of data; a table of data has a row a record."""
-    records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
+    records = to_rows(rows) if isinstance(rows, pd.DataFrame) else rows
     cells = tuple(tuple(column.format(row) for column in columns) for row in records)
     return PageTable(title, tuple(column.title for column in columns), cells)
 
@@ -75,12 +80,12 @@ def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]
     Its values are those of the first record; ``cells`` are all of its records by their ``names``,
     for ``at``.
     """
-    rows: dict[Hashable, dict[Hashable, Any]] = {}
-    for record in table.to_dict("records"):
+    rows: dict[Hashable, dict[str, Any]] = {}
+    for record in to_rows(table):
         row = rows.setdefault(tuple(record[k] for k in keys), {**record, CELLS: {}})
-        is_one = isinstance(names, str)
-        row[CELLS][record[names] if is_one else tuple(record[k] for k in names)] = record
-    return [{str(k): v for k, v in row.items()} for row in rows.values()]
+        name = record[names] if isinstance(names, str) else tuple(record[k] for k in names)
+        row[CELLS][name] = record
+    return list(rows.values())
 
 
 def at(name: Hashable, form: Format) -> Format:

@@ -21,6 +21,7 @@ from normscope.paper.table import (
     short,
     tabulate,
     text,
+    to_rows,
     yes_no,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
@@ -83,7 +84,7 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
 
 
 def _numbers(by_shape: pd.DataFrame) -> Iterator[Named]:
-    for row in by_shape.to_dict("records"):
+    for row in to_rows(by_shape):
         shape = Shape._make(row[key] for key in SHAPE)
         yield (shape, row["state"], row["measure"]), words.significant_or_tiny(row["mean"])
 

@@ -20,6 +20,7 @@ from normscope.paper.table import (
     number,
     tabulate,
     text,
+    to_rows,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
 from normscope.studies.jacobian.grid import Jacobian, Protocol
@@ -171,7 +172,7 @@ def _correlation(record: Row) -> str:
 
 
 def _numbers(costs: pd.DataFrame) -> Iterator[Named]:
-    for row in costs.dropna(subset="mean").to_dict("records"):
+    for row in to_rows(costs.dropna(subset="mean")):
         yield (*(row[key] for key in VARIED), "cost"), words.number(row["mean"])
 
 

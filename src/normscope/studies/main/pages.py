@@ -21,6 +21,7 @@ from normscope.paper.table import (
     short,
     tabulate,
     text,
+    to_rows,
 )
 from normscope.paper.words import DASH
 from normscope.statistics.estimate import seeds_needed
@@ -147,7 +148,7 @@ def _numbers(tables: Mapping[str, pd.DataFrame]) -> Iterator[Named]:
     """Losses and gains by arm and placement, where there is a number."""
     gains = {key: f"{key} gain" for key in GAINS}
     for table, columns in ((tables["arms"], LOSSES), (tables["gain_by_arm"], gains)):
-        for row in table.to_dict("records"):
+        for row in to_rows(table):
             for column, word in columns.items():
                 if pd.notna(row[column]):
                     yield (row["arm"], row["placement"], word), words.number(row[column])
@@ -162,9 +163,9 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     """
     runs, arms = tables["runs"], tables["arms"]
     baseline = str(study.reference)
-    (ours,) = arms[arms["arm"] + "-" + arms["placement"] == baseline].to_dict("records")
+    (ours,) = to_rows(arms[arms["arm"] + "-" + arms["placement"] == baseline])
     of_baseline = runs["arm"] + "-" + runs["placement"] == baseline
-    (corpus,) = tables["corpus"].to_dict("records")
+    (corpus,) = to_rows(tables["corpus"])
     return Section(
         words={
             **study.model.model_dump(),

@@ -20,6 +20,7 @@ from normscope.paper.table import (
     significant,
     tabulate,
     text,
+    to_rows,
 )
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
@@ -174,7 +175,7 @@ def _model(row: Row) -> str:
 
 def _numbers(by_model: pd.DataFrame) -> Iterator[Named]:
     gain = number("log_gain", log=True)
-    for row in by_model.to_dict("records"):
+    for row in to_rows(by_model):
         yield (row["model"], row["experiment"], "last gain"), gain(row)
 
 

@@ -21,6 +21,7 @@ from normscope.paper.table import (
     significant,
     tabulate,
     text,
+    to_rows,
 )
 from normscope.schema import rate_name
 from normscope.statistics.estimate import ALPHA, seeds_needed
@@ -122,7 +123,7 @@ def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
 
 
 def _numbers(cells: pd.DataFrame) -> Iterator[Named]:
-    for row in cells.dropna(subset="mean").to_dict("records"):
+    for row in to_rows(cells.dropna(subset="mean")):
         rate = rate_name(row["learning_rate"])
         yield (row["task"], row["arm"], rate, row["measure"]), words.significant(row["mean"])
 
