@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.config import Config
 from normscope.cost import cost_table, jobs
 from normscope.errors import Explained, report
@@ -42,7 +42,7 @@ def rest(benchmarks: Path) -> tuple[int, float]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     known = seconds(flags.benchmarks)
     if not any(rule in TRAINING for rule, _ in known):
         raise Explained(

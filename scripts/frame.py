@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
 from normscope.io.readers import tables_in
@@ -20,7 +20,7 @@ from normscope.schema import Strict
 class Flags(Strict):
     """Collect what is printed."""
 
-    config: str = Field(description="the configuration of all studies as JSON")
+    config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the ledger, claims.json")
     figures: Path = Field(description="the registry of figures")
     results: Path = Field(description="directory with a folder a study, and paper/figures")
@@ -40,8 +40,7 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
-    config = Studies.model_validate_json(flags.config)
+    flags = parse(Flags)
     captions = flags.results / "paper" / "figures"
     figures = {
         name: Figure(entry.title, (captions / f"{name}.txt").read_text().strip())
@@ -49,11 +48,11 @@ def main() -> None:
     }
     ledger = json.loads(flags.claims.read_text())
     frame = collect(
-        sections(config, flags.results),
+        sections(flags.config, flags.results),
         ledger,
         figures,
-        level=config.level,
-        margin_sds=config.margin_sds,
+        level=flags.config.level,
+        margin_sds=flags.config.margin_sds,
     )
     frame.write(flags.out)
 

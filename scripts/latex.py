@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper.frame import read
@@ -21,7 +21,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     for name, text in files(read(flags.frame), flags.templates).items():
         write_text(flags.out / name, text)
 

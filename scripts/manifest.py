@@ -65,6 +65,7 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
 def main() -> None:
     flags = parse(Flags)
     config = flags.config.model_dump_json()
+    studies = {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()}
     sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
         "config": json.loads(config),
@@ -73,7 +74,9 @@ def main() -> None:
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "studies": {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()},
+        "studies": {
+            n: parts(study, flags.results / n) for n, study in flags.config.studies.items()
+        },
         "sources_sha256": {str(s): hashlib.sha256(s.read_bytes()).hexdigest() for s in sources},
     }
     write_json(flags.out, manifest)

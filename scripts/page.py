@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper.frame import read
@@ -25,7 +25,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     frame = read(flags.frame)
     text = summary_text(flags.templates, frame)
     svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}

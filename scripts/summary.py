@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper.frame import read
@@ -22,7 +22,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     frame = read(flags.frame)
     write_text(flags.out, summary(summary_text(flags.templates, frame), frame))
 

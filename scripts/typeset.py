@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_bytes
 from normscope.paper.frame import read
@@ -23,7 +23,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     frame = read(flags.frame)
     layout = (flags.templates / "summary.typ").read_text()
     svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}
