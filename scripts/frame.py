@@ -10,7 +10,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
-from normscope.io.readers import tables_in
+from normscope.io.readers import Tables
 from normscope.paper.figures import load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section
@@ -32,7 +32,7 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
     pages = {study: f"normscope.studies.{study}.pages" for study in config.studies}
     return {
         study: import_module(pages[study]).section(
-            part, tables_in(results / study / "tables", part.TABLES), config.settings
+            part, Tables(results / study / "tables", part.TABLES), config.settings
         )
         for study, part in config.studies.items()
         if find_spec(pages[study])
