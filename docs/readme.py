@@ -7,89 +7,75 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from normscope.config import Config
+from normscope.config import load
 from normscope.io.files import write_text
-from normscope.ledger.record import ledger_table
-from normscope.paper.words import interval, markdown, number, records
+from normscope.paper.markdown import pipe_table
+from normscope.paper.statements import ledger_table
+from normscope.paper.table import PageTable
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
-from normscope.studies.main.pages import name
+from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 
 README = Path("README.md")
-TABLES = Path("results/tables")
+RESULTS = Path("results")
 FIGURES = (
     "loss slice factors surrogates jacobian comparison sensitivity signals trainability".split()
 )
 
 
-def loss_table() -> pd.DataFrame:
-    arms = pd.read_csv(TABLES / "arms.csv")
-    return pd.DataFrame(
-        {
-            "arm": [name(r.arm, r.placement) for r in records(arms)],
-            "n": arms["n"],
-            "validation loss": [number(v) for v in arms["mean"]],
-            "95% interval": [interval(r.low, r.high) for r in records(arms)],
-        }
-    )
+def table(study: str, name: str) -> pd.DataFrame:
+    """A table of a study."""
+    return pd.read_csv(RESULTS / study / "tables" / f"{name}.csv")
 
 
-def ledger() -> pd.DataFrame:
-    """Every statement with the published verdict beside the corrected one."""
-    table = ledger_table(json.loads(Path("results/paper/claims.json").read_text()))
-    return table[["statement", "source", "published", "corrected", "n", "p (Holm)", "why"]]
+def tables() -> dict[str, PageTable]:
+    """What stands in README.md, by the names of its blocks."""
+    config = load(yaml.safe_load(Path("config.yaml").read_text()))
+    ledger = json.loads((RESULTS / "paper" / "claims.json").read_text())
+    copy = cell_table(table("recall", "cells"), config.recall.published.task)
+    costs = cost_table(table("jacobian", "costs"), config.jacobian.corrected)
+    shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
+    is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
+    is_shown &= shapes["depth"].isin([24, 48])
+    return {
+        "results": loss_table(table("main", "arms")).select("arm", "n", "loss", "interval"),
+        "ledger": ledger_table(ledger).select(
+            "statement", "source", "published", "corrected", "n", "p (Holm)", "why"
+        ),
+        "copy": copy.select(
+            *("arm", "learning rate", "loss", "accuracy", "calibrated loss"),
+            *("accuracy without context", "effective rank"),
+        ),
+        "surrogates": costs.select(
+            "attention", "feedback", "surrogate", "in", "n", "cost", "interval", "loss"
+        ),
+        "depth": rate_table(shapes[is_shown]).select(
+            *("placement", "residual", "start", "blocks", "n", "gradient per block"),
+            *("stream per block", "least singular value"),
+        ),
+        "pretrained": gain_table(models[models["experiment"] != "twins"]).select(
+            *("model", "norm", "study", "n prompts", "mean", "t against 1", "geometric mean"),
+            *("interval", "reads"),
+        ),
+    }
 
 
-def copy_table() -> pd.DataFrame:
-    """The notebook's task: what its loss says, and what else there is to say."""
-    config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
-    table = cell_table(pd.read_csv(TABLES / "recall_cells.csv"), config.recall.published.task)
-    columns = "loss,accuracy,calibrated loss,accuracy without context,effective rank"
-    return table[["arm", "learning rate", *columns.split(",")]]
-
-
-def surrogates_table() -> pd.DataFrame:
-    """What each surrogate costs."""
-    config = Config.model_validate(yaml.safe_load(Path("config.yaml").read_text()))
-    table = cost_table(pd.read_csv("results/jacobian/costs.csv"), config.jacobian.corrected)
-    return table[["attention", "feedback", "surrogate", "in", "n", "cost", "interval", "loss"]]
-
-
-def pretrained_table() -> pd.DataFrame:
-    """The last block's gain of every base model, published and measured."""
-    table = gain_table(pd.read_csv("results/pretrained/by_model.csv"))
-    table = table[table["study"] != "twins"]
-    columns = "model,norm,study,n prompts,mean,t against 1,geometric mean,interval,reads"
-    return table[columns.split(",")]
-
-
-def depth_table() -> pd.DataFrame:
-    """What one block does to the gradient and the stream, at the start."""
-    table = rate_table(pd.read_csv("results/depth/by_shape.csv"))
-    is_main = table["norm"].isin(["LayerNorm", "No norm"]) & (table["state"] == "start")
-    table = table[is_main & table["blocks"].isin(["24", "48"])]
-    columns = "placement,residual,start,blocks,n,gradient per block,stream per block"
-    return table[[*columns.split(","), "least singular value"]]
-
-
-def refreshed(text: str, block: str, table: pd.DataFrame) -> str:
+def refreshed(text: str, block: str, shown: PageTable) -> str:
     """The text with the table between a block's two comments."""
     begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
     head, rest = text.split(begin)
-    return f"{head}{begin}\n\n{markdown(table)}\n\n{end}{rest.split(end)[1]}"
+    return f"{head}{begin}\n\n{pipe_table(shown)}\n\n{end}{rest.split(end)[1]}"
 
 
 def main() -> None:
-    text = refreshed(README.read_text(), "results", loss_table())
-    text = refreshed(text, "ledger", ledger())
-    text = refreshed(text, "copy", copy_table())
-    text = refreshed(text, "surrogates", surrogates_table())
-    text = refreshed(text, "depth", depth_table())
-    write_text(README, refreshed(text, "pretrained", pretrained_table()))
+    text = README.read_text()
+    for block, shown in tables().items():
+        text = refreshed(text, block, shown)
+    write_text(README, text)
     for figure in FIGURES:
-        shutil.copyfile(f"results/paper/figures/{figure}.svg", f"docs/{figure}.svg")
+        shutil.copyfile(RESULTS / "paper" / "figures" / f"{figure}.svg", f"docs/{figure}.svg")
 
 
 if __name__ == "__main__":

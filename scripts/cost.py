@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.config import Config
 from normscope.cost import cost_table, jobs
 from normscope.errors import Explained, report
-from normscope.paper.words import markdown, number
+from normscope.paper.markdown import pipe_table
+from normscope.paper.table import Column, count, number, tabulate, text
 from normscope.schema import Strict
 
 TRAINING = ("train", "recall", "ensemble")  # one thread each, timed by their own script
@@ -41,7 +42,7 @@ def rest(benchmarks: Path) -> tuple[int, float]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     known = seconds(flags.benchmarks)
     if not any(rule in TRAINING for rule, _ in known):
         raise Explained(
@@ -59,10 +60,11 @@ def main() -> None:
     table = pd.concat([table, pd.DataFrame([others | {"projected": 0.0}])], ignore_index=True)
     total = pd.DataFrame([{"rule": "total", **table.drop(columns="rule").sum().to_dict()}])
     table = pd.concat([table, total], ignore_index=True)
-    hours = {k: [number(v, 2) for v in table[k]] for k in ("measured", "projected")}
-    counts = {k: table[k].astype(int).astype(str) for k in ("jobs", "measured jobs")}
+    columns = [Column("rule", text("rule"))]
+    columns += [Column(name, count(name)) for name in ("jobs", "measured jobs")]
+    columns += [Column(name, number(name, 2)) for name in ("measured", "projected")]
     print("Core-hours, one core's time:\n")
-    print(markdown(table.assign(**hours, **counts)))
+    print(pipe_table(tabulate("Core-hours", table, columns)))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper.frame import read
@@ -13,15 +13,16 @@ from normscope.schema import Strict
 
 
 class Flags(Strict):
-    """Write numbers.tex, claims.tex, example.tex and tables/*.tex."""
+    """Write numbers.tex, claims.tex, example.tex and tables/<study>/*.tex."""
 
     frame: Path = Field(description="all that is printed, frame.json")
+    templates: Path = Field(description="directory of example.tex and table.tex")
     out: Path = Field(description="directory of the files")
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
-    for name, text in files(read(flags.frame)).items():
+    flags = parse(Flags)
+    for name, text in files(read(flags.frame), flags.templates).items():
         write_text(flags.out / name, text)
 
 

@@ -24,7 +24,8 @@ def main() -> None:
     # under another name first, so that a kill or a full disk leaves no half of a paper
     part = flags.out.with_name(f".{flags.out.name}.tmp")
     shutil.rmtree(part, ignore_errors=True)
-    shutil.copytree(flags.source, part)
+    # Snakemake's mark in a directory that a job makes
+    shutil.copytree(flags.source, part, ignore=shutil.ignore_patterns(".snakemake*"))
     if flags.out.exists():
         shutil.rmtree(flags.out)
     part.rename(flags.out)

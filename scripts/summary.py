@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper.frame import read
 from normscope.paper.markdown import summary
+from normscope.paper.template import summary_text
 from normscope.schema import Strict
 
 
@@ -16,13 +17,14 @@ class Flags(Strict):
     """Write summary.md."""
 
     frame: Path = Field(description="all that is printed, frame.json")
-    template: Path
+    templates: Path = Field(description="directory of summary.md and sections/")
     out: Path
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
-    write_text(flags.out, summary(flags.template.read_text(), read(flags.frame)))
+    flags = parse(Flags)
+    frame = read(flags.frame)
+    write_text(flags.out, summary(summary_text(flags.templates, frame), frame))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_bytes
 from normscope.paper.frame import read
-from normscope.paper.markdown import summary
+from normscope.paper.template import summary_text
 from normscope.paper.typeset import pdf
 from normscope.schema import Strict
 
@@ -17,21 +17,17 @@ class Flags(Strict):
     """Write summary.pdf."""
 
     frame: Path = Field(description="all that is printed, frame.json")
-    template: Path = Field(description="the summary's words in Markdown")
-    layout: Path = Field(description="its look in Typst")
-    figures: Path = Field(description="directory of the figures as SVG")
+    templates: Path = Field(description="directory of summary.md, sections/ and summary.typ")
+    figures: Path = Field(description="directory of the figures, NAME.svg")
     out: Path
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     frame = read(flags.frame)
-    figures = {
-        f"figures/{name}.svg": (flags.figures / f"{name}.svg").read_bytes()
-        for name in frame.captions
-    }
-    words = summary(flags.template.read_text(), frame)
-    write_bytes(flags.out, pdf(flags.layout.read_text(), words, figures))
+    layout = (flags.templates / "summary.typ").read_text()
+    svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}
+    write_bytes(flags.out, pdf(layout, summary_text(flags.templates, frame), frame, svgs))
 
 
 if __name__ == "__main__":

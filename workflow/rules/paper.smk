@@ -1,11 +1,14 @@
-# takes: results/tables/*.csv and those of every part, data/claims.yaml, data/published.csv,
-#        the captions of results/paper/figures/
+# takes: results/<study>/tables/*.csv, data/claims.yaml, workflow/figures.yaml, the captions of
+#        results/paper/figures/, and the templates in workflow/report/
 # makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
-#        summary.md, summary.html, summary.pdf, tables/*.tex, numbers.tex, claims.tex, example.tex;
-#        manifest.json
+#        summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex,
+#        example.tex; manifest.json
 
 
 CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures"})
+# the page's words: a study without a section is left out
+SECTIONS = [f"workflow/report/sections/{study}.md" for study in STUDIES]
+WORDS = ["workflow/report/summary.md", *filter(os.path.isfile, SECTIONS)]
 
 
 rule claims:
@@ -53,8 +56,8 @@ rule frame:
 rule summary:
     input:
         code("summary"),
+        WORDS,
         frame="results/paper/frame.json",
-        template="workflow/report/summary.md",
     output:
         "results/paper/summary.md",
     log:
@@ -64,38 +67,18 @@ rule summary:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/summary.py --frame {input.frame} --template {input.template}"
+        "python scripts/summary.py --frame {input.frame} --templates workflow/report"
         " --out {output} &> {log}"
 
 
 rule latex:
     input:
         code("latex"),
+        multiext("workflow/report/latex/", "example.tex", "table.tex"),
         frame="results/paper/frame.json",
     output:
         multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
-        multiext(
-            "results/paper/tables/",
-            "loss.tex",
-            "gain.tex",
-            "published.tex",
-            "factors.tex",
-            "best.tex",
-            "jacobian.tex",
-            "surrogates.tex",
-            "predictions.tex",
-            "depth.tex",
-            "trainability.tex",
-            "scratch.tex",
-            "models.tex",
-            "pretrained.tex",
-            "entropy.tex",
-            "norms.tex",
-            "twins.tex",
-            "h25.tex",
-            "sensitivity.tex",
-        ),
-        expand("results/paper/tables/recall_{task}.tex", task=CONFIG.recall.tasks),
+        directory("results/paper/tables"),
     log:
         "results/logs/latex.log",
     benchmark:
@@ -103,7 +86,8 @@ rule latex:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/latex.py --frame {input.frame} --out results/paper &> {log}"
+        "python scripts/latex.py --frame {input.frame} --templates workflow/report/latex"
+        " --out results/paper &> {log}"
 
 
 rule manifest:
@@ -132,11 +116,9 @@ rule page:
     input:
         code("page"),
         drawn(".svg"),
+        WORDS,
+        multiext("workflow/report/page", ".html.j2", ".css", ".js"),
         frame="results/paper/frame.json",
-        template="workflow/report/summary.md",
-        page="workflow/report/page.html.j2",
-        style="workflow/report/page.css",
-        script="workflow/report/page.js",
         manifest="results/paper/manifest.json",
     output:
         report(
@@ -151,8 +133,7 @@ rule page:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/page.py --frame {input.frame} --template {input.template}"
-        " --page {input.page} --style {input.style} --script {input.script}"
+        "python scripts/page.py --frame {input.frame} --templates workflow/report"
         " --figures results/paper/figures --manifest {input.manifest} --out {output} &> {log}"
 
 
@@ -160,9 +141,9 @@ rule typeset:
     input:
         code("typeset"),
         drawn(".svg"),
+        WORDS,
+        "workflow/report/summary.typ",
         frame="results/paper/frame.json",
-        template="workflow/report/summary.md",
-        layout="workflow/report/summary.typ",
     output:
         "results/paper/summary.pdf",
     log:
@@ -172,5 +153,5 @@ rule typeset:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/typeset.py --frame {input.frame} --template {input.template}"
-        " --layout {input.layout} --figures results/paper/figures --out {output} &> {log}"
+        "python scripts/typeset.py --frame {input.frame} --templates workflow/report"
+        " --figures results/paper/figures --out {output} &> {log}"

@@ -11,8 +11,6 @@ from normscope.errors import Explained
 from normscope.ledger.case import Case
 from normscope.ledger.entry import Entry
 
-COLUMNS = ["claim", "test", "as published", "its verdict", "corrected", "verdict"]
-
 
 @dataclass(frozen=True)
 class Evidence:

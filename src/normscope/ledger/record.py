@@ -1,16 +1,12 @@
-"""The ledger as data (claims.json), and as tables of words."""
+"""The ledger as data, claims.json."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pandas as pd
-
 from normscope.ledger.case import PLURALS, Case
-from normscope.ledger.claim import COLUMNS
-from normscope.ledger.entry import Claims, Document
+from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import Judgement
-from normscope.paper.words import significant_or_tiny
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
@@ -78,55 +74,3 @@ def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dic
         "documents": {name: d.model_dump() for name, d in claims.documents.items()},
         "claims": records,
     }
-
-
-def source(document: Mapping[str, Any]) -> str:
-    """How a table calls a document."""
-    known = Document.model_validate(document)
-    return known.author or known.title
-
-
-def ledger_table(found: Mapping[str, Any]) -> pd.DataFrame:
-    """A row per statement: published verdict, corrected verdict, and what it rests on."""
-    rows = [
-        {
-            "statement": c["statement"],
-            "source": f"{source(found['documents'][c['document']])}, {c['where']}",
-            "published number": c["published_number"] or "–",
-            "published": "–" if c["published_verdict"] == "none" else c["published_verdict"],
-            "corrected": c["verdict"],
-            "effect": _effect(c),
-            "n": f"{c['n']} {c['n_unit']}" if c["n"] and c["p"] is not None else "–",
-            "Hedges g": _significant(c["hedges_g"]),
-            "p (Holm)": _significant(c["p_holm"]),
-            "figure": c["figure"],
-            "why": c["reason"] or "–",
-        }
-        for c in found["claims"]
-    ]
-    return pd.DataFrame(rows)
-
-
-def _significant(value: float | None) -> str:
-    return "–" if value is None else significant_or_tiny(value)
-
-
-def _effect(c: Mapping[str, Any]) -> str:
-    """The quantity with its interval, and where it was found if that is not everywhere."""
-    if c["effect"] is None:
-        return "–"
-    bounds = (
-        ""
-        if c["low"] is None
-        else f" [{significant_or_tiny(c['low'])}, {significant_or_tiny(c['high'])}]"
-    )
-    where = f" ({c['case']})" if c["case"] else ""
-    return f"{c['quantity']}: {significant_or_tiny(c['effect'])}{bounds}{where}"
-
-
-def claim_table(found: Mapping[str, Any], documents: Sequence[str]) -> pd.DataFrame:
-    """A row per statement of some documents: what each protocol shows, in words."""
-    keys = ["statement", "criterion", "as_published", "its_verdict", "corrected", "alone"]
-    rows = [[c[k] for k in keys] for c in found["claims"] if c["document"] in documents]
-    table = pd.DataFrame(rows, columns=COLUMNS)
-    return table.loc[:, [name for name in table if (table[name] != "").any()]]

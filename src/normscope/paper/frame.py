@@ -5,14 +5,24 @@ that no two of them can disagree.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import pandas as pd
-
-from normscope.errors import Explained
 from normscope.io.files import write_json
+from normscope.paper.section import Section, Word, named, numbers_among
+from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
+from normscope.paper.table import PageTable
+
+LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
+
+
+class Figure(NamedTuple):
+    """What stands beside a figure."""
+
+    title: str
+    caption: str
 
 
 @dataclass(frozen=True)
@@ -20,48 +30,82 @@ class Frame:
     """What is printed.
 
     Args:
-        texts: words by the template's names; they may refer to tables.
-        tables: of text, by name.
-        captions: title and caption of every figure, by the figure's name, in order.
+        words: by the names that the summary's template gives them.
+        sections: the words of each study, in the paper's order.
+        tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
+        figures: by name, in the paper's order.
         numbers: single numbers by the words that name them: "layernorm pre loss".
     """
 
-    texts: Mapping[str, str]
-    tables: Mapping[str, pd.DataFrame]
-    captions: Mapping[str, tuple[str, str]]
+    words: Mapping[str, Word]
+    sections: Mapping[str, Mapping[str, Word]]
+    tables: Mapping[str, PageTable]
+    figures: Mapping[str, Figure]
     numbers: Mapping[str, str]
 
     def write(self, path: Path) -> None:
-        """As JSON."""
-        tables = {
-            name: {"columns": list(t.columns), "rows": t.astype(str).to_numpy().tolist()}
-            for name, t in self.tables.items()
-        }
-        order = list(self.captions)
-        whole = {"texts": self.texts, "tables": tables, "figures": order}
-        write_json(path, whole | {"captions": self.captions, "numbers": self.numbers})
+        """As JSON; what has an order is a list."""
+        write_json(
+            path,
+            {
+                "words": self.words,
+                "sections": [{"name": n, "words": words} for n, words in self.sections.items()],
+                "tables": [{"name": n, **asdict(table)} for n, table in self.tables.items()],
+                "figures": [{"name": n, **f._asdict()} for n, f in self.figures.items()],
+                "numbers": self.numbers,
+            },
+        )
 
 
 def read(path: Path) -> Frame:
     """The frame of a file."""
     raw = json.loads(path.read_text())
     tables = {
-        name: pd.DataFrame(t["rows"], columns=t["columns"]) for name, t in raw["tables"].items()
+        t["name"]: PageTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])))
+        for t in raw["tables"]
     }
-    captions = {name: tuple(raw["captions"][name]) for name in raw["figures"]}
-    return Frame(raw["texts"], tables, captions, raw["numbers"])
+    sections = {s["name"]: s["words"] for s in raw["sections"]}
+    figures = {f["name"]: Figure(f["title"], f["caption"]) for f in raw["figures"]}
+    return Frame(raw["words"], sections, tables, figures, raw["numbers"])
 
 
-def named(pairs: Iterable[tuple[Iterable[object], str]]) -> dict[str, str]:
-    """Numbers by the words that name them.
+def collect(
+    sections: Mapping[str, Section],
+    ledger: Mapping[str, Any],
+    figures: Mapping[str, Figure],
+    *,
+    level: float,
+    margin_sds: float,
+) -> Frame:
+    """All that is printed.
+
+    Args:
+        sections: what the studies hand over, in the paper's order.
+        ledger: what claims.json holds; every claim names its study.
+        level: confidence level of every interval.
+        margin_sds: what counts as no difference, in standard deviations of a baseline's seeds.
 
     Raises:
         Explained: two numbers have one name.
     """
-    found: dict[str, str] = {}
-    for words, value in pairs:
-        name = " ".join(map(str, words))
-        if name in found:
-            raise Explained(f"two numbers are called {name!r}: {found[name]} and {value}")
-        found[name] = value
-    return found
+    words = {
+        "level": f"{level:.0%}",
+        "alpha": f"{1 - level:.0%}",
+        "margin_sds": f"{margin_sds:g}",
+    }
+    tables = {LEDGER: ledger_table(ledger)}
+    numbers = [*numbers_among(words), *ledger_numbers(ledger)]
+    for study, section in sections.items():
+        claims = [claim for claim in ledger["claims"] if claim["study"] == study]
+        one_by_one = claims_table(f"Statements one by one: {study}", claims)
+        shown = {CLAIMS: one_by_one, **section.tables}
+        tables |= {f"{study}.{name}": table for name, table in shown.items()}
+        numbers += [*numbers_among(section.words, study), *section.numbers]
+    counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
+    return Frame(
+        words | counts,
+        {study: section.words for study, section in sections.items()},
+        tables,
+        figures,
+        named(numbers),
+    )

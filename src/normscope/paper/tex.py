@@ -61,6 +61,12 @@ OF_GREEK = set("GAMMA DELTA THETA XI PI SIGMA UPSILON PHI PSI OMEGA LAMDA".split
 OF_LATIN = {"ETA": "H", "RHO": "P", "CHI": "X"}  # the others begin as they are named
 
 
+class Tex(str):
+    """Text in TeX already, which is not escaped again."""
+
+    __slots__ = ()
+
+
 def escaped(text: str) -> str:
     """Text that TeX sets as it stands; what it has no character for as [U+4E2D]."""
     words = re.sub(r"[ \t\r\n]+", " ", with_minus(unicodedata.normalize("NFC", text))).strip(" ")
@@ -95,10 +101,10 @@ def _character(c: str) -> str:
 
 
 def _greek(c: str) -> str | None:
-    found = GREEK.fullmatch(unicodedata.name("μ" if c == "µ" else c, ""))
-    if not found:
+    letter = GREEK.fullmatch(unicodedata.name("μ" if c == "µ" else c, ""))
+    if not letter:
         return None
-    case, final, name = found.groups()
+    case, final, name = letter.groups()
     command = {"LAMDA": "lambda", "OMICRON": "mathit{o}"}.get(name, name.lower())
     if name not in GREEK_NAMES:
         return None
@@ -111,10 +117,10 @@ def _greek(c: str) -> str | None:
 
 def plain(text: str) -> str | None:
     """A number as siunitx reads it, or None: 1,234 as 1234, 6.75e-06 as 6.75e-6."""
-    found = NUMBER.fullmatch(text)
-    if not found:
+    number = NUMBER.fullmatch(text)
+    if not number:
         return None
-    sign, digits, exponent = found.groups()
+    sign, digits, exponent = number.groups()
     power = f"e{int(exponent.replace('−', '-'))}" if exponent else ""
     return sign.replace("−", "-") + digits.replace(",", "") + power
 

@@ -1,21 +1,34 @@
-"""Signals by depth and the tutorial in words and tables, made from the workflow's tables alone."""
+"""Signals by depth and trainings in words and tables, made from the study's tables alone."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from normscope.nn.arms import ARMS
-from normscope.paper.words import (
-    Section,
+from normscope.paper import words
+from normscope.paper.section import Named, Section
+from normscope.paper.table import (
+    CELLS,
+    Column,
+    PageTable,
+    Row,
+    at,
+    count,
+    crossed,
+    estimate,
     interval,
+    label,
     number,
-    records,
-    significant,
-    significant_or_tiny,
+    short,
+    tabulate,
+    text,
+    to_rows,
+    yes_no,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
 from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import SHAPE
+from normscope.studies.study import Settings
 
 RATES = {  # of by_shape.csv, as readers call them
     "gradient_rate": "gradient per block",
@@ -25,97 +38,78 @@ RATES = {  # of by_shape.csv, as readers call them
     "smallest": "least singular value",
     "largest": "largest",
 }
+NETWORK = [
+    Column("norm", label()),
+    Column("placement", text("placement")),
+    Column("residual", yes_no("residual")),
+    Column("start", text("init")),
+    Column("blocks", count("depth")),
+]
 
 
-def _network(row) -> dict[str, str]:
-    """The columns that say which network a row is of."""
-    return {
-        "norm": ARMS[row.arm].label,
-        "placement": row.placement,
-        "residual": "yes" if row.residual else "no",
-        "start": row.init,
-        "blocks": str(row.depth),
-    }
-
-
-def rate_table(by_shape: pd.DataFrame) -> pd.DataFrame:
+def rate_table(by_shape: pd.DataFrame) -> PageTable:
     """A row per network and state: what one block does, and what all of them do."""
     shown = by_shape[by_shape["measure"].isin(list(RATES))]
-    lines = []
-    for _, group in shown.groupby([*SHAPE, "state"], sort=False):
-        rows = records(group)
-        counts = sorted({r.n for r in rows})
-        n = "–".join(dict.fromkeys([f"{counts[0]}", f"{counts[-1]}"]))
-        line = (
-            _network(rows[0])
-            | {"state": rows[0].state, "n": n}
-            | dict.fromkeys(RATES.values(), "–")
-        )
-        for r in rows:
-            low, mean, high = (significant_or_tiny(v) for v in (r.low, r.mean, r.high))
-            line[RATES[r.measure]] = mean if r.n < 2 else f"{mean} [{low}, {high}]"
-        lines.append(line)
-    columns = ["norm", "placement", "residual", "start", "blocks", "state", "n", *RATES.values()]
-    return pd.DataFrame(lines, columns=columns)
+    form = estimate("mean", "low", "high", words.significant_or_tiny)
+    columns = [
+        *NETWORK,
+        Column("state", text("state")),
+        Column("n", _models),
+        *(Column(title, at(key, form)) for key, title in RATES.items()),
+    ]
+    rows = crossed(shown, [*SHAPE, "state"], "measure")
+    return tabulate("Signal and gradient, block by block", rows, columns)
 
 
-def training_table(trainability: pd.DataFrame) -> pd.DataFrame:
+def _models(row: Row) -> str:
+    """How many models; from the fewest to the most, where measures differ."""
+    counts = sorted({record["n"] for record in row[CELLS].values()})
+    return "–".join(dict.fromkeys([f"{counts[0]}", f"{counts[-1]}"]))
+
+
+def training_table(trainability: pd.DataFrame) -> PageTable:
     """A row per network and schedule: validation loss, beside that of character frequencies."""
-    rows = [
-        _network(r)
-        | {
-            "learning rate": f"{r.learning_rate:g}",
-            "warm-up": str(r.warmup_steps),
-            "n": f"{r.n}, {r.diverged} diverged" if r.diverged else str(r.n),
-            "loss": number(r.mean),
-            "interval": interval(r.low, r.high),
-            "below frequencies": number(r.unigram - r.mean, sign=True),
-        }
-        for r in records(trainability)
+    columns = [
+        *NETWORK,
+        Column("learning rate", short("learning_rate")),
+        Column("warm-up", count("warmup_steps")),
+        Column("n", count("n", "diverged")),
+        Column("loss", number("mean")),
+        Column("interval", interval("low", "high")),
+        Column(
+            "below frequencies", lambda row: words.number(row["unigram"] - row["mean"], sign=True)
+        ),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("What a short training reaches", trainability, columns)
 
 
-def scratch_table(scratch: pd.DataFrame) -> pd.DataFrame:
-    """A row per width: the tutorial's class beside torch's layer_norm."""
-    rows = [
-        {
-            "d": str(r.d),
-            "output, ratio": number(r.ratio, 4),
-            "sqrt((d - 1)/d)": number(r.theory, 4),
-            "error": significant(r.error_forward),
-            "error of the gradient": significant(r.error_backward),
-            "error of this project's": significant(r.error_ours),
-            "finite": "yes" if r.finite else "no",
-        }
-        for r in records(scratch)
-    ]
-    return pd.DataFrame(rows)
+def _numbers(by_shape: pd.DataFrame) -> Iterator[Named]:
+    for row in to_rows(by_shape):
+        shape = Shape._make(row[key] for key in SHAPE)
+        yield (shape, row["state"], row["measure"]), words.significant_or_tiny(row["mean"])
 
 
-def section(
-    grid: Depth, depth: Mapping[str, pd.DataFrame], textbook: Mapping[str, pd.DataFrame]
-) -> Section:
-    """What the template of the summary says of depth, by the template's names.
+def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on depth.
 
     Args:
-        grid: the configuration.
-        depth: rates, by_shape, losses and trainability of results/depth.
-        textbook: the tables of results/textbook.
+        study: its configuration.
+        tables: by_shape and trainability.
     """
-    t, s = grid.training, grid.sizes
-    texts = {
-        "depth_sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
-        "depth_training": f"{t.steps} steps of {t.batch_size} windows, {t.precision}",
-        "depth_tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
-        "depth_kept": f"learning rate {grid.kept.learning_rate:g}, {grid.kept.warmup_steps} steps "
-        "of warm-up",
-        "depth_windows": grid.windows,
-        "depth_seeds": seeds_needed(ALPHA),
-    }
-    shown = {
-        "depth": rate_table(depth["by_shape"]),
-        "trainability": training_table(depth["trainability"]),
-        "scratch": scratch_table(textbook["scratch"]),
-    }
-    return Section(texts, shown)
+    t, s = study.training, study.sizes
+    kept = study.kept
+    return Section(
+        words={
+            "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
+            "training": f"{t.steps} steps of {t.batch_size} windows, {t.precision}",
+            "tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
+            "kept": f"learning rate {kept.learning_rate:g}, {kept.warmup_steps} steps of warm-up",
+            "windows": study.windows,
+            "seeds": seeds_needed(ALPHA),
+        },
+        tables={
+            "rates": rate_table(tables["by_shape"]),
+            "trainability": training_table(tables["trainability"]),
+        },
+        numbers=list(_numbers(tables["by_shape"])),
+    )

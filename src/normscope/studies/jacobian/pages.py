@@ -1,17 +1,32 @@
-"""The norms' backward pass in words and tables, made from the workflow's tables alone."""
+"""The norms' backward pass in words and tables, made from the study's tables alone."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pandas as pd
 
-from normscope.nn.arms import ARMS
-from normscope.paper.words import Section, interval, number, records, reference
+from normscope.paper import words
+from normscope.paper.section import Named, Section
+from normscope.paper.table import (
+    CELLS,
+    Column,
+    PageTable,
+    Row,
+    at,
+    count,
+    crossed,
+    interval,
+    label,
+    number,
+    tabulate,
+    text,
+    to_rows,
+)
 from normscope.statistics.estimate import ALPHA, seeds_needed
-from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.measures import PREDICTORS
 from normscope.studies.jacobian.tables import ANY, VARIED
+from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"
 PUBLISHED = {  # as the script prints them
@@ -21,9 +36,8 @@ PUBLISHED = {  # as the script prints them
     "cos_center_scale": "cos center",
     "cos_straight_through": "cos STE",
 }
+TIMES_D = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
 CORRECTED = {
-    "r_mean": "r_mean x d",
-    "r_radial": "r_radial x d",
     "cos_center_scale": "cos center",
     "cos_straight_through": "cos STE",
     "error_center_scale": "error center",
@@ -31,9 +45,21 @@ CORRECTED = {
     "error_straight_through": "error STE",
     "alignment": "cos to backprop",
 }
+FORMULAS = {  # of dL/dx, with g the gradient at the normalized activations z
+    "exact": "(g - mean(g) - z mean(g z))/sigma",
+    "center_scale": "(g - mean(g))/sigma",
+    "projected": "g - mean(g) - z mean(g z)",
+    "straight_through": "g",
+}
 
 
-def layer_table(layers: pd.DataFrame, protocol: str) -> pd.DataFrame:
+def formula_table() -> PageTable:
+    """A row per backward pass of a norm."""
+    rows = tuple(FORMULAS.items())
+    return PageTable("The backward passes of a norm", ("backward pass", "dL/dx"), rows)
+
+
+def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
     """A row per norm layer and cell of a protocol: as published, then corrected; means over models.
 
     Below each cell its averages: as published over all norms, as the script has them, corrected
@@ -43,126 +69,147 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> pd.DataFrame:
         layers: layers_by_cell.csv.
         protocol: whose cells.
     """
-    rows = layers[(layers["protocol"] == protocol) & (layers["signal"] == "own")]
-    several = rows["arm"].nunique() > 1
-    table = []
-    for key, of_cell in rows.groupby([*VARIED, "d"], sort=False):
-        at: dict = dict(zip([*VARIED, "d"], key, strict=True))
-        head = {"arm": ARMS[at["arm"]].label} if several else {}
-        head |= {"attention": at["attention"], "feedback": at["feedback"]}
-        for layer, group in of_cell.groupby("layer", sort=False):
-            table.append(head | {"layer": layer} | _numbers(group, at["d"]))
-        averaged = of_cell[(of_cell["variant"] == "published") | (of_cell["place"] == "block")]
-        table.append(head | {"layer": AVERAGE} | _numbers(averaged, at["d"]))
-    return pd.DataFrame(table)
-
-
-def _numbers(rows: pd.DataFrame, d: int) -> dict[str, str]:
-    """The columns of a line of the table: means over its layers."""
-    means = rows.groupby(["variant", "measure"])["mean"].mean()
-    line = {}
-    for measure, title in PUBLISHED.items():
-        line[f"{title}, published"] = number(means.get(("published", measure), math.nan), 4)
-    for measure, title in CORRECTED.items():
-        value = means.get(("corrected", measure), math.nan)
-        line[title] = number(value * d, 2) if title.endswith("x d") else number(value)
-    return line
-
-
-def cost_table(costs: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """A row per surrogate and setting of a protocol: its cost beside the spread of exact models."""
-    rows = [
-        {
-            "arm": ARMS[r.arm].label,
-            "attention": r.attention,
-            "feedback": r.feedback,
-            "surrogate": r.norm_backward,
-            "in": r.surrogates_in,
-            "n": f"{r.n}, {r.diverged} diverged" if r.diverged else str(r.n),
-            "cost": number(r.mean, sign=True),
-            "interval": interval(r.low, r.high, sign=True),
-            "joint interval": interval(r.joint_low, r.joint_high, sign=True),
-            "margin": number(r.margin),
-            "loss": number(r.loss),
-            "reads": _reads(r),
-        }
-        for r in records(costs[costs["protocol"] == protocol])
+    shown = layers[(layers["protocol"] == protocol) & (layers["signal"] == "own")]
+    rows: list[Row] = []
+    for key, cell in shown.groupby([*VARIED, "d"], sort=False):
+        head = dict(zip([*VARIED, "d"], key, strict=True))
+        for layer, group in cell.groupby("layer", sort=False):
+            rows.append({**head, "layer": layer, CELLS: _means(group)})
+        averaged = cell[(cell["variant"] == "published") | (cell["place"] == "block")]
+        rows.append({**head, "layer": AVERAGE, CELLS: _means(averaged)})
+    columns = [
+        *([Column("arm", label())] if shown["arm"].nunique() > 1 else []),
+        *(Column(key, text(key)) for key in ("attention", "feedback", "layer")),
+        *(
+            Column(f"{title}, published", at(("published", key), number("mean", 4)))
+            for key, title in PUBLISHED.items()
+        ),
+        *(
+            Column(title, at(("corrected", key), number("times_d", 2)))
+            for key, title in TIMES_D.items()
+        ),
+        *(
+            Column(title, at(("corrected", key), number("mean")))
+            for key, title in CORRECTED.items()
+        ),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("The backward pass of norms, layer by layer", rows, columns)
 
 
-def _reads(row) -> str:
+def _means(rows: pd.DataFrame) -> dict[object, Row]:
+    """Means over layers by variant and measure; and times the width, which 1/d is compared with."""
+    means = rows.groupby(["variant", "measure"])["mean"].mean()
+    d = rows["d"].iloc[0] if len(rows) else math.nan
+    return {key: {"mean": mean, "times_d": mean * d} for key, mean in means.items()}
+
+
+def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
+    """A row per surrogate and setting of a protocol: its cost beside the spread of exact models.
+
+    Args:
+        costs: costs.csv.
+    """
+    columns = [
+        Column("arm", label()),
+        Column("attention", text("attention")),
+        Column("feedback", text("feedback")),
+        Column("surrogate", text("norm_backward")),
+        Column("in", text("surrogates_in")),
+        Column("n", count("n", "diverged")),
+        Column("cost", number("mean", sign=True)),
+        Column("interval", interval("low", "high", sign=True)),
+        Column("joint interval", interval("joint_low", "joint_high", sign=True)),
+        Column("margin", number("margin")),
+        Column("loss", number("loss")),
+        Column("reads", _reads),
+    ]
+    shown = costs[costs["protocol"] == protocol]
+    return tabulate("What a surrogate backward pass costs", shown, columns)
+
+
+def _reads(row: Row) -> str:
     """What a cost shows, by its joint interval and where seeds are enough for an exact test."""
-    needed, margin = seeds_needed(row.alpha), row.margin
+    n, needed, margin = row["n"], seeds_needed(row["alpha"]), row["margin"]
+    low, high = row["joint_low"], row["joint_high"]
+    ceiling = row["unigram"] - (0 if math.isnan(margin) else margin)
     answers = {
-        f"{row.diverged} diverged: no claim": row.diverged > 0,
-        f"no better than character frequencies, {number(row.unigram)}": _is_ceiling(row),
-        f"{row.n} seed{'s' if row.n != 1 else ''}, {needed} needed": row.n < needed,
-        "costs more than the margin": row.joint_low > margin,
-        "within the margin": -margin < row.joint_low and row.joint_high < margin,
-        "better by more than the margin": row.joint_high < -margin,
+        f"{row['diverged']} diverged: no claim": row["diverged"] > 0,
+        f"no better than character frequencies, {words.number(row['unigram'])}": (
+            row["loss"] > ceiling
+        ),
+        f"{n} seed{'s' if n != 1 else ''}, {needed} needed": n < needed,
+        "costs more than the margin": low > margin,
+        "within the margin": -margin < low and high < margin,
+        "better by more than the margin": high < -margin,
         "not told apart from the margin": True,
     }
     return next(answer for answer, applies in answers.items() if applies)
 
 
-def _is_ceiling(row) -> bool:
-    return row.loss > row.unigram - (0 if math.isnan(row.margin) else row.margin)
-
-
-def prediction_table(predictions: pd.DataFrame, protocol: str) -> pd.DataFrame:
-    """A row per predictor, a column per surrogate and place: rank correlation with the cost."""
-    of = predictions[predictions["protocol"] == protocol]
-    found = {(r.norm_backward, r.surrogates_in, r.predictor): r for r in records(of)}
-
-    def cell(rule: str, place: str, predictor: str) -> str:
-        row = found[rule, place, predictor]
-        if np.isnan(row.rho):
-            return "–"
-        return f"{number(row.rho, 2)} (n {row.n})"
-
-    table = {
-        "all cells" if rule == ANY else f"{rule}, {place}": [
-            cell(rule, place, p) for p in PREDICTORS
-        ]
-        for rule, place, _ in found
-    }
-    return pd.DataFrame({"predictor": list(PREDICTORS.values()), **table})
-
-
-def section(grid: Jacobian, tables: Mapping[str, pd.DataFrame]) -> Section:
-    """What the template of the summary says of the norms' backward pass, by the template's names.
+def prediction_table(predictions: pd.DataFrame, protocol: str) -> PageTable:
+    """A row per predictor, a column per surrogate and place: rank correlation with the cost.
 
     Args:
-        grid: the configuration.
-        tables: layers, layers_by_cell, chosen, costs, expected, predictions of results/jacobian.
+        predictions: predictions.csv.
     """
-    predictions = tables["predictions"]
-    was, now = (grid.protocols[name] for name in (grid.published, grid.corrected))
-    by_layer = layer_table(tables["layers_by_cell"], grid.published)
-    costs = cost_table(tables["costs"], grid.corrected)
-    has_norms = (tables["layers"]["protocol"] == grid.published).any()
-    why_none = "All models diverged." if has_norms else "No model has a norm layer."
-    texts = {
-        "jacobian_published": _settings(was.model_dump()),
-        "jacobian_corrected": _settings(now.model_dump()),
-        "jacobian_windows": grid.windows,
-        "jacobian_seeds": seeds_needed(ALPHA),
-        "jacobian_layers": reference("jacobian") if len(by_layer) else why_none,
-        "jacobian_costs": reference("surrogates") if len(costs) else "No surrogate was trained.",
-    }
-    shown = {"jacobian": by_layer, "surrogates": costs}
-    shown["predictions"] = prediction_table(predictions, grid.corrected)
-    return Section(texts, shown)
+    shown = predictions[predictions["protocol"] == protocol]
+    places = ["norm_backward", "surrogates_in"]
+    names = list(dict.fromkeys(shown[places].itertuples(index=False, name=None)))
+    columns = [
+        Column("predictor", lambda row: PREDICTORS[row["predictor"]]),
+        *(
+            Column("all cells" if name[0] == ANY else ", ".join(name), at(name, _correlation))
+            for name in names
+        ),
+    ]
+    rows = crossed(shown, ["predictor"], places)
+    rows.sort(key=lambda row: list(PREDICTORS).index(row["predictor"]))
+    return tabulate("What predicts the cost: rank correlations", rows, columns)
 
 
-def _settings(protocol: dict) -> str:
+def _correlation(record: Row) -> str:
+    rho = record["rho"]
+    return words.DASH if math.isnan(rho) else f"{words.number(rho, 2)} (n {record['n']})"
+
+
+def _numbers(costs: pd.DataFrame) -> Iterator[Named]:
+    for row in to_rows(costs.dropna(subset="mean")):
+        yield (*(row[key] for key in VARIED), "cost"), words.number(row["mean"])
+
+
+def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on the norms' backward pass.
+
+    Args:
+        study: its configuration.
+        tables: layers, layers_by_cell, costs and predictions.
+    """
+    was, now = (study.protocols[name] for name in (study.published, study.corrected))
+    costs = tables["costs"]
+    return Section(
+        words={
+            "published": _settings(was),
+            "corrected": _settings(now),
+            "windows": study.windows,
+            "seeds": seeds_needed(ALPHA),
+            "has_norms": bool((tables["layers"]["protocol"] == study.published).any()),
+        },
+        tables={
+            "formulas": formula_table(),
+            "layers": layer_table(tables["layers_by_cell"], study.published),
+            "costs": cost_table(costs, study.corrected),
+            "predictions": prediction_table(tables["predictions"], study.corrected),
+        },
+        numbers=list(_numbers(costs)),
+    )
+
+
+def _settings(protocol: Protocol) -> str:
     """The sizes and training of a protocol, in words."""
-    m, t = protocol["model"], protocol["training"]
-    head = "tied to the embedding" if m["tied_head"] else "not tied"
+    m, t = protocol.model, protocol.training
+    head = "tied to the embedding" if m.tied_head else "not tied"
     return (
-        f"blocks: {m['n_layer']}, heads: {m['n_head']}, width {m['n_embd']}, context "
-        f"{m['block_size']}, placement {protocol['placement']}, causal: {m['causal']}, head: "
-        f"{head}; {t['precision']}, steps: {t['steps']}, windows a step: {t['batch_size']}, "
-        f"learning rate {t['learning_rate']:g}"
+        f"blocks: {m.n_layer}, heads: {m.n_head}, width {m.n_embd}, context {m.block_size}, "
+        f"placement {protocol.placement}, causal: {m.causal}, head: {head}; {t.precision}, steps: "
+        f"{t.steps}, windows a step: {t.batch_size}, learning rate {t.learning_rate:g}"
     )

@@ -1,38 +1,35 @@
-"""The sentences and tables of the paper, made from the workflow's tables alone."""
+"""The sentences and tables of the main study, made from its tables alone."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
 from normscope.nn.arms import ARMS
-from normscope.paper.caption import count, divergences
-from normscope.paper.words import Section, interval, number, records
+from normscope.paper import words
+from normscope.paper.caption import count as count_models
+from normscope.paper.caption import divergences
+from normscope.paper.section import Named, Section
+from normscope.paper.table import (
+    Column,
+    PageTable,
+    Row,
+    count,
+    estimate,
+    interval,
+    number,
+    short,
+    tabulate,
+    text,
+    to_rows,
+)
+from normscope.paper.words import DASH
 from normscope.statistics.estimate import seeds_needed
+from normscope.studies.main.grid import Main
+from normscope.studies.study import Settings
 
-FIGURES = {
-    "loss": "Validation loss",
-    "curves": "Loss curves",
-    "gain": "Residual stream by depth",
-    "notebook": "Decisive test, as published",
-    "decisive": "Decisive test, corrected",
-    "slice": "Loss slices, published and corrected",
-    "factors": "Factors of a norm",
-    "sweep": "Learning rates",
-    "jacobian": "What norms remove of the gradient",
-    "surrogates": "What surrogates cost",
-    "residual": "Residual gain of pretrained models, the published panel",
-    "comparison": "Residual gain of pretrained models, sorted",
-    "final_norm": "The final norm, the penultimate block, and H25",
-    "blocks": "Residual gain by block",
-    "sensitivity": "What the answer depends on",
-    "beside": "Trained and pretrained models",
-    "signals": "The stream and the gradient by block",
-    "spectra": "Singular values and angles by block",
-    "trainability": "What a short training reaches",
-    "textbook": "LayerNorm and BatchNorm, from scratch",
-}
+LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
+GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
@@ -52,161 +49,142 @@ def name(arm: str, placement: str) -> str:
     return label if placement == "none" else f"{label}, {placement}"
 
 
-def loss_table(arms: pd.DataFrame) -> pd.DataFrame:
+def _name(row: Row) -> str:
+    return name(row["arm"], row["placement"])
+
+
+def loss_table(arms: pd.DataFrame) -> PageTable:
     """Validation loss by arm: n, mean, interval, difference to the baseline and what it shows."""
-    return pd.DataFrame(
-        {
-            "arm": [name(r.arm, r.placement) for r in records(arms)],
-            "n": arms["n"],
-            "loss": [number(v) for v in arms["mean"]],
-            "interval": [interval(r.low, r.high) for r in records(arms)],
-            "difference": [number(v, sign=True) for v in arms["difference"]],
-            "its interval": [
-                interval(r.difference_low, r.difference_high, sign=True) for r in records(arms)
-            ],
-            "reads": [verdict(r) for r in records(arms)],
-        }
-    )
+    columns = [
+        Column("arm", _name),
+        Column("n", count()),
+        Column("loss", number("mean")),
+        Column("interval", interval("low", "high")),
+        Column("difference", number("difference", sign=True)),
+        Column("its interval", interval("difference_low", "difference_high", sign=True)),
+        Column("reads", verdict),
+    ]
+    return tabulate("Validation loss of the trained models", arms, columns)
 
 
-def verdict(row: Any) -> str:
+def verdict(row: Row) -> str:
     """What the difference to the baseline shows.
 
     A claim needs an interval that excludes 0, seeds enough for an exact test to agree at the same
     level, and no run of the arm that diverged: the survivors are a selection.
-    """
-    if row.n == 0:
-        return "diverged"
-    if row.diverged:
-        return f"{row.diverged} of {row.diverged + row.n} diverged: no claim"
-    if math.isnan(row.difference):
-        return "baseline" if row.pairs else "no seed shared with the baseline"
-    if row.pairs < seeds_needed(row.alpha):
-        return f"{row.pairs} seed{'s' if row.pairs > 1 else ''}: no claim"
-    if row.difference_low > 0:
-        return "worse"
-    return "better" if row.difference_high < 0 else "not told apart"
-
-
-def gain_table(gains: pd.DataFrame) -> pd.DataFrame:
-    """Residual gain of the first block, of a later block, and of the last."""
-    columns = {"first": "first block", "later": "a later block", "last": "last block"}
-    table = {
-        "arm": [name(r.arm, r.placement) for r in records(gains)],
-        "n": gains["n"].fillna(0).astype(int),
-    }
-    for key, title in columns.items():
-        bounds = zip(gains[f"{key}_low"], gains[f"{key}_high"], strict=True)
-        cells = zip(gains[key], bounds, strict=True)
-        table[title] = [
-            number(v) if n < 2 else f"{number(v)} {interval(*b)}"
-            for n, (v, b) in zip(table["n"], cells, strict=True)
-        ]
-    return pd.DataFrame(table)
-
-
-class Reference(NamedTuple):
-    """The settings that published numbers were had with, and the file that has them."""
-
-    name: str
-    settings: Mapping[str, Any]
-
-
-def section(
-    tables: Mapping[str, pd.DataFrame],
-    published: pd.DataFrame,
-    reference: Reference,
-    *,
-    config: Mapping[str, Any],
-    meta: Mapping[str, Any],
-    baseline: str,
-) -> Section:
-    """What the template of the summary says of the models of one arm each.
 
     Args:
-        tables: runs, arms and gain_by_arm of results/tables.
-        published: rows of data/published.csv.
-        reference: whose settings ours are compared with.
-        config: config.json of a run.
-        meta: meta.json of the dataset.
-        baseline: arm and placement.
+        row: of arms.csv.
     """
-    runs, arms = tables["runs"], tables["arms"]
-    ours = {"baseline": baseline, "train_bin_sha256": meta["sha256"]["train.bin"], **config}
-    is_baseline, of_baseline = (t["arm"] + "-" + t["placement"] == baseline for t in (arms, runs))
-    texts = {
-        **config["model"],
-        **config["training"],
-        "baseline": baseline,
-        "needed": seeds_needed(arms["alpha"].iloc[0]),
-        "characters": meta["vocab_size"],
-        "train": f"{meta['train_tokens']:,}",
-        "val": f"{meta['val_tokens']:,}",
-        "count": count(runs),
-        "divergences": divergences(runs),
-        "notes": "\n".join(notes(set(runs["arm"]))),
-    }
-    shown = published_table(
-        published,
-        {reference.name: is_covered(reference.settings, ours)},
-        arms[is_baseline].iloc[0],
-        runs.loc[of_baseline, "val_loss_window_sd"].mean(),
-    )
-    gains = gain_table(tables["gain_by_arm"])
-    return Section(texts, {"published": shown, "loss": loss_table(arms), "gain": gains})
+    n, diverged, pairs = row["n"], row["diverged"], row["pairs"]
+    if n == 0:
+        return "diverged"
+    if diverged:
+        return f"{diverged} of {diverged + n} diverged: no claim"
+    if math.isnan(row["difference"]):
+        return "baseline" if pairs else "no seed shared with the baseline"
+    if pairs < seeds_needed(row["alpha"]):
+        return f"{pairs} seed{'s' if pairs > 1 else ''}: no claim"
+    if row["difference_low"] > 0:
+        return "worse"
+    return "better" if row["difference_high"] < 0 else "not told apart"
 
 
-def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
-    """Whether ``ours`` has every setting of ``reference``, section by section."""
-    return all(
-        is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
-        for key, value in reference.items()
-    )
+def gain_table(gains: pd.DataFrame) -> PageTable:
+    """Residual gain of the first block, of a later block, and of the last."""
+    blocks = [
+        Column(title, estimate(key, f"{key}_low", f"{key}_high")) for key, title in GAINS.items()
+    ]
+    columns = [Column("arm", _name), Column("n", count()), *blocks]
+    return tabulate("Residual gain of the trained models", gains, columns)
 
 
-def published_table(
-    published: pd.DataFrame, comparable: Mapping[str, bool], baseline: pd.Series, window_sd: float
-) -> pd.DataFrame:
+def published_table(published: pd.DataFrame, baseline: Row, window_sd: float) -> PageTable:
     """Each published number beside ours, compared only under the settings that it was had with.
 
     Args:
-        published: rows of data/published.csv.
-        comparable: for each name in its column ``settings``, whether ours are the same.
+        published: rows of published.csv.
         baseline: the baseline's row of arms.csv.
         window_sd: standard deviation of the mean losses of validation windows.
     """
-    rows = []
-    for p in published.to_dict("records"):
-        same = comparable[p["settings"]]
-        ours, n = "not comparable: other settings", "–"
-        if same and not baseline["n"]:
-            ours = "diverged"
-        elif same:
-            ours = f"{number(baseline['mean'])} {interval(baseline['low'], baseline['high'])}"
-            n = str(int(baseline["n"]))
-        reason = p["differs_because"]
-        if same and baseline["n"] and p["windows"] > 0:  # NaN: not a sample
-            error = window_sd / math.sqrt(p["windows"])
-            reason += f"; the standard error of such a sample is {error:.3f}"
-        rows.append(
-            {
-                "quantity": p["quantity"],
-                "as published": f"{p['value']:g}",
-                "protocol": p["protocol"],
-                "source": p["source"],
-                "corrected": ours,
-                "n": n,
-                "why they differ": reason,
-            }
-        )
-    return pd.DataFrame(rows)
+    ours = f"{words.number(baseline['mean'])} {words.interval(baseline['low'], baseline['high'])}"
+
+    def corrected(row: Row) -> str:
+        if not row["comparable"]:
+            return "not comparable: other settings"
+        return ours if baseline["n"] else "diverged"
+
+    def why(row: Row) -> str:
+        is_sample = row["windows"] > 0  # NaN: it is none
+        if not (row["comparable"] and baseline["n"] and is_sample):
+            return row["differs_because"]
+        error = window_sd / math.sqrt(row["windows"])
+        return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
+
+    columns = [
+        Column("quantity", text("quantity")),
+        Column("as published", short("value")),
+        Column("protocol", text("protocol")),
+        Column("source", text("source")),
+        Column("corrected", corrected),
+        Column("n", lambda r: f"{baseline['n']}" if r["comparable"] and baseline["n"] else DASH),
+        Column("why they differ", why),
+    ]
+    return tabulate("Published beside corrected", published, columns)
 
 
-def notes(arms: set[str]) -> list[str]:
+def notes(arms: Iterable[str]) -> list[str]:
     """What a reader must know of the arms that are there."""
     norms = [ARMS[arm].norm for arm in arms]
-    batch = any(norm.statistic == "batch" for norm in norms)
-    unit = any(norm.radius == "1" for norm in norms)
-    pointwise = any(norm.elementwise for norm in norms)
-    there = {"batch": batch, "unit": unit, "pointwise": pointwise}
-    return [text for name, text in NOTES.items() if there[name]]
+    applies = {
+        "batch": any(norm.statistic == "batch" for norm in norms),
+        "unit": any(norm.radius == "1" for norm in norms),
+        "pointwise": any(norm.elementwise for norm in norms),
+    }
+    return [note for key, note in NOTES.items() if applies[key]]
+
+
+def _numbers(tables: Mapping[str, pd.DataFrame]) -> Iterator[Named]:
+    """Losses and gains by arm and placement, where there is a number."""
+    gains = {key: f"{key} gain" for key in GAINS}
+    for table, columns in ((tables["arms"], LOSSES), (tables["gain_by_arm"], gains)):
+        for row in to_rows(table):
+            for column, word in columns.items():
+                if pd.notna(row[column]):
+                    yield (row["arm"], row["placement"], word), words.number(row[column])
+
+
+def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on the models of one arm each.
+
+    Args:
+        study: its configuration.
+        tables: runs, arms, gain_by_arm, published and corpus.
+    """
+    runs, arms = tables["runs"], tables["arms"]
+    baseline = str(study.reference)
+    (ours,) = to_rows(arms[arms["arm"] + "-" + arms["placement"] == baseline])
+    of_baseline = runs["arm"] + "-" + runs["placement"] == baseline
+    (corpus,) = to_rows(tables["corpus"])
+    return Section(
+        words={
+            **study.model.model_dump(),
+            **study.training.model_dump(),
+            "baseline": baseline,
+            "needed": seeds_needed(arms["alpha"].iloc[0]),
+            "characters": corpus["characters"],
+            "train": f"{corpus['train_tokens']:,}",
+            "val": f"{corpus['val_tokens']:,}",
+            "count": count_models(runs),
+            "divergences": divergences(runs),
+            "notes": notes(set(runs["arm"])),
+        },
+        tables={
+            "loss": loss_table(arms),
+            "gain": gain_table(tables["gain_by_arm"]),
+            "published": published_table(
+                tables["published"], ours, runs.loc[of_baseline, "val_loss_window_sd"].mean()
+            ),
+        },
+        numbers=list(_numbers(tables)),
+    )

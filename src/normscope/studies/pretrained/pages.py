@@ -1,175 +1,201 @@
-"""Residual gain of pretrained models in words and tables, made from the workflow's tables alone."""
+"""Residual gain of pretrained models in words and tables, made from the study's tables alone."""
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pandas as pd
 
-from normscope.paper.words import Section, interval, number, records, reference, significant
+from normscope.paper import words
+from normscope.paper.section import Named, Section
+from normscope.paper.table import (
+    CELLS,
+    Column,
+    PageTable,
+    Row,
+    count,
+    crossed,
+    estimate,
+    interval,
+    number,
+    significant,
+    tabulate,
+    text,
+    to_rows,
+)
+from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.study import Settings
+
+BOS = {"off": "no BOS", "on": "BOS"}
 
 
-def _bounds(low: float, high: float) -> str:
-    return interval(math.exp(low), math.exp(high))
-
-
-def gain_table(by_model: pd.DataFrame) -> pd.DataFrame:
+def gain_table(by_model: pd.DataFrame) -> PageTable:
     """A row per study and model: the last block's gain as published, then corrected."""
-    rows = [
-        {
-            "study": r.experiment,
-            "model": r.model,
-            "norm": r.norm,
-            "dtype": r.dtype,
-            "n prompts": r.n,
-            "mean": number(r.mean, 4),
-            "sd": number(r.sd),
-            "t against 1": number(r.t, 2, sign=True),
-            "by the published rule": r.status,
-            "geometric mean": number(math.exp(r.log_gain), 4),
-            "interval": _bounds(r.low, r.high),
-            "reads": r.reads,
-        }
-        for r in records(by_model)
+    columns = [
+        Column("study", text("experiment")),
+        Column("model", text("model")),
+        Column("norm", text("norm")),
+        Column("dtype", text("dtype")),
+        Column("n prompts", count()),
+        Column("mean", number("mean", 4)),
+        Column("sd", number("sd")),
+        Column("t against 1", number("t", 2, sign=True)),
+        Column("by the published rule", text("status")),
+        Column("geometric mean", number("log_gain", 4, log=True)),
+        Column("interval", interval("low", "high", log=True)),
+        Column("reads", text("reads")),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("Residual gain of pretrained models: the last block", by_model, columns)
 
 
-def entropy_table(by_model: pd.DataFrame) -> pd.DataFrame:
+def entropy_table(by_model: pd.DataFrame) -> PageTable:
     """A row per study and model: correlations of entropy, as published and corrected."""
-    rows = [
-        {
-            "model": r.model,
-            "study": r.experiment,
-            "r of abs(gain - 1)": number(r.r_deviation, sign=True),
-            "raw r": number(r.r, sign=True),
-            "interval": interval(r.r_low, r.r_high, sign=True),
-            "Holm p": number(r.r_p_holm),
-            "given words": number(r.r_given_words, sign=True),
-            "without one category": interval(r.r_without_low, r.r_without_high, sign=True),
-            "without Nonsense": number(r.r_without_nonsense, sign=True),
-        }
-        for r in records(by_model)
+    columns = [
+        Column("model", text("model")),
+        Column("study", text("experiment")),
+        Column("r of abs(gain - 1)", number("r_deviation", sign=True)),
+        Column("raw r", number("r", sign=True)),
+        Column("interval", interval("r_low", "r_high", sign=True)),
+        Column("Holm p", number("r_p_holm")),
+        Column("given words", number("r_given_words", sign=True)),
+        Column("without one category", interval("r_without_low", "r_without_high", sign=True)),
+        Column("without Nonsense", number("r_without_nonsense", sign=True)),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("Residual gain and the entropy of the prediction", by_model, columns)
 
 
-def norm_table(by_norm: pd.DataFrame) -> pd.DataFrame:
+def norm_table(by_norm: pd.DataFrame) -> PageTable:
     """LayerNorm against RMSNorm by comparison and unit."""
-    rows = [
-        {
-            "comparison": r.comparison,
-            "unit": r.unit,
-            "LayerNorm": r.layernorm,
-            "RMSNorm": r.rmsnorm,
-            "difference of log-gains": number(r.difference, sign=True),
-            "interval over prompts": interval(r.low, r.high, sign=True),
-            "p": number(r.p),
-            "smallest p": number(r.smallest, 4),
-        }
-        for r in records(by_norm)
+    columns = [
+        Column("comparison", text("comparison")),
+        Column("unit", text("unit")),
+        Column("LayerNorm", text("layernorm")),
+        Column("RMSNorm", text("rmsnorm")),
+        Column("difference of log-gains", number("difference", sign=True)),
+        Column("interval over prompts", interval("low", "high", sign=True)),
+        Column("p", number("p")),
+        Column("smallest p", number("smallest", 4)),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("LayerNorm against RMSNorm", by_norm, columns)
 
 
-def twin_table(twins: pd.DataFrame) -> pd.DataFrame:
+def twin_table(twins: pd.DataFrame) -> PageTable:
     """Fine-tuned models beside their base."""
-    rows = [
-        {
-            "base": r.base,
-            "tuned": r.tuned,
-            "study": r.experiment,
-            "n prompts": r.n,
-            "mean gains": f"{number(r.base_gain)} to {number(r.tuned_gain)}",
-            "factor": number(math.exp(r.log_ratio)),
-            "interval": _bounds(r.low, r.high),
-            "Holm p": significant(r.p_holm),
-        }
-        for r in records(twins)
+    columns = [
+        Column("base", text("base")),
+        Column("tuned", text("tuned")),
+        Column("study", text("experiment")),
+        Column("n prompts", count()),
+        Column("mean gains", lambda r: f"{base_gain(r)} to {tuned_gain(r)}"),
+        Column("factor", number("log_ratio", log=True)),
+        Column("interval", interval("low", "high", log=True)),
+        Column("Holm p", significant("p_holm")),
     ]
-    return pd.DataFrame(rows)
+    base_gain, tuned_gain = number("base_gain"), number("tuned_gain")
+    return tabulate("Base and fine-tuned models", twins, columns)
 
 
-def h25_table(h25: pd.DataFrame) -> pd.DataFrame:
+def h25_table(h25: pd.DataFrame) -> PageTable:
     """How often H25 is right, by study and metric."""
-    rows = [
-        {
-            "study": r.experiment,
-            "gain of": METRICS[r.metric],
-            "models (families)": f"{r.n} ({r.families})",
-            "right": r.right,
-            "by the published rule": r.verdict if r.metric == "gain_hidden_states" else "–",
-            "share": f"{number(r.share, 2)} {interval(r.low, r.high, 2)}",
-            "decided, right": f"{r.decided}, {r.decided_right}",
-            "r of rho": number(r.r, 2, sign=True),
-            "given depth": number(r.r_given_depth, 2, sign=True),
-            "its p": number(r.p_given_depth, 2),
-        }
-        for r in records(h25)
+    columns = [
+        Column("study", text("experiment")),
+        Column("gain of", lambda row: METRICS[row["metric"]]),
+        Column("models (families)", lambda row: f"{row['n']} ({row['families']})"),
+        Column("right", text("right")),
+        Column("by the published rule", _published_rule),
+        Column("share", estimate("share", "low", "high", partial(words.number, digits=2))),
+        Column("decided, right", lambda row: f"{row['decided']}, {row['decided_right']}"),
+        Column("r of rho", number("r", 2, sign=True)),
+        Column("given depth", number("r_given_depth", 2, sign=True)),
+        Column("its p", number("p_given_depth", 2)),
     ]
-    return pd.DataFrame(rows)
+    return tabulate("H25: heads over head dimension", h25, columns)
 
 
-def sensitivity_table(sensitivity: pd.DataFrame) -> pd.DataFrame:
+def _published_rule(row: Row) -> str:
+    """The published word, which is about the penultimate block."""
+    return row["verdict"] if row["metric"] == "gain_hidden_states" else words.DASH
+
+
+def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
     """A row per model and metric, a column per BOS policy and position."""
-    found = {(r.model, r.metric, r.bos, r.positions): r for r in records(sensitivity)}
-    rows = []
-    for model in dict.fromkeys(sensitivity["model"]):
-        for metric, title in METRICS.items():
-            line = {"model": model, "gain": title}
-            for bos in ("off", "on"):
-                for positions in POSITIONS:
-                    r = found.get((model, metric, bos, positions))
-                    cell = "–" if r is None else significant(math.exp(r.log_gain))
-                    reads = "" if r is None or not isinstance(r.reads, str) else f", {r.reads}"
-                    line[f"{'BOS' if bos == 'on' else 'no BOS'}, {positions}"] = cell + reads
-            rows.append(line)
-    return pd.DataFrame(rows)
+    records = crossed(sensitivity, ["model"], ["metric", "bos", "positions"])
+    rows = [
+        {**row, "metric": metric, "title": title}
+        for row in records
+        for metric, title in METRICS.items()
+    ]
+    columns = [
+        Column("model", text("model")),
+        Column("gain", text("title")),
+        *(
+            Column(f"{title}, {positions}", partial(_gain, bos, positions))
+            for bos, title in BOS.items()
+            for positions in POSITIONS
+        ),
+    ]
+    return tabulate("What the gain of pretrained models depends on", rows, columns)
 
 
-def model_table(models: pd.DataFrame) -> pd.DataFrame:
+def _gain(bos: str, positions: str, row: Row) -> str:
+    """A gain and how it reads, where both are known."""
+    record = row[CELLS].get((row["metric"], bos, positions))
+    if record is None:
+        return words.DASH
+    reads = f", {record['reads']}" if isinstance(record["reads"], str) else ""
+    return significant("log_gain", log=True)(record) + reads
+
+
+def model_table(models: pd.DataFrame) -> PageTable:
     """What the measured models are, and which could not be measured."""
-    rows = []
-    for r in records(models):
-        if not isinstance(r.norm, str):
-            rows.append({"model": r.model, "family": r.family, "is": f"not measured: {r.missing}"})
-            continue
-        grouped = f", {r.n_kv_heads:.0f} for keys" if r.grouped_queries is True else ""
-        commit = f", commit {r.commit}" if isinstance(r.commit, str) else ""
-        rows.append(
-            {
-                "model": r.model,
-                "family": r.family,
-                "is": f"{r.norm}, {r.n_layers:.0f} blocks, width "
-                f"{r.n_embd:.0f}, {r.n_heads:.0f} heads of {r.head_dim:.0f}{grouped}, rho "
-                f"{number(r.rho, 4)}; {r.parameters / 1e6:,.0f} million parameters, stored as "
-                f"{r.stored}, computed in {r.computed}"
-                f"{', streamed' if r.streamed is True else ''}; tokenizer "
-                f"{'puts' if r.tokenizer_adds_bos is True else 'puts no'} BOS; {r.source}{commit}",
-            }
-        )
-    return pd.DataFrame(rows)
+    columns = [
+        Column("model", text("model")),
+        Column("family", text("family")),
+        Column("is", _model),
+    ]
+    return tabulate("Pretrained models that are measured here", models, columns)
 
 
-def section(tables: Mapping[str, pd.DataFrame]) -> Section:
-    """What the template of the summary says of pretrained models, by the template's names.
+def _model(row: Row) -> str:
+    """What a model is, or why it is not known."""
+    if not isinstance(row["norm"], str):
+        return f"not measured: {row['missing']}"
+    grouped = f", {row['n_kv_heads']:.0f} for keys" if row["grouped_queries"] is True else ""
+    streamed = ", streamed" if row["streamed"] is True else ""
+    puts = "puts" if row["tokenizer_adds_bos"] is True else "puts no"
+    commit = f", commit {row['commit']}" if isinstance(row["commit"], str) else ""
+    return (
+        f"{row['norm']}, {row['n_layers']:.0f} blocks, width {row['n_embd']:.0f}, "
+        f"{row['n_heads']:.0f} heads of {row['head_dim']:.0f}{grouped}, rho "
+        f"{words.number(row['rho'], 4)}; {row['parameters'] / 1e6:,.0f} million parameters, stored "
+        f"as {row['stored']}, computed in {row['computed']}{streamed}; tokenizer {puts} BOS; "
+        f"{row['source']}{commit}"
+    )
+
+
+def _numbers(by_model: pd.DataFrame) -> Iterator[Named]:
+    gain = number("log_gain", log=True)
+    for row in to_rows(by_model):
+        yield (row["model"], row["experiment"], "last gain"), gain(row)
+
+
+def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on pretrained models.
 
     Args:
-        tables: models, by_model, by_norm, twins, h25, sensitivity of results/pretrained.
+        tables: models, by_model, by_norm, twins, h25 and sensitivity.
     """
-    none = "No model was measured."
-    models, cells = (tables[name] for name in ("models", "sensitivity"))
-    shown = {
-        "models": model_table(models),
-        "pretrained": gain_table(tables["by_model"]),
-        "entropy": entropy_table(tables["by_model"]),
-        "norms": norm_table(tables["by_norm"]),
-        "twins": twin_table(tables["twins"]),
-        "h25": h25_table(tables["h25"]),
-        "sensitivity": sensitivity_table(cells),
-    }
-    texts: dict[str, object] = {
-        "pretrained_models": reference("models") if len(models) else none,
-        "pretrained_sensitivity": reference("sensitivity") if len(cells) else none,
-    }
-    return Section(texts, shown)
+    by_model = tables["by_model"]
+    return Section(
+        words={},
+        tables={
+            "models": model_table(tables["models"]),
+            "gains": gain_table(by_model),
+            "entropy": entropy_table(by_model),
+            "norms": norm_table(tables["by_norm"]),
+            "twins": twin_table(tables["twins"]),
+            "h25": h25_table(tables["h25"]),
+            "sensitivity": sensitivity_table(tables["sensitivity"]),
+        },
+        numbers=list(_numbers(by_model)),
+    )

@@ -1,13 +1,33 @@
-"""The decisive test in words and tables, made from the workflow's tables alone."""
+"""The decisive test in words and tables, made from the study's tables alone."""
 
-import numpy as np
+from collections.abc import Iterator, Mapping
+from functools import partial
+
 import pandas as pd
 
-from normscope.nn.arms import ARMS
-from normscope.paper.words import Section, interval, number, records, reference, significant
+from normscope.paper import words
+from normscope.paper.section import Named, Section
+from normscope.paper.table import (
+    Column,
+    PageTable,
+    Row,
+    at,
+    count,
+    crossed,
+    estimate,
+    label,
+    number,
+    short,
+    significant,
+    tabulate,
+    text,
+    to_rows,
+)
+from normscope.schema import rate_name
 from normscope.statistics.estimate import ALPHA, seeds_needed
 from normscope.studies.recall.grid import Recall
 from normscope.studies.recall.tables import why_no_effects
+from normscope.studies.study import Settings
 
 SHOWN = {
     "loss": "loss",
@@ -21,101 +41,130 @@ SHOWN = {
 }
 
 
-def cell_table(cells: pd.DataFrame, task: str) -> pd.DataFrame:
-    """A row per arm and learning rate of a task: means over models."""
-    of_task = cells[cells["task"] == task]
-    rows = []
-    for (arm, rate), group in of_task.groupby(["arm", "learning_rate"], sort=False):
-        means = group.set_index("measure")["mean"]
-        n, diverged = int(group["n"].max()), int(group["diverged"].iloc[0])
-        row = {"arm": ARMS[str(arm)].label, "learning rate": f"{rate:g}"}
-        row["n"] = f"{n}, {diverged} diverged" if diverged else str(n)
-        for measure, title in SHOWN.items():
-            accuracy = measure.startswith("accuracy")
-            row[title] = number(means[measure]) if accuracy else significant(means[measure])
-        rows.append(row)
-    return pd.DataFrame(rows)
+def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
+    """A row per arm and learning rate of a task: means over models.
+
+    Args:
+        cells: cells.csv.
+    """
+    rows = [
+        {**row, "n": max(record["n"] for record in row["cells"].values())}
+        for row in crossed(cells[cells["task"] == task], ["arm", "learning_rate"], "measure")
+    ]
+    measures = [
+        Column(title, at(key, (number if key.startswith("accuracy") else significant)("mean")))
+        for key, title in SHOWN.items()
+    ]
+    columns = [
+        Column("arm", label()),
+        Column("learning rate", short("learning_rate")),
+        Column("n", count("n", "diverged")),
+        *measures,
+    ]
+    return tabulate(f"The decisive test, task {task}", rows, columns)
 
 
-def best_table(best: pd.DataFrame) -> pd.DataFrame:
+def best_table(best: pd.DataFrame) -> PageTable:
     """The best learning rate of each arm that was trained at more than one."""
-    return pd.DataFrame(
-        {
-            "task": best["task"],
-            "arm": [ARMS[arm].label for arm in best["arm"]],
-            "rates tried": best["rates"],
-            "best": [
-                "diverged" if np.isnan(r.best) else f"{r.best:g}{' (edge)' * bool(r.at_edge)}"
-                for r in records(best)
-            ],
-            "loss": [significant(v) for v in best["loss"]],
-            "accuracy": [number(v) for v in best["accuracy"]],
-        }
-    )
+
+    def rate(row: Row) -> str:
+        if pd.isna(row["best"]):
+            return "diverged"
+        return f"{row['best']:g}{' (edge)' if row['at_edge'] else ''}"
+
+    columns = [
+        Column("task", text("task")),
+        Column("arm", label()),
+        Column("rates tried", count("rates")),
+        Column("best", rate),
+        Column("loss", significant("loss")),
+        Column("accuracy", number("accuracy")),
+    ]
+    return tabulate("The decisive test: learning rates", best, columns)
 
 
-def factor_table(factors: pd.DataFrame) -> pd.DataFrame:
+def factor_table(factors: pd.DataFrame) -> PageTable:
     """A row per contrast, a column per response: effect, interval, and a star if it stands.
 
     It stands if its joint interval excludes 0 and there are seeds enough for an exact test to agree
     at the joint level.
-    """
-    rows: dict[str, dict[str, str]] = {}
-    for r in records(factors):
-        enough = r.n >= seeds_needed(r.alpha)
-        star = "*" if enough and (r.joint_low > 0 or r.joint_high < 0) else ""
-        row = rows.setdefault(r.contrast, {"contrast": r.contrast, "n": str(r.n)})
-        bounds = "" if r.n < 2 else f" {interval(r.low, r.high, sign=True)}"
-        own = "" if str(r.n) == row["n"] else f", n = {r.n}"
-        row[r.response] = f"{number(r.effect, sign=True)}{bounds}{star}{own}"
-    return pd.DataFrame(list(rows.values()))
-
-
-def section(
-    recall: Recall, cells: pd.DataFrame, best: pd.DataFrame, factors: pd.DataFrame
-) -> Section:
-    """What the template of the summary says of the decisive test, by the template's names.
 
     Args:
-        recall: the configuration.
-        cells, best, factors: recall_cells.csv, recall_best.csv, factors.csv.
+        factors: factors.csv.
     """
-    corrected, published = recall.corrected, recall.published
-    copy, task = recall.tasks[published.task], recall.tasks[corrected.task]
-    there = {name: s for name, s in recall.tasks.items() if name in set(cells["task"])}
-    tables = {f"recall_{name}": cell_table(cells, name) for name in there}
-    tables |= {"best": best_table(best), "factors": factor_table(factors)}
-    sections = [
-        f"### Task {name}, {settings.steps} steps, embedding started at {settings.embedding_std:g}"
-        f"\n\n{reference(f'recall_{name}')}"
-        for name, settings in there.items()
+    rows = crossed(factors, ["contrast"], "response")
+    responses = dict.fromkeys(factors["response"])
+    columns = [
+        Column("contrast", text("contrast")),
+        Column("n", count()),
+        *(Column(name, partial(_effect, name)) for name in responses),
     ]
-    texts = {
-        "recall_width": task.n_embd,
-        "copy_entities": copy.entities,
-        "copy_attributes": copy.attributes,
-        "entities": task.entities,
-        "attributes": task.attributes,
-        "corrected_task": corrected.task,
-        "recall_rate": f"{corrected.learning_rate:g}",
-        "verdict_seeds": seeds_needed(ALPHA),
-        "tasks": "\n\n".join(sections),
-        "best": reference("best") if len(best) else "No arm has two learning rates here.",
-        "factors": _factors(recall, cells, factors),
-    }
-    return Section(texts, tables)
+    return tabulate("What each factor of a norm does", rows, columns)
 
 
-def _factors(recall: Recall, cells: pd.DataFrame, factors: pd.DataFrame) -> str:
-    """The table of effects with how to read it, or why there is none."""
+def _effect(response: str, row: Row) -> str:
+    """A cell of the factors, with its own n where that is not the row's."""
+    record = row["cells"].get(response)
+    if record is None:
+        return words.DASH
+    is_clear = record["joint_low"] > 0 or record["joint_high"] < 0
+    star = "*" if is_clear and record["n"] >= seeds_needed(record["alpha"]) else ""
+    n = "" if record["n"] == row["n"] else f", n = {record['n']}"
+    form = estimate("effect", "low", "high", partial(words.number, sign=True))
+    return f"{form(record)}{star}{n}"
+
+
+def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
     corrected = recall.corrected
-    if factors.empty:
-        at = (cells["task"] == corrected.task) & (cells["learning_rate"] == corrected.learning_rate)
-        return f"No effects: {why_no_effects(cells[at].drop_duplicates('arm'))}."
-    needed = seeds_needed(factors["alpha"].iloc[0])
-    return (
-        f"Intervals: Student's t over seeds, each on its own: of {len(factors)} effects a few will "
-        "exclude 0 by chance. A star marks those whose joint interval (Bonferroni, within a "
-        "column) excludes 0 with seeds enough for an exact test to agree, here "
-        f"{needed}.\n\n{reference('factors')}"
+    is_corrected = (cells["task"] == corrected.task) & (
+        cells["learning_rate"] == corrected.learning_rate
+    )
+    return why_no_effects(cells[is_corrected].drop_duplicates("arm"))
+
+
+def _numbers(cells: pd.DataFrame) -> Iterator[Named]:
+    for row in to_rows(cells.dropna(subset="mean")):
+        rate = rate_name(row["learning_rate"])
+        yield (row["task"], row["arm"], rate, row["measure"]), words.significant(row["mean"])
+
+
+def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on the decisive test.
+
+    Args:
+        study: its configuration.
+        tables: cells, best and factors.
+    """
+    cells, factors = tables["cells"], tables["factors"]
+    corrected, published = study.corrected, study.published
+    copy, task = study.tasks[published.task], study.tasks[corrected.task]
+    present = [name for name in study.tasks if name in set(cells["task"])]
+    return Section(
+        words={
+            "width": task.n_embd,
+            "copy_entities": copy.entities,
+            "copy_attributes": copy.attributes,
+            "entities": task.entities,
+            "attributes": task.attributes,
+            "corrected_task": corrected.task,
+            "rate": f"{corrected.learning_rate:g}",
+            "seeds": seeds_needed(ALPHA),
+            "tasks": [
+                {
+                    "name": name,
+                    "steps": study.tasks[name].steps,
+                    "embedding_std": f"{study.tasks[name].embedding_std:g}",
+                }
+                for name in present
+            ],
+            "effects": len(factors),
+            "effect_seeds": seeds_needed(factors["alpha"].iloc[0]) if len(factors) else 0,
+            "why_no_effects": "" if len(factors) else _why_no_effects(study, cells),
+        },
+        tables={
+            **{f"task_{name}": cell_table(cells, name) for name in present},
+            "best": best_table(tables["best"]),
+            "factors": factor_table(factors),
+        },
+        numbers=list(_numbers(cells)),
     )

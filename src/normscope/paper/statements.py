@@ -1,0 +1,93 @@
+"""The ledger, claims.json, as tables and numbers of the paper."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from normscope.paper.section import Named
+from normscope.paper.table import Column, Format, PageTable, Row, tabulate, text
+from normscope.paper.words import DASH, significant_or_tiny
+
+VERDICTS = ("holds", "fails", "undecided")
+NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_holm")
+ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
+    "statement": "claim",
+    "criterion": "test",
+    "as_published": "as published",
+    "its_verdict": "its verdict",
+    "corrected": "corrected",
+    "alone": "verdict",
+}
+
+
+def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
+    """A row per statement: published verdict, corrected verdict, and what it rests on."""
+    documents = ledger["documents"]
+
+    def source(claim: Row) -> str:
+        document = documents[claim["document"]]
+        return f"{document['author'] or document['title']}, {claim['where']}"
+
+    columns = [
+        Column("statement", text("statement")),
+        Column("source", source),
+        Column("published number", lambda claim: claim["published_number"] or DASH),
+        Column("published", _published_verdict),
+        Column("corrected", text("verdict")),
+        Column("effect", _effect),
+        Column("n", _units),
+        Column("Hedges g", _known("hedges_g")),
+        Column("p (Holm)", _known("p_holm")),
+        Column("figure", text("figure")),
+        Column("why", lambda claim: claim["reason"] or DASH),
+    ]
+    return tabulate("The ledger of claims", ledger["claims"], columns)
+
+
+def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
+    """A row per statement: what each protocol shows, in words. Columns without a word are out."""
+    columns = [
+        Column(title, text(key))
+        for key, title in ONE_BY_ONE.items()
+        if any(claim[key] for claim in claims)
+    ]
+    return tabulate(title, claims, columns)
+
+
+def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
+    """Effect, interval, n and p of every statement, and how many have each verdict."""
+    for claim in ledger["claims"]:
+        for word in NUMBERS:
+            if claim[word] is not None:
+                yield ("claim", claim["key"], word), significant_or_tiny(claim[word])
+        if claim["n"]:
+            yield ("claim", claim["key"], "n"), str(claim["n"])
+    verdicts = [claim["verdict"] for claim in ledger["claims"]]
+    for verdict in VERDICTS:
+        yield ("claims", verdict), str(verdicts.count(verdict))
+    yield ("claims",), str(len(verdicts))
+    yield ("claims tests",), str(ledger["tests"])
+
+
+def _published_verdict(claim: Row) -> str:
+    return DASH if claim["published_verdict"] == "none" else claim["published_verdict"]
+
+
+def _units(claim: Row) -> str:
+    """n of a test of chance, with its unit."""
+    return f"{claim['n']} {claim['n_unit']}" if claim["n"] and claim["p"] is not None else DASH
+
+
+def _known(key: str) -> Format:
+    return lambda claim: DASH if claim[key] is None else significant_or_tiny(claim[key])
+
+
+def _effect(claim: Row) -> str:
+    """The quantity with its interval, and where it was found if that is not everywhere."""
+    if claim["effect"] is None:
+        return DASH
+    bounds = ""
+    if claim["low"] is not None:
+        low, high = (significant_or_tiny(claim[key]) for key in ("low", "high"))
+        bounds = f" [{low}, {high}]"
+    where = f" ({claim['case']})" if claim["case"] else ""
+    return f"{claim['quantity']}: {significant_or_tiny(claim['effect'])}{bounds}{where}"

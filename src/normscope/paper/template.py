@@ -1,0 +1,123 @@
+"""The project's one language of templates, Jinja2; and the summary's text.
+
+An unknown name is an error. What a template is filled with is text: it is escaped for the language
+that the template is in.
+"""
+
+import difflib
+import re
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, TemplateError
+from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError, UndefinedError
+
+from normscope.errors import Explained
+from normscope.paper.frame import Frame
+from normscope.paper.markdown import FIGURES, Markdown, escaped_word, reference
+
+SUMMARY, SECTION = "summary.md", "sections/{}.md"
+
+
+def environment(folder: Path, **options: Any) -> Environment:
+    """The templates of a folder, by their file names."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        **options,
+    )
+
+
+def open_template(folder: Environment, name: str) -> Template:
+    """A template by its file name.
+
+    Raises:
+        Explained: it is not there, or is in error.
+    """
+    try:
+        return folder.get_template(name)
+    except TemplateSyntaxError as e:
+        raise Explained(f"{e.name}, line {e.lineno}: {e.message}") from e
+    except TemplateNotFound as e:
+        raise Explained(f"{e.name} is missing among the templates: restore it") from e
+
+
+def fill(template: Template, words: Mapping[str, Any]) -> str:
+    """A template with its words.
+
+    Raises:
+        Explained: the template asks for what is not there: its file, its line, the nearest name.
+    """
+    try:
+        return template.render(words)
+    except UndefinedError as e:
+        name = re.search(r"'(\w+)' is undefined|has no attribute '(\w+)'", str(e))
+        near = nearest(name[1] or name[2], _names(words)) if name else ""
+        raise Explained(f"{_where(template, e)}: {e.message}{near}") from e
+    except (TemplateError, TypeError, LookupError) as e:
+        raise Explained(f"{_where(template, e)}: {e}") from e
+    except Explained as e:
+        raise Explained(f"{_where(template, e)}: {e}") from e
+
+
+def _names(words: Mapping[str, Any]) -> list[str]:
+    """The words, and those of every study."""
+    inner = (vars(w) for w in words.values() if isinstance(w, SimpleNamespace))
+    return [*words, *(name for names in inner for name in names)]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at the name that was meant; nothing where none is like it."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _where(template: Template, error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if f.filename == template.filename]
+    return f"{template.name}, line {lines[-1] if lines else '?'}"
+
+
+def summary_text(folder: Path, frame: Frame) -> str:
+    """The summary in Markdown, with marks where tables and figures stand.
+
+    ``summary.md`` is filled with the frame's words, those of each study by its name, and
+    ``sections``: ``sections/<study>.md`` of every study that has one, in the frame's order, each
+    filled with the study's own words beside the frame's. In all of them ``table("loss")`` is a
+    table, and in a section one of its study; ``has("loss")`` says whether it has a row.
+
+    Raises:
+        Explained: a template is in error, or asks for what is not in the frame.
+    """
+    # one escape for all words; marks and sections are Markdown already
+    templates = environment(folder, finalize=escaped_word)
+    sections = []
+    for study, words in frame.sections.items():
+        if SECTION.format(study) in templates.list_templates():
+            template = open_template(templates, SECTION.format(study))
+            text = fill(template, {**frame.words, **words, **_tables(frame, f"{study}.")})
+            sections.append(Markdown(text))
+    studies = {study: SimpleNamespace(**words) for study, words in frame.sections.items()}
+    words = {**frame.words, **studies, **_tables(frame, ""), "sections": sections}
+    text = fill(open_template(templates, SUMMARY), words | {"figures": reference(FIGURES)})
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
+    known = {name.removeprefix(prefix): name for name in frame.tables if name.startswith(prefix)}
+
+    def full(name: str) -> str:
+        if name not in known:
+            raise Explained(f"there is no table {name!r}{nearest(name, known)}")
+        return known[name]
+
+    return {
+        "table": lambda name: reference(full(name)),
+        "has": lambda name: bool(frame.tables[full(name)].rows),
+    }
