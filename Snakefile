@@ -28,11 +28,6 @@ os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
 STUDIES = CONFIG.studies
-SOURCE_FILES = sorted(
-    str(path)
-    for pattern in ("src/**/*.py", "scripts/**/*.py", "data/*.*")
-    for path in Path().glob(pattern)
-)
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
 FIGURES = registered("workflow/figures.yaml")

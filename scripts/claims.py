@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 
+from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
 from normscope.io.files import write_json
@@ -27,7 +27,7 @@ class Flags(Strict):
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     studies = flags.config.studies
     import_tests(studies)
     claims = load(flags.claims)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Figures, Studies
@@ -46,10 +47,12 @@ class Printed(Studies):
 class Flags(Strict):
     """Write manifest.json."""
 
+    sources: CliPositionalArg[list[Path]] = Field(
+        description="files that decide the results: of every script one that tells its code"
+    )
     config: Printed = Field(description="all that decides the paper, as JSON")
     results: Path = Field(description="directory with a folder a study")
     dataset: Path = Field(description="meta.json of the dataset")
-    sources: str = Field(description="comma-separated source files that decide the results")
     out: Path
 
 
@@ -66,7 +69,6 @@ def main() -> None:
     flags = parse(Flags)
     config = flags.config.model_dump_json()
     studies = {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()}
-    sources = [Path(name) for name in flags.sources.split(",")]
     manifest = {
         "config": json.loads(config),
         "config_sha256": hashlib.sha256(config.encode()).hexdigest(),
@@ -74,10 +76,10 @@ def main() -> None:
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "studies": {
-            n: parts(study, flags.results / n) for n, study in flags.config.studies.items()
+        "studies": studies,
+        "sources_sha256": {
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in flags.sources
         },
-        "sources_sha256": {str(s): hashlib.sha256(s.read_bytes()).hexdigest() for s in sources},
     }
     write_json(flags.out, manifest)
 

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import CliApp
 from snakemake.api import (
     ConfigSettings,
     DAGSettings,
@@ -18,6 +17,7 @@ from snakemake.caching import LOCATION_ENVVAR
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import Quietness
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io import store
 from normscope.schema import Strict
@@ -52,7 +52,7 @@ def asked(variant: Path | None) -> set[str]:
 
 
 def main() -> None:
-    flags = CliApp.run(Flags)
+    flags = parse(Flags)
     shared = os.environ.get(LOCATION_ENVVAR, "store")
     if Path(shared).absolute() != Path("store").absolute():
         sys.exit(

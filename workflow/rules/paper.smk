@@ -93,9 +93,10 @@ rule latex:
 rule manifest:
     input:
         code("manifest"),
-        SOURCE_FILES,
         KEPT,
         dataset="results/dataset/meta.json",
+        code=lambda wildcards: [f"results/code/{script}.txt" for script in sorted(PINS)],
+        data=sorted(str(path) for path in Path("data").glob("*.*")),
     output:
         "results/paper/manifest.json",
     log:
@@ -106,10 +107,9 @@ rule manifest:
         "../envs/normscope.yaml"
     params:
         config=verbatim(CONFIG.model_dump_json(exclude={"dataset"})),
-        sources=verbatim(",".join(SOURCE_FILES)),
     shell:
-        "python scripts/manifest.py --config {params.config:q} --results results"
-        " --dataset {input.dataset} --sources {params.sources:q} --out {output} &> {log}"
+        "python scripts/manifest.py {input.code} {input.data} --config {params.config:q}"
+        " --results results --dataset {input.dataset} --out {output} &> {log}"
 
 
 rule page:

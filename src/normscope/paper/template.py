@@ -24,7 +24,7 @@ SUMMARY, SECTION = "summary.md", "sections/{}.md"
 
 def environment(folder: Path, **options: Any) -> Environment:
     """The templates of a folder, by their file names."""
-    return Environment(
+    return Environment(  # noqa: S701 - each language has its own escape, which callers give
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
         trim_blocks=True,
