@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
+from normscope.io.readers import Tables
 from normscope.ledger.claim import Claim, Evidence, kind
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_entries
@@ -119,8 +120,7 @@ def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
     studies = {name: config().studies[name] for name in STUDIES} | {"depth": grid()}
     tables = {
-        study: {name: table(f"{study}/{name}") for name in part.TABLES}
-        for study, part in studies.items()
+        name: Tables(_results() / name / "tables", study.TABLES) for name, study in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
     return {claim.key: claim for claim in find_all(statements(), evidence)}
