@@ -31,6 +31,7 @@ STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
 FIGURES = registered("workflow/figures.yaml")
+stated("data/claims.yaml")
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [f"results/{s}/{record}" for s, study in STUDIES.items() for record in study.records()]

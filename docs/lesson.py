@@ -16,18 +16,19 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
-from normscope.ledger.claim import Claim, kind
-from normscope.ledger.entry import Entries, Entry
+from normscope.io.readers import Tables
+from normscope.ledger.claim import Claim, Evidence, kind
+from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_entries
+from normscope.ledger.judgement import find_all
 from normscope.paper.words import records, significant_or_tiny
-from normscope.studies.depth.claims import Evidence
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import PLACEMENTS
-from normscope.studies.depth.pages import claimed
+from normscope.studies.statements import import_tests
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
-TEXTBOOK = ("scratch", "epsilon", "affine", "sharing", "batches", "wild", "wild_summary", "undo")
+STUDIES = ("depth", "textbook")  # that the tutorial is about
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -62,7 +63,8 @@ def _read(path: Path) -> pd.DataFrame:
 
 def table(name: str) -> pd.DataFrame:
     """``depth/rates`` and the like."""
-    return _read(result(f"{name}.csv"))
+    study, _, name = name.partition("/")
+    return _read(result(f"{study}/tables/{name}.csv"))
 
 
 @cache
@@ -79,8 +81,8 @@ def grid() -> Depth:
         StaleProse: the results are of another configuration.
     """
     depth = config().depth
-    for shape, recipe in depth.recipes().items():
-        recorded = _results() / "depth" / shape / "config.json"
+    for shape, recipe in depth.trainings().items():
+        recorded = _results() / "depth" / "models" / shape / "config.json"
         if recorded.is_file():
             trained, asked = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
             if any(trained[key] != value for key, value in asked.items()):
@@ -91,9 +93,16 @@ def grid() -> Depth:
 
 
 @cache
+def statements() -> Claims:
+    """The tutorial's of ``data/claims.yaml``."""
+    claims = load_entries(ROOT / "data" / "claims.yaml")
+    ours = {key: entry for key, entry in claims.claims.items() if entry.study in STUDIES}
+    return claims.model_copy(update={"claims": ours})
+
+
 def entries() -> dict[str, Entry]:
-    """``data/claims.yaml`` by key."""
-    return load_entries(ROOT / "data" / "claims.yaml").claims
+    """They by key."""
+    return statements().claims
 
 
 def bound(key: str) -> float:
@@ -108,9 +117,13 @@ def claims() -> dict[str, Claim]:
 
 @cache
 def _claims(_: Path) -> dict[str, Claim]:
-    tables = (table("depth/rates"), table("depth/losses"))
-    evidence = Evidence(*tables, grid().kept, config().level, Entries(entries()))
-    return {c.key: c for c in claimed(evidence, {n: table(f"textbook/{n}") for n in TEXTBOOK})}
+    import_tests(STUDIES)
+    studies = {name: config().studies[name] for name in STUDIES} | {"depth": grid()}
+    tables = {
+        name: Tables(_results() / name / "tables", study.TABLES) for name, study in studies.items()
+    }
+    evidence = Evidence(tables, studies, config().level)
+    return {claim.key: claim for claim in find_all(statements(), evidence)}
 
 
 def pretty(text: str) -> str:
@@ -336,15 +349,15 @@ def _verdict(key: str) -> str:
     claim = claims()[key]
     found = kind(claim.verdict)
     parts = {
-        "As published": _items(claim.published),
-        "Test": f"<p>{html.escape(pretty(claim.test))}</p>",
-        "Measured": _items(claim.corrected),
+        "As published": _items(claim.finding.published),
+        "Test": f"<p>{html.escape(pretty(claim.entry.asks))}</p>",
+        "Measured": _items(claim.finding.corrected),
         "Verdict": _items(claim.verdict.removeprefix("depends: ")),
     }
     told = "".join(f"<dt>{name}</dt><dd>{of}</dd>" for name, of in parts.items())
     return (
         f'<details class="claim claim-{found}" id="{key}"><summary>'
-        f'<span class="claim-verdict">{found}</span> {html.escape(claim.claim)}</summary>'
+        f'<span class="claim-verdict">{found}</span> {html.escape(claim.entry.statement)}</summary>'
         f"<dl>{told}</dl></details>"
     )
 
@@ -357,7 +370,11 @@ def verdicts(*keys: str) -> Html:
 def claim_table() -> Html:
     """A row per statement, in short."""
     rows = [
-        {"statement": c.claim, "as published": pretty(c.published), "verdict": kind(c.verdict)}
+        {
+            "statement": c.entry.statement,
+            "as published": pretty(c.finding.published),
+            "verdict": kind(c.verdict),
+        }
         for c in claims().values()
     ]
     return _html(pd.DataFrame(rows), "words")

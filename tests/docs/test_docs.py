@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from normscope.config import load
-from normscope.studies.depth.grid import Shape
-from normscope.studies.depth.recipe import Kept
+from normscope.studies.depth.recipe import Kept, Shape
+from normscope.studies.depth.tables import rate_spreads
 from normscope.studies.textbook import probe as textbook
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +72,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "depth/rates": rates(),
         "depth/by_shape": by_shape(),
         "depth/losses": losses(),
+        "depth/rate_spreads": rate_spreads(losses()),
         "textbook/scratch": textbook.scratch(),
         "textbook/epsilon": textbook.small_tokens(),
         "textbook/affine": pd.DataFrame(columns=["seed", *textbook.AFFINE]),
@@ -82,8 +83,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "textbook/undo": textbook.undo(tokens=256),
     }
     for name, rows in tables.items():
-        path = folder / f"{name}.csv"
-        path.parent.mkdir(exist_ok=True)
+        study, _, table = name.partition("/")
+        path = folder / study / "tables" / f"{table}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_csv(path, index=False)
     return folder
 
@@ -116,7 +118,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def change(results: Path, name: str, column: str, placement: str, factor: float) -> None:
     """Scale a column of one placement's networks."""
-    path = results / f"depth/{name}.csv"
+    path = results / f"depth/tables/{name}.csv"
     table = pd.read_csv(path)
     table.loc[table["placement"] == placement, column] *= factor
     table.to_csv(path, index=False)
@@ -222,7 +224,7 @@ def test_close(lesson: ModuleType):
 
 def test_a_missing_result_says_what_makes_it(lesson: ModuleType):
     with pytest.raises(
-        lesson.MissingResult, match=r"snakemake --cores 4 results/depth/blocks\.csv"
+        lesson.MissingResult, match=r"snakemake --cores 4 results/depth/tables/blocks\.csv"
     ):
         lesson.table("depth/blocks")
 

@@ -28,6 +28,7 @@ from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures as registry
+from normscope.studies.statements import load_checked
 
 TRAINED = "model.safetensors config.json curve.csv metrics.json SHA256SUMS".split()
 
@@ -50,6 +51,14 @@ def registered(path):
     except Explained as e:
         raise WorkflowError(str(e)) from None
     return entries
+
+
+def stated(path):
+    """Check the statements of the ledger; one error names all that is wrong with them."""
+    try:
+        load_checked(Path(path), STUDIES, FIGURES)
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
 
 
 def recorded(name, text):
