@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from normscope.config import Config, load
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.page import open_look, page
 from normscope.paper.statements import ledger_table
@@ -73,6 +76,11 @@ Nothing of {{ words }}.
 {% endif %}
 """
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="30pt" height="15pt" viewBox="0 0 30 15"/>'
+
+
+def config() -> Config:
+    """config.yaml."""
+    return load(yaml.safe_load((REPORT.parents[1] / "config.yaml").read_text()))
 
 
 def shown(table: PageTable) -> list[dict[str, str]]:

@@ -65,13 +65,16 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
         **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
         **{"claims_count": 1, "claims_tests": 1},
     }
-    assert printed.numbers.items() >= {
-        **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.9"},
-        **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
-        **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
-        **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
-        **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
-    }.items()
+    assert (
+        printed.numbers.items()
+        >= {
+            **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.9"},
+            **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
+            **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
+            **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
+            **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
+        }.items()
+    )
     assert "a word" not in printed.numbers
 
 

@@ -138,7 +138,7 @@ def test_a_table_is_of_pipes_with_a_row_a_line():
     assert pipe_table(PageTable("", ("arm", "loss"), ())) == "none"
 
 
-BLOCKS = ["# a", "- a", "+ a", "1. a", "12) a", "> a", "===", "---", "[a]: b", "-", "a\n# b", "    a"]
+BLOCKS = ["# a", "- a", "+ a", "1. a", "12) a", "> a", "===", "---", "[a]: b", "-", "a\n# b"]
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, *BLOCKS])

@@ -13,9 +13,9 @@ from normscope.paper.frame import Frame
 from normscope.paper.page import Ids, page
 from normscope.paper.template import summary_text
 
-TAGS = """html pre head meta title link style body a header div button h1 main p nav details summary ul
+TAGS = """html head meta title link style body a header div button h1 main p nav details summary ul
 li span h2 h3 form label input small fieldset legend table caption thead tr th tbody td code strong
-figure img figcaption dl dt dd footer script""".split()
+pre figure img figcaption dl dt dd footer script""".split()
 
 
 class Seen(HTMLParser):

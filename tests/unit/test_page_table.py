@@ -15,7 +15,6 @@ from page_recipes import (
     frame,
     manifest,
     rows_of,
-    shown,
     templates,
 )
 from page_recipes import SVG as PICTURE
