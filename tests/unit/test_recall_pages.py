@@ -33,7 +33,7 @@ def cells(*rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def test_a_row_of_a_task_has_the_means_of_its_arm_and_rate():
-    none = dict.fromkeys((*MEASURES, *HEIGHTS), NAN)
+    none: dict[str, Any] = dict.fromkeys((*MEASURES, *HEIGHTS), NAN)
     table = cells(
         cell("none", 0.0005, loss=0.0625, accuracy=0.5),
         cell("layernorm", 0.0001, n=3, lost=2, loss=1234.0),
