@@ -24,7 +24,7 @@ HOSTILE = [  # a browser or Markdown would take them for more than text
     "![x](https://example.org/x.png)",
     "[x](javascript:alert(1))",
     "# a_b_c 5% A&B &lt; ]]> {{ 7 * 7 }} {% raw %} \\` $x$ [[x]]",
-    "\ue000figures\ue000 - x\n# y | 1. z",
+    "\ue000figures\ue000 - x # y | 1. z",
 ]
 HOSTILE_TEX = (  # TeX or Typst would
     "_ % & # $ { } ~ ^ \\ < > |",
