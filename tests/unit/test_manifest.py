@@ -23,8 +23,8 @@ def written(tmp_path, monkeypatch):
     (tmp_path / "main" / "models" / "left-over" / "config.json").write_text("{}")
     (tmp_path / "meta.json").write_text('{"origin": "here"}')
     text = whole.model_dump_json(exclude={"dataset"})
-    words = ["--config", text, "--results", tmp_path, "--dataset", tmp_path / "meta.json"]
-    words += ["--sources", tmp_path / "meta.json", "--out", tmp_path / "manifest.json"]
+    words = [tmp_path / "meta.json", "--config", text, "--results", tmp_path]
+    words += ["--dataset", tmp_path / "meta.json", "--out", tmp_path / "manifest.json"]
     monkeypatch.setattr(sys, "argv", ["manifest.py", *map(str, words)])
     runpy.run_path(str(SCRIPTS / "manifest.py"), run_name="__main__")
     return whole, text, json.loads((tmp_path / "manifest.json").read_text())
