@@ -334,3 +334,14 @@ def test_the_hub_models_of_the_published_studies_can_be_measured():
     published = (ROOT / "data/reference_prompts.csv").read_text()
     names = {line.split(",")[1] for line in published.splitlines()[1:]}
     assert names <= {model["name"] for model in of_hub}
+
+
+@pytest.mark.parametrize("key", ["training.learning_rate", "recall.corrected.learning_rate"])
+@pytest.mark.parametrize(
+    ("text", "plain"), [("1e-4", "0.0001"), ("12e-10", "0.0000000012"), ("1E3", "1000")]
+)
+def test_a_number_that_yaml_reads_as_text_comes_with_the_way_out(key, text, plain):
+    message = problem(**{key: text})
+    assert message.startswith(f"{key}: ")
+    assert f"got '{text}' (str); YAML reads it as text: write {plain}" in message
+    assert "YAML" not in problem(**{key: "fast"})

@@ -181,3 +181,28 @@ def test_a_name_is_plain_decimal_and_exact(rate):
 @given(one=rates, other=rates)
 def test_two_rates_have_two_names(one, other):
     assert (rate_name(one) == rate_name(other)) == (one == other)
+
+
+RATES = ["published.arms.0.learning_rate", "corrected.learning_rate", "runs.0.learning_rates.0"]
+
+
+@pytest.mark.parametrize("key", RATES)
+@pytest.mark.parametrize(
+    ("rate", "kept"), [(0.00012345678949, "0.000123456789"), (1 / 3, "0.333333333")]
+)
+def test_a_rate_that_tables_do_not_keep_is_refused_with_the_one_that_they_keep(key, rate, kept):
+    message = problem(**{key: rate})
+    assert message.startswith(f"{key}: tables keep 9 digits")
+    assert f"{rate!r} is {kept}: give that" in message
+    grid(**{"runs.1.learning_rates.0": float(kept)})
+
+
+@pytest.mark.parametrize(
+    ("task", "kind", "reads"),
+    [
+        ("copy", "recall", "published.task: copy is not of kind copy"),
+        ("hard_2", "copy", "corrected.task: hard_2 is not of kind recall"),
+    ],
+)
+def test_a_task_of_the_other_kind_is_named(task, kind, reads):
+    assert problem(**{f"tasks.{task}.kind": kind}).endswith(reads)

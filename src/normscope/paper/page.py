@@ -177,17 +177,12 @@ def ledger(table: PageTable, anchors: Mapping[str, str]) -> Ledger:
 
     Args:
         anchors: ids of the figures by their names.
-
-    Raises:
-        Explained: the table lacks a column that rows are chosen by.
     """
-    if lacking := {"source", "corrected", "figure"} - set(table.columns):
-        raise Explained(f"the table ledger has no column {', '.join(sorted(lacking))}")
-    rows = []
-    for cells in table.rows:
-        row = dict(zip(table.columns, cells, strict=True))
-        document = row["source"].split(", ")[0]
-        rows.append(Statement(row["corrected"], document, anchors.get(row["figure"]), cells))
+    chosen_by = table.select("source", "corrected", "figure").rows
+    rows = [
+        Statement(verdict, source.split(", ")[0], anchors.get(figure), cells)
+        for (source, verdict, figure), cells in zip(chosen_by, table.rows, strict=True)
+    ]
     verdicts = Counter(row.verdict for row in rows)
     order = [*VERDICTS, *sorted(set(verdicts) - set(VERDICTS))]
     documents = Counter(row.document for row in rows)
