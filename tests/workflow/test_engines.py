@@ -163,7 +163,7 @@ def test_dvc_enters_the_stages_that_dvc_yaml_names(
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
     project = published.copy(tmp_path / "project")
     ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-    drawn = ("src/normscope/studies/jacobian/figure.py", "in set(values)", "in {*values}")
+    drawn = ("src/normscope/studies/jacobian/figures.py", "in set(values)", "in {*values}")
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))

@@ -123,7 +123,7 @@ def _problems(
     drawing = drawings / f"{name}.py"
     if not drawing.is_file():
         there = [path.stem for path in drawings.glob("*.py")]
-        yield f"{_unknown('drawing', name, there)}; write {drawing}"
+        yield f"drawing: {_unknown('drawing', name, there)}; write {drawing}"
 
 
 def _resolve(value: Any, configuration: BaseModel) -> Any:

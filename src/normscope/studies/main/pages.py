@@ -25,6 +25,7 @@ from normscope.paper.table import (
 )
 from normscope.paper.words import DASH
 from normscope.statistics.estimate import seeds_needed
+from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import Main
 from normscope.studies.study import Settings
 
@@ -43,14 +44,8 @@ arXiv:2503.10622); neither is done here.""",
 }
 
 
-def name(arm: str, placement: str) -> str:
-    """How people call an arm with its placement."""
-    label = ARMS[arm].label
-    return label if placement == "none" else f"{label}, {placement}"
-
-
 def _name(row: Row) -> str:
-    return name(row["arm"], row["placement"])
+    return arm_label(row["arm"], row["placement"])
 
 
 def loss_table(arms: pd.DataFrame) -> PageTable:
