@@ -96,15 +96,6 @@ def test_the_error_is_what_is_missing_of_the_scale_where_eps_is_small():
         assert row["error_backward"] == pytest.approx(missing, rel=2e-2)
 
 
-def test_at_two_features_the_gradient_is_of_eps_alone():
-    """z is -1 and 1: LayerNorm's dL/dx vanishes with eps, and neither layer's is the other's."""
-    (row,) = scratch((2,))
-    assert float(row["error_backward"]) > 0.5
-    x = tokens(8, 2).requires_grad_()
-    (dx,) = torch.autograd.grad(F.layer_norm(x, (2,), eps=0), x, tokens(8, 2, seed=1))
-    assert dx.abs().max() < 1e-12
-
-
 @pytest.mark.parametrize("d", [2, 64])
 def test_small_tokens_end_where_their_eps_is(d):
     table, s = DataFrame(small_tokens(d)), np.logspace(-6, 2, 17)
@@ -152,14 +143,6 @@ def test_the_first_norm_is_what_its_parts_make_of_the_embeddings():
     assert row["recovered"] == pytest.approx(fitted(x, z), rel=1e-10)
 
 
-def test_without_gain_and_bias_a_token_stays_standard_and_rmsnorm_centers_none():
-    for row in affine(model("layernorm_plain"), text()):
-        assert row["gain_min"] == row["gain_max"] == 1
-        assert row["std_after"] == pytest.approx(row["std_before"], rel=1e-12)
-        assert float(row["mean_after"]) < 1e-15
-    assert all(float(row["mean_before"]) > 0.01 for row in affine(model("rmsnorm"), text()))
-
-
 @pytest.mark.parametrize("arm", ["batchnorm", "dyt", "none"])
 def test_norms_without_token_statistics_have_no_row(arm):
     assert affine(model(arm, "none" if arm == "none" else "pre"), text()) == []
@@ -171,12 +154,6 @@ def test_a_diverged_model_has_rows_without_measures():
     rows = DataFrame(affine(transformer, text()))
     assert len(rows) == 5
     assert rows.drop(columns=["gain_min", "gain_max"]).loc[:, "mean_before":].isna().all(axis=None)
-
-
-def test_measuring_leaves_no_hook_behind():
-    transformer = model("layernorm")
-    affine(transformer, text())
-    assert all(not m._forward_hooks for m in transformer.modules())
 
 
 @pytest.mark.parametrize(("B", "T", "C"), [(3, 4, 5), (2, 1, 6), (1, 3, 4)])
@@ -250,16 +227,6 @@ def test_batchnorm_refuses_one_token_in_torchs_words():
     assert row["error"] == str(torchs.value)
 
 
-def test_a_higher_level_and_fewer_draws_widen_the_interval():
-    def width(level: float, draws: int) -> float:
-        row = batches(level, (8,), draws)[0]
-        assert row["n"] == draws
-        return float(row["high"]) - float(row["low"])
-
-    assert width(0.99, 20) > width(0.95, 20)
-    assert width(0.95, 5) > width(0.95, 20)
-
-
 def test_the_wild_vector_is_the_tutorials():
     rows, summary = wild()
     np.random.seed(42)
@@ -295,19 +262,6 @@ def test_an_outlier_dominates_before_and_after_normalization():
     assert of["normalized"]["largest"] < of["normalized"]["bound"]
     assert math.isnan(of["value"]["bound"])
     assert math.isnan(of["outlier"]["bound"])
-
-
-@given(arrays(np.float64, st.integers(2, 30), elements=st.floats(-1e6, 1e6), unique=True))
-def test_no_normalized_feature_exceeds_the_bound(values):
-    assume(values.std() > 1e-3)
-    z = (values - values.mean()) / values.std()
-    assert np.abs(z).max() <= math.sqrt(len(values) - 1) * (1 + 1e-6)
-
-
-@pytest.mark.parametrize("d", [2, 100])
-def test_one_feature_apart_from_equal_ones_is_at_the_bound(d):
-    z = F.layer_norm(F.one_hot(torch.tensor(0), d).double(), (d,), eps=0)
-    assert z[0].item() == pytest.approx(math.sqrt(d - 1))
 
 
 def fitted(x: np.ndarray, z: np.ndarray) -> float:
