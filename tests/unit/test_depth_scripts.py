@@ -1,4 +1,4 @@
-"""The scripts ensemble.py, descend.py and depth.py: to the end, killed, damaged, diverged."""
+"""The scripts of the depth study: to the end, killed, damaged, diverged."""
 
 import json
 import math
@@ -24,9 +24,10 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
 from normscope.statistics.estimate import estimate
-from normscope.studies.depth.grid import Depth, Shape
+from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import MEASURES
-from normscope.studies.depth.recipe import EnsembleRecipe
+from normscope.studies.depth.recipe import EnsembleRecipe, Shape
+from normscope.studies.study import Settings
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer
 
@@ -37,7 +38,7 @@ STEPS = 6
 
 
 def made(name: str = LN, **changes) -> EnsembleRecipe:
-    return depth_grid(**changes).recipes()[name]
+    return depth_grid(**changes).trainings()[name]
 
 
 def diverging() -> EnsembleRecipe:
@@ -51,7 +52,7 @@ def diverging() -> EnsembleRecipe:
 
 
 class Ensemble(processes.Script):
-    """scripts/ensemble.py into one directory."""
+    """scripts/depth_train.py into one directory."""
 
     def __init__(
         self, place: Path, data: Path, of: EnsembleRecipe, out: Path | None = None
@@ -59,9 +60,9 @@ class Ensemble(processes.Script):
         place.mkdir(exist_ok=True)
         self.out, self.checkpoints = out or place / "out", place / "checkpoints"
         self.timing = place / "timing.tsv"
-        flags = {"recipe": of.model_dump_json(), "data": data, "out": self.out}
-        flags |= {"checkpoints": self.checkpoints, "timing": self.timing, "checkpoint-every": 1}
-        super().__init__("ensemble", processes.flags(flags), place / "log")
+        paths = {"data": data, "checkpoints": self.checkpoints, "timing": self.timing}
+        arguments = processes.flags(recipe=of, out=self.out, checkpoint_every=1, **paths)
+        super().__init__("depth_train", arguments, place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}
@@ -71,14 +72,15 @@ class Ensemble(processes.Script):
 
 
 def descend(place: Path, data: Path, of: Depth, name: str, out: Path | None = None):
-    flags = {"place": of.places()[name].model_dump_json(), "trained": place, "data": data}
-    flags |= {"out": out or place / name / "blocks.csv"}
-    return processes.Script("descend", processes.flags(flags), place / "log")
+    recipe, out = of.probes()[name], out or place / name
+    arguments = processes.flags(recipe=recipe, models=place, data=data, out=out)
+    return processes.Script("depth_probe", arguments, place / "log")
 
 
 def depth(place: Path, data: Path, of: Depth) -> processes.Script:
-    flags = {"grid": of.model_dump_json(), "data": data, "level": 0.9, "out": place}
-    return processes.Script("depth", processes.flags(flags), place / "log")
+    recipe = of.tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    arguments = processes.flags(recipe=recipe, models=place, probes=place, data=data, out=place)
+    return processes.Script("depth_tables", arguments, place / "log")
 
 
 class Results:
@@ -86,10 +88,10 @@ class Results:
 
     def __init__(self, place: Path, data: Path) -> None:
         self.place, self.grid = place, depth_grid()
-        for name, of in self.grid.recipes().items():
+        for name, of in self.grid.trainings().items():
             self.last = Ensemble(place / f"run-{name}", data, of, place / name)
             self.log = self.last.succeed()
-        for name in self.grid.places():
+        for name in self.grid.probes():
             descend(place, data, self.grid, name).succeed()
         depth(place, data, self.grid).succeed()
 
@@ -236,9 +238,9 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(result
 
 def test_the_same_probe_twice_has_the_same_bytes(results, tmp_path, data):
     for name in ("pre", "none"):
-        out = tmp_path / "blocks.csv"
-        descend(results.place, data, results.grid, name, out).succeed()
-        assert out.read_bytes() == (results.place / name / "blocks.csv").read_bytes()
+        descend(results.place, data, results.grid, name, tmp_path).succeed()
+        again, first = (place / "blocks.csv" for place in (tmp_path, results.place / name))
+        assert again.read_bytes() == first.read_bytes()
 
 
 @pytest.fixture
@@ -291,7 +293,7 @@ def test_models_are_probed_in_the_order_of_their_seeds(tmp_path):
             super().__init__()
             self.w = nn.Parameter(torch.zeros(2))
 
-    script = runpy.run_path(str(processes.SCRIPTS / "descend.py"))
+    script = runpy.run_path(str(processes.SCRIPTS / "depth_probe.py"))
     found = script["kept_models"](tmp_path / "models.safetensors", One)
     assert list(found) == seeds
     assert all(model.w[0].item() == seed for seed, model in found.items())
@@ -305,7 +307,7 @@ def test_weights_that_are_missing_are_named(copied, data):
 
 def test_the_tables_collect_all_places_and_shapes(results):
     blocks, losses = results.table("blocks"), results.table("losses")
-    parts = [pd.read_csv(results.place / name / "blocks.csv") for name in results.grid.places()]
+    parts = [pd.read_csv(results.place / name / "blocks.csv") for name in results.grid.probes()]
     pd.testing.assert_frame_equal(blocks, pd.concat(parts, ignore_index=True))
     assert len(losses) == 2 * 8
     for name, arm in ((LN, "layernorm"), (BN, "batchnorm")):
@@ -348,7 +350,7 @@ def test_intervals_are_over_seeds_at_the_level(results):
 
 def test_without_trained_shapes_the_tables_are_there(results, tmp_path, data):
     grid = depth_grid(trained=[])
-    for name in grid.places():
+    for name in grid.probes():
         descend(tmp_path, data, grid, name).succeed()
     depth(tmp_path, data, grid).succeed()
     tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}

@@ -1,4 +1,4 @@
-"""The scripts decompose.py and jacobian.py, on tiny models: sound, diverged, without norms."""
+"""The scripts of the Jacobian study, on tiny models: sound, diverged, without norms."""
 
 import json
 import math
@@ -14,9 +14,11 @@ from recall_recipes import by, moved
 from recipes import DATA, recipe
 from torch.nn import functional as F
 
+from normscope.measure.names import SURROGATES
 from normscope.nn.model import Transformer
 from normscope.studies.jacobian.grid import Jacobian
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
+from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
 from normscope.studies.jacobian.tables import PREDICTORS
 from normscope.train.outputs import write_run
 from normscope.train.recipe import Run
@@ -80,14 +82,19 @@ def write(runs: Path, name: str, run: Run, loss: float | None) -> Path:
 
 
 def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Script:
-    flags = {"data": data, "windows": WINDOWS, "out": out}
-    return processes.Script("decompose", [*models, *processes.flags(flags)], place / "log")
+    runs = [model.parent for model in models]
+    seeds = [int(run.name.rpartition("-")[2]) for run in runs]
+    recipe = JacobianProbe(seeds=seeds, windows=WINDOWS)
+    stem = runs[0].with_name(runs[0].name.rpartition("-")[0])
+    arguments = processes.flags(recipe=recipe, models=stem, data=data, out=out)
+    return processes.Script("jacobian_probe", arguments, place / "log")
 
 
 def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
-    flags = {"cells": json.dumps(of.cells()), "runs": place / "runs", "data": data}
-    flags |= {"level": 0.95, "margin_sds": 3.0, "out": out}
-    return processes.Script("jacobian", processes.flags(flags), place / "log")
+    recipe = JacobianTables(cells=of.cells(), level=0.95, margin_sds=3.0)
+    paths = {"models": place / "runs", "probes": place / "jacobian", "data": data}
+    arguments = processes.flags(recipe=recipe, out=out, **paths)
+    return processes.Script("jacobian_tables", arguments, place / "log")
 
 
 class Measured:
@@ -100,7 +107,7 @@ class Measured:
 
     def __init__(self, place: Path, data: Path) -> None:
         self.place, self.runs, self.out = place, place / "runs", place / "jacobian"
-        runs = grid().trained()
+        runs = grid().trainings()
         for i, name in enumerate(n for n in runs if "-0.01-" in n):
             lost = name == f"{self.EXACT}-3"
             write(self.runs, name, runs[name], None if lost else 2 + i / 8)
@@ -245,7 +252,7 @@ def test_a_model_without_norms_has_empty_tables_and_says_so(tmp_path, data):
     of = grid(
         arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
     )
-    ((name, run),) = of.trained().items()
+    ((name, run),) = of.trainings().items()
     model = write(tmp_path / "runs", name, run, 2.0)
     cell = tmp_path / "jacobian" / "without-none-softmax-fa-exact-all-0.01"
     log = decompose(tmp_path, data, model, out=cell).succeed()
@@ -258,7 +265,7 @@ def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, data, meas
     of = grid(
         arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
     )
-    ((name, run),) = of.trained().items()
+    ((name, run),) = of.trainings().items()
     write(tmp_path / "runs", name, run, 2.0)
     cell = tmp_path / "jacobian" / name.rpartition("-")[0]
     cell.mkdir(parents=True)
@@ -285,12 +292,12 @@ def test_character_frequencies_are_those_of_the_train_split(measured):
 
 
 def test_a_damaged_run_is_an_error_that_names_its_file_and_leaves_no_table(tmp_path, data):
-    model = write(tmp_path / "runs", "run", recipe(), 2.0)
+    model = write(tmp_path / "runs", "run-1", recipe(), 2.0)
     config = model.with_name("config.json")
     content = json.loads(config.read_text())
     del content["norm"]
     config.write_text(json.dumps(content))
     out = tmp_path / "out"
     message = decompose(tmp_path, data, model, out=out).fail()
-    assert message.startswith(f"{config} is damaged (KeyError('norm')): remove {config} and start")
+    assert str(config) in message
     assert not out.exists()

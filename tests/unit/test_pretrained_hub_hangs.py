@@ -79,7 +79,7 @@ def measuring(out: Path, limit_s: float) -> list[str]:
     """The command of the rule, for a model whose files come a byte at a time."""
     source = {"kind": "hub", "repo": "files/drips", "revision": "main"}
     flags = {
-        "model": json.dumps({"source": source}),
+        "recipe": json.dumps({"source": source}),
         "prompts": SCRIPTS.parent / "data/prompts.yaml",
         "memory-mb": 100,
         "fetch-s": limit_s,
@@ -87,7 +87,7 @@ def measuring(out: Path, limit_s: float) -> list[str]:
         "revisions": out / "revisions",
         "out": out,
     }
-    command = [sys.executable, str(SCRIPTS / "measure.py")]
+    command = [sys.executable, str(SCRIPTS / "pretrained_probe.py")]
     return command + [str(word) for key, value in flags.items() for word in (f"--{key}", value)]
 
 

@@ -1,4 +1,4 @@
-"""Rules measured and pretrained on made-up measurements: tables, document, what is missing."""
+"""Tables and document of made-up measurements of pretrained models, and what is missing."""
 
 import json
 import math
@@ -26,12 +26,13 @@ from pretrained_evidence import (
 from recall_recipes import by
 
 from normscope.io.csvfile import write_csv
+from normscope.studies.pretrained.grid import PretrainedTables
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
 from normscope.studies.pretrained.tables import SET, read_table
 
 TABLES = (
     "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "
-    "layers"
+    "layers references"
 ).split()
 BENCHMARK = [p for p in PROMPTS if p.set == SET]
 
@@ -39,7 +40,7 @@ BENCHMARK = [p for p in PROMPTS if p.set == SET]
 class Made:
     """What the script wrote."""
 
-    def __init__(self, place: Path, write: Callable[[Path], str]) -> None:
+    def __init__(self, place: Path, write: Callable[[Path], PretrainedTables]) -> None:
         self.measured, self.out = place / "measured", place / "out"
         self.grid = write(self.measured)
         collect(self.measured, self.grid, self.out)
@@ -52,7 +53,7 @@ class Made:
         return strict(self.out / DOCUMENT)
 
 
-def none_measured(place: Path) -> str:
+def none_measured(place: Path) -> PretrainedTables:
     write_missing(place, "gone")
     return grid("gone")
 
@@ -222,7 +223,7 @@ def test_results_are_strict_json_of_what_the_tables_say(two, none, empty):
 
 
 def test_one_model_of_each_norm_is_enough(tmp_path):
-    def write(place: Path) -> str:
+    def write(place: Path) -> PretrainedTables:
         write_model(place, "l")
         write_model(place, "r", "RMSNorm")
         return grid("l", "r")
@@ -233,7 +234,7 @@ def test_one_model_of_each_norm_is_enough(tmp_path):
 
 
 def test_a_model_without_a_final_norm_is_in_no_comparison_of_norms(tmp_path):
-    def write(place: Path) -> str:
+    def write(place: Path) -> PretrainedTables:
         write_model(place, "bare", "none")
         return grid("bare")
 
@@ -247,7 +248,7 @@ def test_a_model_without_a_final_norm_is_in_no_comparison_of_norms(tmp_path):
 
 
 def test_a_prompt_of_one_token_has_no_later_positions(tmp_path):
-    def write(place: Path) -> str:
+    def write(place: Path) -> PretrainedTables:
         write_model(place, "one", one_token=True)
         return grid("one")
 

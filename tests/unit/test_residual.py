@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 import safetensors.torch
 import torch
-from processes import Script
+from processes import Script, flags
 from recipes import recipe
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
@@ -16,6 +16,7 @@ from normscope.measure.residual import log_gain, recording, site_names, stream_n
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
+from normscope.studies.main.recipe import StreamProbe
 
 V, T, C, LAYERS = 11, 6, 12, 3
 
@@ -186,9 +187,8 @@ def test_the_script_names_what_is_missing(tmp_path, missing):
     for name, content in dataset.files(dataset.encode("abcdefghijk" * 9)).items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / missing).unlink()
-    out = tmp_path / "stream.csv"
-    flags = {"model": tmp_path / "model.safetensors", "data": tmp_path, "windows": 1, "out": out}
-    arguments = [word for key, value in flags.items() for word in (f"--{key}", value)]
-    error = Script("stream", arguments, tmp_path / "log").fail()
+    out, weights = tmp_path / "out", tmp_path / "model.safetensors"
+    arguments = flags(recipe=StreamProbe(windows=1), model=weights, data=tmp_path, out=out)
+    error = Script("main_probe", arguments, tmp_path / "log").fail()
     assert str(tmp_path / missing) in error
     assert not out.exists()
