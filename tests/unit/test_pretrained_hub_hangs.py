@@ -100,9 +100,12 @@ def test_the_rule_gives_the_limit_beside_the_model(given_up, tmp_path: Path):
 def test_a_download_that_outlives_its_job_does_not_hold_the_job_s_lock(given_up, tmp_path: Path):
     with (tmp_path / "log").open("w") as log:
         job = subprocess.Popen(measuring(tmp_path, 600), stderr=log)
-    while not (downloads := psutil.Process(job.pid).children()):
+    downloads: list[psutil.Process] = []
+    while not downloads:  # from when it is a program of its own: until then it has the job's files
         assert job.poll() is None
-        time.sleep(0.05)
+        children = psutil.Process(job.pid).children()
+        downloads = [child for child in children if "normscope.hub.snapshot" in child.cmdline()]
+        time.sleep(0.01)
     with (tmp_path / "log").open() as log:
         with pytest.raises(BlockingIOError):
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)

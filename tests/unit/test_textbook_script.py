@@ -143,7 +143,7 @@ def draw(tables: Path, out: Path) -> tuple[list[Axes], list[str], str]:
     look = {"width_mm": 170, "font_pt": 8, "level": 0.95}
     script = processes.SCRIPTS / "figure_textbook.py"
     with mpl.rc_context(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), *processes.flags(flags | look)])
+        patch.setattr(sys, "argv", [str(script), *processes.flags(**flags, **look)])
         patch.setattr(plt, "close", lambda *_: None)
         runpy.run_path(str(script), run_name="__main__")
         panels = plt.gcf().axes
