@@ -17,18 +17,18 @@ from latex_recipes import rows_of, tex
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from normscope.studies.jacobian.figure import ATTENTION
 from processes import SCRIPTS
 
 from normscope.nn.arms import ARMS
 from normscope.paper.style import MARKERS
-from normscope.studies.jacobian.figure import ATTENTION
 from normscope.studies.jacobian.measures import MEASURES, SURROGATES
 from normscope.studies.jacobian.tables import (
     PREDICTORS,
+    at_chosen_rate,
     by_layer,
     chosen,
     costs,
-    at_chosen_rate,
     predictors,
 )
 

@@ -10,15 +10,8 @@ import yaml
 from project import COMPARED, JACOBIAN, Project, fresh
 from stages import TRAINED, is_covered
 
-WIRING = {
-    "common",
-    "dataset",
-    "main",
-    "recall",
-    "jacobian",
-    "depth",
-    "pretrained",
-}  # of the stage `runs`
+# of the stage `runs`
+WIRING = {"common", "dataset", "main", "recall", "jacobian", "depth", "pretrained"}
 RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE)
 
 

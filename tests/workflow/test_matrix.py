@@ -28,7 +28,7 @@ RULES = SCRIPTS | {"jacobian_train": SCRIPTS["main_train"]}  # trainings of one 
 PARTS = {"claims": "claims", "frame": "pages"}
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
 SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
-FILES = TABLE["files"] | dict.fromkeys(SECTIONS, ["summary", "page", "typeset"])
+FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}
 
 
 def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
