@@ -30,23 +30,11 @@ def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
     assert fetch(sources, SHA256) == (TEXT, f"path {copy}")
 
 
-def test_an_altered_text_is_passed_over(text, tmp_path):
-    altered = tmp_path / "altered.txt"
-    altered.write_bytes(TEXT.replace(b"be", b"me", 1))
-    raw, source = fetch([path_source(altered), path_source(text)], SHA256)
-    assert (raw, source) == (TEXT, f"path {text}")
-
-
 def test_a_truncated_file_is_named_with_its_size_and_hash(tmp_path):
     path = tmp_path / "cut.txt"
     path.write_bytes(TEXT[:-1])
     found = hashlib.sha256(TEXT[:-1]).hexdigest()
     assert f"4,099 bytes with sha256 {found}, truncated or altered" in failure(path_source(path))
-
-
-def test_a_url_gives_the_text(server):
-    url = server.url("text")
-    assert fetch([url_source(url)], SHA256) == (TEXT, f"url {url}")
 
 
 @pytest.mark.parametrize(
@@ -187,12 +175,6 @@ def test_a_failing_script_says_why_and_writes_nothing(tmp_path):
 @pytest.mark.parametrize("origin", [{}, {"sha256": "abc"}, {"sha256": SHA256, "directory": "d"}])
 def test_an_origin_that_is_none_or_two_is_an_error(tmp_path, origin):
     assert "recipe" in error_of(script(tmp_path / "out", **origin))
-
-
-def test_a_place_that_cannot_be_written_is_an_error(text, tmp_path):
-    (tmp_path / "out").write_bytes(b"")
-    done = script(tmp_path / "out", path_source(text), sha256=SHA256)
-    assert str(tmp_path / "out") in error_of(done)
 
 
 def test_a_failing_script_leaves_the_dataset_before_it_as_it_was(text, tmp_path):

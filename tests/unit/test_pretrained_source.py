@@ -20,7 +20,6 @@ from pretrained_models import (
     rewrite,
     save,
     to_stream,
-    tokenizer,
     what,
 )
 from safetensors.torch import load_file
@@ -158,20 +157,6 @@ def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
     refused(model, str(path), "damaged")
 
 
-@pytest.mark.parametrize("content", [[torch.ones(2)], {"step": 3}, {"model": {}}, 7])
-def test_a_pickle_of_something_else_is_an_error_that_names_it(model, content):
-    (path,) = pickled(model)
-    torch.save(content, path)
-    refused(model, str(path))
-
-
-def test_another_tokenizer_beside_the_same_pickle_is_not_forgotten(model):
-    pickled(model)
-    before = measure(model).tokenizer("Water")["input_ids"]
-    tokenizer(adds="<s> $A").save_pretrained(model)
-    assert measure(model).tokenizer("Water")["input_ids"] == [1, *before]
-
-
 def test_a_pickled_shard_that_is_missing_is_an_error(model):
     missing = pickled(model, 3)[1]
     missing.unlink()
@@ -190,12 +175,6 @@ def test_a_truncated_shard_is_an_error_that_names_it(model, size, memory_gb):
 def test_a_damaged_index_is_an_error_that_names_it(model, text):
     (model / INDEX).write_text(text)
     refused(model, str(model / INDEX), "fetch it again")
-
-
-def test_a_directory_without_weights_is_an_error(model):
-    for path in (*model.glob("model-*.safetensors"), model / INDEX):
-        path.unlink()
-    refused(model, str(model), "neither safetensors nor pytorch_model.bin")
 
 
 def test_a_directory_without_configuration_is_an_error(model):

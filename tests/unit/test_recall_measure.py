@@ -193,18 +193,6 @@ def test_ranks_of_outputs_that_are_one_direction_a_token():
     assert query[3] < 1e-6
 
 
-@pytest.mark.parametrize("where", ["query", "all"])
-def test_ranks_are_of_the_singular_values_beside_them(where):
-    """Of the covariance, squares; of the matrix, the values themselves."""
-    ranks, rows = spectra(*trained())
-    s = np.array([float(r["value"]) for r in rows if r["where"] == where])
-    assert ranks[f"effective_rank_{where}"] == pytest.approx(math.exp(stats.entropy(s**2)))
-    assert ranks[f"effective_rank_sv_{where}"] == pytest.approx(math.exp(stats.entropy(s)))
-    assert ranks[f"stable_rank_{where}"] == pytest.approx((s**2).sum() / s.max() ** 2)
-    participation = (s**2).sum() ** 2 / (s**4).sum()
-    assert ranks[f"participation_ratio_{where}"] == pytest.approx(participation)
-
-
 def trained() -> tuple[RecallModel, Task]:
     torch.manual_seed(1)
     run = recall_run("layernorm", "copy", entities=3, attributes=3)

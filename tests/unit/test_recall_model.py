@@ -144,17 +144,6 @@ def test_batchnorm_trains_and_evaluates_as_torchs_modules_do(arm, kind, dtype, t
     assert_close({"logits": ours.eval()(tokens)}, {"logits": expected}, tolerance)
 
 
-@BATCH
-def test_batch_statistics_are_of_every_position(arm):
-    """In training the answer to one query depends on the other sequences of the batch."""
-    model = model_of(arm, "recall")
-    tokens, _ = batch("recall")
-    alone, together = model(tokens[:4]), model(tokens)[:4]
-    assert not torch.allclose(alone, together)
-    model.eval()
-    torch.testing.assert_close(model(tokens[:4]), model(tokens)[:4], rtol=0, atol=1e-12)
-
-
 @ALL
 @TASKS
 def test_a_seed_starts_every_arm_as_torch_starts_its_modules(arm, kind):
@@ -177,12 +166,3 @@ def test_a_seed_starts_every_arm_as_torch_starts_its_modules(arm, kind):
     ours = {name: w for name, w in model.state_dict().items() if not name.startswith("norm")}
     assert ours.keys() == fresh.keys()
     assert all(torch.equal(ours[name], w) for name, w in fresh.items())
-
-
-@pytest.mark.parametrize(("kind", "tokens", "classes"), [("copy", 402, 402), ("recall", 420, 20)])
-def test_vocabulary_and_answers_of_the_published_sizes(kind, tokens, classes):
-    """The notebook has 20 x 20 keys and two tokens that it never shows."""
-    t = Task(kind=kind, steps=1)
-    model = RecallModel(t, ARMS["none"].norm)
-    assert model.embedding.weight.shape == (tokens, 128)
-    assert model.head.weight.shape == (classes, 128)

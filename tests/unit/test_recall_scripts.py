@@ -135,21 +135,6 @@ def test_a_diverged_model_has_a_row_without_measures(probed, diverged):
     assert spectra.groupby("where").size().to_dict() == {"all": 8, "published": 8, "query": 8}
 
 
-def test_a_cell_of_diverged_models_has_tables_without_rows(tmp_path, diverged, probed):
-    probe(tmp_path, diverged.out, seeds=[2]).succeed()
-    alone, together = tables_of(tmp_path / "probe"), tables_of(probed)
-    assert alone[0][["seed", "diverged_at"]].values.tolist() == [[2, 1]]
-    assert [len(t) for t in alone[1:]] == [0, 0]
-    for ours, theirs in zip(alone[1:], together[1:], strict=True):
-        assert list(ours.columns) == list(theirs.columns)
-
-
-def test_the_same_models_give_the_same_bytes(tmp_path, whole, diverged, probed):
-    probe(tmp_path, whole.out, diverged.out).succeed()
-    for name in ("metrics.csv", "slices.csv", "spectra.csv"):
-        assert (tmp_path / "probe" / name).read_bytes() == (probed / name).read_bytes()
-
-
 @pytest.mark.parametrize("damage", ["cut", "other width"])
 def test_a_damaged_model_is_an_error_that_names_it(tmp_path, whole, damage):
     script, run = probe(tmp_path, whole.out), tmp_path / "cell-1"
@@ -247,32 +232,6 @@ def test_a_complete_crossing_has_its_effects_and_no_complaint(tmp_path):
     assert (row["n"], row["kind"]) == (3, "main effect")
     assert found["ln loss", "bias: yes − no"]["effect"] == pytest.approx(0, abs=1e-8)
     assert len(script.read("runs")) == 4 * 3 + 4 + 1
-
-
-def test_one_arm_with_factors_has_no_effects(tmp_path):
-    script = Decisive(tmp_path)
-    for arm in ("layernorm", "none"):
-        script.add(arm, 1, 2)
-    script.collect()
-    assert (tmp_path / "tables" / "factors.csv").read_text() == f"{COLUMNS}\n"
-
-
-def test_without_an_arm_with_factors_no_cell_is_missing(tmp_path):
-    script = Decisive(tmp_path)
-    script.add("none", 1, 2)
-    assert "no run has" not in script.collect()
-
-
-def test_cells_that_all_diverged_are_collected(tmp_path, diverged):
-    probe(tmp_path, diverged.out, seeds=[2]).succeed()
-    script = Decisive(tmp_path)
-    cell = tmp_path / "recall" / CELL
-    shutil.copytree(tmp_path / "probe", cell)
-    shutil.copytree(diverged.out, tmp_path / "runs" / f"{CELL}-2")
-    script.cells[CELL] = [2]
-    script.collect()
-    (row,) = script.read("runs").to_dict("records")
-    assert (row["seed"], row["diverged_at"]) == (2, 1)
 
 
 def test_measured_models_and_diverged_ones_are_collected(tmp_path, probed, whole, diverged):

@@ -1,7 +1,6 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 import safetensors.torch
@@ -9,7 +8,6 @@ import torch
 from processes import Script, flags
 from recipes import recipe
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 from normscope.io import dataset
 from normscope.measure.residual import log_gain, recording, site_names, stream_norms
@@ -32,39 +30,6 @@ def transformer(placement: Placement) -> Transformer:
     for p in model.parameters():
         nn.init.normal_(p)
     return model.eval().requires_grad_(False)
-
-
-def gpt2() -> tuple[nn.Module, list[nn.Module], nn.Module]:
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=V,
-        n_positions=T,
-        n_embd=C,
-        n_layer=LAYERS,
-        n_head=3,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model = GPT2Model(config).eval()
-    return model, list(model.h), model.ln_f
-
-
-def llama() -> tuple[nn.Module, list[nn.Module], nn.Module]:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=V,
-        hidden_size=C,
-        intermediate_size=2 * C,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=3,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model = LlamaModel(config).eval()
-    return model, list(model.layers), model.norm
-
-
-PRETRAINED = pytest.mark.parametrize("load", [gpt2, llama])
 
 
 def tokens(windows: int = 2) -> Tensor:
@@ -97,25 +62,6 @@ def test_norms_of_the_transformer_are_those_of_its_stream(placement):
         expected.append(final_norm(expected[-1]))
     assert norms.shape == (len(site_names(LAYERS, final_norm is not None)), 2, T)
     assert_same(norms, torch.stack([norm(x) for x in expected]))
-
-
-@PRETRAINED
-def test_norms_of_a_pretrained_model_are_those_of_its_hidden_states(load: Callable):
-    model, blocks, final_norm = load()
-    last: list[Tensor] = []
-    handle = blocks[-1].register_forward_hook(
-        lambda _, args, output: last.append(output if isinstance(output, Tensor) else output[0])
-    )
-    with recording(blocks, final_norm) as norms, torch.inference_mode():
-        hidden = model(tokens(), output_hidden_states=True).hidden_states
-    handle.remove()
-    assert len(norms) == LAYERS + 2
-    for ours, theirs in zip(norms[:LAYERS], hidden[:LAYERS], strict=True):
-        assert_same(ours, norm(theirs))
-    assert_same(norms[LAYERS], norm(last[0]))
-    assert_same(norms[-1], norm(hidden[-1]))
-    with torch.inference_mode():
-        assert_same(norm(final_norm(last[0])), norm(hidden[-1]))
 
 
 def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
