@@ -1,4 +1,4 @@
-"""A hub on this machine, and scripts/measure.py in processes that take it for the real one."""
+"""A hub on this machine, and measurements in processes that take it for the real one."""
 
 import hashlib
 import json
@@ -182,14 +182,14 @@ class Job:
         self.place.mkdir(parents=True)
         self.out.mkdir()
         flags = {
-            "model": json.dumps(self.model),
+            "recipe": json.dumps(self.model),
             "prompts": self.prompts,
             "memory-mb": self.memory_mb,
             "weights": self.place / "weights",
             "revisions": self.revisions,
             "out": self.out,
         }
-        command = [str(SCRIPTS / "measure.py")]
+        command = [str(SCRIPTS / "pretrained_probe.py")]
         for key, value in flags.items():
             command += [f"--{key}", str(value)]
         return {"log": str(self.place / "log"), "command": command}
