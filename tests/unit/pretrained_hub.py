@@ -22,7 +22,7 @@ COMMITS = ["a" * 40, "b" * 40]
 DRIVER = """
 import json, os, runpy, sys, traceback
 import pandas, pydantic_settings, torch
-import normscope.hub.loading, normscope.hub.source, normscope.paper.words
+import normscope.hub.loading, normscope.hub.source, normscope.words
 import transformers.models.gpt2.modeling_gpt2
 
 def run(job):

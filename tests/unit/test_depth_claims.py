@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from normscope.ledger.claim import together
-from normscope.paper.words import significant_or_tiny
 from normscope.studies.depth import claims as c
 from normscope.studies.depth.claims import words
+from normscope.words import significant_or_tiny
 
 # a claim, its measure, whether with residual connections, values under which it holds and fails
 CASES = [

@@ -19,8 +19,8 @@ from page_recipes import (
 )
 from page_recipes import SVG as PICTURE
 
+from normscope import words
 from normscope.errors import Explained
-from normscope.paper import words
 from normscope.paper.latex import files
 from normscope.paper.markdown import pipe_table
 from normscope.paper.page import kinds, page

@@ -43,8 +43,8 @@ from recall_evidence import (
 )
 
 from normscope.nn.arms import ARMS
-from normscope.paper.words import significant
 from normscope.studies.recall.claims import claims
+from normscope.words import significant
 
 
 def test_the_statements_are_the_ledgers_in_its_order():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normscope.io.csvfile import write_csv
-from normscope.paper.words import interval, number, significant, significant_or_tiny
+from normscope.words import interval, number, significant, significant_or_tiny
 
 
 def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):

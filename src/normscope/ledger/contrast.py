@@ -16,7 +16,7 @@ from normscope.ledger.entry import Entry
 from normscope.ledger.expression import mean, measure
 from normscope.ledger.pairs import Pair, pairs
 from normscope.ledger.vocabulary import Vocabulary
-from normscope.paper.words import significant_or_tiny
+from normscope.words import significant_or_tiny
 
 ALONE = "{effect}{interval}, {n}"
 BESIDE = "{effect}{interval} ({first} against {second}), {n}"

@@ -22,7 +22,7 @@ from normscope.paper.frame import LEDGER, Frame
 from normscope.paper.statements import VERDICTS
 from normscope.paper.table import PageTable
 from normscope.paper.template import environment, fill, open_template
-from normscope.paper.words import DASH
+from normscope.words import DASH
 
 LONG, TEXT = 32, 200  # characters; longer cells break into lines, and need room
 # 0.5, < 0.000001, −1,234.5, 3.15e-09, 3 seeds

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from normscope import words
 from normscope.errors import Explained
 from normscope.nn.arms import ARMS
-from normscope.paper import words
-from normscope.paper.words import DASH
+from normscope.words import DASH
 
 Row = Mapping[str, Any]
 Format = Callable[[Row], str]  # of a row, one cell
