@@ -13,6 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.container import BarContainer
+from normscope.studies.pretrained.figure import NORMS
 from pretrained_evidence import (
     DATA,
     collect,
@@ -28,7 +29,6 @@ from recall_recipes import by
 
 from normscope.io.csvfile import write_csv
 from normscope.studies.main.tables import by_arm
-from normscope.studies.pretrained.figure import NORMS
 from normscope.studies.pretrained.measures import METRICS
 
 # the tables that each takes
