@@ -55,9 +55,9 @@ def digits(source: str) -> list[tuple[int, str]]:
     prose = re.sub(MATH, _blank, text)
     for pattern in ALLOWED:
         prose = re.sub(pattern, _blank, prose)
-    found = _lines(prose, DIGIT) | _lines(math, MEASURED) | _lines(source, LITERAL)
+    numbers = _lines(prose, DIGIT) | _lines(math, MEASURED) | _lines(source, LITERAL)
     lines = source.splitlines()
-    return [(i + 1, lines[i].strip()) for i in sorted(found)]
+    return [(i + 1, lines[i].strip()) for i in sorted(numbers)]
 
 
 class _Page(HTMLParser):
@@ -71,14 +71,14 @@ class _Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        of = {name: value or "" for name, value in attrs}
-        self.anchors |= {of[name] for name in ("id", "name") if name in of}
-        if tag == "a" and "href" in of:
-            self.links.append(of["href"])
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
         elif tag != "a":
-            self.loaded += [of[name] for name in ("src", "href", "data", "poster") if name in of]
-            self.loaded += [part.split()[0] for part in of.get("srcset", "").split(",") if part]
-        self.loaded += re.findall(r"url\(['\"]?([^'\")]+)", of.get("style", ""))
+            self.loaded += [given[key] for key in ("src", "href", "data", "poster") if key in given]
+            self.loaded += [part.split()[0] for part in given.get("srcset", "").split(",") if part]
+        self.loaded += re.findall(r"url\(['\"]?([^'\")]+)", given.get("style", ""))
 
 
 def _is_online(url: str) -> bool:
@@ -88,20 +88,20 @@ def _is_online(url: str) -> bool:
 def faults(site: Path) -> list[str]:
     """Local links and files that a built site lacks, and whatever it would load from a network."""
     pages = {path: _Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
-    found = []
+    lines = []
     for path, page in pages.items():
         name = path.relative_to(site)
-        found += [f"{name} loads {url}" for url in page.loaded if _is_online(url)]
+        lines += [f"{name} loads {url}" for url in page.loaded if _is_online(url)]
         for url in [*page.links, *page.loaded]:
             parts = urlsplit(url)
             if parts.scheme or parts.netloc:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                found.append(f"{name} links to {url}, which is not there")
+                lines.append(f"{name} links to {url}, which is not there")
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                found.append(f"{name} links to {url}, which has no such anchor")
+                lines.append(f"{name} links to {url}, which has no such anchor")
     for path in sorted(site.rglob("*.css")):
         urls = re.findall(r"(?:url\(|@import )\s*['\"]?([^'\")\s]+)", path.read_text())
-        found += [f"{path.relative_to(site)} loads {url}" for url in urls if _is_online(url)]
-    return found
+        lines += [f"{path.relative_to(site)} loads {url}" for url in urls if _is_online(url)]
+    return lines

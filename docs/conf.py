@@ -63,9 +63,9 @@ class ResultFigure(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        drawn, told = (lesson.result(f"paper/figures/{name}.{kind}") for kind in ("svg", "txt"))
-        caption = told.read_text().strip()
-        uri = "/" + os.path.relpath(drawn, self.env.srcdir)
+        drawing, words = (lesson.result(f"paper/figures/{name}.{kind}") for kind in ("svg", "txt"))
+        caption = words.read_text().strip()
+        uri = "/" + os.path.relpath(drawing, self.env.srcdir)
         image = nodes.image(uri=uri, alt=caption.partition(". ")[0])
         figure = nodes.figure("", image, nodes.caption(caption, caption), classes=["result"])
         figure["ids"] = [f"figure-{name}"]
@@ -89,16 +89,16 @@ def no_failed_cells(app: Sphinx) -> None:
     if failed:
         ansi = re.compile(r"\x1b\[[\d;]*m")
         lines = {name: ansi.sub("", text).strip().splitlines()[-1] for name, text in failed.items()}
-        told = "".join(f"\n  {name}.md: {line}" for name, line in sorted(lines.items()))
-        raise ExtensionError(f"the pages do not say what the results do:{told}")
+        stale = "".join(f"\n  {name}.md: {line}" for name, line in sorted(lines.items()))
+        raise ExtensionError(f"the pages do not say what the results do:{stale}")
 
 
 def no_faults(app: Sphinx, exception: Exception | None) -> None:
     """A broken local link, or anything that needs a network, fails the build."""
     if exception is None and app.builder.format == "html":
-        found = "".join(f"\n  {fault}" for fault in checks.faults(Path(app.outdir)))
-        if found:
-            raise ExtensionError(f"the pages are not whole, or need a network:{found}")
+        faults = "".join(f"\n  {fault}" for fault in checks.faults(Path(app.outdir)))
+        if faults:
+            raise ExtensionError(f"the pages are not whole, or need a network:{faults}")
 
 
 def inline_math(translator: Any, node: nodes.Node) -> None:

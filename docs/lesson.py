@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
+<<<<<<< HEAD
 from normscope.io.readers import Tables
 from normscope.ledger.claim import Claim, Evidence, kind
 from normscope.ledger.entry import Claims, Entry
@@ -29,6 +30,21 @@ from normscope.words import records, significant_or_tiny
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
 STUDIES = ("depth", "textbook")  # that the tutorial is about
+=======
+from normscope.ledger.claim import Claim, Evidence, kind
+from normscope.ledger.entry import Claims, Entry
+from normscope.ledger.entry import load as load_claims
+from normscope.ledger.judgement import find_all
+from normscope.paper.words import records, significant_or_tiny
+from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.measures import PLACEMENTS
+from normscope.studies.statements import import_tests
+
+ROOT = Path(__file__).parents[1]
+RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
+STUDIES = ("depth", "textbook")  # which the tutorial's statements are about
+DOCUMENT = "tutorial"  # its name in data/claims.yaml
+>>>>>>> docs
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -62,9 +78,15 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def table(name: str) -> pd.DataFrame:
+<<<<<<< HEAD
     """``depth/rates`` and the like."""
     study, _, name = name.partition("/")
     return _read(result(f"{study}/tables/{name}.csv"))
+=======
+    """``depth.rates`` and the like: ``study.table``."""
+    study, _, file = name.partition(".")
+    return _read(result(f"{study}/tables/{file}.csv"))
+>>>>>>> docs
 
 
 @cache
@@ -75,17 +97,22 @@ def config() -> Config:
 
 @cache
 def grid() -> Depth:
-    """Its part on depth.
+    """The part of ``config.yaml`` on depth.
 
     Raises:
         StaleProse: the results are of another configuration.
     """
     depth = config().depth
+<<<<<<< HEAD
     for shape, recipe in depth.trainings().items():
         recorded = _results() / "depth" / "models" / shape / "config.json"
+=======
+    for name, recipe in depth.trainings().items():
+        recorded = _results() / "depth" / "models" / name / "config.json"
+>>>>>>> docs
         if recorded.is_file():
-            trained, asked = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
-            if any(trained[key] != value for key, value in asked.items()):
+            trained, wanted = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
+            if any(trained[key] != value for key, value in wanted.items()):
                 raise StaleProse(
                     f"{recorded} is of another config.yaml: run `snakemake --cores 4 tutorial`"
                 )
@@ -101,8 +128,14 @@ def statements() -> Claims:
 
 
 def entries() -> dict[str, Entry]:
+<<<<<<< HEAD
     """They by key."""
     return statements().claims
+=======
+    """The tutorial's statements in ``data/claims.yaml``, by key."""
+    every = load_claims(ROOT / "data" / "claims.yaml").claims
+    return {key: entry for key, entry in every.items() if entry.document == DOCUMENT}
+>>>>>>> docs
 
 
 def bound(key: str) -> float:
@@ -118,12 +151,21 @@ def claims() -> dict[str, Claim]:
 @cache
 def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
+<<<<<<< HEAD
     studies = {name: config().studies[name] for name in STUDIES} | {"depth": grid()}
     tables = {
         name: Tables(_results() / name / "tables", study.TABLES) for name, study in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
     return {claim.key: claim for claim in find_all(statements(), evidence)}
+=======
+    studies = {name: config().studies[name] for name in STUDIES}
+    names = [f"{study}.{name}" for study, part in studies.items() for name in part.TABLES]
+    evidence = Evidence({name: table(name) for name in names}, studies, config().level)
+    documents = load_claims(ROOT / "data" / "claims.yaml").documents
+    statements = find_all(Claims(documents=documents, claims=entries()), evidence)
+    return {statement.key: statement for statement in statements}
+>>>>>>> docs
 
 
 def pretty(text: str) -> str:
@@ -164,18 +206,18 @@ def row(name: str, **where: Any) -> Any:
     Raises:
         LookupError: there is none, or more than one.
     """
-    of = table(name)
+    rows = table(name)
     for column, value in where.items():
-        of = of[of[column] == value]
-    if len(of) != 1:
-        raise LookupError(f"{name}.csv has {len(of)} rows with {where}: one is needed")
-    return records(of)[0]
+        rows = rows[rows[column] == value]
+    if len(rows) != 1:
+        raise LookupError(f"{name} has {len(rows)} rows with {where}: one is needed")
+    return records(rows)[0]
 
 
 def _network(placement: str, depth: int, residual: bool, init: str, state: str) -> dict[str, Any]:
     arm = "none" if placement == "none" else "layernorm"
-    known = {"arm": arm, "placement": placement, "depth": depth}
-    return known | {"residual": residual, "init": init, "state": state}
+    shape = {"arm": arm, "placement": placement, "residual": residual, "init": init}
+    return shape | {"depth": depth, "state": state}
 
 
 def rate(
@@ -188,33 +230,33 @@ def rate(
     state: str = "start",
     block: int | None = None,
 ) -> Measured:
-    """A measure of networks, of ``depth/by_shape.csv``; of one block, of ``depth/by_block.csv``."""
-    of = _network(placement, depth, residual, init, state) | {"measure": measure}
-    name, at = ("by_shape", {}) if block is None else ("by_block", {"block": block})
-    r = row(f"depth/{name}", **of, **at)
+    """A measure of networks, of ``depth.by_shape``; of one block, of ``depth.by_block``."""
+    network = _network(placement, depth, residual, init, state)
+    name, where = ("by_shape", {}) if block is None else ("by_block", {"block": block})
+    r = row(f"depth.{name}", measure=measure, **network, **where)
     return Measured(r.mean, r.low, r.high)
 
 
-def at_block(measure: str, placement: str, depth: int, block: int, **of: Any) -> Measured:
+def at_block(measure: str, placement: str, depth: int, block: int, **network: Any) -> Measured:
     """``rate`` of one block."""
-    return rate(measure, placement, depth, block=block, **of)
+    return rate(measure, placement, depth, block=block, **network)
 
 
 def loss(
     placement: str, depth: int, learning_rate: float, warmup_steps: int, *, residual: bool = True
 ) -> Measured:
     """Validation loss in nats."""
-    of = _network(placement, depth, residual, "gpt2", "")
-    del of["state"]
-    r = row("depth/trainability", **of, learning_rate=learning_rate, warmup_steps=warmup_steps)
+    network = _network(placement, depth, residual, "gpt2", "")
+    del network["state"]
+    r = row("depth.trainability", **network, learning_rate=learning_rate, warmup_steps=warmup_steps)
     return Measured(r.mean, r.low, r.high)
 
 
 def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -> list[int]:
     """Numbers of blocks that pre-norm with LayerNorm was measured with."""
-    of = table("depth/by_shape").query("arm == 'layernorm' and placement == 'pre'")
-    of = of[(of["state"] == state) & (of["residual"] == residual) & (of["init"] == init)]
-    return sorted(set(of["depth"]))
+    pre = table("depth.by_shape").query("arm == 'layernorm' and placement == 'pre'")
+    is_asked = (pre["state"] == state) & (pre["residual"] == residual) & (pre["init"] == init)
+    return sorted(set(pre.loc[is_asked, "depth"]))
 
 
 def relies_on(key: str, verdict: str, *, never: str = "") -> None:
@@ -277,10 +319,10 @@ class Html:
         return self.markup
 
 
-def _html(cells: pd.DataFrame, kind: str = "measured") -> Html:
+def _html(cells: pd.DataFrame, style: str = "measured") -> Html:
     """A table of cells that are text."""
-    drawn = cells.to_html(index=False, border=0, classes=["docutils", kind])
-    return Html(f'<div class="table-wrapper docutils container">{drawn}</div>')
+    markup = cells.to_html(index=False, border=0, classes=["docutils", style])
+    return Html(f'<div class="table-wrapper docutils container">{markup}</div>')
 
 
 def by_depth(
@@ -292,14 +334,14 @@ def by_depth(
     placements: Iterable[str] = tuple(PLACEMENTS),
 ) -> Html:
     """A row per placement, a column per number of blocks."""
-    of = table("depth/by_shape")
-    of = of[(of["measure"] == measure) & (of["residual"] == residual)]
-    of = of[(of["init"] == init) & (of["state"] == state)]
-    of = of[of["arm"].isin(["layernorm", "none"])]
+    shapes = table("depth.by_shape")
+    shapes = shapes[(shapes["measure"] == measure) & (shapes["residual"] == residual)]
+    shapes = shapes[(shapes["init"] == init) & (shapes["state"] == state)]
+    shapes = shapes[shapes["arm"].isin(["layernorm", "none"])]
     rows = []
     for placement in placements:
         line = {"placement": PLACEMENTS[placement]}
-        for r in records(of[of["placement"] == placement].sort_values("depth")):
+        for r in records(shapes[shapes["placement"] == placement].sort_values("depth")):
             line[f"{r.depth} blocks"] = repr(
                 rate(measure, placement, r.depth, residual=residual, init=init, state=state)
             )
@@ -311,7 +353,7 @@ def by_depth(
 def losses() -> Html:
     """A row per network, a column per learning rate and warm-up."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for r in records(table("depth/trainability")):
+    for r in records(table("depth.trainability")):
         bare = "" if r.residual else ", no residual"
         line = rows.setdefault((f"{PLACEMENTS[r.placement]}{bare}", f"{r.depth}"), {})
         warm = f"{r.warmup_steps} steps" if r.warmup_steps else "none"
@@ -336,9 +378,9 @@ def _cell(value: Any) -> str:
     return f"{value:g}" if value == round(value, 3) else text(value)
 
 
-def _items(told: str) -> str:
+def _items(sentences: str) -> str:
     """A list of what semicolons part; a paragraph of what is one."""
-    parts = [html.escape(pretty(p)) for p in re.split(r"; |\. (?=[A-Z])", told)]
+    parts = [html.escape(pretty(p)) for p in re.split(r"; |\. (?=[A-Z])", sentences)]
     if len(parts) == 1:
         return f"<p>{parts[0]}</p>"
     return f"<ul>{''.join(f'<li>{p}</li>' for p in parts)}</ul>"
@@ -347,18 +389,24 @@ def _items(told: str) -> str:
 def _verdict(key: str) -> str:
     """A statement of the tutorial: as published, its test, what was measured and the verdict."""
     claim = claims()[key]
-    found = kind(claim.verdict)
+    verdict = kind(claim.verdict)
     parts = {
         "As published": _items(claim.finding.published),
         "Test": f"<p>{html.escape(pretty(claim.entry.asks))}</p>",
         "Measured": _items(claim.finding.corrected),
         "Verdict": _items(claim.verdict.removeprefix("depends: ")),
     }
-    told = "".join(f"<dt>{name}</dt><dd>{of}</dd>" for name, of in parts.items())
+    lines = "".join(f"<dt>{name}</dt><dd>{part}</dd>" for name, part in parts.items())
     return (
+<<<<<<< HEAD
         f'<details class="claim claim-{found}" id="{key}"><summary>'
         f'<span class="claim-verdict">{found}</span> {html.escape(claim.entry.statement)}</summary>'
         f"<dl>{told}</dl></details>"
+=======
+        f'<details class="claim claim-{verdict}" id="{key}"><summary>'
+        f'<span class="claim-verdict">{verdict}</span> {html.escape(claim.entry.statement)}'
+        f"</summary><dl>{lines}</dl></details>"
+>>>>>>> docs
     )
 
 
@@ -371,11 +419,19 @@ def claim_table() -> Html:
     """A row per statement, in short."""
     rows = [
         {
+<<<<<<< HEAD
             "statement": c.entry.statement,
             "as published": pretty(c.finding.published),
             "verdict": kind(c.verdict),
         }
         for c in claims().values()
+=======
+            "statement": claim.entry.statement,
+            "as published": pretty(claim.finding.published),
+            "verdict": kind(claim.verdict),
+        }
+        for claim in claims().values()
+>>>>>>> docs
     ]
     return _html(pd.DataFrame(rows), "words")
 

@@ -10,14 +10,18 @@ import pandas as pd
 import pytest
 import yaml
 
+<<<<<<< HEAD
 from normscope.config import load
+=======
+from normscope.config import Config, load
+>>>>>>> docs
 from normscope.studies.depth.recipe import Kept, Shape
 from normscope.studies.depth.tables import rate_spreads
 from normscope.studies.textbook import probe as textbook
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("tutorial/*.md")])
+PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 SEEDS = range(1337, 1343)
 NETWORKS = {  # gradient_kept, last_gradient
     Shape("layernorm", "pre", False, "gpt2", 12): (3.0, 7.0),
@@ -28,8 +32,12 @@ NETWORKS = {  # gradient_kept, last_gradient
 TRAINED = (("pre", True, 2.9), ("post", True, 3.1), ("pre", False, 3.2))  # with their loss
 
 
+def config() -> Config:
+    return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+
+
 def kept() -> Kept:
-    return load(yaml.safe_load((ROOT / "config.yaml").read_text())).depth.kept
+    return config().depth.kept
 
 
 def rates() -> pd.DataFrame:
@@ -47,16 +55,16 @@ def rates() -> pd.DataFrame:
 def by_shape() -> pd.DataFrame:
     rows = []
     for shape, (ratio, _) in NETWORKS.items():
-        of = {**shape._asdict(), "state": "start", "measure": "gradient_kept", "n": 6}
-        rows.append(of | {"mean": ratio, "low": 0.9 * ratio, "high": 1.1 * ratio})
+        head = {**shape._asdict(), "state": "start", "measure": "gradient_kept", "n": 6}
+        rows.append(head | {"mean": ratio, "low": 0.9 * ratio, "high": 1.1 * ratio})
     return pd.DataFrame(rows)
 
 
 def losses() -> pd.DataFrame:
     schedule = kept().model_dump()
-    known = {"arm": "layernorm", "init": "gpt2", "depth": 12, "unigram": 3.3} | schedule
+    shared = {"arm": "layernorm", "init": "gpt2", "depth": 12, "unigram": 3.3} | schedule
     rows = [
-        known | {"placement": placement, "residual": residual, "seed": seed, "val_loss": loss}
+        shared | {"placement": placement, "residual": residual, "seed": seed, "val_loss": loss}
         for placement, residual, at in TRAINED
         for seed, loss in zip(SEEDS, [at + 0.001 * i for i in range(6)], strict=True)
     ]
@@ -69,6 +77,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     wild, summary = textbook.wild()
     tables = {
+<<<<<<< HEAD
         "depth/rates": rates(),
         "depth/by_shape": by_shape(),
         "depth/losses": losses(),
@@ -87,7 +96,31 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = folder / study / "tables" / f"{table}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_csv(path, index=False)
+=======
+        "depth.rates": rates(),
+        "depth.by_shape": by_shape(),
+        "depth.losses": losses(),
+        "depth.rate_spreads": rate_spreads(losses()),
+        "textbook.scratch": textbook.scratch(),
+        "textbook.epsilon": textbook.small_tokens(),
+        "textbook.affine": pd.DataFrame(columns=["seed", *textbook.AFFINE]),
+        "textbook.sharing": textbook.sharing(),
+        "textbook.batches": textbook.batches(0.95, sizes=(1, 2, 16), draws=5),
+        "textbook.wild": wild,
+        "textbook.wild_summary": summary,
+        "textbook.undo": textbook.undo(tokens=256),
+    }
+    for name in (f"{s}.{t}" for s in ("depth", "textbook") for t in config().studies[s].TABLES):
+        path = table_file(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(tables.get(name, {"unused": []})).to_csv(path, index=False)
+>>>>>>> docs
     return folder
+
+
+def table_file(folder: Path, name: str) -> Path:
+    study, _, table = name.partition(".")
+    return folder / study / "tables" / f"{table}.csv"
 
 
 @pytest.fixture
@@ -118,7 +151,11 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def change(results: Path, name: str, column: str, placement: str, factor: float) -> None:
     """Scale a column of one placement's networks."""
+<<<<<<< HEAD
     path = results / f"depth/tables/{name}.csv"
+=======
+    path = table_file(results, f"depth.{name}")
+>>>>>>> docs
     table = pd.read_csv(path)
     table.loc[table["placement"] == placement, column] *= factor
     table.to_csv(path, index=False)
@@ -222,11 +259,18 @@ def test_close(lesson: ModuleType):
         lesson.relies_on_close(1.0, 1.1, 0.05)
 
 
+<<<<<<< HEAD
 def test_a_missing_result_says_what_makes_it(lesson: ModuleType):
     with pytest.raises(
         lesson.MissingResult, match=r"snakemake --cores 4 results/depth/tables/blocks\.csv"
     ):
         lesson.table("depth/blocks")
+=======
+def test_a_missing_result_says_what_makes_it(lesson: ModuleType, results: Path):
+    table_file(results, "depth.trainability").unlink()
+    with pytest.raises(lesson.MissingResult, match=r"results/depth/tables/trainability\.csv"):
+        lesson.table("depth.trainability")
+>>>>>>> docs
 
 
 def test_a_value_needs_one_row(lesson: ModuleType):
