@@ -16,11 +16,9 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
-<<<<<<< HEAD
-from normscope.io.readers import Tables
 from normscope.ledger.claim import Claim, Evidence, kind
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.entry import load as load_entries
+from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import find_all
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import PLACEMENTS
@@ -29,22 +27,8 @@ from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
-STUDIES = ("depth", "textbook")  # that the tutorial is about
-=======
-from normscope.ledger.claim import Claim, Evidence, kind
-from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.entry import load as load_claims
-from normscope.ledger.judgement import find_all
-from normscope.paper.words import records, significant_or_tiny
-from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.measures import PLACEMENTS
-from normscope.studies.statements import import_tests
-
-ROOT = Path(__file__).parents[1]
-RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
 STUDIES = ("depth", "textbook")  # which the tutorial's statements are about
 DOCUMENT = "tutorial"  # its name in data/claims.yaml
->>>>>>> docs
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -78,15 +62,9 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def table(name: str) -> pd.DataFrame:
-<<<<<<< HEAD
-    """``depth/rates`` and the like."""
-    study, _, name = name.partition("/")
-    return _read(result(f"{study}/tables/{name}.csv"))
-=======
     """``depth.rates`` and the like: ``study.table``."""
     study, _, file = name.partition(".")
     return _read(result(f"{study}/tables/{file}.csv"))
->>>>>>> docs
 
 
 @cache
@@ -103,13 +81,8 @@ def grid() -> Depth:
         StaleProse: the results are of another configuration.
     """
     depth = config().depth
-<<<<<<< HEAD
-    for shape, recipe in depth.trainings().items():
-        recorded = _results() / "depth" / "models" / shape / "config.json"
-=======
     for name, recipe in depth.trainings().items():
         recorded = _results() / "depth" / "models" / name / "config.json"
->>>>>>> docs
         if recorded.is_file():
             trained, wanted = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
             if any(trained[key] != value for key, value in wanted.items()):
@@ -120,22 +93,10 @@ def grid() -> Depth:
 
 
 @cache
-def statements() -> Claims:
-    """The tutorial's of ``data/claims.yaml``."""
-    claims = load_entries(ROOT / "data" / "claims.yaml")
-    ours = {key: entry for key, entry in claims.claims.items() if entry.study in STUDIES}
-    return claims.model_copy(update={"claims": ours})
-
-
 def entries() -> dict[str, Entry]:
-<<<<<<< HEAD
-    """They by key."""
-    return statements().claims
-=======
     """The tutorial's statements in ``data/claims.yaml``, by key."""
     every = load_claims(ROOT / "data" / "claims.yaml").claims
     return {key: entry for key, entry in every.items() if entry.document == DOCUMENT}
->>>>>>> docs
 
 
 def bound(key: str) -> float:
@@ -151,21 +112,12 @@ def claims() -> dict[str, Claim]:
 @cache
 def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
-<<<<<<< HEAD
-    studies = {name: config().studies[name] for name in STUDIES} | {"depth": grid()}
-    tables = {
-        name: Tables(_results() / name / "tables", study.TABLES) for name, study in studies.items()
-    }
-    evidence = Evidence(tables, studies, config().level)
-    return {claim.key: claim for claim in find_all(statements(), evidence)}
-=======
     studies = {name: config().studies[name] for name in STUDIES}
     names = [f"{study}.{name}" for study, part in studies.items() for name in part.TABLES]
     evidence = Evidence({name: table(name) for name in names}, studies, config().level)
     documents = load_claims(ROOT / "data" / "claims.yaml").documents
     statements = find_all(Claims(documents=documents, claims=entries()), evidence)
     return {statement.key: statement for statement in statements}
->>>>>>> docs
 
 
 def pretty(text: str) -> str:
@@ -398,15 +350,9 @@ def _verdict(key: str) -> str:
     }
     lines = "".join(f"<dt>{name}</dt><dd>{part}</dd>" for name, part in parts.items())
     return (
-<<<<<<< HEAD
-        f'<details class="claim claim-{found}" id="{key}"><summary>'
-        f'<span class="claim-verdict">{found}</span> {html.escape(claim.entry.statement)}</summary>'
-        f"<dl>{told}</dl></details>"
-=======
         f'<details class="claim claim-{verdict}" id="{key}"><summary>'
         f'<span class="claim-verdict">{verdict}</span> {html.escape(claim.entry.statement)}'
         f"</summary><dl>{lines}</dl></details>"
->>>>>>> docs
     )
 
 
@@ -419,19 +365,11 @@ def claim_table() -> Html:
     """A row per statement, in short."""
     rows = [
         {
-<<<<<<< HEAD
-            "statement": c.entry.statement,
-            "as published": pretty(c.finding.published),
-            "verdict": kind(c.verdict),
-        }
-        for c in claims().values()
-=======
             "statement": claim.entry.statement,
             "as published": pretty(claim.finding.published),
             "verdict": kind(claim.verdict),
         }
         for claim in claims().values()
->>>>>>> docs
     ]
     return _html(pd.DataFrame(rows), "words")
 

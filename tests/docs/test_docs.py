@@ -10,11 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-<<<<<<< HEAD
-from normscope.config import load
-=======
 from normscope.config import Config, load
->>>>>>> docs
 from normscope.studies.depth.recipe import Kept, Shape
 from normscope.studies.depth.tables import rate_spreads
 from normscope.studies.textbook import probe as textbook
@@ -77,26 +73,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     wild, summary = textbook.wild()
     tables = {
-<<<<<<< HEAD
-        "depth/rates": rates(),
-        "depth/by_shape": by_shape(),
-        "depth/losses": losses(),
-        "depth/rate_spreads": rate_spreads(losses()),
-        "textbook/scratch": textbook.scratch(),
-        "textbook/epsilon": textbook.small_tokens(),
-        "textbook/affine": pd.DataFrame(columns=["seed", *textbook.AFFINE]),
-        "textbook/sharing": textbook.sharing(),
-        "textbook/batches": textbook.batches(0.95, sizes=(1, 2, 16), draws=5),
-        "textbook/wild": wild,
-        "textbook/wild_summary": summary,
-        "textbook/undo": textbook.undo(tokens=256),
-    }
-    for name, rows in tables.items():
-        study, _, table = name.partition("/")
-        path = folder / study / "tables" / f"{table}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(rows).to_csv(path, index=False)
-=======
         "depth.rates": rates(),
         "depth.by_shape": by_shape(),
         "depth.losses": losses(),
@@ -114,7 +90,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = table_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(tables.get(name, {"unused": []})).to_csv(path, index=False)
->>>>>>> docs
     return folder
 
 
@@ -151,11 +126,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def change(results: Path, name: str, column: str, placement: str, factor: float) -> None:
     """Scale a column of one placement's networks."""
-<<<<<<< HEAD
-    path = results / f"depth/tables/{name}.csv"
-=======
     path = table_file(results, f"depth.{name}")
->>>>>>> docs
     table = pd.read_csv(path)
     table.loc[table["placement"] == placement, column] *= factor
     table.to_csv(path, index=False)
@@ -259,18 +230,10 @@ def test_close(lesson: ModuleType):
         lesson.relies_on_close(1.0, 1.1, 0.05)
 
 
-<<<<<<< HEAD
-def test_a_missing_result_says_what_makes_it(lesson: ModuleType):
-    with pytest.raises(
-        lesson.MissingResult, match=r"snakemake --cores 4 results/depth/tables/blocks\.csv"
-    ):
-        lesson.table("depth/blocks")
-=======
 def test_a_missing_result_says_what_makes_it(lesson: ModuleType, results: Path):
     table_file(results, "depth.trainability").unlink()
     with pytest.raises(lesson.MissingResult, match=r"results/depth/tables/trainability\.csv"):
         lesson.table("depth.trainability")
->>>>>>> docs
 
 
 def test_a_value_needs_one_row(lesson: ModuleType):
