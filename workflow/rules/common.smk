@@ -67,7 +67,9 @@ def recorded(name, text):
     if not path.is_file() or path.read_text().rstrip("\n") != text:
         try:
             write_text(path, text)
-        except OSError:  # a start that would run something says that results cannot be written
+        except (
+            OSError
+        ):  # a start that would run something says that results cannot be written
             pass
     return str(path)
 
