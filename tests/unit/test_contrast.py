@@ -251,5 +251,5 @@ def test_measures_are_arithmetic_of_columns():
              "__import__('os')", "loss if 1 else 2", "1j"],
 )  # fmt: skip
 def test_nothing_but_arithmetic_is_read(text):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="contrast"):
         find_in(runs("a", SIX), measure=text)
