@@ -128,8 +128,6 @@ def test_units_that_are_too_few_are_named(unit, one, many):
     assert decide(of, [1.0]).unit == unit
 
 
-
-
 def around(mean: float, n: int = 6, by: float = 0.1) -> list[float]:
     """Half of n values above a mean, half below, by as much."""
     return [mean + (by if i % 2 else -by) for i in range(n)]
@@ -299,5 +297,3 @@ def test_a_stricter_level_needs_more_seeds_and_a_smaller_p():
     assert case.reading(0.01) == "undecided: 7 seeds, 8 needed"
     assert decide(entry(), POSITIVE).reading(0.01) == "undecided: 6 seeds, 8 needed"
     assert too_few(7, alpha=0.01) == "undecided: 7 seeds, 8 needed"
-
-
