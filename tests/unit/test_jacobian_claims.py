@@ -20,7 +20,7 @@ SMALL, LARGE = [0.2] * 6, [0.5] * 6
 ALL, IN_BLOCKS, SIGMOID = "softmax all", "softmax blocks", "sigmoid all"
 LOSSES: dict[str, Sequence[float | None]] = {ALL: LARGE, IN_BLOCKS: LARGE, SIGMOID: SMALL}
 # cos = sqrt((1 - 0.1 - r)/0.9): 0.96 and 0.98
-SHARES: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = (
+SHARES: Sequence[Planted] = (
     ({}, {"r_mean": 0.1, "error_identity": 1e-16, "error_without_gain": 1e-12, "d": 64}),
     ({}, {"alignment": 0.99}),
     ({"attention": "softmax"}, {"r_radial": 0.07056, "cos_center_scale": 0.96}),
@@ -43,10 +43,8 @@ def expected(losses: Mapping[str, Sequence[float | None]] = LOSSES, **changes: A
     return {"jacobian.expected": pd.DataFrame(rows, columns=columns)}
 
 
-def layers(
-    *planted: tuple[Mapping[str, Any], Mapping[str, Any]], now: int = 6, lost: int = 0
-) -> dict:
-    """Exact models' norms as tables; later plants lie over earlier ones; the last seeds diverged."""
+def layers(*planted: Planted, now: int = 6, lost: int = 0) -> dict:
+    """Exact models, later plants over earlier ones; the last of the seeds diverged."""
     rows, chosen = [], []
     kinds = itertools.product(
         ((P, 1), (C, now)), ("softmax", "sigmoid"), ("published", "corrected")
