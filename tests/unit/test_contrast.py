@@ -50,6 +50,7 @@ def find_in(*parts: list[dict[str, Any]], **changes: Any) -> Finding:
     of_entry = {k: changes.pop(k) for k in list(changes) if k in ENTRY_KEYS}
     table = pd.DataFrame([row for part in parts for row in part], columns=COLUMNS)
     evidence = Evidence({"made": {"runs": table}}, {"made": Study()}, 0.95)
+    of_entry = {"criterion": "as it says"} | of_entry
     return find(entry(contrast=contrast | changes, **of_entry), evidence)
 
 
@@ -111,7 +112,7 @@ def test_a_list_makes_a_case_for_each_value_in_its_order():
         finding = find_in(*parts, less=other)
         reads = {name: case.reading() for name, case in finding.cases.items()}
         assert reads == {"the pair with B": "holds", "the pair with C": "fails"}
-    assert list(find_in(*parts, less={"arm": ["c", "b"]}).cases)[0] == "the pair with C"
+    assert next(iter(find_in(*parts, less={"arm": ["c", "b"]}).cases)) == "the pair with C"
     missing = find_in(*parts[:1], less={"arm": ["b"]})
     assert missing.cases["the pair with B"].reading() == "no data"
 
@@ -247,9 +248,9 @@ def test_measures_are_arithmetic_of_columns():
 
 
 @pytest.mark.parametrize(
-    "text", ["loss ** 2", "abs(loss)", "loss.mean", "loss[0]", "'a'", "True", "loss < 1", "lo ss", "",
-             "__import__('os')", "loss if 1 else 2", "1j"],
+    "text", ["loss ** 2", "abs(loss)", "loss.mean", "loss[0]", "'a'", "True", "loss < 1", "",
+             "lo ss", "__import__('os')", "loss if 1 else 2", "1j"],
 )  # fmt: skip
 def test_nothing_but_arithmetic_is_read(text):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="contrast"):
         find_in(runs("a", SIX), measure=text)
