@@ -176,6 +176,7 @@ def test_files_of_a_hostile_frame_hold_no_command_of_its_texts():
         assert not re.search(r"\\(?:input\{/|write18)", text)
     assert all(f"{{{name}}}" in written["example.tex"] for name in ("claims", "tables/main/loss"))
     assert r"\includegraphics[width=\textwidth]{figures/loss.pdf}" in written["example.tex"]
+    assert rf"\caption[{{{escaped(HOSTILE_TEX[0])}}}]" in written["example.tex"]
     statements = re.sub(r"\\allowbreak\{\}|\\\\\{\}", "", written["claims.tex"])
     assert "[U+6A21]" in statements
     assert statements.count(r"\addlinespace") == len(HOSTILE_TEX) - 1
