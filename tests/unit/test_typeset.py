@@ -96,6 +96,9 @@ def test_hostile_text_is_printed_as_text_and_every_number_is_there(tmp_path, wor
     for hostile in ("#panic()", r"\input{/etc/passwd}", "[U+6A21]", "*b*_e_`c`@x<y>$z$"):
         assert hostile in text, hostile
     assert len(HOSTILE_TEX) <= text.count("1.0")
+    (table,) = (p for p in flat(document(words, printed)) if len(p.get("head", ())) == 3)
+    cells = [row[0][0]["text"].replace("\u200b", "") for row in table["rows"]]
+    assert [cell for cell in cells if cell.startswith("[U+6A21]")]
 
 
 def test_the_same_frame_is_the_same_bytes_without_a_date(words):
