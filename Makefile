@@ -56,6 +56,7 @@ lint: $(READY)-lint
 	ruff format --check
 	snakefmt --check Snakefile workflow
 	pyright
+	lint-imports
 	snakemake --lint
 
 format: $(READY)-lint

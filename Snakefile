@@ -31,9 +31,14 @@ STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
 FIGURES = registered("workflow/figures.yaml")
+stated("data/claims.yaml")
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
-KEPT = [f"results/{s}/{record}" for s, study in STUDIES.items() for record in study.records()]
+KEPT = [
+    f"results/{s}/{record}"
+    for s, study in STUDIES.items()
+    for record in study.records()
+]
 
 
 wildcard_constraints:
@@ -51,12 +56,13 @@ rule all:
 
 
 include: "workflow/rules/dataset.smk"
-include: "workflow/rules/main.smk"
-include: "workflow/rules/recall.smk"
-include: "workflow/rules/jacobian.smk"
-include: "workflow/rules/depth.smk"
-include: "workflow/rules/textbook.smk"
-include: "workflow/rules/pretrained.smk"
+
+
+for study in STUDIES:
+
+    include: f"workflow/rules/{study}.smk"
+
+
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"

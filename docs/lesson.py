@@ -20,10 +20,10 @@ from normscope.ledger.claim import Claim, Evidence, kind
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import find_all
-from normscope.paper.words import records, significant_or_tiny
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import PLACEMENTS
 from normscope.studies.statements import import_tests
+from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/

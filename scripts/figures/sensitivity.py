@@ -10,9 +10,9 @@ from matplotlib.image import AxesImage
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
-from normscope.paper.words import significant
 from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.words import significant
 
 CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
 LABELS = [f"{'BOS' if bos == 'on' else 'no BOS'},\n{positions}" for bos, positions in CELLS]

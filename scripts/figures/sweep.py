@@ -39,10 +39,11 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, others: list[str]) 
     for arm in style.in_order(list(panel["arm"])):
         runs = panel[panel["arm"] == arm]
         line: dict = run_look(runs.iloc[0], others)
+        joined: dict = line | {"marker": ""}
         dots: dict = line | {"linestyle": "", "label": None}
         axis.plot(runs["learning_rate"], runs[column], markerfacecolor="none", **dots)
         means = runs.groupby("learning_rate")[column].mean()
-        axis.plot(means, **line | {"marker": ""})
+        axis.plot(means, **joined)
         if pd.notna(best.get(arm)):
             axis.plot(best[arm], means[best[arm]], **dots)
     mark_divergence(axis, panel, "learning_rate")

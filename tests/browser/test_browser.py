@@ -233,7 +233,7 @@ def test_a_print_has_no_controls_and_whole_figures(visit, summary):
 def test_a_hostile_page_runs_nothing(visit, recipes, tmp_path):
     for number, text in enumerate(recipes.HOSTILE):
         path = tmp_path / f"{number}.html"
-        path.write_text(recipes.made(text))
+        path.write_text(recipes.made(tmp_path, text))
         there = visit(path, 390)
         there.page.hover("#ledger tbody tr >> nth=0")
         assert there.said == []
@@ -249,7 +249,9 @@ def test_no_other_script_may_run(visit, recipes, tmp_path):
     """Had escaping failed, the policy would stop it."""
     path = tmp_path / "page.html"
     path.write_text(
-        recipes.made().replace("</main>", "<script>alert(1)</script><img src=x onerror=alert(2)>")
+        recipes.made(tmp_path).replace(
+            "</main>", "<script>alert(1)</script><img src=x onerror=alert(2)>"
+        )
     )
     said = visit(path).said
     assert said

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from normscope.io.files import write_text
+from normscope.paper.frame import Frame
 from normscope.paper.latex import files
 from normscope.paper.typeset import pdf
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit"))
 
-hostile_frame = importlib.import_module("latex_recipes").hostile_frame
+recipes = importlib.import_module("page_recipes")
 
 PAPER = Path(os.environ.get("NORMSCOPE_PAPER", ROOT / "results" / "paper"))
 COMMAND = "pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape example.tex".split()
@@ -53,20 +54,20 @@ def test_the_example_compiles_without_a_warning_and_shows_everything(tmp_path):
     joined = log.replace("\n", "")
     for path in sorted((place / "figures").glob("*.pdf")):
         assert f"figures/{path.name}" in joined, path
-    for path in ("numbers.tex", "claims.tex", *(f"tables/{p.name}" for p in tables(place))):
+    for path in ("numbers.tex", "claims.tex", *(str(p.relative_to(place)) for p in tables(place))):
         assert f"./{path}" in joined, path
 
 
 def tables(place: Path) -> list[Path]:
-    return sorted((place / "tables").glob("*.tex"))
+    return sorted((place / "tables").rglob("*.tex"))
 
 
 def test_a_hostile_frame_compiles_without_a_warning_and_runs_nothing(tmp_path):
-    for name, text in files(hostile_frame()).items():
+    for name, text in files(recipes.hostile_frame(), recipes.LATEX).items():
         write_text(tmp_path / name, text)
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "loss.pdf").write_bytes(
-        pdf("#set page(width: 90mm, height: 9mm)", "", {})
+        pdf("#set page(width: 90mm, height: 9mm)", "", Frame({}, {}, {}, {}, {}), {})
     )
     log = compiled(tmp_path)
     assert warnings(log) == []

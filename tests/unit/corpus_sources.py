@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -117,8 +118,12 @@ def failure(source: Source) -> str:
     return str(e.value)
 
 
-def script(out: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), "--out", str(out), *flags]
+def script(out: Path, *sources: Source, **origin: str) -> subprocess.CompletedProcess[str]:
+    """The script, for an origin of the tokens: ``sha256`` with sources, or ``directory``."""
+    listed = out.with_name("sources.json")
+    listed.write_text(json.dumps([source.model_dump() for source in sources]))
+    command = [sys.executable, str(SCRIPT), "--recipe", json.dumps(origin)]
+    command += ["--sources", str(listed), "--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

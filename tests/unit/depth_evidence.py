@@ -4,22 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-from processes import SCRIPTS
 
-from normscope.ledger.entry import Entries, load
-from normscope.studies.depth.claims import Evidence
-from normscope.studies.depth.recipe import Kept
-from normscope.studies.depth.tables import MODEL, RATES, SCHEDULE, SHAPE
+from normscope.studies.depth.measures import RATES
+from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, rate_spreads
 
-LEVEL = 0.95
 UNIGRAM = 3.3
-KEPT = Kept(learning_rate=0.001, warmup_steps=40)
 SEEDS = 6  # 2^(1 - 6) is below 5%; one seed of another sign makes it twice that
-ENTRIES = Entries(load(SCRIPTS.parent / "data" / "claims.yaml").claims)
 LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
-DIVERGED = "undecided: runs diverged, and the others are a selection"
-UNCLEAR = "undecided: p is above 0.05"
-FEW = "undecided: 5 seeds, 6 needed"
 Row = dict[str, Any]
 
 
@@ -59,8 +50,14 @@ def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
     return table.astype({"val_loss": float, "diverged_at": "Int64"})
 
 
-def evidence(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> Evidence:
-    return Evidence(frame_of_rates(rates), frame_of_losses(*of_losses), KEPT, LEVEL, ENTRIES)
+def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd.DataFrame]:
+    """The depth study's tables, by ``study.table``."""
+    losses = frame_of_losses(*of_losses)
+    return {
+        "depth.rates": frame_of_rates(rates),
+        "depth.losses": losses,
+        "depth.rate_spreads": rate_spreads(losses),
+    }
 
 
 def near(value: float, n: int = SEEDS, spread: float = 0.01) -> list[float]:

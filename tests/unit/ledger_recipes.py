@@ -6,10 +6,11 @@ from typing import Any
 import yaml
 
 from normscope.ledger.case import Case
-from normscope.ledger.claim import Claim
+from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.entry import Claims, Entry
 
 RAW: dict[str, Any] = {
+    "study": "made",
     "document": "paper",
     "where": "section 1",
     "statement": "Norms help.",
@@ -38,9 +39,10 @@ def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **chang
 
 def claim(cases: Mapping[str, Case] | Case, key: str = "key", **changes: Any) -> Claim:
     """A statement with one case, or several."""
-    of = {"": cases} if isinstance(cases, Case) else cases
-    words = {name: changes.pop(name) for name in ("own", "found") if name in changes}
-    return Claim(key, entry(**changes), "was", "is", of, **words)
+    by_name = {"": cases} if isinstance(cases, Case) else cases
+    words = {name: changes.pop(name) for name in ("own", "alone") if name in changes}
+    finding = Finding(by_name, published="was", corrected="is", **words)
+    return Claim(key, entry(**changes), finding)
 
 
 def book(*keys: str, **changes: Any) -> Claims:

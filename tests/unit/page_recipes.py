@@ -1,109 +1,196 @@
-"""A small page, and one whose every text is hostile."""
+"""A small frame, one whose every text is hostile, and what all pages make of them."""
 
+import re
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
+import yaml
 
-from normscope.paper.frame import Frame
-from normscope.paper.page import Look, page
+from normscope.config import Config, load
+from normscope.paper.frame import Figure, Frame
+from normscope.paper.page import open_look, page
+from normscope.paper.statements import ledger_table
+from normscope.paper.table import PageTable
+from normscope.paper.template import summary_text
 
 REPORT = Path(__file__).parents[2] / "workflow" / "report"
-LOOK = Look(*((REPORT / name).read_text() for name in ("page.html.j2", "page.css", "page.js")))
-COLUMNS = "statement source published_number published corrected effect n p figure why".split()
-HOSTILE = [
+LATEX = REPORT / "latex"
+LOOK = open_look(REPORT)
+HOSTILE = [  # a browser or Markdown would take them for more than text
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "' onmouseover='alert(1)",
     "</style></title></script><svg onload=alert(1)>",
     "![x](https://example.org/x.png)",
     "[x](javascript:alert(1))",
-    "a_b_c 5% A&B &lt; ]]> {{ 7 * 7 }} {% raw %} \\` $x$ [[x]]",
+    "# a_b_c 5% A&B &lt; ]]> {{ 7 * 7 }} {% raw %} \\` $x$ [[x]]",
+    "\ue000figures\ue000 - x # y | 1. z",
 ]
-TEMPLATE = """# The title {title}
+HOSTILE_TEX = (  # TeX or Typst would
+    "_ % & # $ { } ~ ^ \\ < > |",
+    r"\input{/etc/passwd} \write18{touch owned} \end{document}",
+    "\"straight\" 'single' ``back'' “curly” ‘one’ ?` !` -- --- ,, << >>",
+    "−0.5 – 1.43e-107 naïve Ångström Łódź ÿ α Ω ς µ ϡ ² ≤",
+    "模型 🙂 \u200b\x07 العربية",
+    "[1, 2] * & \\\\ [0pt] <% if %> << name >> <# x #>",
+    "W" * 120,
+    '#panic() #read("/etc/passwd") *b* _e_ `c` @x <y> $z$ //',
+)
+SUMMARY = """# The title {{ title }}
 
-An opening of {words}.
+An opening of {{ main.words }}.
 
 ## The ledger of claims
 
-[[table ledger]]
+{{ table("ledger") }}
 
-## Losses of {words}
+{% for section in sections %}
+{{ section }}
 
-Some text, `code` and a table of the text:
-
-| pass | formula |
-| --- | --- |
-| exact | g - mean(g) |
-
-[[table loss]]
-
-### Empty
-
-[[table empty]]
-
+{% endfor %}
 ## Figures
 
-[[figures]]
+{{ figures }}
 
 The end.
 """
+SECTION = """## Losses of {{ words }}
+
+{{ words }} begins a line with `code`, {{ steps }} steps.
+
+- one
+- two
+
+```
+a block
+```
+
+{{ table("loss") }}
+
+### Empty
+
+{% if has("empty") %}
+{{ table("empty") }}
+{% else %}
+Nothing of {{ words }}.
+{% endif %}
+"""
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="30pt" height="15pt" viewBox="0 0 30 15"/>'
 
 
-def svg(text: str = "") -> bytes:
-    """A figure with a size."""
-    head = '<svg xmlns="http://www.w3.org/2000/svg" width="30pt" height="15pt" viewBox="0 0 30 15">'
-    return f'{head}<rect width="30" height="15" fill="#36c"/>{text}</svg>'.encode()
+def config() -> Config:
+    """config.yaml."""
+    return load(yaml.safe_load((REPORT.parents[1] / "config.yaml").read_text()))
+
+
+def shown(table: PageTable) -> list[dict[str, str]]:
+    """The rows of a table, cells by their titles."""
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+
+
+def claim(**changes: Any) -> dict[str, Any]:
+    """A statement of claims.json: tested, and held as published."""
+    return {
+        **{"key": "a", "study": "main", "document": "d", "where": "page 1"},
+        **{"statement": "Norms help.", "quantity": "difference", "figure": "loss"},
+        **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
+        **{"criterion": "it is above 0", "as_published": "was", "its_verdict": ""},
+        **{"corrected": "is", "alone": "holds", "reason": "", "case": ""},
+        **{"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"},
+        **{"hedges_g": 3.14159, "p": 0.03125, "p_holm": 0.0625},
+    } | changes
+
+
+def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[str, Any]:
+    """claims.json."""
+    documents = {"d": {"title": "On norms", "author": author, "link": None}}
+    tests = sum(c["p"] is not None for c in claims)
+    return {"level": 0.95, "tests": tests, "documents": documents, "claims": list(claims)}
 
 
 def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
-    """Two verdicts of two documents, a table of numbers, and figures; ``words`` stands in all."""
-    ledger = [
-        ["One", f"Rahman, {words}", "–", "holds", "fails", words, "3 seeds", "1.00", names[0], "–"],
-        [
-            "Two",
-            f"{words}, x",
-            words,
-            "–",
-            "undecided",
-            "−0.01",
-            "25 prompts",
-            "3.15e-09",
-            "–",
-            "–",
-        ],
-        ["Three", "Rahman, x", "7", "fails", "holds", "–", "–", "–", words, "–"],
-        [words, words, "8", words, words, "0.3", "4 seeds", "0.2", names[-1], words],
+    """Statements of four verdicts, a table of numbers, and figures; ``words`` stands in all."""
+    untested = {"p": None, "p_holm": None, "effect": None, "hedges_g": None}
+    claims = [
+        claim(verdict="fails", figure=names[0]),
+        claim(verdict="undecided", reason=words, quantity=words, **untested),
+        claim(published_verdict="none", figure=words),
+        claim(statement=words, verdict=words, published_verdict=words, case=words),
     ]
-    loss = [["LayerNorm", "1.900", "[1.892, 1.907]"], [words, "2.5", "–"]]
-    return Frame(
-        {"title": "of a page", "words": words},
-        {
-            "ledger": pd.DataFrame(ledger, columns=COLUMNS),
-            "loss": pd.DataFrame(loss, columns=["arm", "loss", words]),
-            "empty": pd.DataFrame(columns=["arm"]),
-        },
-        dict.fromkeys(names, (f"Title {words}", f"Caption {words}")),
-        {},
-    )
+    rows = (("LayerNorm", "1.900", "[1.892, 1.907]"), (words, "2.5", "–"))
+    tables = {
+        "ledger": ledger_table(ledger(*claims, author=words)),
+        "main.loss": PageTable(f"Losses {words}", ("arm", "loss", words), rows),
+        "main.empty": PageTable("Empty", ("arm",), ()),
+    }
+    figures = {name: Figure(f"Title {words}", f"Caption {words}") for name in names}
+    numbers = {"layernorm pre loss": "1.900", f"of {words}": words}
+    sections = {"main": {"words": words, "steps": 2000}}
+    return Frame({"title": "of a page"}, sections, tables, figures, numbers)
 
 
-def manifest(words: str = "words") -> dict:
+def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
+    """A folder of templates; sections by their studies, else one of the study main."""
+    (folder / "sections").mkdir(parents=True, exist_ok=True)
+    (folder / "summary.md").write_text(summary)
+    for study, text in (sections or {"main": SECTION}).items():
+        (folder / "sections" / f"{study}.md").write_text(text)
+    return folder
+
+
+def manifest(words: str = "words") -> dict[str, Any]:
     """Where nothing came from."""
+    probes = {words: {"missing": None}, "absent": {"missing": "no file"}}
     return {
         "config": {},
         "config_sha256": "c0ffee",
         "dataset": {"origin": words, "sha256": {words: "da7a"}},
         "device": words,
         "packages": {"torch": words, words: "1"},
-        "pretrained": {words: {"missing": None}, "absent": {"missing": "no file"}},
         "python": "3.11.7",
-        "runs": {words: {}, "b": {}},
+        "studies": {
+            "main": {"models": {words: {}, "b": {}}, "probes": {}},
+            "pretrained": {"models": {}, "probes": probes},
+        },
         "sources_sha256": {words: "abc123", "scripts/page.py": "def456"},
     }
 
 
-def made(words: str = "words") -> str:
-    """The whole page."""
+def made(folder: Path, words: str = "words") -> str:
+    """The whole page of HTML; its templates are written into a folder."""
     printed = frame(words)
-    svgs = dict.fromkeys(printed.captions, svg())
-    return page(TEMPLATE, printed, svgs, manifest(words), LOOK)
+    text = summary_text(templates(folder), printed)
+    return page(LOOK, text, printed, dict.fromkeys(printed.figures, SVG), manifest(words))
+
+
+def hostile_frame() -> Frame:
+    """Every text is hostile, in headers, cells, captions and names of numbers."""
+    rows = tuple((cell, "1.0", f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
+    table = PageTable(HOSTILE_TEX[0], ("a_b, 100%", "n & m, 100%", "\\x"), rows)
+    every = " ".join(HOSTILE_TEX)
+    claims = [claim(statement=t, reason=t, verdict=t, case=t) for t in HOSTILE_TEX]
+    return Frame(
+        {"title": every},
+        {"main": {"words": every, "steps": 1}},
+        {
+            "ledger": ledger_table(ledger(*claims, author=HOSTILE_TEX[0])),
+            "main.loss": table,
+            "main.empty": PageTable("Empty", table.columns, ()),
+            "recall.a_b": table,
+        },
+        {"loss": Figure(HOSTILE_TEX[0], every)},
+        {f"of 模型 {i}": text for i, text in enumerate(HOSTILE_TEX)} | {"claims": "38"},
+    )
+
+
+def rows_of(text: str) -> list[str]:
+    """The rows of a table in LaTeX, its header first, each with a cell a column."""
+    body = re.search(r"\\toprule\n(.*?)\\(?:bottomrule\n\\end\{tabular|end\{longtable)", text, re.S)
+    assert body is not None, text
+    first, _, rest = body[1].partition("\n\\midrule\n")
+    head = first.splitlines()[-1]
+    rows = rest.rpartition("\\endlastfoot\n")[2]
+    kept = [line for line in rows.splitlines() if line.endswith(r" \\")]
+    counts = {len(re.findall(r"(?<!\\)&", row)) for row in (head, *kept)}
+    assert len(counts) == 1, text
+    return [head, *kept]

@@ -7,20 +7,27 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import statements
 from processes import SCRIPTS
 
-from normscope.ledger.claim import COLUMNS, Claim
-from normscope.ledger.entry import Entries, load
+from normscope.ledger.claim import Claim, Evidence
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.claims import Evidence, claims
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.tables import BY_MODEL, by_model, published_observations
 
 DATA = SCRIPTS.parent / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
-ENTRIES = Entries(load(DATA / "claims.yaml").claims)
 WAS, NOW = "its verdict", "verdict"
-DAMPENS, CONSISTENT, NORM, EQUAL, INVERTS, ENTROPY, LAST_BLOCK, H25 = range(8)
+KEYS = (
+    "dampens",
+    "consistent",
+    "norms_decide",
+    "inverts",
+    "follows_entropy",
+    "true_last_block",
+    "h25",
+)
+DAMPENS, CONSISTENT, NORM, INVERTS, ENTROPY, LAST_BLOCK, H25 = KEYS
 STUDIES = {
     "gpt2": ("gpt2-xl", "gpt2-large", "gpt2-medium"),
     "benchmark": ("pythia-6.9b", "mistral-7b", "llama-3.1-8b", "gemma-7b"),
@@ -139,45 +146,46 @@ def frame(rows: Sequence[dict[str, Any]], like: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(like))
 
 
-def trained(**logs: Sequence[float]) -> pd.DataFrame:
-    """Log-gains of the last block by arm, one a seed."""
-    rows = [
-        {"arm": arm, "seed": seed, "log_gain": value}
-        for arm, values in logs.items()
-        for seed, value in enumerate(values)
-    ]
-    return pd.DataFrame(rows, columns=["arm", "seed", "log_gain"])
-
-
 def evidence(*measured: dict[str, Any], **changes: Any) -> Evidence:
-    """Of the seven models, and what is measured."""
+    """Of the seven models, and what is measured; ``changes`` are tables by name."""
     gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
     rows = [*changes.pop("published", published()), *measured]
-    values: dict[str, Any] = {
+    tables: dict[str, pd.DataFrame] = {
         "by_model": frame(rows, model("", 0)),
         "by_norm": frame([compared()], compared()),
         "h25": frame([AT_CHANCE], AT_CHANCE),
         "h25_models": predictions({}),
         "sensitivity": frame([], cells("")[0]).astype({"usual": bool}),
         "references": REFERENCES,
-        "trained": trained(),
-        "diverged": 0,
-        "entries": ENTRIES,
-        "level": 0.95,
+    } | changes
+    return statements.evidence({f"pretrained.{name}": table for name, table in tables.items()})
+
+
+def claims(of: Evidence) -> dict[str, Claim]:
+    """What functions find of the published statements, by key."""
+    return {key: statements.found(key, of) for key in KEYS}
+
+
+def words(claim: Claim) -> dict[str, str]:
+    """What is said of a statement, by the titles of its table."""
+    finding = claim.finding
+    return {
+        "as published": finding.published,
+        WAS: finding.own,
+        "corrected": finding.corrected,
+        NOW: claim.verdict,
     }
-    return Evidence(**values | changes)
 
 
-def told(found: Sequence[Claim]) -> pd.DataFrame:
-    """What is said of all statements, as a table of words."""
-    rows = [(c.claim, c.test, c.published, c.own, c.corrected, c.verdict) for c in found]
-    return pd.DataFrame(rows, columns=COLUMNS)
+def told(of: Evidence) -> pd.DataFrame:
+    """What is said of all statements, as a table of words, a row a key."""
+    return pd.DataFrame.from_dict({k: words(c) for k, c in claims(of).items()}, orient="index")
 
 
-def row(claim: int, of: Evidence) -> dict[str, str]:
+def row(key: str, of: Evidence) -> dict[str, str]:
     """What is said of a statement."""
-    return {str(k): v for k, v in told(claims(of)).iloc[claim].to_dict().items()}
+    return words(statements.found(key, of))
 
 
-def verdict(claim: int, of: Evidence) -> str:
-    return row(claim, of)[NOW]
+def verdict(key: str, of: Evidence) -> str:
+    return row(key, of)[NOW]

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from processes import SCRIPTS
+from processes import SCRIPTS, flags
 
 from normscope.hub.prompts import read_prompts
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
 from normscope.measure.residual import site_names
-from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.pretrained.grid import Pretrained, PretrainedTables
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS, POSITIONS
+from normscope.studies.study import Settings
 
 DATA = SCRIPTS.parent / "data"
 PROMPTS = read_prompts(DATA / "prompts.yaml")
@@ -107,32 +108,31 @@ def section(*models: str | tuple[str, str]) -> Pretrained:
     return Pretrained.model_validate(what)
 
 
-def grid(*models: str | tuple[str, str]) -> str:
-    """What rule measured is told of these models."""
-    return section(*models).collected.model_dump_json()
+def grid(*models: str | tuple[str, str]) -> PretrainedTables:
+    """What the job that makes the tables is told of these models."""
+    return section(*models).tabulation(Settings(level=0.95, margin_sds=2.0, baseline=[]))
 
 
-def run(name: str, arguments: list[object]) -> None:
+def run(name: str, arguments: list[str]) -> None:
     """A script of the project in this process."""
     script = SCRIPTS / f"{name}.py"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        patch.setattr(sys, "argv", [str(script), *arguments])
         runpy.run_path(str(script), run_name="__main__")
 
 
-def collect(measured: Path, models: str, out: Path) -> None:
-    """Rules measured and pretrained, whose tables share a folder, as in the workflow."""
-    words: list[object] = ["--prompts", DATA / "prompts.yaml", "--level", 0.95, "--out", out]
-    run("measured", ["--models", models, "--measured", measured, *words])
-    words += ["--measured", out, "--resamples", 99, "--document", out / DOCUMENT]
-    words += ["--references", DATA / "reference_gains.csv"]
+def collect(probes: Path, recipe: PretrainedTables, out: Path) -> None:
+    """The tables and the document, side by side."""
+    data = {"prompts": DATA / "prompts.yaml", "references": DATA / "reference_gains.csv"}
+    data |= {"reference_prompts": DATA / "reference_prompts.csv"}
+    words = flags(recipe=recipe, probes=probes, out=out, document=out / DOCUMENT, **data)
     # statsmodels collects garbage at every correction, which takes longer than all the rest
     gc.freeze()
-    run("pretrained", [*words, "--reference-prompts", DATA / "reference_prompts.csv"])
+    run("pretrained_tables", words)
     gc.unfreeze()
 
 
-def write_two_and_a_missing_one(place: Path) -> str:
+def write_two_and_a_missing_one(place: Path) -> PretrainedTables:
     """Base with BOS rows and tuned one without, and one that was not measured; their grid."""
     write_model(place, "a-base", bos=("on", "off"), tokenizer_adds_bos=True)
     write_model(place, "a-tuned", tokenizer_adds_bos=None)

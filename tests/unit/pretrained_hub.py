@@ -1,4 +1,4 @@
-"""A hub on this machine, and scripts/measure.py in processes that take it for the real one."""
+"""A hub on this machine, and measurements in processes that take it for the real one."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ COMMITS = ["a" * 40, "b" * 40]
 DRIVER = """
 import json, os, runpy, sys, traceback
 import pandas, pydantic_settings, torch
-import normscope.hub.loading, normscope.hub.source, normscope.paper.words
+import normscope.hub.loading, normscope.hub.source, normscope.words
 import transformers.models.gpt2.modeling_gpt2
 
 def run(job):
@@ -107,23 +107,15 @@ class Handler(BaseHTTPRequestHandler):
         repo = "/".join(path.split("/")[:2])
         kind, _, rest = path.removeprefix(repo).removeprefix("/").partition("/")
         echo = f"who is {authorization}?"
-        if repo == "org/gated" or (repo == "org/gated-files" and kind == "resolve"):
+        if repo == "org/gated":
             self.refuse(403, "GatedRepo", f"Access is restricted. {echo}")
-        elif repo == "org/anonymous":  # what the hub says without a token of anything private
-            self.refuse(401, "RepoNotFound", f"Repository not found {echo}")
-        elif repo == "org/unauthorized":
-            self.refuse(401, None, "Invalid credentials in Authorization header")
         elif repo == "org/echo":
             self.refuse(401, "Other", echo)
-        elif repo == "org/forbidden":
-            self.refuse(403, None, echo)
-        elif repo == "org/bad":
-            self.refuse(400, None, echo)
         elif repo == "org/teapot":
             self.refuse(418, None, echo)
         elif repo == "org/warns" and kind == "revision":
             self.answer(404, b"{}", {"X-Error-Code": "RepoNotFound", "X-HF-Warning": f"t;{echo}"})
-        elif repo == "org/hangs-up" or (repo == "org/breaks" and kind == "resolve"):
+        elif repo == "org/breaks" and kind == "resolve":
             self.close_connection = True
         elif repo not in self.hub.folders:
             self.refuse(404, "RepoNotFound", "Repository not found")
@@ -182,14 +174,14 @@ class Job:
         self.place.mkdir(parents=True)
         self.out.mkdir()
         flags = {
-            "model": json.dumps(self.model),
+            "recipe": json.dumps(self.model),
             "prompts": self.prompts,
             "memory-mb": self.memory_mb,
             "weights": self.place / "weights",
             "revisions": self.revisions,
             "out": self.out,
         }
-        command = [str(SCRIPTS / "measure.py")]
+        command = [str(SCRIPTS / "pretrained_probe.py")]
         for key, value in flags.items():
             command += [f"--{key}", str(value)]
         return {"log": str(self.place / "log"), "command": command}

@@ -8,9 +8,11 @@ import resource
 import runpy
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -36,17 +38,13 @@ def run_script(script: Path, arguments: list[str], log: Path, largest_file: int)
     runpy.run_path(str(script), run_name="__main__")
 
 
-def flags(values: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Nested values as a command line, as the workflow writes it."""
+def flags(**values: Any) -> list[str]:
+    """A command line: each value a word, models of pydantic as JSON; None is left out."""
     words = []
     for key, value in values.items():
-        flag = f"{prefix}{key}".replace("_", "-")
-        if isinstance(value, dict):
-            words += flags(value, f"{flag}.")
-        elif isinstance(value, bool):
-            words += [f"--{flag}" if value else f"--no-{flag}"]
-        elif value is not None:
-            words += [f"--{flag}", str(value)]
+        if value is not None:
+            text = value.model_dump_json() if isinstance(value, BaseModel) else str(value)
+            words += [f"--{key.replace('_', '-')}", text]
     return words
 
 

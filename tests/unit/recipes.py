@@ -1,6 +1,6 @@
 """A small corpus, a short run, and changed configurations, for tests."""
 
-import copy
+import json
 import random
 from typing import Any
 
@@ -46,7 +46,7 @@ def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> R
 
 def changed(grid: dict[str, Any], separator: str, changes: dict[str, Any]) -> dict[str, Any]:
     """A raw configuration with values set at keys whose parts are joined by a separator."""
-    raw = copy.deepcopy(grid)
+    raw = json.loads(json.dumps(grid))  # parts that it has twice become two
     for key, value in changes.items():
         *path, last = (int(part) if part.isdigit() else part for part in key.split(separator))
         node: Any = raw

@@ -11,7 +11,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import logsumexp, softmax
 from torch import Tensor
 
-from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
+from normscope.measure.calibration import (
+    BOUND,
+    FLOOR,
+    accuracy,
+    calibrated_loss,
+    fit_temperature,
+)
 
 N, CLASSES = 20_000, 10
 logit_arrays = arrays(np.float64, (12, 4), elements=st.floats(-5, 5, width=32)).map(
@@ -93,3 +99,36 @@ def test_accuracy_is_a_share_and_no_temperature_changes_it(logits, answers, temp
     hits = [row.index(max(row)) == a for row, a in zip(logits.tolist(), answers, strict=True)]
     assert accuracy(logits, answers) == pytest.approx(sum(hits) / 12)
     assert accuracy(4 * logits, answers) == accuracy(logits, answers)
+
+
+@pytest.mark.parametrize("margin", [0.01, 1.0, 5.0, 700.0])
+@pytest.mark.parametrize("n", [1, 50])
+def test_of_separated_logits_the_temperature_is_the_largest_that_leaves_a_millionth(margin, n):
+    """Two classes a margin m apart lose ln(1 + exp(-m / T)): FLOOR at T = m / -ln(e^FLOOR - 1)."""
+    answers = torch.arange(n) % 2
+    logits = torch.stack([1 - answers, answers], 1) * margin + 3.0
+    fitted = fit_temperature(logits, answers)
+    assert fitted == pytest.approx(margin / -math.log(math.expm1(1e-6)), rel=1e-3)
+    assert calibrated_loss(logits, answers, fitted) == pytest.approx(FLOOR, rel=2e-2)
+
+
+def test_of_separated_logits_with_several_margins_the_mean_loss_is_a_millionth():
+    rng = np.random.default_rng(0)
+    margins = torch.from_numpy(rng.uniform(0.5, 20, 30))
+    logits = torch.stack([margins, torch.zeros(30, dtype=torch.float64)], 1)
+    answers = torch.zeros(30, dtype=torch.int64)
+    fitted = fit_temperature(logits, answers)
+    assert torch.log1p(torch.exp(-margins / fitted)).mean() == pytest.approx(1e-6, rel=2e-2)
+    assert torch.log1p(torch.exp(-margins / (1.1 * fitted))).mean() > 1.5e-6
+
+
+def test_a_temperature_that_would_be_below_the_bound_is_the_bound():
+    """The margin of 1e-3 would need T = 7e-5."""
+    logits, answers = torch.tensor([[1e-3, 0.0]]), torch.tensor([0])
+    assert fit_temperature(logits, answers) == pytest.approx(1 / BOUND, rel=1e-3)
+
+
+def test_a_temperature_that_would_be_above_the_bound_is_the_bound():
+    """The margin of 1e6 would have T = 7e4."""
+    logits, answers = torch.tensor([[1e6, 0.0]]), torch.tensor([0])
+    assert fit_temperature(logits, answers) == pytest.approx(BOUND, rel=1e-3)

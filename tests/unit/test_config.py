@@ -56,7 +56,7 @@ def test_config_yaml_is_valid():
 
 
 def test_every_arm_trains_with_every_placement_and_seed_of_its_block():
-    assert list(load(config()).trained()) == [
+    assert list(load(config()).main.trainings()) == [
         "layernorm-pre-1",
         "layernorm-pre-2",
         "layernorm-post-1",
@@ -92,7 +92,7 @@ def test_variants_laid_over_config_yaml_are_valid(path):
 
 
 def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
-    run = load(config()).trained()["rmsnorm-post-2"]
+    run = load(config()).main.trainings()["rmsnorm-post-2"]
     assert (run.norm, run.placement, run.seed) == (ARMS["rmsnorm"].norm, "post", 2)
     assert "rmsnorm" not in run.model_dump_json()
 
@@ -100,90 +100,86 @@ def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
 @pytest.mark.parametrize(
     ("key", "near", "allowed"),
     [
-        (
-            "modle",
-            "model",
-            "dataset, model, training, runs, baseline, level, margin_sds, gain, recall, jacobian, "
-            "depth, pretrained, figures",
-        ),
+        ("modle", "model", "model, training, runs, baseline, "),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
-        ("training.learning_rat", "learning_rate", "steps, batch_size, learning_rate"),
         ("runs.1.seed", "seeds", "arms, placements, seeds"),
-        ("dataset.sources.0.paths", "path", "kind, path"),
         ("dataset.sources.1.timeout", "timeout_s", "kind, url, timeout_s"),
-        ("dataset.directry", "directory", "sha256, sources, directory"),
+        ("zzz", None, "model, training, runs, baseline, "),
     ],
 )
 def test_an_unknown_key_is_named_with_its_neighbour_and_what_is_allowed(key, near, allowed):
     line = problem(**{key: 1})
     *path, last = key.split(".")
     assert line.startswith(".".join(path))
-    assert f"{last}: unknown key; did you mean {near}? allowed here: {allowed}" in line
+    assert last in line
+    assert allowed in line
+    assert (f"did you mean {near}?" in line) == (near is not None)
 
 
-def test_an_unknown_key_without_a_neighbour_gets_no_suggestion():
-    line = problem(zzz=1)
-    assert line.startswith("zzz: unknown key; allowed here: dataset, model")
+LAYERNORM_TWICE = [
+    {"arms": ["layernorm", "dyt"], "placements": ["pre"], "seeds": [1, 2]},
+    {"arms": ["dyt"], "placements": ["post", "pre"], "seeds": [2, 3]},
+]
+ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "kind"),
+    ("key", "value", "parts"),
     [
-        ("training.steps", "2000", "str"),
-        ("training.steps", 2000.5, "float"),
-        ("training.learning_rate", "fast", "str"),
-        ("model.causal", "yes", "str"),
-        ("model.n_layer", True, "bool"),
-        ("model.n_layer", None, "NoneType"),
-        ("model", [1], "list"),
-        ("runs", {"arms": ["none"]}, "dict"),
-        ("runs.0.seeds", 1337, "int"),
+        # a wrong type, with the value
+        ("training.steps", "2000", ["'2000' (str)"]),
+        ("training.steps", 2000.5, ["2000.5 (float)"]),
+        ("model.n_layer", True, ["True (bool)"]),
+        ("model.n_layer", None, ["None (NoneType)"]),
+        ("model", [1], ["[1] (list)"]),
+        ("runs.0.seeds", 1337, ["1337 (int)"]),
+        ("training.learning_rate", "1e-3", ["write 0.001"]),
+        # a number out of bounds
+        ("training.steps", 0, ["0"]),
+        ("training.warmup_steps", -1, ["0"]),
+        ("model.dropout", 1.0, ["1"]),
+        ("training.learning_rate", float("nan"), []),
+        ("level", 1.0, ["1"]),
+        ("margin_sds", float("inf"), ["finite"]),
+        ("runs.0.seeds.0", -1, ["0"]),
+        # an unknown choice, with the known ones
+        ("runs.0.placements.0", "nonsense", ["'pre', 'post', 'peri' or 'none'"]),
+        ("training.precision", "nonsense", ["'fp32' or 'bf16'"]),
+        ("runs.0.arms.0", "layer_norm", ["nearest: layernorm", *ARMS]),
+        ("baseline.arm", "zzz", [*ARMS]),
+        ("dataset.sources.0.kind", "ftp", ["'path'", "'url'", "'wheel'"]),
+        # lists: empty, or with something twice
+        ("runs", [], []),
+        ("runs.0.arms", [], []),
+        ("runs.0.arms", ["layernorm", "rmsnorm", "layernorm"], ["twice: layernorm"]),
+        ("runs.0.seeds", [1, 2, 2, 1], ["twice: 1, 2"]),
+        ("runs", LAYERNORM_TWICE, ["twice: dyt-pre-2"]),
+        # parts that do not fit together
+        ("runs.0.placements", ["none"], ["layernorm", "placement none"]),
+        ("runs.0.arms", ["none"], ["none", "placement pre"]),
+        ("baseline", {"arm": "derf", "placement": "pre"}, ["derf-pre"]),
+        ("runs", ALONE, ["layernorm-pre"]),  # a name that begins alike is another
+        ("training.min_lr", 0.01, ["min_lr (0.01)", "learning_rate (0.001)"]),
+        ("training.steps", 100, ["warmup_steps (100)", "steps (100)"]),
+        ("model.n_head", 3, ["n_embd (128)", "n_head (3)"]),
+        ("model.norm_backward", "projected", ["model.norm_backward"]),
+        ("model.surrogates_in", "blocks", ["model.surrogates_in"]),
+        ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
+        ("dataset.sha256", "abc", []),
     ],
 )
-def test_a_wrong_type_is_named_with_its_value(key, value, kind):
+def test_what_is_wrong_is_named_by_its_key_with_the_way_out(key, value, parts):
     line = problem(**{key: value})
-    assert line.startswith(f"{key}: ")
-    assert line.endswith(f"got {value!r} ({kind})")
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "bound"),
-    [
-        ("training.steps", 0, "greater than 0"),
-        ("training.warmup_steps", -1, "greater than or equal to 0"),
-        ("model.dropout", 1.0, "less than 1"),
-        ("training.learning_rate", float("nan"), "greater than 0|finite"),
-        ("level", 1.0, "less than 1"),
-        ("margin_sds", 0.0, "greater than 0"),
-        ("margin_sds", -2.0, "greater than 0"),
-        ("margin_sds", float("nan"), "greater than 0|finite"),
-        ("margin_sds", float("inf"), "finite"),
-        ("runs.0.seeds.0", -1, "greater than or equal to 0"),
-    ],
-)
-def test_a_number_out_of_bounds_is_named_with_the_bound(key, value, bound):
-    line = problem(**{key: value})
-    assert line.startswith(f"{key}: ")
-    assert any(part in line for part in bound.split("|"))
-
-
-@pytest.mark.parametrize(
-    ("key", "allowed"),
-    [
-        ("runs.0.placements.0", "'pre', 'post', 'peri' or 'none'"),
-        ("model.attention", "'softmax' or 'sigmoid'"),
-        ("training.precision", "'fp32' or 'bf16'"),
-    ],
-)
-def test_an_unknown_choice_is_named_with_the_allowed_ones(key, allowed):
-    line = problem(**{key: "nonsense"})
-    assert line == f"{key}: Input should be {allowed}, got 'nonsense' (str)"
+    where = line.partition(":")[0]
+    assert where == "configuration" or key.startswith(where) or where.startswith(key)
+    assert all(part in line for part in parts), line
 
 
 def test_a_missing_key_is_named():
     raw = config()
     del raw["training"]["steps"]
-    assert problems(raw) == ["training.steps: Field required"]
+    (line,) = problems(raw)
+    assert line.startswith("training.steps:")
 
 
 @pytest.mark.parametrize("raw", [None, [], "config", 1])
@@ -191,92 +187,9 @@ def test_what_is_no_mapping_is_refused(raw):
     assert problems(raw)[0].startswith("configuration: ")
 
 
-def test_an_unknown_arm_is_named_with_the_nearest():
-    line = problem(**{"runs.0.arms": ["layer_norm", "rmsnorm"]})
-    assert line.startswith("runs.0.arms.0: unknown arm 'layer_norm'; nearest: layernorm")
-    assert line.endswith(f"known: {', '.join(ARMS)}")
-
-
-def test_an_unknown_baseline_arm_is_named():
-    assert problem(**{"baseline.arm": "zzz"}).startswith("baseline.arm: unknown arm 'zzz'; known:")
-
-
-@pytest.mark.parametrize("key", ["runs", "runs.0.arms", "runs.0.placements", "runs.0.seeds"])
-def test_an_empty_list_is_refused(key):
-    line = problem(**{key: []})
-    assert line.startswith(f"{key}: ")
-    assert "at least 1 item" in line
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "twice"),
-    [
-        ("runs.0.arms", ["layernorm", "rmsnorm", "layernorm"], "layernorm"),
-        ("runs.0.seeds", [1, 2, 2, 1], "1, 2"),
-        ("runs.0.placements", ["pre", "pre"], "pre"),
-    ],
-)
-def test_what_a_list_gives_twice_is_named(key, value, twice):
-    assert problem(**{key: value}) == f"{key}: given twice: {twice}"
-
-
-def test_a_run_of_two_blocks_is_named():
-    runs = [
-        {"arms": ["layernorm", "dyt"], "placements": ["pre"], "seeds": [1, 2]},
-        {"arms": ["dyt"], "placements": ["post", "pre"], "seeds": [2, 3]},
-    ]
-    assert problem(runs=runs) == "configuration: given twice: dyt-pre-2"
-
-
-@pytest.mark.parametrize(
-    ("arm", "placement"),
-    [("none", "pre"), ("none", "post"), ("layernorm", "none"), ("dyt", "none")],
-)
-def test_an_identity_has_no_place_and_a_norm_has_one(arm, placement):
-    runs = [{"arms": [arm], "placements": [placement], "seeds": [1]}]
-    line = problem(runs=runs)
-    assert line.startswith(f"runs.0: arm {arm} with placement {placement}: ")
-
-
-def test_a_baseline_that_is_not_run_is_named():
-    line = problem(baseline={"arm": "derf", "placement": "pre"})
-    assert line == "configuration: baseline: no run of derf-pre among runs"
-
-
-def test_a_baseline_that_begins_like_a_run_is_not_that_run():
-    runs = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
-    assert "no run of layernorm-pre" in problem(runs=runs)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "reason"),
-    [
-        ("training.min_lr", 0.01, "training: min_lr (0.01) exceeds learning_rate (0.001)"),
-        ("training.steps", 100, "training: warmup_steps (100) must be below steps (100)"),
-        ("model.n_head", 3, "model: n_embd (128) must be a multiple of n_head (3)"),
-    ],
-)
-def test_values_that_contradict_each_other_are_named(key, value, reason):
-    assert problem(**{key: value}) == reason
-
-
-@pytest.mark.parametrize("dataset", [{}, {"sha256": "0" * 64}, {"sha256": "0" * 64, "sources": []}])
-def test_a_dataset_without_an_origin_is_refused(dataset):
-    assert problem(dataset=dataset).startswith("dataset: give sha256 and at least one source")
-
-
 def test_a_directory_is_an_origin():
-    assert load(config(dataset={"directory": "data"})).dataset.directory == "data"
-
-
-def test_a_hash_of_another_length_is_refused():
-    assert problem(**{"dataset.sha256": "abc"}).startswith("dataset.sha256: ")
-
-
-def test_an_unknown_kind_of_source_is_named_with_the_known():
-    line = problem(**{"dataset.sources.0.kind": "ftp"})
-    assert line.startswith("dataset.sources.0: ")
-    assert all(kind in line for kind in ("ftp", "'path'", "'url'", "'wheel'"))
+    loaded = load(config(dataset={"directory": "data"})).dataset
+    assert (loaded.directory, loaded.decides.sha256) == ("data", None)
 
 
 def test_all_problems_are_named_at_once():
@@ -320,13 +233,10 @@ def test_reading_the_configuration_imports_no_torch():
     assert done.stdout == "False\n"
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("feedback", "fa"), ("norm_backward", "projected"), ("surrogates_in", "blocks")],
-)
-def test_the_main_runs_have_exact_gradients(key, value):
-    message = problem(**{f"model.{key}": value, "model.tied_head": False})
-    assert message.endswith(f"model.{key}: the main runs have exact gradients; see jacobian")
+def test_every_study_is_a_part_in_the_order_of_the_page():
+    loaded = load(MAIN)
+    assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
+    assert loaded.settings.baseline == [f"layernorm-pre-{s}" for s in MAIN["runs"][0]["seeds"]]
 
 
 def test_the_hub_models_of_the_published_studies_can_be_measured():
@@ -334,3 +244,14 @@ def test_the_hub_models_of_the_published_studies_can_be_measured():
     published = (ROOT / "data/reference_prompts.csv").read_text()
     names = {line.split(",")[1] for line in published.splitlines()[1:]}
     assert names <= {model["name"] for model in of_hub}
+
+
+@pytest.mark.parametrize("key", ["training.learning_rate", "recall.corrected.learning_rate"])
+@pytest.mark.parametrize(
+    ("text", "plain"), [("1e-4", "0.0001"), ("12e-10", "0.0000000012"), ("1E3", "1000")]
+)
+def test_a_number_that_yaml_reads_as_text_comes_with_the_way_out(key, text, plain):
+    message = problem(**{key: text})
+    assert message.startswith(f"{key}: ")
+    assert f"got '{text}' (str); YAML reads it as text: write {plain}" in message
+    assert "YAML" not in problem(**{key: "fast"})

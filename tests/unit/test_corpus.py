@@ -3,7 +3,6 @@
 import hashlib
 import json
 import zipfile
-from pathlib import Path
 
 import pytest
 from corpus_sources import (
@@ -31,35 +30,11 @@ def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
     assert fetch(sources, SHA256) == (TEXT, f"path {copy}")
 
 
-def test_an_altered_text_is_passed_over(text, tmp_path):
-    altered = tmp_path / "altered.txt"
-    altered.write_bytes(TEXT.replace(b"be", b"me", 1))
-    raw, source = fetch([path_source(altered), path_source(text)], SHA256)
-    assert (raw, source) == (TEXT, f"path {text}")
-
-
-def test_a_missing_file_is_an_error(tmp_path):
-    assert "No such file" in failure(path_source(tmp_path / "missing.txt"))
-
-
-def test_a_directory_is_an_error(tmp_path):
-    assert "Is a directory" in failure(path_source(tmp_path))
-
-
 def test_a_truncated_file_is_named_with_its_size_and_hash(tmp_path):
     path = tmp_path / "cut.txt"
     path.write_bytes(TEXT[:-1])
     found = hashlib.sha256(TEXT[:-1]).hexdigest()
     assert f"4,099 bytes with sha256 {found}, truncated or altered" in failure(path_source(path))
-
-
-def test_a_url_gives_the_text(server):
-    url = server.url("text")
-    assert fetch([url_source(url)], SHA256) == (TEXT, f"url {url}")
-
-
-def test_a_file_url_gives_the_text(text):
-    assert fetch([url_source(text.as_uri())], SHA256)[0] == TEXT
 
 
 @pytest.mark.parametrize(
@@ -81,10 +56,6 @@ def test_a_server_that_is_slow_to_end_is_left_at_the_time_limit(server, name):
 
 def test_a_dripping_server_gives_the_text_within_the_time_limit(server):
     assert fetch([url_source(server.url("drips headers"), 60)], SHA256)[0] == TEXT
-
-
-def test_a_refused_connection_is_an_error():
-    assert "Connection refused" in failure(url_source(NOWHERE))
 
 
 def test_an_error_names_every_source_and_its_reason(server, tmp_path):
@@ -170,14 +141,9 @@ def test_a_url_of_another_protocol_is_refused(url):
         TypeAdapter(Source).validate_python({"kind": "url", "url": url})
 
 
-def from_path(path: Path, sha256: str = SHA256) -> list[str]:
-    sources = [path_source(path).model_dump()]
-    return ["--sha256", sha256, "--sources", json.dumps(sources)]
-
-
 def test_the_script_writes_the_dataset_and_its_hashes(text, tmp_path):
     out = tmp_path / "out"
-    done = script(out, *from_path(text))
+    done = script(out, path_source(text), sha256=SHA256)
     assert done.returncode == 0, done.stderr
     written = {p.name: p.read_bytes() for p in out.iterdir()}
     meta = json.loads(written.pop("meta.json"))
@@ -194,50 +160,27 @@ def test_the_script_takes_a_nanogpt_directory(tmp_path):
     files = dataset.files(dataset.encode(TEXT.decode()))
     for name, content in files.items():
         (given / name).write_bytes(content)
-    done = script(tmp_path / "out", "--directory", str(given))
+    done = script(tmp_path / "out", directory=str(given))
     assert done.returncode == 0, done.stderr
     assert {name: (tmp_path / "out" / name).read_bytes() for name in files} == files
 
 
 def test_a_failing_script_says_why_and_writes_nothing(tmp_path):
-    for flags in (from_path(tmp_path / "missing.txt"), ["--directory", str(tmp_path)]):
-        out = tmp_path / "out"
-        done = script(out, *flags)
+    out, missing = tmp_path / "out", path_source(tmp_path / "missing.txt")
+    for done in (script(out, missing, sha256=SHA256), script(out, directory=str(tmp_path))):
         assert "missing" in error_of(done)
         assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        ([], "give either --directory, or --sha256 with --sources"),
-        (["--sha256", "abc"], "String should match pattern"),
-        (["--sha256", SHA256, "--sources", '[{"kind": "ftp"}]'], "'path', 'url', 'wheel'"),
-    ],
-    ids=["no origin", "no hash", "no source"],
-)
-def test_flags_that_are_wrong_are_an_error(tmp_path, flags, reason):
-    assert reason in error_of(script(tmp_path / "out", *flags))
-
-
-def test_a_text_that_is_not_utf8_is_an_error(tmp_path):
-    path, raw = tmp_path / "latin-1.txt", b"caf\xe9 " * 40
-    path.write_bytes(raw)
-    flags = from_path(path, hashlib.sha256(raw).hexdigest())
-    assert "the corpus is not UTF-8 text" in error_of(script(tmp_path / "out", *flags))
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_place_that_cannot_be_written_is_an_error(text, tmp_path):
-    (tmp_path / "out").write_bytes(b"")
-    done = script(tmp_path / "out", *from_path(text))
-    assert str(tmp_path / "out") in error_of(done)
+@pytest.mark.parametrize("origin", [{}, {"sha256": "abc"}, {"sha256": SHA256, "directory": "d"}])
+def test_an_origin_that_is_none_or_two_is_an_error(tmp_path, origin):
+    assert "recipe" in error_of(script(tmp_path / "out", **origin))
 
 
 def test_a_failing_script_leaves_the_dataset_before_it_as_it_was(text, tmp_path):
     out = tmp_path / "out"
-    assert script(out, *from_path(text)).returncode == 0
+    assert script(out, path_source(text), sha256=SHA256).returncode == 0
     before = {p: p.read_bytes() for p in out.iterdir()}
     text.write_bytes(TEXT[:-1])
-    assert script(out, *from_path(text)).returncode != 0
+    assert script(out, path_source(text), sha256=SHA256).returncode != 0
     assert {p: p.read_bytes() for p in out.iterdir()} == before

@@ -1,7 +1,6 @@
 """Sources that hang, never end, lead elsewhere or lie: bounded, named, and nothing is kept."""
 
 import io
-import json
 import os
 import re
 from http.client import HTTPMessage
@@ -54,12 +53,6 @@ def test_a_body_larger_than_a_corpus_may_be_is_left(server, monkeypatch, name):
     )
 
 
-def test_a_file_larger_than_a_corpus_may_be_is_left(text, monkeypatch):
-    monkeypatch.setattr(corpus, "LIMIT", len(TEXT) - 1)
-    assert "over 4,099 bytes" in failure(path_source(text))
-    assert "over 4,099 bytes" in failure(url_source("file:///dev/zero"))
-
-
 def test_a_pipe_or_device_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
@@ -72,8 +65,7 @@ def test_the_script_passes_over_what_hangs_or_lies_and_says_so(server, tmp_path,
     path, out = tmp_path / 'it\'s "ü" {x}, ]}\\ $(touch PWNED)', tmp_path / "out"
     path.write_bytes(TEXT)
     sources = [url_source(server.url(name), 0.5), path_source(path)]
-    listed = json.dumps([source.model_dump() for source in sources])
-    done = script(out, "--sha256", SHA256, "--sources", listed)
+    done = script(out, *sources, sha256=SHA256)
     first, second = done.stderr.splitlines()
     assert first.startswith(f"passed over: {sources[0]}: ")
     assert second == f"corpus: path {path}"
@@ -82,8 +74,7 @@ def test_the_script_passes_over_what_hangs_or_lies_and_says_so(server, tmp_path,
 
 def test_the_script_names_the_wait_of_the_only_source_and_leaves_nothing(server, tmp_path):
     source = url_source(server.url("silent"), 0.5)
-    listed = json.dumps([source.model_dump()])
-    error = error_of(script(tmp_path / "out", "--sha256", SHA256, "--sources", listed))
+    error = error_of(script(tmp_path / "out", source, sha256=SHA256))
     assert f"1. {source}: TimeoutError: no end after 0.5 s, its timeout_s" in error
     assert "Add a source that this machine reaches to dataset.sources in config.yaml" in error
     assert not (tmp_path / "out").exists()

@@ -11,9 +11,10 @@ import yaml
 from processes import SCRIPTS
 
 from normscope.config import Config, load
-from normscope.cost import Job, cost_table, flops, jobs, projected
+from normscope.cost import cost_table, jobs, projected
 from normscope.nn.recipe import Model
-from normscope.train.recipe import Training
+from normscope.studies.study import Job
+from normscope.train.recipe import Training, flops
 
 ROOT = SCRIPTS.parent
 
@@ -35,16 +36,15 @@ def test_flops_are_six_for_every_parameter_and_token():
 def test_every_model_and_cell_is_a_job(config: Config):
     found = list(jobs(config))
     count = {rule: sum(j.rule == rule for j in found) for rule in {j.rule for j in found}}
-    assert count["train"] == len(config.trained()) + len(config.jacobian.trained())
-    assert count["recall"] == len(config.recall.trained())
-    assert count["ensemble"] == len(config.depth.recipes())
-    assert count["probe"] == len(config.recall.cells())
+    for name, study in config.studies.items():
+        assert count.get(f"{name}_train", 0) == len(study.trainings())
+        assert count.get(f"{name}_probe", 0) == len(study.probes())
     assert len({(j.rule, j.name) for j in found}) == len(found)
     assert all(j.work > 0 for j in found)
 
 
 def test_batchnorm_is_another_kind_than_norms_of_a_token(config: Config):
-    kinds = {j.name: j.kind for j in jobs(config) if j.rule == "recall"}
+    kinds = {j.name: j.kind for j in jobs(config) if j.rule == "recall_train"}
     assert kinds["copy-batchnorm-0.0001-1337"] != kinds["copy-layernorm-0.0001-1337"]
 
 
@@ -87,7 +87,7 @@ def test_the_script_says_what_is_missing_and_then_prints_core_hours(config: Conf
     found = run(config, tmp_path)
     assert found.returncode == 1
     assert "has no timing of a training" in found.stderr
-    timing = tmp_path / "benchmarks" / "train" / "layernorm-pre-1337.tsv"
+    timing = tmp_path / "benchmarks" / "main_train" / "layernorm-pre-1337.tsv"
     timing.parent.mkdir()
     timing.write_text("s\tsteps\tms_per_step\n360.0\t2000\t180.0\n")
     found = run(config, tmp_path)
@@ -100,6 +100,6 @@ def test_the_script_says_what_is_missing_and_then_prints_core_hours(config: Conf
     found = run(config, tmp_path)
     assert found.returncode == 0, found.stderr
     lines = {line.split(" | ")[0].strip("| "): line for line in found.stdout.splitlines()}
-    assert lines["train"].split(" | ")[2:4] == ["1", "0.10"]
+    assert lines["main_train"].split(" | ")[2:4] == ["1", "0.10"]
     assert lines["one job each"].split(" | ")[1:4] == ["1", "1", "1.00"]
-    assert lines["recall"].split(" | ")[4].strip(" |") == "–"  # nothing to project from
+    assert lines["recall_train"].split(" | ")[4].strip(" |") == "–"  # nothing to project from

@@ -1,6 +1,7 @@
 """What the configuration trains and probes in depth; what it refuses, and how it says so."""
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from snakemake.utils import update_config
 
 from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
-from normscope.studies.depth.grid import Depth, Probe, Shape
-from normscope.studies.depth.recipe import EnsembleRecipe, Schedule
+from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.recipe import EnsembleRecipe, Probe, Schedule, Shape
 from normscope.train.schedule import at_peak
 from normscope.train.trainer import learning_rate
 
@@ -32,7 +33,7 @@ def test_a_shape_names_its_files():
 
 
 def test_a_trained_shape_has_a_recipe_by_its_name():
-    recipes = depth_grid().recipes()
+    recipes = depth_grid().trainings()
     assert list(recipes) == TRAINED
     made = recipes[TRAINED[1]]
     assert made.norm == ARMS["batchnorm"].norm
@@ -43,7 +44,7 @@ def test_a_trained_shape_has_a_recipe_by_its_name():
 
 
 def test_every_schedule_trains_with_every_seed_and_its_own_end_of_the_cosine():
-    made = depth_grid().recipes()[TRAINED[0]]
+    made = depth_grid().trainings()[TRAINED[0]]
     expected = [(r, w, s) for r in (0.003, 0.01) for w in (0, 2) for s in (1, 2)]
     assert [(*schedule, seed) for schedule, seed in made.runs()] == expected
     for (schedule, seed), run in made.runs().items():
@@ -71,38 +72,41 @@ def test_a_schedule_at_another_peak_is_the_same_in_proportion(peak, rate, share)
 
 
 def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
-    places = depth_grid().places()
+    places = depth_grid().probes()
     assert list(places) == ["pre", "post", "none"]
     place = places["pre"]
     assert place.placement == "pre"
     assert (place.windows, place.spectra) == (2, 2)
     ln, gpt2 = "layernorm", "gpt2"
-    there: dict[str, Any] = {"residual": True, "init": gpt2}
+
+    def probe(arm: str, **counts: Any) -> Probe:
+        return Probe(arm=arm, norm=ARMS[arm].norm, residual=True, init=gpt2, **counts)
+
     assert [probe for probe in place.probes if probe.residual] == [
-        Probe(arm=ln, **there, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
-        Probe(arm=ln, **there, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
-        Probe(arm="batchnorm", **there, depth=2, seeds=[], trained=[1, 2]),  # trained alone
+        probe(ln, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
+        probe(ln, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
+        probe("batchnorm", depth=2, seeds=[], trained=[1, 2]),  # trained alone
     ]
     assert {probe.depth for probe in place.probes if not probe.residual} == {2, 3}
     assert [p.init for p in places["none"].probes] == ["gpt2", "xavier"]
 
 
 def test_the_unscaled_start_is_probed_and_not_trained():
-    assert depth_grid(start__0__init=["gpt2_flat"]).places()["pre"].probes[0].init == "gpt2_flat"
+    assert depth_grid(start__0__init=["gpt2_flat"]).probes()["pre"].probes[0].init == "gpt2_flat"
     with pytest.raises(ValidationError, match="gpt2_flat is probed at the start alone"):
         depth_grid(trained__0__init=["gpt2_flat"])
 
 
 def test_without_trained_shapes_there_are_places_alone():
     grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
-    assert grid.recipes() == {}
+    assert grid.trainings() == {}
     assert grid.trained_shapes() == []
-    assert all(not p.trained for place in grid.places().values() for p in place.probes)
+    assert all(not p.trained for place in grid.probes().values() for p in place.probes)
 
 
 def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
     more = GRID["trained"][0] | {"depths": [3], "seeds": [7], "arms": ["rmsnorm"]}
-    place = depth_grid(trained=[GRID["trained"][0], more]).places()["pre"]
+    place = depth_grid(trained=[GRID["trained"][0], more]).probes()["pre"]
     assert [(p.arm, p.depth, p.trained) for p in place.probes if p.trained][1:] == [
         ("batchnorm", 2, [1, 2]),
         ("rmsnorm", 3, [7]),
@@ -110,78 +114,34 @@ def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "names"),
     [
-        (
-            {"start__0__arms": ["layernorm", "none"]},
-            "arm none with placement pre: an identity goes with none",
-        ),
-        ({"start__0__placements": ["none"]}, "arm layernorm with placement none: an identity"),
-        ({"trained__0__placements": ["pre", "none"]}, "arm layernorm with placement none"),
-        ({"kept__learning_rate": 0.1}, "trained: no models at learning rate 0.1 with 2 steps"),
-        ({"kept__warmup_steps": 1}, "trained: no models at learning rate 0.003 with 1 steps"),
-        ({"start__1": GRID["start"][0]}, "start: given twice: layernorm-post-plain-gpt2-2"),
-        ({"trained": GRID["trained"] * 2}, "trained: given twice: batchnorm-pre-residual-gpt2-2"),
-        ({"start__0__seeds": [1, 1]}, "given twice: 1"),
-        ({"trained__0__warmup_steps": [2, 2]}, "given twice: 2"),
-        ({"trained__0__learning_rates": []}, "at least 1 item"),
-        ({"trained__0__learning_rates": [0.0030000000001]}, "tables keep 9 digits"),
-        ({"trained__0__warmup_steps": [-1, 2]}, "greater than or equal to 0"),
-        ({"start__0__arms": ["layrnorm"]}, "nearest: layernorm"),
-        ({"start": []}, "at least 1 item"),
-        ({"training__precision": "bf16"}, "trained in fp32, without dropout"),
-        ({"windows": 0}, "greater than 0"),
-        ({"spectra": 0}, "greater than 0"),
+        ({"start__0__arms": ["layernorm", "none"]}, "depth.start.0: arm none with placement p"),
+        ({"trained__0__placements": ["pre", "none"]}, "depth.trained.0: arm layernorm .* none"),
+        ({"kept__learning_rate": 0.1}, "depth: trained: .*0.1 with 2 steps"),
+        ({"kept__warmup_steps": 1}, "depth: trained: .*0.003 with 1 steps"),
+        ({"start__1": GRID["start"][0]}, "depth: start: .*twice: layernorm-post-plain-gpt2-2"),
+        ({"trained": GRID["trained"] * 2}, "depth: trained: .*twice: batchnorm-pre-residual-gpt2"),
+        ({"trained__0__warmup_steps": [2, 2]}, "depth.trained.0.warmup_steps: .*twice: 2"),
+        ({"trained__0__learning_rates": []}, "depth.trained.0.learning_rates: "),
+        ({"trained__0__learning_rates": [0.0030000000001]}, "learning_rates.0: .*0.003:"),
+        ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*nearest: layernorm"),
+        ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
+        ({"training__precision": "bf16"}, "fp32"),
+        ({"windows": 0}, "depth.windows: "),
+        ({"sizes__width": 4}, "depth.sizes.width: "),
+        # from within a recipe, said as it is
+        ({"trained__0__warmup_steps": [0, 2, 6]}, r"depth: trained: warmup_steps \(6\)"),
+        ({"training__eval_tokens": 8}, r"depth: trained: eval_tokens \(8\)"),
+        ({"sizes__n_head": 3}, r"depth: sizes: n_embd \(8\)"),
+        ({"sizes__n_head": 3, "trained": []}, r"depth: sizes: n_embd \(8\)"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_said(changes, message):
-    with pytest.raises(ValidationError, match=message):
-        depth_grid(**changes)
-
-
-NESTED = [
-    ({"trained__0__warmup_steps": [0, 2, 6]}, "trained: warmup_steps (6) must be below steps (6)"),
-    ({"training__eval_tokens": 8}, "trained: eval_tokens (8) must exceed block_size (8)"),
-    ({"sizes__n_head": 3}, "sizes: n_embd (8) must be a multiple of n_head (3)"),
-]
-
-
-@pytest.mark.parametrize(("changes", "message"), NESTED)
-def test_a_reason_from_within_a_recipe_is_said_as_it_is(changes, message):
-    """The line of the configuration, without pydantic's own words around it."""
-    with pytest.raises(ValidationError) as e:
-        depth_grid(**changes)
-    (error,) = e.value.errors()
-    assert error["msg"].removeprefix("Value error, ") == message
-
-
-def test_sizes_that_make_no_model_are_refused_without_trained_shapes_too():
-    with pytest.raises(ValidationError, match="multiple of n_head"):
-        depth_grid(trained=[], sizes__n_head=3)
-
-
-def problems(**changes: Any) -> list[str]:
+def test_what_does_not_fit_is_refused_by_its_key_in_one_line(changes, names):
     with pytest.raises(ConfigError) as e:
         load(MAIN | {"depth": raw_grid(**changes)})
-    head, *lines = str(e.value).splitlines()
-    assert head == f"the configuration has {len(lines)} problem(s):"
-    return [line.strip() for line in lines]
-
-
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
-        ({"kept__warmup_steps": 1}, "depth: trained: no models at learning rate 0.003 with 1"),
-        ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
-        ({"sizes__width": 4}, "depth.sizes.width: unknown key; "),
-        ({"start__0__placements": ["none"]}, "depth.start.0: arm layernorm with placement none"),
-        ({"kept__rate": 4}, "depth.kept.rate: unknown key; "),
-        *((changes, f"depth: {message}") for changes, message in NESTED),
-    ],
-)
-def test_the_configuration_names_the_key_in_one_line(changes, line):
-    (found,) = problems(**changes)
-    assert found.startswith(line)
+    _, line = str(e.value).splitlines()
+    assert re.search(names, line)
 
 
 def test_the_small_grid_loads():
@@ -194,18 +154,18 @@ def test_every_configuration_has_recipes_that_survive_the_command_line(variant):
     if variant:
         update_config(raw, yaml.safe_load((ROOT / "config" / f"{variant}.yaml").read_text()))
     depth = Depth.model_validate(raw["depth"])
-    for made in depth.recipes().values():
+    for made in depth.trainings().values():
         again = EnsembleRecipe.model_validate_json(made.model_dump_json())
         assert again.runs() == made.runs()
         assert Schedule(**made.kept.model_dump()) in made.schedules()
-    for place in depth.places().values():
+    for place in depth.probes().values():
         assert type(place).model_validate_json(place.model_dump_json()) == place
-    names = set(depth.recipes())
-    assert not names & set(depth.places())  # both are directories of results/depth
+    names = set(depth.trainings())
+    assert not names & set(depth.probes())  # both are directories of results/depth
 
 
 def test_dropout_is_refused():
-    made = next(iter(depth_grid().recipes().values())).model_dump()
+    made = next(iter(depth_grid().trainings().values())).model_dump()
     made["model"]["dropout"] = 0.1
     with pytest.raises(ValidationError, match="fp32, without dropout"):
         EnsembleRecipe.model_validate(made)

@@ -1,4 +1,4 @@
-"""The scripts ensemble.py, descend.py and depth.py: to the end, killed, damaged, diverged."""
+"""The scripts of the depth study: to the end, killed, damaged, diverged."""
 
 import json
 import math
@@ -7,7 +7,6 @@ import shutil
 import signal
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import processes
 import pytest
@@ -23,10 +22,10 @@ from normscope.measure.unigram import unigram_loss
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
-from normscope.statistics.estimate import estimate
-from normscope.studies.depth.grid import Depth, Shape
+from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import MEASURES
-from normscope.studies.depth.recipe import EnsembleRecipe
+from normscope.studies.depth.recipe import EnsembleRecipe, Shape
+from normscope.studies.study import Settings
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer
 
@@ -37,7 +36,7 @@ STEPS = 6
 
 
 def made(name: str = LN, **changes) -> EnsembleRecipe:
-    return depth_grid(**changes).recipes()[name]
+    return depth_grid(**changes).trainings()[name]
 
 
 def diverging() -> EnsembleRecipe:
@@ -51,7 +50,7 @@ def diverging() -> EnsembleRecipe:
 
 
 class Ensemble(processes.Script):
-    """scripts/ensemble.py into one directory."""
+    """scripts/depth_train.py into one directory."""
 
     def __init__(
         self, place: Path, data: Path, of: EnsembleRecipe, out: Path | None = None
@@ -59,9 +58,9 @@ class Ensemble(processes.Script):
         place.mkdir(exist_ok=True)
         self.out, self.checkpoints = out or place / "out", place / "checkpoints"
         self.timing = place / "timing.tsv"
-        flags = {"recipe": of.model_dump_json(), "data": data, "out": self.out}
-        flags |= {"checkpoints": self.checkpoints, "timing": self.timing, "checkpoint-every": 1}
-        super().__init__("ensemble", processes.flags(flags), place / "log")
+        paths = {"data": data, "checkpoints": self.checkpoints, "timing": self.timing}
+        arguments = processes.flags(recipe=of, out=self.out, checkpoint_every=1, **paths)
+        super().__init__("depth_train", arguments, place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}
@@ -71,14 +70,15 @@ class Ensemble(processes.Script):
 
 
 def descend(place: Path, data: Path, of: Depth, name: str, out: Path | None = None):
-    flags = {"place": of.places()[name].model_dump_json(), "trained": place, "data": data}
-    flags |= {"out": out or place / name / "blocks.csv"}
-    return processes.Script("descend", processes.flags(flags), place / "log")
+    recipe, out = of.probes()[name], out or place / name
+    arguments = processes.flags(recipe=recipe, models=place, data=data, out=out)
+    return processes.Script("depth_probe", arguments, place / "log")
 
 
 def depth(place: Path, data: Path, of: Depth) -> processes.Script:
-    flags = {"grid": of.model_dump_json(), "data": data, "level": 0.9, "out": place}
-    return processes.Script("depth", processes.flags(flags), place / "log")
+    recipe = of.tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    arguments = processes.flags(recipe=recipe, models=place, probes=place, data=data, out=place)
+    return processes.Script("depth_tables", arguments, place / "log")
 
 
 class Results:
@@ -86,10 +86,10 @@ class Results:
 
     def __init__(self, place: Path, data: Path) -> None:
         self.place, self.grid = place, depth_grid()
-        for name, of in self.grid.recipes().items():
+        for name, of in self.grid.trainings().items():
             self.last = Ensemble(place / f"run-{name}", data, of, place / name)
             self.log = self.last.succeed()
-        for name in self.grid.places():
+        for name in self.grid.probes():
             descend(place, data, self.grid, name).succeed()
         depth(place, data, self.grid).succeed()
 
@@ -144,15 +144,6 @@ def test_an_ensemble_says_what_decided_it_and_how_fast_it_was(results):
     assert results.last.newest() == STEPS
 
 
-def test_batch_norms_running_statistics_are_kept_for_each_model(results):
-    weights = safetensors.torch.load((results.place / BN / "models.safetensors").read_bytes())
-    name = "blocks.0.attention.before.running_mean"
-    first, second = weights[f"1.{name}"], weights[f"2.{name}"]
-    assert first.shape == (8,)
-    assert not torch.allclose(first, second)
-    assert int(weights["1.final_norm.num_batches_tracked"]) == STEPS
-
-
 def test_the_same_bytes_twice_and_after_a_kill(results, tmp_path, data):
     expected = {name: (results.place / BN / name).read_bytes() for name in OUTPUTS}
     script = Ensemble(tmp_path, data, made(BN))
@@ -161,13 +152,6 @@ def test_the_same_bytes_twice_and_after_a_kill(results, tmp_path, data):
         assert status in (-signal.SIGKILL, 0)
     script.succeed()
     assert script.outputs() == expected
-
-
-def test_a_checkpoint_of_another_recipe_is_not_used(tmp_path, data):
-    script = Ensemble(tmp_path, data, made(training__steps=200, training__eval_every=200))
-    assert script.kill_when(lambda: script.newest() >= 2) == -signal.SIGKILL
-    log = Ensemble(tmp_path, data, made()).succeed()
-    assert "belongs to other settings" in log
 
 
 def test_models_that_diverge_have_a_step_and_no_loss_and_no_row_in_the_probe(tmp_path, data):
@@ -234,13 +218,6 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(result
     assert row["layernorm", 2, state, 2, 1]["gradient"] == pytest.approx(gradient, rel=1e-8)
 
 
-def test_the_same_probe_twice_has_the_same_bytes(results, tmp_path, data):
-    for name in ("pre", "none"):
-        out = tmp_path / "blocks.csv"
-        descend(results.place, data, results.grid, name, out).succeed()
-        assert out.read_bytes() == (results.place / name / "blocks.csv").read_bytes()
-
-
 @pytest.fixture
 def copied(results, tmp_path) -> Path:
     shutil.copytree(results.place / LN, tmp_path / "store" / LN)
@@ -272,14 +249,6 @@ def test_damaged_weights_are_named_with_what_to_remove(copied, data, harm):
     assert not (copied / "pre" / "blocks.csv").exists()
 
 
-@pytest.mark.parametrize("content", ["", 'a,b\n1,2,3\n"', "seed\n1\n"])
-def test_damaged_losses_are_an_error_and_no_traceback(copied, data, content):
-    path = copied / LN / "losses.csv"
-    path.write_text(content)
-    message = descend(copied, data, depth_grid(), "pre").fail()
-    assert str(copied / LN) in message
-
-
 def test_models_are_probed_in_the_order_of_their_seeds(tmp_path):
     """Not in that of safetensors, which is another in every process."""
     seeds = list(range(5, 17))
@@ -291,21 +260,15 @@ def test_models_are_probed_in_the_order_of_their_seeds(tmp_path):
             super().__init__()
             self.w = nn.Parameter(torch.zeros(2))
 
-    script = runpy.run_path(str(processes.SCRIPTS / "descend.py"))
+    script = runpy.run_path(str(processes.SCRIPTS / "depth_probe.py"))
     found = script["kept_models"](tmp_path / "models.safetensors", One)
     assert list(found) == seeds
     assert all(model.w[0].item() == seed for seed, model in found.items())
 
 
-def test_weights_that_are_missing_are_named(copied, data):
-    path = copied / LN / "models.safetensors"
-    path.unlink()
-    assert str(path) in descend(copied, data, depth_grid(), "pre").fail()
-
-
 def test_the_tables_collect_all_places_and_shapes(results):
     blocks, losses = results.table("blocks"), results.table("losses")
-    parts = [pd.read_csv(results.place / name / "blocks.csv") for name in results.grid.places()]
+    parts = [pd.read_csv(results.place / name / "blocks.csv") for name in results.grid.probes()]
     pd.testing.assert_frame_equal(blocks, pd.concat(parts, ignore_index=True))
     assert len(losses) == 2 * 8
     for name, arm in ((LN, "layernorm"), (BN, "batchnorm")):
@@ -327,28 +290,9 @@ def test_the_unigram_loss_is_of_the_targets_of_the_losses(results):
     )
 
 
-def test_intervals_are_over_seeds_at_the_level(results):
-    losses, table = results.table("losses"), results.table("trainability")
-    keys = ["arm", "learning_rate", "warmup_steps"]
-    found = by(table, *keys)
-    assert len(found) == len(table) == 8
-    for key, group in losses.groupby(keys):
-        e = estimate(list(group["val_loss"]), 0.9)
-        row = found[key]
-        assert (row["n"], row["diverged"]) == (2, 0)
-        assert [row[k] for k in ("mean", "low", "high")] == pytest.approx([e.mean, e.low, e.high])
-    by_shape = by(results.table("by_shape"), "arm", "placement", "residual", "init", "depth",
-                  "state", "measure")  # fmt: skip
-    rates = results.table("rates")
-    own = rates[(rates["placement"] == "post") & rates["residual"] & (rates["depth"] == 3)]
-    e = estimate(list(np.log(own["gradient_kept"])), 0.9)
-    row = by_shape["layernorm", "post", True, "gpt2", 3, "start", "gradient_kept"]
-    assert row["low"] == pytest.approx(math.exp(e.low), rel=1e-6)
-
-
 def test_without_trained_shapes_the_tables_are_there(results, tmp_path, data):
     grid = depth_grid(trained=[])
-    for name in grid.places():
+    for name in grid.probes():
         descend(tmp_path, data, grid, name).succeed()
     depth(tmp_path, data, grid).succeed()
     tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}
@@ -357,8 +301,3 @@ def test_without_trained_shapes_the_tables_are_there(results, tmp_path, data):
     for name, table in tables.items():
         assert list(table.columns) == list(results.table(name).columns)
     assert set(tables["by_shape"]["state"]) == {"start"}
-
-
-def test_a_wrong_recipe_is_an_error_that_says_what(tmp_path, data):
-    of = made().model_copy(update={"kept": made().kept.model_copy(update={"warmup_steps": 5})})
-    assert "which are to be kept" in Ensemble(tmp_path, data, of).fail()

@@ -109,17 +109,6 @@ def tabled(rows: list[Row]) -> pd.Series:
     return rates(frame.reindex(columns=[*shape, "state", "seed", "block", *MEASURES])).iloc[0]
 
 
-@pytest.mark.parametrize("eigenvalue", [-1.8, -0.5, 0.0, 0.25, 1.0])
-def test_the_rate_per_block_of_a_scaling_is_its_factor(eigenvalue):
-    """W = lambda I: every block multiplies stream and gradient by |1 + lambda|."""
-    stack = Stack(eigenvalue * torch.eye(D, dtype=torch.float64))
-    found, factor = tabled(stack.rows()), abs(1 + eigenvalue)
-    for rate in ("gradient_rate", "stream_rate"):
-        assert found[rate] == pytest.approx(factor, rel=1e-10)
-    assert found["gradient_kept"] == pytest.approx(factor ** (L - 2), rel=1e-10)
-    assert found["stream_growth"] == pytest.approx(factor ** (L - 1), rel=1e-10)
-
-
 def test_without_residuals_gradients_far_below_the_root_of_the_least_number_are_measured():
     """Scaling by 1e-50 in 6 blocks: 1e-250 and 1e-300, whose squares are 0."""
     rows = Stack(1e-50 * orthogonal(D), residual=False, depth=6).rows()
@@ -128,13 +117,6 @@ def test_without_residuals_gradients_far_below_the_root_of_the_least_number_are_
         expected = of_loss * 10.0 ** (-50 * (7 - at))
         assert rows[at]["gradient"] == pytest.approx(expected, rel=1e-8)
     assert tabled(rows)["gradient_rate"] == pytest.approx(1e-50, rel=1e-6)
-
-
-def test_a_block_without_parameters_has_no_gradient_of_them():
-    x = normal(N, D).requires_grad_()
-    blocks = [nn.Tanh(), nn.Tanh()]
-    rows, _ = signals(lambda: blocks[1](blocks[0](x)).sum(), blocks)
-    assert all("gradient_parameters" not in row for row in rows)
 
 
 def loss_of(model: nn.Module) -> Tensor:

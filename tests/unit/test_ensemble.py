@@ -111,13 +111,6 @@ def test_it_does_so_in_every_shape(placement, residual, init):
         assert_same(ours, theirs, 1e-10)
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_in_fp32_it_is_so_to_rounding(arm):
-    together, alone = together_and_alone(runs(arm, steps=5))
-    for ours, theirs in zip(together, alone, strict=True):
-        assert_same(ours, theirs, 1e-5)
-
-
 BOUND = 2.2  # nats; a rate of 100 leaves it at once, the others never
 
 
@@ -152,17 +145,6 @@ def test_a_nan_in_one_model_reaches_no_other_and_moves_nothing():
     for i in (0, 2):
         to_end(alone[i])
         assert_same(made[i], alone[i], 1e-5)
-
-
-def test_an_ensemble_of_which_all_diverge_is_done():
-    made = trainers(runs())
-    for trainer in made:
-        poisoned(trainer.model)
-    whole = Ensemble(made)
-    assert not whole.done
-    assert math.isnan(whole.advance())
-    assert whole.done
-    assert whole.step == 1
 
 
 @pytest.mark.usefixtures("in_float64")

@@ -254,17 +254,6 @@ def test_models_of_one_seed_start_with_the_same_weights_under_every_feedback(lin
         assert all(torch.equal(other[name], starts[0][name]) for name in other)
 
 
-@RANDOM
-def test_the_seed_decides_the_feedback(feedback):
-    found = []
-    for seed in (7, 7, 8):
-        torch.manual_seed(seed)
-        found.append(feedback_of(start(feedback)))
-    for name in found[0]:
-        assert torch.equal(found[0][name], found[1][name])
-        assert not torch.equal(found[0][name], found[2][name])
-
-
 def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
     torch.manual_seed(0)
     model = start("dfa", n_embd=384)

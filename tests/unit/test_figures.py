@@ -1,4 +1,4 @@
-"""Figures: the same bytes each time, sizes on paper, arms that are told apart, captions with n."""
+"""The look of figures: the same bytes each time, sizes on paper, arms that are told apart, n."""
 
 import itertools
 import math
@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -14,24 +13,20 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
+from processes import SCRIPTS
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import caption, count, divergences
+from normscope.paper.caption import count, divergences
 
-DRAW = """
-import sys
-from pathlib import Path
-from normscope import style
-from normscope.arms import ARMS
-
-style.use(8)
-figure, axes = style.canvas(100, 60, 1, 2)
-for arm in list(ARMS)[:4]:
-    axes[0, 0].plot([1, 2, 4], label=arm, **style.look(arm, list(ARMS)))
-axes[0, 1].hist(range(9), hatch="//")
-axes[0, 0].legend()
-style.save(figure, Path(sys.argv[1]))
+RUNS = """\
+arm,placement,seed,val_loss,diverged_at
+layernorm,pre,1,1.5,
+layernorm,pre,2,1.6,
+"""
+CELLS = """\
+arm,placement,n,mean,low,high
+layernorm,pre,2,1.55,1.4,1.7
 """
 
 
@@ -42,15 +37,39 @@ def _fresh():
     plt.close("all")
 
 
-def test_two_processes_write_the_same_bytes(tmp_path):
+def by_hand(*words: object, seed: int = 1) -> subprocess.CompletedProcess[str]:
+    """Figure loss, drawn as people call its script."""
+    command = [sys.executable, str(SCRIPTS / "figures" / "loss.py"), *map(str, words)]
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    return subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
+
+
+def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
+    (tmp_path / "runs.csv").write_text(RUNS)
+    (tmp_path / "arms.csv").write_text(CELLS)
+    words: list[object] = [f"--tables=runs={tmp_path}/runs.csv,arms={tmp_path}/arms.csv"]
+    words += ["--params", '{"baseline": {"arm": "layernorm", "placement": "pre"}}']
+    words += ["--look", '{"width_mm": 170, "font_pt": 8, "level": 0.9}']
+    caption = 'Of {braces}, "quotes"\n and   lines.'
     written = []
-    for seed in ("1", "2"):
-        stem = tmp_path / seed / "figure"
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", DRAW, str(stem)], env=environment, check=True)
+    for seed in (1, 2):
+        stem = tmp_path / str(seed) / "figure"
+        done = by_hand(*words, "--caption", caption, "--out", stem, seed=seed)
+        assert done.returncode == 0, done.stderr
         written.append({p.name: p.read_bytes() for p in stem.parent.iterdir()})
-    assert set(written[0]) == {"figure.pdf", "figure.svg"}
+    assert set(written[0]) == {"figure.pdf", "figure.svg", "figure.txt"}
     assert written[0] == written[1]
+    text = written[0]["figure.txt"].decode()
+    assert text.startswith('Of {braces}, "quotes" and lines. Right: ')
+    assert text.endswith("Bars: 90% t interval and mean, where n > 1. No run diverged.\n")
+    missing = by_hand(*words, "--tables", "runs=nowhere.csv", "--out", tmp_path / "x")
+    assert missing.returncode == 1
+    assert missing.stderr.startswith("error: ")
+    assert "nowhere.csv" in missing.stderr
+    unfit = by_hand(*words, "--look", '{"width_mm": -1, "font_pt": 8, "level": 2}', "--out", "x")
+    assert unfit.returncode == 1
+    assert "look.width_mm" in unfit.stderr
+    assert "look.level" in unfit.stderr
 
 
 def test_a_figure_has_its_size_and_fonts_on_paper(tmp_path):
@@ -99,7 +118,7 @@ def test_colours_stand_out_from_paper():
 
 def test_seven_arms_differ_in_colour_and_in_marker():
     arms = list(ARMS)[:7]
-    looks = [style.look(arm, arms) for arm in arms]
+    looks = [style.arm_look(arm, arms) for arm in arms]
     for a, b in itertools.combinations(looks, 2):
         assert a["color"] != b["color"]
         assert a["marker"] != b["marker"]
@@ -107,7 +126,7 @@ def test_seven_arms_differ_in_colour_and_in_marker():
 
 def test_all_arms_of_the_registry_are_told_apart():
     arms = list(ARMS)
-    looks = [style.look(arm, arms) for arm in arms]
+    looks = [style.arm_look(arm, arms) for arm in arms]
     for one, other in (("color", "marker"), ("color", "linestyle")):
         assert len({(str(x[one]), str(x[other])) for x in looks}) == len(arms)
 
@@ -116,7 +135,7 @@ def test_a_look_does_not_depend_on_how_often_an_arm_is_listed():
     once = ["layernorm", "rmsnorm", "none"]
     often = ["layernorm"] * 6 + ["rmsnorm"] * 3 + ["none"]
     for arm in once:
-        assert style.look(arm, often) == style.look(arm, once)
+        assert style.arm_look(arm, often) == style.arm_look(arm, once)
 
 
 def test_arms_come_in_the_order_of_the_registry():
@@ -127,12 +146,12 @@ def test_arms_come_in_the_order_of_the_registry():
     ]
 
 
-def runs(*rows: tuple[str, str, int, float]) -> pd.DataFrame:
+def table(*rows: tuple[str, str, int, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["arm", "placement", "seed", "diverged_at"])
 
 
 NAN = math.nan
-TABLE = runs(
+TABLE = table(
     ("layernorm", "pre", 1, NAN),
     ("layernorm", "pre", 1, NAN),
     ("layernorm", "pre", 2, NAN),
@@ -152,7 +171,59 @@ def test_divergences_are_named_with_their_step():
     assert divergences(TABLE[TABLE["arm"] != "dyt"]) == "No run diverged."
 
 
-def test_a_caption_is_one_line_of_text_and_n(tmp_path):
-    path: Path = tmp_path / "loss.rst"
-    path.write_text("Validation\n  loss.\n")
-    assert caption(path, "n: 3.") == "Validation loss. n: 3."
+def labels(values: list[float]) -> tuple[list[float], list[str]]:
+    """Ticks with a label within the view of a logarithmic axis, and their labels."""
+    style.use(8)
+    figure, axes = style.canvas(80, 60, 1, 1)
+    axis = axes[0, 0]
+    axis.plot(values, marker="o")
+    style.log_y(axis)
+    figure.canvas.draw()
+    low, high = axis.get_ylim()
+    ticks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
+    there = [(t.get_loc(), t.label1.get_text()) for t in ticks]
+    shown = [(y, text) for y, text in there if low <= y <= high and text]
+    assert axis.get_yscale() == "log"
+    return [y for y, _ in shown], [text for _, text in shown]
+
+
+@pytest.mark.parametrize(
+    "values", [[2.0, 2.4], [2.0, 9.0], [0.9, 1.1], [0.02, 0.4], [150.0, 2000.0]]
+)
+def test_a_logarithmic_axis_over_little_has_plain_numbers(values):
+    ticks, written = labels(values)
+    assert 2 <= len(ticks) <= 12
+    assert [float(text) for text in written] == pytest.approx(ticks, rel=5e-3)
+    assert len(set(written)) == len(written)
+
+
+def test_a_logarithmic_axis_over_much_has_powers_of_ten():
+    ticks, written = labels([1e-5, 1.0])
+    assert 2 <= len(ticks) <= 7
+    assert np.log10(ticks) == pytest.approx(np.round(np.log10(ticks)))
+    assert all(re.fullmatch(r"\$\\mathdefault\{10\^\{-?\d+\}\}\$", text) for text in written)
+
+
+@pytest.mark.parametrize("values", [[2.9957, 2.9961], [1.0, 1.001]])
+def test_a_logarithmic_axis_over_next_to_nothing_has_ticks_that_are_told_apart(values):
+    _, written = labels(values)
+    assert len(written) >= 2
+    assert len(set(written)) == len(written)
+
+
+def test_a_logarithmic_axis_over_a_decade_and_a_half_has_two_labels():
+    """The view is from 0.017 to 0.59."""
+    ticks, _ = labels([0.02, 0.5])
+    assert len(ticks) >= 2
+
+
+@pytest.mark.filterwarnings("ignore:Data has no positive values")
+@pytest.mark.parametrize("values", [[], [math.nan, math.nan], [3.0], [0.0, 0.0]])
+def test_a_logarithmic_axis_of_nothing_or_of_one_value_can_be_drawn(values):
+    figure, axes = style.canvas(80, 60, 1, 1)
+    axes[0, 0].plot(values, marker="o")
+    style.log_y(axes[0, 0])
+    figure.canvas.draw()
+    low, high = axes[0, 0].get_ylim()
+    assert math.isfinite(low)
+    assert low < high

@@ -1,323 +1,204 @@
-"""The frame: all that is printed, once; and what one number of the input changes of the paper."""
+"""One frame: all that is printed, once; what changes there changes wherever it is printed."""
 
+import difflib
 import json
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-import pandas as pd
-import paper_pages
 import pytest
-from pretrained_claimed import DATA, ENTRIES
-from pretrained_evidence import strict
-from test_summary import row as arm_row
+from page_recipes import (
+    HOSTILE,
+    LATEX,
+    LOOK,
+    REPORT,
+    SVG,
+    claim,
+    frame,
+    ledger,
+    manifest,
+    shown,
+    templates,
+)
 
 from normscope.errors import Explained
-from normscope.nn.recipe import Model
-from normscope.paper.frame import Frame, named, read
+from normscope.paper.frame import Figure, Frame, collect, read
+from normscope.paper.latex import files
 from normscope.paper.markdown import summary
-from normscope.paper.words import markdown
-from normscope.studies.main.pages import FIGURES
-from normscope.train.recipe import Training
+from normscope.paper.page import page
+from normscope.paper.section import Section, named
+from normscope.paper.statements import claims_table, ledger_table
+from normscope.paper.table import PageTable
+from normscope.paper.template import summary_text
+from normscope.paper.typeset import document
 
-HOSTILE = 'a | b <c> {d} "e" \\f $g$ [[figures]] [h](i) 100% \u2212é\n# j'
-PLACE = r"\[\[table (\w+)\]\]"
-Leaves = dict[tuple[str, ...], Any]
+OLD, NEW = "1.900", "7.654"  # a number that is in a table, and a macro
+TABLE = PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.9"),))
 
 
-def small(**changes: Any) -> Frame:
-    tables = {
-        "b": pd.DataFrame({"x": ["1", HOSTILE], HOSTILE: ["2", ""]}),
-        "a": pd.DataFrame(columns=["x", "y"]),
-        "none": pd.DataFrame(),
-    }
-    captions = {"z": ("Title", HOSTILE), "a": (HOSTILE, "")}
-    values: dict[str, Any] = {"texts": {"t": HOSTILE, "s": "1"}, "tables": tables}
-    values |= {"captions": captions, "numbers": {"y loss": "−1", HOSTILE: HOSTILE}}
-    return Frame(**values | changes)
+def gathered(*claims, **sections: Section) -> Frame:
+    figures = {"z": Figure("Z", "c"), "a": Figure("A", "")}
+    return collect(sections, ledger(*claims), figures, level=0.9, margin_sds=2.5)
 
 
 def test_a_frame_is_read_as_it_was_written(tmp_path):
-    was = small()
+    was = frame(HOSTILE[-2], ("z", "a"))
     was.write(tmp_path / "frame.json")
     now = read(tmp_path / "frame.json")
-    assert (now.texts, now.numbers) == (was.texts, was.numbers)
-    assert list(now.captions.items()) == list(was.captions.items())
-    assert set(now.tables) == set(was.tables)
-    for name, table in was.tables.items():
-        assert list(now.tables[name]) == list(table)
-        assert now.tables[name].to_numpy().tolist() == table.to_numpy().tolist()
-        assert markdown(now.tables[name]) == markdown(table)
+    assert now == was
+    for part in ("sections", "tables", "figures"):  # the paper's order
+        assert list(getattr(now, part)) == list(getattr(was, part))
     now.write(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "frame.json").read_bytes()
 
 
-def test_cells_are_words(tmp_path):
-    small(tables={"a": pd.DataFrame({"n": [3, 4], "x": [0.5, 1.0]})}).write(tmp_path / "f.json")
-    assert read(tmp_path / "f.json").tables["a"].to_numpy().tolist() == [["3", "0.5"], ["4", "1.0"]]
+def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures():
+    numbers = [(("layernorm", "loss"), "1.9")]
+    one = Section({"seeds": 6, "word": "six", "rate": "0.001"}, {"loss": TABLE}, numbers)
+    printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
+    assert list(printed.tables) == ["ledger", "a.claims", "a.loss", "b.claims", "b.loss"]
+    assert printed.tables["a.loss"] == TABLE
+    assert [len(printed.tables[f"{s}.claims"].rows) for s in "ab"] == [0, 1]
+    assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
+    assert list(printed.figures) == ["z", "a"]
+    assert printed.words == {
+        **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
+        **{"claims_count": 1, "claims_tests": 1},
+    }
+    assert (
+        printed.numbers.items()
+        >= {
+            **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.9"},
+            **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
+            **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
+            **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
+            **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
+        }.items()
+    )
+    assert "a word" not in printed.numbers
 
 
 def test_two_numbers_of_one_name_are_an_error():
     assert named([(("a", 1), "x"), (["a", 2], "y")]) == {"a 1": "x", "a 2": "y"}
-    assert named([]) == {}
     with pytest.raises(Explained, match="two numbers are called 'a b c': 1 and 2"):
         named([(("a", "b c"), "1"), (("a b", "c"), "2")])
-    with pytest.raises(Explained, match="'a'"):
-        named([(["a"], "1"), (["a"], "1")])
+    twice = Section({"loss": 1}, {}, [(["a", "loss"], "2")])
+    with pytest.raises(Explained, match="'a loss'"):
+        gathered(a=twice)
 
 
-def test_a_page_is_its_template_with_words_tables_and_figures():
-    tables = {"a": pd.DataFrame({"x": ["1"]}), "in_text": pd.DataFrame({"y": ["*"]})}
-    frame = small(texts={"t": "word", "of": "[[table in_text]]"}, tables=tables)
-    found = summary("{t}\n\n[[table a]]\n\n{of}\n\n[[figures]]\n\nend [[table a]]", frame)
-    a = "| x |\n| --- |\n| 1 |"
-    assert found.startswith(f"word\n\n{a}\n\n| y |\n| --- |\n| \\* |\n\n![Title](figures/z.svg)")
-    assert found.endswith(f"\n\nend {a}")
-    with pytest.raises(KeyError):
-        summary("{gone} [[figures]]", frame)
-    with pytest.raises(KeyError):
-        summary("[[table gone]] [[figures]]", frame)
+def test_the_ledger_says_verdicts_and_what_they_rest_on():
+    known = {"effect": 1 / 3, "low": -2 / 3, "high": 1e-7 / 3, "p_holm": 2 / 1500, "n": 20}
+    untested = {"p": None, "p_holm": None, "hedges_g": None, "low": None}
+    rows = [
+        claim(**known, case="deep", verdict="fails", reason="one seed"),
+        claim(**untested),
+        claim(**untested | {"effect": None}, published_verdict="none", published_number=None),
+    ]
+    one, two, three = shown(ledger_table(ledger(*rows)))
+    assert one == {
+        "statement": "Norms help.",
+        "source": "A. Author, page 1",
+        "published number": "1.5",
+        "published": "holds",
+        "corrected": "fails",
+        "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
+        "n": "20 seeds",
+        "Hedges g": "3.14",
+        "p (Holm)": "0.00133",
+        "figure": "loss",
+        "why": "one seed",
+    }
+    assert (two["effect"], two["n"], two["why"]) == ("difference: 0.250", "–", "–")
+    assert [three[k] for k in ("published number", "published", "effect")] == ["–"] * 3
+    (untitled,) = shown(ledger_table(ledger(claim(), author=None)))
+    assert untitled["source"] == "On norms, page 1"
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory) -> Path:
-    """A paper of small tables, with all that it is made of."""
-    root = paper_pages.write(tmp_path_factory.mktemp("first") / "paper")
-    paper_pages.judge(root)
-    paper_pages.collect(root)
-    paper_pages.print_page(root)
-    return root
+def test_statements_one_by_one_have_no_column_without_a_word():
+    rows = [claim(), claim(its_verdict="holds", alone="undecided: few")]
+    whole = claims_table("", rows)
+    assert whole.columns[3:] == ("its verdict", "corrected", "verdict")
+    assert whole.cells(3) == ("", "holds")
+    assert shown(claims_table("", rows[:1])) == [
+        {
+            **{"claim": "Norms help.", "test": "it is above 0", "as published": "was"},
+            **{"corrected": "is", "verdict": "holds"},
+        }
+    ]
 
 
-@pytest.fixture
-def root(first, tmp_path) -> Path:
-    """The same paper, to be changed."""
-    return shutil.copytree(first, tmp_path / "paper")
+def printed_files(printed: Frame, folder) -> dict[str, str]:
+    """Every file of the paper, as text."""
+    text = summary_text(folder, printed)
+    svgs = dict.fromkeys(printed.figures, SVG)
+    return {
+        "summary.md": summary(text, printed),
+        "summary.html": page(LOOK, text, printed, svgs, manifest()),
+        "summary.pdf": json.dumps(document(text, printed), indent=1, ensure_ascii=False),
+        **files(printed, LATEX),
+    }
 
 
-def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All words of a frame, by where they are."""
-    if isinstance(value, dict | list):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, part in pairs:
-            yield from leaves(part, (*path, str(key)))
-    else:
-        yield path, value
+def changes(was: Mapping[str, str], now: Mapping[str, str]) -> dict[str, list[str]]:
+    """Lines that are new, by file; files are the same."""
+    assert was.keys() == now.keys()
+    lines = {
+        name: [
+            line[2:]
+            for line in difflib.ndiff(text.splitlines(), now[name].splitlines())
+            if line.startswith("+ ")
+        ]
+        for name, text in was.items()
+    }
+    return {name: new for name, new in lines.items() if new}
 
 
-def frame_of(root: Path) -> Leaves:
-    return dict(leaves(json.loads((root / "frame.json").read_text())))
+PAGES = {"summary.md", "summary.html", "summary.pdf"}
 
 
-def lines_of(root: Path) -> list[str]:
-    return (root / "summary.md").read_text().splitlines()
-
-
-def change(root: Path, table: str, column: str, value: Any, row: int = 0) -> None:
-    """One cell of an input; every other byte stays."""
-    path = root / f"{table}.csv"
-    text = pd.read_csv(path, dtype=str, keep_default_na=False)
-    assert text.loc[row, column] != str(value)
-    text.loc[row, column] = str(value)
-    text.to_csv(path, index=False, lineterminator="\n")
-
-
-def remade(root: Path) -> None:
-    paper_pages.judge(root)
-    paper_pages.collect(root)
-    paper_pages.print_page(root)
-
-
-def changed(was: Path, now: Path) -> Leaves:
-    """What is not the same in the two frames, as it is now; there is no more and no less."""
-    one, other = frame_of(was), frame_of(now)
-    assert set(one) == set(other)
-    return {path: other[path] for path in one if one[path] != other[path]}
-
-
-def changed_lines(was: Path, now: Path) -> list[tuple[str, str]]:
-    one, other = lines_of(was), lines_of(now)
-    assert len(one) == len(other)
-    return [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-
-
-def column(root: Path, table: str, name: str) -> str:
-    return str(
-        json.loads((root / "frame.json").read_text())["tables"][table]["columns"].index(name)
-    )
-
-
-def test_all_is_printed_the_same_from_the_same_inputs(first, root):
-    remade(root)
-    assert changed(first, root) == {}
-    assert changed_lines(first, root) == []
-    for name in ("claims.json", "frame.json", "summary.md"):
-        assert (root / name).read_bytes() == (first / name).read_bytes()
-
-
-def test_the_mean_of_an_arm_changes_its_cell_and_its_number_alone(first, root):
-    change(root, "tables/arms", "mean", 1.817, row=1)
-    remade(root)
-    cell = ("tables", "loss", "rows", "1", column(root, "loss", "loss"))
-    assert changed(first, root) == {cell: "1.817", ("numbers", "rmsnorm pre loss"): "1.817"}
-    ((was, now),) = changed_lines(first, root)
-    assert was.startswith("| RMSNorm, pre |")
-    assert now == was.replace(" 1.800 ", " 1.817 ") != was
-
-
-def test_the_mean_of_the_baseline_also_changes_what_stands_beside_the_published(first, root):
-    """Where settings are those of the published number."""
-    change(root, "tables/arms", "mean", 1.877)
-    remade(root)
-    cell = ("tables", "loss", "rows", "0", column(root, "loss", "loss"))
-    expected = {cell: "1.877", ("numbers", "layernorm pre loss"): "1.877"}
-    found = changed(first, root)
-    beside = {k: v for k, v in found.items() if k[:2] == ("tables", "published")}
-    assert {k: v for k, v in found.items() if k not in beside} == expected
-    at = column(root, "published", "corrected")
-    assert all(k[-1] == at and v == "1.877 [1.850, 1.950]" for k, v in beside.items())
-    lines = changed_lines(first, root)
-    assert len(lines) == 1 + len(beside)
-    assert all(now == was.replace("1.900", "1.877") for was, now in lines)
-
-
-def test_a_caption_changes_its_line_alone(first, root):
-    (root / "figures" / "gain.txt").write_text("Another caption.\n")
-    remade(root)
-    assert changed(first, root) == {("captions", "gain", "1"): "Another caption."}
-    ((was, now),) = changed_lines(first, root)
-    assert now == was.replace("Caption of gain.", "Another caption.") != was
-
-
-def test_a_measure_of_a_model_changes_its_claims_and_what_the_ledger_says_of_them(first, root):
-    """A smallest singular value, of one of 6 seeds; no table but those of claims shows it."""
-    rates = pd.read_csv(root / "depth" / "rates.csv")
-    change(root, "depth/rates", "smallest", 0.83)
-    value = float(rates["smallest"].to_list()[0])  # of about 0.8, above the bound of 0.5 all
-    remade(root)
-    row = str(list(ENTRIES).index("identity_path"))
-    mean = rates["smallest"].mean() + (0.83 - value) / 6
-    found = changed(first, root)
-    of_claims = [e.document for e in ENTRIES.values()].index("tutorial")
-    line = str(int(row) - of_claims)
-    told = ("tables", "claims_tutorial", "rows", line, column(root, "claims_tutorial", "corrected"))
-    effect = ("tables", "ledger", "rows", row, column(root, "ledger", "effect"))
-    g = ("tables", "ledger", "rows", row, column(root, "ledger", "Hedges g"))
-    numbers = {("numbers", f"claim identity_path {w}") for w in ("effect", "low", "high")}
-    numbers |= {("numbers", "claim identity_path hedges_g")}
-    assert set(found) <= {told, effect, g, *numbers}
-    assert set(found) >= {told, effect, ("numbers", "claim identity_path effect")}
-    assert found["numbers", "claim identity_path effect"] == f"{mean:.3f}"
-    assert found[effect].startswith(f"least singular value of a block's Jacobian: {mean:.3f} [")
-    lines = changed_lines(first, root)
-    assert len(lines) == 2
-    assert all(ENTRIES["identity_path"].statement[:20] in now for _, now in lines)
-
-
-def test_a_word_of_the_ledger_changes_its_cells_alone(first, root, tmp_path):
-    book = tmp_path / "claims.yaml"
-    text = (DATA / "claims.yaml").read_text()
-    words = "one model above 1 is enough"
-    assert text.count(words) == 1
-    book.write_text(text.replace(words, "a single model above 1 is enough"))
-    paper_pages.judge(root, book)
-    paper_pages.collect(root)
-    paper_pages.print_page(root)
-    assert changed(first, root) == {}  # it fails, as published: no reason is given
-    assert changed_lines(first, root) == []
-    words = "differ in nothing else, RMSNorm's last block has"
-    assert text.count(words) == 1
-    book.write_text(text.replace(words, "differ in no other way, RMSNorm's last block has"))
-    paper_pages.judge(root, book)
-    paper_pages.collect(root)
-    paper_pages.print_page(root)
-    found = changed(first, root)
-    assert {k[1] for k in found} == {"ledger", "claims_pretrained"}
-    assert len(found) == len(changed_lines(first, root)) == 2
-
-
-def test_every_place_of_the_page_is_a_table_of_the_frame_and_every_table_is_shown(first):
-    frame = read(first / "frame.json")
-    template = paper_pages.TEMPLATE.read_text()
-    places = re.findall(PLACE, template.format(**frame.texts))
-    assert sorted(places) == sorted(set(places))
-    hidden = {"best", "factors"}  # of one learning rate, and of no crossed factors, words stand
-    assert set(places) == set(frame.tables) - hidden
-    assert all(frame.tables[name].empty for name in hidden)
-    assert template.count("[[figures]]") == 1
-    assert list(frame.captions) == list(FIGURES)
-    page = (first / "summary.md").read_text()
-    assert "[[" not in page
-    for table in frame.tables.values():
-        if not table.empty:
-            assert markdown(table) in page
-
-
-def test_every_name_of_the_template_is_in_the_frame_and_no_other(first):
-    asked = set(re.findall(r"\{(\w+)\}", paper_pages.TEMPLATE.read_text()))
-    texts = set(read(first / "frame.json").texts)
-    assert asked <= texts
-    assert texts - asked <= {*Model.model_fields, *Training.model_fields}
-
-
-def test_numbers_of_the_frame_are_those_of_its_tables(first):
-    frame = read(first / "frame.json")
-    numbers = frame.numbers
-    assert numbers["layernorm pre loss"] == "1.900"
-    assert numbers["layernorm pre loss low"] == "1.850"
-    assert numbers["opt-125m measured last gain"] == "1.105"  # exp 0.1
-    verdicts = [numbers[f"claims {v}"] for v in ("holds", "fails", "undecided")]
-    assert sum(map(int, verdicts)) == int(numbers["claims"]) == len(ENTRIES)
-    ledger = frame.tables["ledger"]
-    counted = [str((ledger["corrected"] == v).sum()) for v in ("holds", "fails", "undecided")]
-    assert counted == verdicts
-    assert numbers["claims tests"] == str((ledger["p (Holm)"] != "–").sum())
-    assert not [text for text in numbers.values() if re.search("nan|None|inf", text)]
-
-
-def test_the_ledger_is_in_the_order_of_its_file_on_the_page(first):
-    claims = strict(first / "claims.json")["claims"]
-    assert [c["key"] for c in claims] == list(ENTRIES)
-    assert strict(first / "frame.json")
-    statements = read(first / "frame.json").tables["ledger"]["statement"].tolist()
-    assert statements == [e.statement for e in ENTRIES.values()]
+def changed(part: str, printed: Frame) -> Frame:
+    """A frame in which one thing is another."""
+    loss, words = printed.tables["main.loss"], printed.tables["ledger"]
+    cells = tuple(tuple(NEW if c == OLD else c for c in row) for row in loss.rows)
+    claims = tuple((*row[:4], NEW, *row[5:]) if i == 0 else row for i, row in enumerate(words.rows))
+    return {
+        "cell": replace(printed, tables={**printed.tables, "main.loss": replace(loss, rows=cells)}),
+        "verdict": replace(
+            printed, tables={**printed.tables, "ledger": replace(words, rows=claims)}
+        ),
+        "number": replace(printed, numbers={**printed.numbers, "layernorm pre loss": NEW}),
+        "word": replace(printed, sections={"main": {**printed.sections["main"], "steps": NEW}}),
+        "caption": replace(
+            printed, figures={**printed.figures, "final_norm": Figure("T", f"n: {NEW}")}
+        ),
+    }[part]
 
 
 @pytest.mark.parametrize(
-    ("find", "put", "message"),
+    ("part", "places"),
     [
-        (
-            "figure: trainability",
-            "figure: nowhere",
-            r"claims\.trainable\.figure: 'nowhere' is none",
-        ),
-        ("  h25:\n", "  h26:\n", r"claims\.h25 is missing: restore it"),
-        ("direction: within", "direction: inside", r"claims\.unit_l2_is_flat\.direction"),
-        ("documents:", "documents: [", "is no YAML"),
+        ("cell", PAGES | {"tables/main/loss.tex"}),
+        ("verdict", PAGES | {"claims.tex"}),
+        ("number", {"numbers.tex"}),
+        ("word", PAGES),
+        ("caption", PAGES | {"example.tex"}),
     ],
 )
-def test_a_wrong_file_of_claims_ends_with_its_fault(root, tmp_path, find, put, message):
-    book = tmp_path / "claims.yaml"
-    text = (DATA / "claims.yaml").read_text()
-    assert find in text
-    book.write_text(text.replace(find, put, 1))
-    with pytest.raises(SystemExit, match=message):
-        paper_pages.judge(root, book)
+def test_what_changes_in_the_frame_changes_wherever_it_is_printed_and_nowhere_else(
+    tmp_path, part, places
+):
+    folder = templates(tmp_path)
+    was = printed_files(frame(), folder)
+    found = changes(was, printed_files(changed(part, frame()), folder))
+    assert set(found) == places
+    assert all(any(NEW in line for line in lines) for lines in found.values())
+    if part in ("cell", "word"):  # one line a place
+        assert all(NEW in line for lines in found.values() for line in lines)
 
 
-def test_a_statement_that_nothing_tests_ends_with_its_name(root, tmp_path):
-    book = tmp_path / "claims.yaml"
-    text = (DATA / "claims.yaml").read_text()
-    one = text[text.index("  h25:\n") :].partition("\n\n")[0]
-    book.write_text(f"{text}\n{one.replace('h25:', 'h26:', 1)}\n")
-    with pytest.raises(SystemExit, match="nothing tests these claims: h26; remove them"):
-        paper_pages.judge(root, book)
-
-
-def test_two_arms_of_one_name_have_no_numbers(root):
-    arms = pd.DataFrame([arm_row(), arm_row(mean=1.8)])
-    arms.to_csv(root / "tables" / "arms.csv", index=False)
-    with pytest.raises(SystemExit, match="two numbers are called 'layernorm pre loss'"):
-        paper_pages.collect(root)
+def test_every_word_and_table_of_the_projects_sections_can_be_asked_for():
+    """Names in templates are those of one language, none of another."""
+    for path in [REPORT / "summary.md", *(REPORT / "sections").glob("*.md")]:
+        text = path.read_text()
+        assert not re.search(r"\[\[|(?<!\{)\{\w+\}(?!\})", text), path

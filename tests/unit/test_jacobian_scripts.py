@@ -1,23 +1,22 @@
-"""The scripts decompose.py and jacobian.py, on tiny models: sound, diverged, without norms."""
+"""The scripts of the Jacobian study, on tiny models: sound, diverged, without norms."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import processes
 import pytest
 import torch
 from recall_recipes import by, moved
 from recipes import DATA, recipe
-from torch.nn import functional as F
 
+from normscope.measure.names import SURROGATES
 from normscope.nn.model import Transformer
 from normscope.studies.jacobian.grid import Jacobian
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
-from normscope.studies.jacobian.tables import PREDICTORS
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
+from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
 from normscope.train.outputs import write_run
 from normscope.train.recipe import Run
 from normscope.train.trained import transformer
@@ -80,14 +79,19 @@ def write(runs: Path, name: str, run: Run, loss: float | None) -> Path:
 
 
 def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Script:
-    flags = {"data": data, "windows": WINDOWS, "out": out}
-    return processes.Script("decompose", [*models, *processes.flags(flags)], place / "log")
+    runs = [model.parent for model in models]
+    seeds = [int(run.name.rpartition("-")[2]) for run in runs]
+    recipe = JacobianProbe(seeds=seeds, windows=WINDOWS)
+    stem = runs[0].with_name(runs[0].name.rpartition("-")[0])
+    arguments = processes.flags(recipe=recipe, models=stem, data=data, out=out)
+    return processes.Script("jacobian_probe", arguments, place / "log")
 
 
 def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
-    flags = {"cells": json.dumps(of.cells()), "runs": place / "runs", "data": data}
-    flags |= {"level": 0.95, "margin_sds": 3.0, "out": out}
-    return processes.Script("jacobian", processes.flags(flags), place / "log")
+    recipe = JacobianTables(cells=of.cells(), level=0.95, margin_sds=3.0)
+    paths = {"models": place / "runs", "probes": place / "jacobian", "data": data}
+    arguments = processes.flags(recipe=recipe, out=out, **paths)
+    return processes.Script("jacobian_tables", arguments, place / "log")
 
 
 class Measured:
@@ -100,7 +104,7 @@ class Measured:
 
     def __init__(self, place: Path, data: Path) -> None:
         self.place, self.runs, self.out = place, place / "runs", place / "jacobian"
-        runs = grid().trained()
+        runs = grid().trainings()
         for i, name in enumerate(n for n in runs if "-0.01-" in n):
             lost = name == f"{self.EXACT}-3"
             write(self.runs, name, runs[name], None if lost else 2 + i / 8)
@@ -144,19 +148,6 @@ def test_every_sound_model_has_a_row_a_layer_signal_and_variant(measured):
     assert (corrected["alignment"].notna() == (corrected["signal"] == "own")).all()
 
 
-def test_every_sound_model_has_its_surrogate_gradients(measured):
-    assert ",".join(measured.gradients.columns) == GRADIENTS_HEADER
-    keys = ["seed", "signal", "norm_backward", "surrogates_in"]
-    assert list(measured.gradients[keys].itertuples(index=False, name=None)) == [
-        (seed, signal, rule, place)
-        for seed in (1, 2)
-        for signal in ("own", "backprop")
-        for rule in SURROGATES
-        for place in ("all", "blocks", "final")
-    ]
-    assert measured.gradients[["cosine", "error"]].notna().all(axis=None)
-
-
 def test_a_diverged_model_has_rows_without_measures_and_is_named(measured):
     assert f"{measured.models[2]}: diverged at step 4; its rows stay empty" in measured.log
     lost = measured.layers[measured.layers["seed"] == 3]
@@ -175,18 +166,6 @@ def test_the_measures_are_of_validation_windows_spread_over_the_split(measured):
     sigma = (embedded.var(-1, correction=0) + 1e-5).sqrt()
     row = by(measured.layers, "seed", "signal", "variant", "layer")[1, "own", "corrected", NAMES[0]]
     assert row["sigma_mean"] == pytest.approx(sigma.mean().item(), rel=1e-8)
-
-
-def test_what_reaches_the_final_norm_is_the_error_through_the_heads_feedback(measured):
-    """r_mean there, from a forward pass alone."""
-    _, model = transformer(measured.models[0])
-    val = torch.from_numpy(DATA.val.astype(int))
-    windows = torch.stack([val[i : i + 9] for i in (0, (len(val) - 9) // 2, len(val) - 9)])
-    error = model.double()(windows[:, :-1]).softmax(-1) - F.one_hot(windows[:, 1:], DATA.vocab_size)
-    g = error @ model.state_dict()["head.feedback"] * model.state_dict()["final_norm.gain"]
-    share = g.mean(-1).square() * g.shape[-1] / g.square().sum(-1)
-    row = by(measured.layers, "seed", "signal", "variant", "layer")[1, "own", "corrected", NAMES[2]]
-    assert row["r_mean"] == pytest.approx(share.mean().item(), rel=1e-8)
 
 
 def test_all_tables_are_collected(measured):
@@ -216,36 +195,11 @@ def test_all_tables_are_collected(measured):
     assert rows["center_scale"]["margin"] == pytest.approx(3 / 8 / math.sqrt(2))
 
 
-def test_layers_by_cell_are_of_the_models_at_their_chosen_rates(measured):
-    rows = by(measured.table("layers_by_cell"), "signal", "variant", "layer", "measure")
-    keys = ["signal", "variant", "layer"]
-    sound = measured.layers[measured.layers["seed"] < 3].groupby(keys)["sigma_mean"].mean()
-    assert len(sound) == 9
-    for key, mean in sound.items():
-        row = rows[*key, "sigma_mean"]
-        assert (row["n"], row["mean"]) == (2, pytest.approx(mean))
-
-
-def test_what_is_expected_is_of_the_exact_twins_layers(measured):
-    rows = by(measured.table("expected"), "norm_backward", "seed")
-    layers = measured.layers
-    own = layers[(layers["signal"] == "own") & (layers["variant"] == "corrected")]
-    of_seed = own[own["seed"] == 2].set_index("layer")
-    blocks, final = of_seed.loc[NAMES[:2]], of_seed.loc[NAMES[2]]
-    row = rows["straight_through", 2]
-    assert row["left_in_blocks"] == pytest.approx((blocks["r_mean"] + blocks["r_radial"]).mean())
-    assert row["left_in_final"] == pytest.approx(final["r_mean"] + final["r_radial"])
-    cosines = by(measured.gradients, "seed", "signal", "norm_backward", "surrogates_in")
-    cosine = cosines[2, "own", "straight_through", "all"]["cosine"]
-    assert row["cosine_parameters"] == pytest.approx(1 - cosine)
-    assert all(math.isnan(rows["center_scale", 3][predictor]) for predictor in PREDICTORS)
-
-
 def test_a_model_without_norms_has_empty_tables_and_says_so(tmp_path, data):
     of = grid(
         arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
     )
-    ((name, run),) = of.trained().items()
+    ((name, run),) = of.trainings().items()
     model = write(tmp_path / "runs", name, run, 2.0)
     cell = tmp_path / "jacobian" / "without-none-softmax-fa-exact-all-0.01"
     log = decompose(tmp_path, data, model, out=cell).succeed()
@@ -258,7 +212,7 @@ def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, data, meas
     of = grid(
         arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
     )
-    ((name, run),) = of.trained().items()
+    ((name, run),) = of.trainings().items()
     write(tmp_path / "runs", name, run, 2.0)
     cell = tmp_path / "jacobian" / name.rpartition("-")[0]
     cell.mkdir(parents=True)
@@ -272,25 +226,3 @@ def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, data, meas
         assert lines[0] == ",".join(measured.table(table).columns), table
         sizes[table] = len(lines) - 1
     assert sizes == dict.fromkeys(TABLES, 0) | {"losses": 1, "chosen": 1}
-
-
-def test_character_frequencies_are_those_of_the_train_split(measured):
-    """The mean over targets of -ln of how often training has the character."""
-    often = np.bincount(DATA.train) / len(DATA.train)
-    expected = -sum(math.log(often[c]) for c in DATA.val[1:]) / (len(DATA.val) - 1)
-    assert measured.table("costs")["unigram"].tolist() == pytest.approx(
-        [expected] * len(measured.table("costs"))
-    )
-    assert len(measured.table("costs"))
-
-
-def test_a_damaged_run_is_an_error_that_names_its_file_and_leaves_no_table(tmp_path, data):
-    model = write(tmp_path / "runs", "run", recipe(), 2.0)
-    config = model.with_name("config.json")
-    content = json.loads(config.read_text())
-    del content["norm"]
-    config.write_text(json.dumps(content))
-    out = tmp_path / "out"
-    message = decompose(tmp_path, data, model, out=out).fail()
-    assert message.startswith(f"{config} is damaged (KeyError('norm')): remove {config} and start")
-    assert not out.exists()

@@ -31,10 +31,10 @@ from normscope.studies.jacobian.measures import MEASURES
 from normscope.studies.jacobian.tables import (
     LAYER_KEYS,
     PREDICTORS,
+    at_chosen_rate,
     by_layer,
     chosen,
     costs,
-    at_chosen_rate,
     predictions,
     predictors,
     with_costs,

@@ -1,23 +1,21 @@
 """LaTeX of the frame: what TeX takes as text, numbers for siunitx, tables that fit the line."""
 
 import re
-import runpy
-import sys
 from dataclasses import replace
-from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from latex_recipes import HOSTILE, hostile_frame, rows_of
-from processes import SCRIPTS
+from page_recipes import HOSTILE_TEX, LATEX, frame, hostile_frame, rows_of, templates
 
 from normscope.errors import Explained
-from normscope.paper.frame import read
-from normscope.paper.latex import LEDGER, files, numbers
+from normscope.paper.latex import STATEMENTS, files, numbers, open_templates
+from normscope.paper.layout import LINE, columns_of, layout, number_format
+from normscope.paper.table import PageTable
 from normscope.paper.tex import escaped, macro_name, value
-from normscope.paper.textable import LINE, columns_of, layout, number_format, tabular
+from normscope.paper.textable import tabular
+
+TEMPLATES = open_templates(LATEX)
 
 
 @pytest.mark.parametrize("special", "_%&#${}")
@@ -120,9 +118,13 @@ def test_columns_of_numbers_are_numbers_of_siunitx():
     assert number_format(["1", "[1, 2]"]) is None
 
 
+def of_columns(**columns: list[str]) -> PageTable:
+    return PageTable("", tuple(columns), tuple(zip(*columns.values(), strict=True)))
+
+
 def test_a_table_has_a_head_and_rows():
-    table = pd.DataFrame({"arm": ["a_x", "b"], "loss": ["1.9", "−2.0"], "range": ["–", "[-1, 2]"]})
-    text = tabular(table)
+    table = of_columns(arm=["a_x", "b"], loss=["1.9", "−2.0"], range=["–", "[-1, 2]"])
+    text = tabular(table, TEMPLATES)
     assert rows_of(text) == [
         r"{arm} & {loss} & {range} \\",
         r"a\_x & 1.9 & -- \\",
@@ -131,74 +133,72 @@ def test_a_table_has_a_head_and_rows():
     assert "{tabular}{lS[table-format=-1.1," in text
 
 
-@pytest.mark.parametrize("columns", [[], ["arm", "loss"]])
+@pytest.mark.parametrize("columns", [(), ("arm", "loss")])
 def test_an_empty_table_says_none(columns):
-    assert rows_of(tabular(pd.DataFrame([], columns=columns)))[1:] == [r"none \\"]
+    assert rows_of(tabular(PageTable("", columns, ()), TEMPLATES))[1:] == [r"none \\"]
 
 
 def test_a_long_table_breaks_over_pages_and_repeats_its_head():
-    text = tabular(pd.DataFrame({"n": map(str, range(60))}))
+    text = tabular(of_columns(n=[str(n) for n in range(60)]), TEMPLATES)
     assert text.count(r"\toprule") == 2
     assert r"\endlastfoot" in text
     assert len(re.findall(r"^\d+ \\\\$", text, re.M)) == 60
 
 
 def test_neighbours_that_end_alike_stand_under_one_head():
-    table = pd.DataFrame([["1", "2", "3"]], columns=["x, published", "y, published", "z"])
-    text = tabular(table)
+    table = PageTable("", ("x, published", "y, published", "z"), (("1", "2", "3"),))
+    text = tabular(table, TEMPLATES)
     assert r"\multicolumn{2}{c}{published}" in text
     assert r"\cmidrule(lr){1-2}" in text
     assert [c.name for c in columns_of(table)] == ["x", "y", "z"]
 
 
 def test_a_cell_that_begins_with_a_bracket_is_no_option_of_the_row_before():
-    rows = rows_of(tabular(pd.DataFrame({"x": ["[0pt]", "*"], "y": ["a", "b"]})))
+    rows = rows_of(tabular(of_columns(x=["[0pt]", "*"], y=["a", "b"]), TEMPLATES))
     assert rows[1:] == [r"{}[0pt] & a \\", r"{}* & b \\"]
 
 
 @given(st.lists(st.text("abc -_.0123456789W", max_size=80), min_size=1, max_size=9))
 def test_columns_fit_the_line(cells):
-    columns = columns_of(pd.DataFrame([cells], columns=[f"c{i}" for i in range(len(cells))]))
+    columns = columns_of(PageTable("", tuple(f"c{i}" for i in range(len(cells))), (tuple(cells),)))
     found = layout(columns)
     assert sum(found.widths) + 2 * found.space * len(columns) <= LINE + 0.1
 
 
 def test_files_of_a_hostile_frame_hold_no_command_of_its_texts():
-    written = files(hostile_frame())
+    written = files(hostile_frame(), LATEX)
     assert set(written) == {
         *("numbers.tex", "claims.tex", "example.tex"),
-        *(f"tables/{name}.tex" for name in ("loss", "empty", "recall_a_b")),
+        *(f"tables/{name}.tex" for name in ("main/loss", "main/empty", "recall/a_b")),
     }
     for text in written.values():
         assert text.isascii()
         assert not re.search(r"\\(?:input\{/|write18)", text)
-    assert all(f"{{{name}}}" in written["example.tex"] for name in ("claims", "tables/loss"))
+    assert all(f"{{{name}}}" in written["example.tex"] for name in ("claims", "tables/main/loss"))
     assert r"\includegraphics[width=\textwidth]{figures/loss.pdf}" in written["example.tex"]
-    assert "[U+6A21]" in written["claims.tex"].replace(r"\allowbreak{}", "")
+    assert rf"\caption[{{{escaped(HOSTILE_TEX[0])}}}]" in written["example.tex"]
+    statements = re.sub(r"\\allowbreak\{\}|\\\\\{\}", "", written["claims.tex"])
+    assert "[U+6A21]" in statements
+    assert statements.count(r"\addlinespace") == len(HOSTILE_TEX) - 1
+    assert all(name.split()[0] in statements for name in STATEMENTS)
 
 
-def test_the_script_writes_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    frame = hostile_frame()
-    frame.write(tmp_path / "frame.json")
-    words = ["latex.py", "--frame", str(tmp_path / "frame.json"), "--out", str(tmp_path / "out")]
-    monkeypatch.setattr(sys, "argv", words)
-    runpy.run_path(str(SCRIPTS / "latex.py"), run_name="__main__")
-    for name, text in files(read(tmp_path / "frame.json")).items():
-        assert (tmp_path / "out" / name).read_text() == text.rstrip("\n") + "\n"
+def test_a_name_that_is_none_of_a_file_is_refused():
+    with pytest.raises(Explained, match=r"cannot be called 'a\}b'"):
+        files(frame(names=("a}b",)), LATEX)
 
 
-def test_sentences_need_their_numbers():
-    frame = hostile_frame()
-    assert "Of \\normscopeClaims{}" not in files(frame)["example.tex"]
-    values = dict.fromkeys(
-        ["claims", "claims holds", "claims fails", "claims undecided", "claims tests"], "2"
-    )
-    shown = files(replace(frame, numbers=values | {"text alpha": "5%"}))["example.tex"]
+def test_a_sentence_needs_its_numbers():
+    printed = hostile_frame()
+    assert "Of \\normscopeClaims{}" not in files(printed, LATEX)["example.tex"]
+    names = "claims,claims holds,claims fails,claims undecided,claims tests,alpha".split(",")
+    shown = files(replace(printed, numbers=dict.fromkeys(names, "2")), LATEX)["example.tex"]
     assert r"Of \normscopeClaims{} statements, \normscopeClaimsHolds{} hold" in shown
 
 
-def test_the_ledger_shows_its_columns():
-    text = files(hostile_frame())["claims.tex"]
-    for name in LEDGER:
-        assert name.split()[0] in text
-    assert len(HOSTILE) == text.count(r"\addlinespace") + 1
+def test_a_number_that_a_template_asks_for_in_vain_is_named(tmp_path):
+    templates(tmp_path)
+    (tmp_path / "table.tex").write_text((LATEX / "table.tex").read_text())
+    (tmp_path / "example.tex").write_text('x\n<< number("layernorm loss") >>')
+    with pytest.raises(Explained, match=r"example\.tex, line 2: .*did you mean layernorm pre loss"):
+        files(frame(), tmp_path)

@@ -10,8 +10,7 @@ from ledger_recipes import DOCUMENTS, RAW, entry, text
 from processes import SCRIPTS
 
 from normscope.errors import Explained
-from normscope.ledger.entry import Entries, load
-from normscope.studies.main.pages import FIGURES
+from normscope.ledger.entry import load
 from normscope.studies.pretrained.published import h25_verdict
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
@@ -49,7 +48,9 @@ WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
 @pytest.mark.parametrize(
     ("changes", "key", "reason"),
     [
-        ({"bond": 1.0}, "bond", "not permitted"),
+        ({"bond": 1.0}, "bond", "did you mean bound?"),
+        ({"study": None}, "study", "required"),
+        ({"contrast": {"tabel": "a.b"}}, "contrast.tabel", "did you mean table?"),
         ({"published": {"numbers": "1"}}, "published.numbers", "not permitted"),
         ({"published": {"verdict": "true"}}, "published.verdict", "'holds', 'fails' or 'none'"),
         ({"published": {"number": 1.5}}, "published.number", "string"),
@@ -65,7 +66,7 @@ WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
         ({"bound": True}, "bound", "number"),
         ({"bound": float("nan")}, "bound", "finite"),
         ({"bound": float("inf")}, "bound", "finite"),
-        ({"margin": "wide"}, "margin", "'baseline'"),
+        ({"margin": "wide"}, "", "a column needs a contrast"),
         (WITHIN | {"margin": 0.0}, "margin", "greater than 0"),
         (WITHIN | {"margin": -0.5}, "margin", "greater than 0"),
         (WITHIN | {"margin": 1, "bound": 2, "scale": "log"}, "", "leaves nothing within it"),
@@ -79,7 +80,7 @@ WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
         ({"criterion": "above {0}"}, "", "only {bound} and {margin} are filled in"),
         ({"criterion": "above {bound"}, "", "only {bound} and {margin} are filled in"),
         ({"criterion": "at {margin:g}"}, "", "only {bound} and {margin} are filled in"),
-        ({"document": "papers"}, "document", "'papers' is not in documents"),
+        ({"document": "papers"}, "document", "did you mean paper?"),
     ],
 )
 def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_path):
@@ -106,20 +107,44 @@ def test_a_key_is_a_name_that_macros_can_have(key, tmp_path):
 
 @pytest.mark.parametrize("written", ["a: [", "a: b: c", "\t- a", "a: 'b"])
 def test_what_is_no_yaml_is_called_so(written, tmp_path):
-    assert "is no YAML" in refused(tmp_path, written)[0]
+    assert "claims.yaml" in refused(tmp_path, written)[0]
+
+
+CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "entry_changes", "reason"),
+    [
+        ({"measure": "loss +"}, {}, "no arithmetic"),
+        ({"measure": "loss ** 2"}, {}, "only columns"),
+        ({"table": "runs"}, {}, "pattern"),
+        ({"less": {"arm": "b"}, "over": {"arm": "c"}}, {}, "less and over"),
+        ({"less": {"arm": ["b", "c"], "rate": [1, 2]}}, {}, "only one column"),
+        ({"less": {"arm": []}}, {}, "at least 1"),
+        ({"over": {"arm": "b"}}, {}, "needs scale: log"),
+        ({"needs": [{"check": "accuracy", "why": "bad"}]}, {}, "compares nothing"),
+        ({"needs": [{"check": "0 < a < 1", "why": "bad"}]}, {}, "two sides"),
+        ({"at": {"column": "depth", "pick": "deepest"}}, {}, "greatest"),
+        ({"sentence": "{third}"}, {}, "only {first}"),
+        ({}, {"bound": None}, "needs a bound"),
+        ({}, {"test": "t", "bound": None}, "is of no contrast"),
+        ({"each": ["depth"]}, {"test": "fact"}, "a fact is of each row alone"),
+    ],
+)
+def test_a_fault_of_a_contrast_is_named(changes, entry_changes, reason, tmp_path):
+    lines = refused(tmp_path, text(contrast=CONTRAST | changes, **entry_changes))
+    assert any("claims.key" in line and reason in line for line in lines)
+
+
+def test_a_key_that_is_given_twice_is_an_error(tmp_path):
+    twice = text() + "  key: {}\n"
+    assert "given twice: key" in refused(tmp_path, twice)[0]
 
 
 @pytest.mark.parametrize("written", ["", "[]", "text", "documents: {}", "claims: {}\nmore: 1"])
 def test_a_file_of_other_things_is_refused(written, tmp_path):
     assert refused(tmp_path, written)
-
-
-def test_a_missing_entry_is_an_error_of_the_file():
-    found = Entries({"there": entry()})
-    assert found["there"] == entry()
-    with pytest.raises(Explained, match=r"^claims\.gone is missing: restore it"):
-        found["gone"]
-    assert found.get("gone") is None
 
 
 def test_the_criterion_has_the_numbers_of_the_test():
@@ -128,37 +153,6 @@ def test_the_criterion_has_the_numbers_of_the_test():
     assert entry(bound=0.25).limit == 0.25
     with pytest.raises(Explained, match=r"'Norms help\.' has no bound"):
         _ = entry(bound=None, criterion="it is large").limit
-
-
-def test_the_ledger_is_of_five_documents_and_every_figure_is_there():
-    assert len(BOOK.claims) == 6 + 8 + 6 + 2 + 16
-    assert {e.document for e in BOOK.claims.values()} == set(BOOK.documents)
-    assert len(BOOK.documents) == 5
-    assert {key for key, e in BOOK.claims.items() if e.figure not in FIGURES} == set()
-    statements = [e.statement for e in BOOK.claims.values()]
-    assert len(set(statements)) == len(statements)
-
-
-@pytest.mark.parametrize("key", BOOK.claims)
-def test_an_entry_has_what_its_test_needs(key):
-    e = BOOK.claims[key]
-    assert "{" not in e.asks
-    if e.test == "fact":
-        assert e.unit == "formula"
-    if e.test in ("sign_flip", "equivalence"):
-        assert e.unit in ("model", "family")
-        without_bound = {"cosines_tell_harm"}  # the margin
-        assert (e.bound is None) == (key in without_bound)
-    if e.test == "equivalence" and e.scale == "log":
-        assert isinstance(e.margin, float)
-        assert e.margin > 1
-
-
-def test_the_entries_are_what_the_rules_judge():
-    """Named in the code of the parts, each once."""
-    root = SCRIPTS.parent / "src" / "normscope"
-    code = "".join(p.read_text() for p in sorted(root.rglob("*claims.py")))
-    assert {key for key in BOOK.claims if f'"{key}"' not in code} == set()
 
 
 def last(metric: str) -> dict[str, float]:

@@ -336,17 +336,17 @@ def test_clear_differences_have_the_verdict_that_they_should():
 
 
 def test_the_p_of_units_is_that_of_all_flips():
-    of_units = functools.partial(cases.of_units, level=0.95)
+    decide = functools.partial(cases.decide, level=0.95)
     rng = np.random.default_rng(3)
     for values in rng.normal(0.4, 1, size=(5, SEEDS)):
-        case = of_units(entry(), list(values))
+        case = decide(entry(), list(values))
         expected = flips(values[None])[0].tolist()
         assert [case.p_holds, case.p_fails] == pytest.approx(expected)
-        less = of_units(entry(direction="less"), list(values))
+        less = decide(entry(direction="less"), list(values))
         assert [less.p_fails, less.p_holds] == pytest.approx(expected)
         assert case.smallest == 2.0**-SEEDS
-        moved = of_units(entry(bound=5.0), list(values + 5))
+        moved = decide(entry(bound=5.0), list(values + 5))
         assert moved.p_holds == pytest.approx(expected[0])
-        factors = of_units(entry(scale="log", bound=2.0), list(2 * np.exp(values)))
+        factors = decide(entry(scale="log", bound=2.0), list(2 * np.exp(values)))
         assert factors.p_holds == pytest.approx(expected[0])
         assert factors.effect == pytest.approx(2 * math.exp(values.mean()))

@@ -42,24 +42,11 @@ def test_padding_is_at_most_a_fifth_of_a_group_and_a_group_is_bounded(lengths):
 
 
 @given(LENGTHS)
-def test_lengths_of_one_group_lie_between_those_of_the_next_and_of_the_one_before(lengths):
-    groups = [[lengths[i] for i in group] for group in grouped(lengths)]
-    assert all(len(group) > 0 for group in groups)
-    for before, after in itertools.pairwise(groups):
-        assert min(before) >= max(after)
-
-
-@given(LENGTHS)
 def test_the_next_shorter_one_would_be_too_much_for_its_group(lengths):
     groups = [[lengths[i] for i in group] for group in grouped(lengths)]
     for before, after in itertools.pairwise(groups):
         padded = before[0] * (len(before) + 1)
         assert sum(before) + after[0] < (1 - PADDING) * padded or padded > BATCH_TOKENS
-
-
-def test_equal_lengths_are_one_group():
-    assert grouped([7] * 30) == [list(range(30))]
-    assert grouped([]) == []
 
 
 @given(st.lists(st.lists(st.integers(3, 99), min_size=1, max_size=30), min_size=1, max_size=20))

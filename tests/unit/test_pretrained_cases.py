@@ -5,11 +5,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+import statements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pretrained_claimed import (
-    ENTRIES,
     NORM,
+    claims,
     compared,
     evidence,
     frame,
@@ -21,14 +22,13 @@ from scipy import stats
 
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained.cases import (
-    of_deviation,
-    of_difference,
-    of_entropy,
-    of_families,
-    of_gain,
-    of_predictions,
+    deviation_case,
+    difference_case,
+    entropy_case,
+    family_case,
+    gain_case,
+    prediction_case,
 )
-from normscope.studies.pretrained.claims import claims
 
 NAN = math.nan
 
@@ -39,7 +39,7 @@ NAN = math.nan
 )
 def test_a_two_sided_p_is_one_of_each_side(log_gain, above, p_holds):
     """0.04 of a gain below 1 is 0.02 for "dampens" and 0.98 for "expands"."""
-    case = of_gain(model("a", log_gain, p=0.04), above=above)
+    case = gain_case(model("a", log_gain, p=0.04), above=above)
     assert case.p_holds == pytest.approx(p_holds)
     assert case.p_fails == pytest.approx(1 - p_holds)
     assert (case.n, case.unit, case.smallest) == (25, "prompt", 0.0)
@@ -58,7 +58,7 @@ def test_the_p_of_a_gain_is_scipys_of_one_side(logs):
     sides: tuple[tuple[bool, Literal["greater", "less"]], ...]
     sides = (True, "greater"), (False, "less")
     for above, side in sides:
-        case = of_gain(row, above=above)
+        case = gain_case(row, above=above)
         assert case.p_holds == pytest.approx(
             float(stats.ttest_1samp(logs, 0, alternative=side).pvalue)
         )
@@ -67,7 +67,7 @@ def test_the_p_of_a_gain_is_scipys_of_one_side(logs):
 
 def test_without_a_test_of_the_gain_nothing_is_known():
     lost = {"p": NAN, "low": NAN, "high": NAN, "n": 1}
-    case = of_gain(model("a", 0.2, **lost), above=True)
+    case = gain_case(model("a", 0.2, **lost), above=True)
     assert case.open == "no data"
     assert math.isnan(case.p_holds)
     assert case.reading() == "no data"
@@ -75,10 +75,10 @@ def test_without_a_test_of_the_gain_nothing_is_known():
 
 @pytest.mark.parametrize(("r", "p_holds"), [(-0.4, 0.03), (0.4, 0.97)])
 def test_an_inversion_is_a_negative_correlation(r, p_holds):
-    case = of_deviation(model("a", 0.2, r_deviation=r, p_deviation=0.06))
+    case = deviation_case(model("a", 0.2, r_deviation=r, p_deviation=0.06))
     assert (case.p_holds, case.p_fails) == (pytest.approx(p_holds), pytest.approx(1 - p_holds))
     assert case.effect == r
-    assert of_deviation(model("a", 0.2, r_deviation=NAN, p_deviation=NAN)).open == "no data"
+    assert deviation_case(model("a", 0.2, r_deviation=NAN, p_deviation=NAN)).open == "no data"
 
 
 # two means by hand: 1.2 and 1.0, variances 0.04/25 and 0.09/16
@@ -87,7 +87,7 @@ OTHER = {"mean": 1.0, "sd": 0.3, "n": 16}
 
 
 def test_a_difference_of_two_models_is_welchs():
-    case = of_difference(ONE, OTHER)
+    case = difference_case(ONE, OTHER)
     a, b = 0.04 / 25, 0.09 / 16
     t = 0.2 / math.sqrt(a + b)
     df = (a + b) ** 2 / (a**2 / 24 + b**2 / 15)
@@ -106,7 +106,7 @@ SUMMARY = st.tuples(st.floats(0.5, 2), st.floats(0.01, 1), st.integers(2, 40))
 def test_p_of_a_difference_is_scipys(a, b):
     one, other = (dict(zip(("mean", "sd", "n"), of, strict=True)) for of in (a, b))
     expected = float(stats.ttest_ind_from_stats(*a, *b, equal_var=False).pvalue)
-    for case in (of_difference(one, other), of_difference(other, one)):
+    for case in (difference_case(one, other), difference_case(other, one)):
         assert 2 * case.p_fails == pytest.approx(expected, rel=1e-9)
         # a difference speaks against the statement, the lack of one never for it
         assert case.p_holds == 1.0
@@ -115,8 +115,8 @@ def test_p_of_a_difference_is_scipys(a, b):
 
 @pytest.mark.parametrize("changes", [{"n": 1}, {"sd": NAN}])
 def test_of_one_prompt_no_difference_is_known(changes):
-    assert of_difference(ONE | changes, OTHER).open == "no data"
-    assert of_difference(OTHER, ONE | changes).open == "no data"
+    assert difference_case(ONE | changes, OTHER).open == "no data"
+    assert difference_case(OTHER, ONE | changes).open == "no data"
 
 
 def test_families_are_compared_by_permutation():
@@ -124,17 +124,17 @@ def test_families_are_compared_by_permutation():
     found = separation([-0.3, -0.2, -0.1], [0.1, 0.2, 0.3])
     assert (found.p, found.smallest) == (1 / 20, 1 / 20)
     row = compared(found.p, found.smallest, layernorm=3, rmsnorm=3)
-    case = of_families(row)
+    case = family_case(row)
     assert (case.p_holds, case.smallest, case.n, case.unit) == (1 / 20, 1 / 20, 6, "family")
     assert case.effect == pytest.approx(math.exp(0.4))
     assert (case.low, case.high) == pytest.approx((math.exp(0.3), math.exp(0.5)))
     assert case.reading() == "undecided: 6 families give no p below 0.1"
-    five = of_families(compared(1 / 252, 1 / 252))
+    five = family_case(compared(1 / 252, 1 / 252))
     assert five.reading() == "holds"
 
 
 def test_a_test_of_one_side_says_nothing_for_the_other():
-    case = of_families(compared(1.0, 1 / 252))
+    case = family_case(compared(1.0, 1 / 252))
     assert case.p_fails == 1.0
     assert case.reading() == "undecided: p is above 0.05"
 
@@ -170,17 +170,17 @@ def law(r: float, low: float, p: float = 0.04, **changes: Any) -> dict[str, Any]
     ],
 )
 def test_one_category_that_carries_a_correlation_leaves_the_law_open(r, low, is_open):
-    case = of_entropy(law(r, low))
+    case = entropy_case(law(r, low))
     assert case.p_holds == (1.0 if is_open else pytest.approx(0.02 if r > 0 else 0.98))
     assert case.p_fails == pytest.approx(0.98 if r > 0 else 0.02)
     assert (case.effect, case.low, case.high) == (r, -0.1, 0.9)
 
 
 def test_without_a_correlation_the_law_is_open():
-    assert of_entropy(law(NAN, NAN, NAN)).open == "no data"
+    assert entropy_case(law(NAN, NAN, NAN)).open == "no data"
 
 
-H25 = ENTRIES["h25"]
+H25 = statements.CLAIMS.claims["h25"]
 
 
 @pytest.mark.parametrize(
@@ -197,15 +197,15 @@ H25 = ENTRIES["h25"]
     ],
 )
 def test_predictions_are_held_against_a_coin_by_family(shares, p_holds, p_fails):
-    case = of_predictions(predictions({f"f{i}": s for i, s in enumerate(shares)}), H25, 0.95)
+    case = prediction_case(predictions({f"f{i}": s for i, s in enumerate(shares)}), H25, 0.95)
     assert (case.p_holds, case.p_fails) == (p_holds, p_fails)
     assert (case.n, case.unit, case.smallest) == (6, "family", 1 / 64)
 
 
-def test_the_share_is_of_models_and_its_interval_of_families(monkeypatch):
-    monkeypatch.setattr(f"{of_predictions.__module__}.RESAMPLES", 9999)
+def test_the_share_is_of_models_and_its_interval_family_case(monkeypatch):
+    monkeypatch.setattr(f"{prediction_case.__module__}.RESAMPLES", 9999)
     right = {"a": [True] * 5, "b": [False], "c": [True, False], "d": [True, True]}
-    case = of_predictions(predictions(right), H25, 0.95)
+    case = prediction_case(predictions(right), H25, 0.95)
     assert case.effect == pytest.approx(8 / 10)
     sums, sizes = np.array([5.0, 0, 1, 2]), np.array([5.0, 1, 2, 2])
     expected = stats.bootstrap(
@@ -224,9 +224,9 @@ def test_the_share_is_of_models_and_its_interval_of_families(monkeypatch):
 def test_predictions_are_those_of_the_study_of_several_labs_and_the_published_metric():
     there = {"a": [True], "b": [False]}
     for changes in ({"experiment": "sweep"}, {"experiment": "measured"}, {"metric": "last_gain"}):
-        assert of_predictions(predictions(there, **changes), H25, 0.95).open == "no data"
-    assert of_predictions(predictions({}), H25, 0.95).open == "no data"
-    two = of_predictions(predictions(there), H25, 0.95)
+        assert prediction_case(predictions(there, **changes), H25, 0.95).open == "no data"
+    assert prediction_case(predictions({}), H25, 0.95).open == "no data"
+    two = prediction_case(predictions(there), H25, 0.95)
     assert two.effect == 0.5
     assert math.isnan(two.low)
     assert two.reading() == "undecided: 2 families, 6 needed"

@@ -1,17 +1,17 @@
 """Verdicts on the statements on residual gain: made-up tables whose right answer is plain."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import pytest
+import statements
 from pretrained_claimed import (
     AT_CHANCE,
     CONSISTENT,
     DAMPENS,
-    ENTRIES,
     ENTROPY,
-    EQUAL,
     H25,
     INVERTS,
     LAST_BLOCK,
@@ -20,6 +20,7 @@ from pretrained_claimed import (
     REFERENCES,
     WAS,
     cells,
+    claims,
     compared,
     evidence,
     frame,
@@ -29,31 +30,16 @@ from pretrained_claimed import (
     row,
     studies,
     told,
-    trained,
     verdict,
 )
 
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.claims import claims
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.tables import by_norm
 
 ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "reads": "above 1"}
 ABOVE |= {"status": "REJECTED", "below_one": 0}
 UNTOLD = {"reads": "not told apart from 1", "p": 0.1, "p_holm": 0.3}
-
-
-def test_the_statements_and_their_columns():
-    found = claims(evidence())
-    about = "dampens consistent decides else inverts rises true H25".split()
-    assert len(found) == len(about)
-    for claim, word in zip(found, about, strict=True):
-        assert word in claim.claim
-        assert claim.entry == ENTRIES[claim.key]
-        assert claim.entry.document in ("gpt2", "final_norm")
-        assert claim.test
-    of = [k for k, e in ENTRIES.items() if e.document in ("gpt2", "final_norm")]
-    assert [claim.key for claim in found] == of
 
 
 def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
@@ -186,32 +172,41 @@ def test_the_published_dichotomy_is_of_the_seven_models():
     assert row(NORM, evidence(published=also))[WAS] == "STRONGLY CONFIRMED"
 
 
+# by seed: RMSNorm's log-gain less LayerNorm's, of pre-norm models
+PAIRS = [0.1, 0.2, 0.1, 0.2, 0.1, 0.2]
+
+
+def trained(**logs: Sequence[float | None]) -> dict[str, pd.DataFrame]:
+    """runs.csv of pre-norm models by arm; None is a divergence."""
+    rows = [
+        {"arm": arm, "placement": "pre", "seed": seed, "log_gain_last": value}
+        | {"diverged_at": 9.0 if value is None else math.nan}
+        for arm, values in logs.items()
+        for seed, value in enumerate(values)
+    ]
+    columns = ["arm", "placement", "seed", "diverged_at", "log_gain_last"]
+    return {"main.runs": pd.DataFrame(rows, columns=columns).astype({"log_gain_last": float})}
+
+
 @pytest.mark.parametrize(
-    ("differences", "diverged", "reads"),
+    ("differences", "reads"),
     [
-        ([], 0, "no data"),
-        ([0.1], 0, "undecided: 1 seed, 6 needed"),
-        ([0.1, 0.2, 0.1, 0.2, 0.1], 0, "undecided: 5 seeds, 6 needed"),
-        ([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], 0, "holds"),
-        ([-0.1, -0.2, -0.1, -0.2, -0.1, -0.2], 0, "fails"),
-        ([-0.1, 0.1, -0.1, 0.1, -0.1, 0.1], 0, "undecided: p is above 0.05"),
-        ([0.1, 0.2, 0.1, 0.2, 0.1, -0.01], 0, "undecided: p is above 0.05"),  # 2 x 2/64
-        ([0.1, 0.2, 0.1, 0.2, 0.1, 0.2], 1, "undecided: runs diverged, and the others are a "),
-        ([], 2, "undecided: runs diverged, and the others are a selection"),
+        ([], "no data"),
+        (PAIRS[:5], "undecided: 5 seeds, 6 needed"),
+        (PAIRS, "holds"),
+        ([-d for d in PAIRS], "fails"),
+        ([*PAIRS[:5], -0.01], "undecided: p is above 0.05"),  # 2 x 2/64
     ],
 )
-def test_pairs_of_trained_models_decide_all_else_equal(differences, diverged, reads):
+def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
     arms = {"layernorm": [0.3] * len(differences), "rmsnorm": [0.3 + d for d in differences]}
-    found = row(EQUAL, evidence(trained=trained(**arms), diverged=diverged))
-    assert found[NOW].startswith(reads)
-    assert found[WAS] == "no data"
-
-
-def test_pairs_are_of_the_same_seed_and_of_no_other_arm():
-    of = trained(layernorm=[0.1, 0.2], rmsnorm=[0.15, 0.1, 9.0], dyt=[5.0, 5.0])
-    assert row(EQUAL, evidence(trained=of))["corrected"] == "by seed: +0.050, −0.100."
-    alone = evidence(trained=trained(layernorm=[0.1] * 6))
-    assert verdict(EQUAL, alone) == "no data"
+    found = statements.found("norms_differ_alone", trained(**arms, dyt=[9.0] * 6))
+    assert found.verdict == reads
+    if reads == "holds":
+        case = found.cases[""]
+        assert (case.n, case.p_holds, case.effect) == (6, 1 / 64, pytest.approx(0.15))
+        lost = trained(layernorm=[*arms["layernorm"], 0.3], rmsnorm=[*arms["rmsnorm"], None])
+        assert statements.verdict("norms_differ_alone", lost) == statements.SELECTION
 
 
 # of eight models Holm's p of the least is 0.008
@@ -330,11 +325,11 @@ def alone() -> pd.DataFrame:
     groups = [("published, its seven models", seven), ("measured, else published", first)]
     norms = by_norm(observations, groups, 0.95, 99)
     of = h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95)
-    return told(claims(evidence(published=models.to_dict("records"), by_norm=norms, h25=of)))
+    return told(evidence(published=models.to_dict("records"), by_norm=norms, h25=of))
 
 
 def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
-    found = alone.iloc[DAMPENS]
+    found = alone.loc[DAMPENS]
     assert (found[NOW], found[WAS]) == (
         "rejected",
         "INCONCLUSIVE in print, REJECTED in the file of results",
@@ -350,7 +345,7 @@ def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
 
 def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
     """1/35 of 4 and 3 models, 1/10 of 2 and 3 families."""
-    found = alone.iloc[NORM]
+    found = alone.loc[NORM]
     models, families = "4 against 3 models: p 0.0571", "2 against 3 families: p 0.100"
     assert f"{models}, smallest reachable 0.0286;" in found["corrected"]
     assert f"{families}, smallest reachable 0.100;" in found["corrected"]
@@ -360,7 +355,7 @@ def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
 
 
 def test_the_published_numbers_alone_name_the_sign_flip(alone):
-    found = alone.iloc[INVERTS]
+    found = alone.loc[INVERTS]
     assert "pythia-6.9b −0.199, gpt2-xl +0.045" in found["as published"]
     words = (
         "raw r of entropy and gain: pythia-6.9b −0.199 (raw +0.199), gpt2-xl +0.045 (raw +0.013)"
@@ -373,7 +368,7 @@ def test_the_published_numbers_alone_name_the_sign_flip(alone):
 
 
 def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
-    found = alone.iloc[H25]
+    found = alone.loc[H25]
     was = (
         "right for 2 of 2 (VALIDATED); right for 8 of 8 (VALIDATED); right for 7 of 16 (FALSIFIED)."
     )

@@ -20,22 +20,16 @@ TOKEN = "hf_" + "Secret7" * 5
 # how a repository fails, and what the reason says; the way out is in it where there is one
 REASONS = {
     "gated": ["is gated", "huggingface.co/org/gated", "HF_TOKEN"],
-    "gated-files": ["is gated", "HF_TOKEN"],
     "missing": ["does not have it", "mend the name", "hf auth login"],
-    "anonymous": ["does not have it", "hf auth login"],
     "complete@nowhere": ["no revision nowhere", "/tree/main"],
     "empty": ["weights in no known format"],
-    "unauthorized": ["401"],
     "echo": ["401"],
-    "forbidden": ["403"],
-    "bad": ["400"],
     "teapot": ["418"],
     "warns": ["does not have it"],
-    "hangs-up": ["disconnected"],
     "breaks": ["disconnected"],
     "no--repo": ["no--repo"],
 }
-MEASURED = ["complete", f"complete@{COMMITS[1]}", "pickled", "moves"]
+MEASURED = ["complete", f"complete@{COMMITS[1]}", "moves"]
 
 
 @dataclass(frozen=True)
@@ -57,13 +51,10 @@ def source(name: str) -> dict:
 def runs(tmp_path_factory) -> Iterator[Runs]:
     home = tmp_path_factory.mktemp("hub")
     complete = save(random_model("gpt2"), home / "complete")
-    pickled = save(random_model("gpt2"), home / "pickled")
     empty = save(random_model("gpt2"), home / "empty")
-    to_pickle(pickled)
     for path in empty.glob("*.safetensors*"):
         path.unlink()
-    served = {"gated-files": complete, "breaks": complete, "moves": complete, "empty": empty}
-    folders = served | {"complete": complete, "pickled": pickled}
+    folders = {"complete": complete, "breaks": complete, "moves": complete, "empty": empty}
     hub = Hub({f"org/{name}": folder for name, folder in folders.items()})
     names = [*REASONS, *MEASURED]
     jobs = {n: Job(home / "jobs" / n, {"source": source(n)}, home / "revisions") for n in names}
@@ -73,17 +64,6 @@ def runs(tmp_path_factory) -> Iterator[Runs]:
     yield Runs(home, hub, jobs, dict(zip(jobs, status, strict=True)))
     hub.shutdown()
     hub.server_close()
-
-
-def to_pickle(directory: Path) -> None:
-    import torch  # noqa: PLC0415
-    from safetensors.torch import load_file  # noqa: PLC0415
-
-    tensors = {}
-    for path in sorted(directory.glob("model*")):
-        tensors |= load_file(path) if path.suffix == ".safetensors" else {}
-        path.unlink()
-    torch.save(tensors, directory / "pytorch_model.bin")
 
 
 @pytest.mark.parametrize("name", REASONS)

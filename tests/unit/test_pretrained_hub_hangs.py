@@ -79,7 +79,7 @@ def measuring(out: Path, limit_s: float) -> list[str]:
     """The command of the rule, for a model whose files come a byte at a time."""
     source = {"kind": "hub", "repo": "files/drips", "revision": "main"}
     flags = {
-        "model": json.dumps({"source": source}),
+        "recipe": json.dumps({"source": source}),
         "prompts": SCRIPTS.parent / "data/prompts.yaml",
         "memory-mb": 100,
         "fetch-s": limit_s,
@@ -87,7 +87,7 @@ def measuring(out: Path, limit_s: float) -> list[str]:
         "revisions": out / "revisions",
         "out": out,
     }
-    command = [sys.executable, str(SCRIPTS / "measure.py")]
+    command = [sys.executable, str(SCRIPTS / "pretrained_probe.py")]
     return command + [str(word) for key, value in flags.items() for word in (f"--{key}", value)]
 
 
@@ -100,9 +100,12 @@ def test_the_rule_gives_the_limit_beside_the_model(given_up, tmp_path: Path):
 def test_a_download_that_outlives_its_job_does_not_hold_the_job_s_lock(given_up, tmp_path: Path):
     with (tmp_path / "log").open("w") as log:
         job = subprocess.Popen(measuring(tmp_path, 600), stderr=log)
-    while not (downloads := psutil.Process(job.pid).children()):
+    downloads: list[psutil.Process] = []
+    while not downloads:  # from when it is a program of its own: until then it has the job's files
         assert job.poll() is None
-        time.sleep(0.05)
+        children = psutil.Process(job.pid).children()
+        downloads = [child for child in children if "normscope.hub.snapshot" in child.cmdline()]
+        time.sleep(0.01)
     with (tmp_path / "log").open() as log:
         with pytest.raises(BlockingIOError):
             fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)

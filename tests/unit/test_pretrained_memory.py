@@ -1,4 +1,4 @@
-"""Peak memory of scripts/measure.py on a model four times as large as its limit for weights."""
+"""Peak memory of a measurement of a model four times as large as its limit for weights."""
 
 import json
 import os
@@ -70,14 +70,14 @@ def test_peak_memory_is_that_for_weights_and_little_beyond(large, tmp_path):
     (tmp_path / "prompts.yaml").write_text("sets: {a: {B: {prompts: [Time heals, Water]}}}")
     (tmp_path / "out").mkdir()
     flags = {
-        "model": json.dumps({"source": {"kind": "directory", "path": str(large)}}),
+        "recipe": json.dumps({"source": {"kind": "directory", "path": str(large)}}),
         "prompts": tmp_path / "prompts.yaml",
         "memory-mb": MEMORY // MB,
         "weights": tmp_path / "weights",
         "revisions": tmp_path / "revisions",
         "out": tmp_path / "out",
     }
-    command = [sys.executable, "-c", DRIVER, str(SCRIPTS / "measure.py")]
+    command = [sys.executable, "-c", DRIVER, str(SCRIPTS / "pretrained_probe.py")]
     for key, value in flags.items():
         command += [f"--{key}", str(value)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

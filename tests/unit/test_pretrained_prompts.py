@@ -50,15 +50,6 @@ def test_the_prompts_are_those_of_the_published_table():
     assert theirs == {row for row in ours if row[0] == "benchmark"}
 
 
-def test_prompts_are_named_by_category_and_number(tmp_path):
-    prompts = read_prompts(written(tmp_path, CONTENT))
-    assert [(p.set, p.name, p.words) for p in prompts] == [
-        ("a", "B-1", 2),
-        ("a", "B-2", 1),
-        ("a", "C-1", 1),
-    ]
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -83,11 +74,6 @@ def test_a_text_twice_in_a_set_is_an_error_that_names_it(tmp_path):
     refused(written(tmp_path, content), "'x y' in the set a", "given twice")
 
 
-def test_a_text_may_stand_in_two_sets(tmp_path):
-    content = {"sets": {"a": {"B": {"prompts": ["x"]}}, "c": {"D": {"prompts": ["x"]}}}}
-    assert len(read_prompts(written(tmp_path, content))) == 2
-
-
 def test_the_same_category_in_two_sets_does_not_give_two_prompts_one_name(tmp_path):
     content = {"sets": {s: {"B": {"prompts": [s]}} for s in ("a", "c")}}
     names = []
@@ -99,11 +85,6 @@ def test_the_same_category_in_two_sets_does_not_give_two_prompts_one_name(tmp_pa
 def test_a_category_given_twice_is_an_error_that_names_it(tmp_path):
     one = "    B:\n      prompts: [x]\n"
     refused(written(tmp_path, f"sets:\n  a:\n{one}{one.replace('x', 'y')}"), "B")
-
-
-def test_a_file_that_is_no_text_is_an_error(tmp_path):
-    (tmp_path / "prompts.yaml").write_bytes(b"sets: \xff\xfe")
-    refused(tmp_path / "prompts.yaml")
 
 
 @pytest.mark.parametrize(

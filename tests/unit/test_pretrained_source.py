@@ -20,7 +20,6 @@ from pretrained_models import (
     rewrite,
     save,
     to_stream,
-    tokenizer,
     what,
 )
 from safetensors.torch import load_file
@@ -158,27 +157,6 @@ def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
     refused(model, str(path), "damaged")
 
 
-@pytest.mark.parametrize("content", [[torch.ones(2)], {"step": 3}, {"model": {}}, 7])
-def test_a_pickle_of_something_else_is_an_error_that_names_it(model, content):
-    (path,) = pickled(model)
-    torch.save(content, path)
-    refused(model, str(path))
-
-
-def test_another_tokenizer_beside_the_same_pickle_is_not_forgotten(model):
-    pickled(model)
-    before = measure(model).tokenizer("Water")["input_ids"]
-    tokenizer(adds="<s> $A").save_pretrained(model)
-    assert measure(model).tokenizer("Water")["input_ids"] == [1, *before]
-
-
-def test_another_configuration_beside_the_same_pickle_is_not_forgotten(model):
-    pickled(model)
-    assert measure(model).model.config.activation_function == "gelu_new"
-    edit(model / "config.json", activation_function="relu")
-    assert measure(model).model.config.activation_function == "relu"
-
-
 def test_a_pickled_shard_that_is_missing_is_an_error(model):
     missing = pickled(model, 3)[1]
     missing.unlink()
@@ -193,27 +171,10 @@ def test_a_truncated_shard_is_an_error_that_names_it(model, size, memory_gb):
     refused(model, str(path), "fetch it again", memory_gb=memory_gb)
 
 
-def test_a_shard_that_the_index_names_and_that_is_missing_is_an_error(model):
-    (path,) = model.glob(SHARD)
-    path.unlink()
-    refused(model, str(path), "missing", "fetch it again")
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"weight_map": []}'])
 def test_a_damaged_index_is_an_error_that_names_it(model, text):
     (model / INDEX).write_text(text)
     refused(model, str(model / INDEX), "fetch it again")
-
-
-def test_shards_without_an_index_are_an_error(model):
-    (model / INDEX).unlink()
-    refused(model, str(model), INDEX)
-
-
-def test_a_directory_without_weights_is_an_error(model):
-    for path in (*model.glob("model-*.safetensors"), model / INDEX):
-        path.unlink()
-    refused(model, str(model), "neither safetensors nor pytorch_model.bin")
 
 
 def test_a_directory_without_configuration_is_an_error(model):
@@ -245,17 +206,6 @@ def test_a_directory_without_tokenizer_is_an_error(tmp_path, kind):
 )
 def test_a_configuration_that_makes_no_model_is_an_error_that_names_it(model, changes):
     edit(model / "config.json", **changes)
-    refused(model, str(model))
-
-
-def test_a_model_with_other_weights_than_its_configuration_says_is_an_error(model):
-    edit(model / "config.json", model_type="gpt_neo")
-    refused(model, str(model))
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]"])
-def test_a_damaged_configuration_is_an_error_that_names_it(model, text):
-    (model / "config.json").write_text(text)
     refused(model, str(model))
 
 

@@ -11,7 +11,6 @@ from pretrained_claimed import (
     CONSISTENT,
     DAMPENS,
     ENTROPY,
-    EQUAL,
     H25,
     INVERTS,
     LAST_BLOCK,
@@ -25,7 +24,6 @@ from pretrained_claimed import (
     model,
     published,
     row,
-    trained,
     verdict,
 )
 from scipy import stats
@@ -56,16 +54,6 @@ def test_without_a_correlation_an_inversion_is_not_rejected():
     assert verdict(INVERTS, evidence(published=models)) == "no data"
 
 
-@pytest.mark.parametrize("r", [-0.38, 0.0, 0.199])
-def test_a_correlation_that_is_not_told_apart_from_0_rejects_nothing(r):
-    """No interval of 25 prompts leaves out 0: of r = -0.38 it is [-0.67, 0.02]."""
-    z, half = math.atanh(r), 1.96 / math.sqrt(22)
-    bounds = {"r_low": math.tanh(z - half), "r_high": math.tanh(z + half)}
-    of = {"r": r, "r_p": 0.06, "p_deviation": 0.06, **bounds}
-    models = [m | of for m in published()]
-    assert not verdict(INVERTS, evidence(published=models)).startswith("rejected")
-
-
 def test_a_gain_below_1_that_rises_towards_it_is_as_stated_and_not_rejected():
     """The statement: the more entropy, the closer the gain is to 1."""
     rises = {"r": 0.8, "r_p": 1e-5, "r_deviation": -0.8, "p_deviation": 1e-5}
@@ -85,37 +73,15 @@ def test_a_gain_below_1_that_falls_away_from_it_is_no_support():
     assert found == "not shown: in no LayerNorm model"
 
 
-def test_two_models_on_the_same_side_of_1_are_not_said_to_be_on_two():
-    """Both are at 0.82."""
-    assert "one is above 1" not in row(CONSISTENT, evidence())["corrected"]
-
-
-def test_a_statement_without_numbers_still_says_what_it_is():
+def test_one_model_is_consistent_with_none():
     models = [r for r in published() if r["model"] != "pythia-6.9b"]
-    found = row(CONSISTENT, evidence(published=models))
-    assert found[NOW] == "no data"
-    assert "Pythia" in found["claim"]
+    assert verdict(CONSISTENT, evidence(published=models)) == "no data"
 
 
 def test_without_an_interval_nothing_overlaps():
     lost = {"low": math.nan, "high": math.nan, "n": 2}
     of = published(gpt2_xl=lost | {"mean": 2.0, "log_gain": math.log(2)}, pythia_6_9b=lost)
     assert verdict(CONSISTENT, evidence(published=of)) == "no data"
-
-
-def test_an_arm_whose_runs_all_diverged_was_trained():
-    """Three pairs, of which all RMSNorm models diverged."""
-    found = row(EQUAL, evidence(trained=trained(layernorm=[0.1] * 3), diverged=3))
-    assert found[NOW].startswith("undecided: runs diverged")
-    assert "was trained" not in found["corrected"]
-
-
-def test_arms_without_a_seed_in_common_are_no_blank():
-    of = trained(layernorm=[0.1, 0.2], rmsnorm=[0.1, 0.2])
-    of.loc[of["arm"] == "rmsnorm", "seed"] += 10
-    found = row(EQUAL, evidence(trained=of))
-    assert found[NOW] == "no data"
-    assert found["corrected"] != "by seed: ."
 
 
 def test_a_law_that_is_reversed_in_models_says_so():
@@ -151,14 +117,6 @@ def test_a_ratio_that_was_not_measured_is_no_comparison():
     assert "opt-125m" not in found["corrected"]
 
 
-def test_a_measured_and_a_published_gain_of_a_model_are_told_apart():
-    """One is an arithmetic mean, the other a geometric one."""
-    of = frame(cells("pythia-6.9b"), cells("")[0])
-    found = row(LAST_BLOCK, evidence(sensitivity=of))["corrected"]
-    assert "published" in found
-    assert "measured" in found
-
-
 @pytest.mark.parametrize(
     ("decided", "right", "low", "high"),  # exact intervals of 95%
     [(3, 0, 0.0, 0.708), (6, 3, 0.118, 0.882), (0, 0, math.nan, math.nan)],
@@ -169,17 +127,6 @@ def test_models_that_are_on_neither_side_of_1_do_not_make_h25_hold(decided, righ
     of |= {"decided_low": low, "decided_high": high}
     found = verdict(H25, evidence(h25=frame([of], AT_CHANCE)))
     assert found == "several labs: not told apart from a coin"
-
-
-def test_the_number_of_models_is_that_of_the_table():
-    of = judged(6, 12, 0.211, 0.789)
-    assert "its 16 models" not in row(H25, evidence(h25=frame([of], AT_CHANCE)))["corrected"]
-
-
-def test_depth_is_no_objection_where_rho_does_not_go_with_it():
-    of = judged(8, 8, 0.63, 1.0, r=-0.8, r_depth=0.0, r_given_depth=-0.8, p_given_depth=0.01)
-    both = frame([AT_CHANCE, of | {"experiment": "sweep"}], AT_CHANCE)
-    assert "but rho goes with depth" not in row(H25, evidence(h25=both))["corrected"]
 
 
 def test_h25_in_the_sweep_is_told_where_it_is_right_for_every_model():

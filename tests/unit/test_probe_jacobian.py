@@ -14,7 +14,6 @@ from torch.nn import functional as F
 
 from normscope.measure.decomposition import published
 from normscope.nn.arms import ARMS
-from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import Feedback, Model, Placement
@@ -24,7 +23,6 @@ from normscope.studies.jacobian.probe import (
     at_norms,
     backprop,
     decomposed,
-    names,
     norm_layers,
     parameter_gradient,
     surrogate_gradients,
@@ -101,17 +99,6 @@ def test_every_norm_of_the_registry_is_found_in_order_of_depth(arm, placement):
     assert list(layers) == ([] if arm == "none" else LAYERS[placement])
 
 
-@PLACEMENTS
-def test_layers_have_names_places_and_indices(placement):
-    rows = names(transformer("rmsnorm", placement))
-    assert [row["layer"] for row in rows] == LAYERS[placement]
-    assert [row["index"] for row in rows] == list(range(len(rows)))
-    assert {(row["kind"], row["d"]) for row in rows} == {("TokenNorm", 8)}
-    final = [row["layer"] for row in rows if row["place"] == "final"]
-    assert final == LAYERS[placement][-1:]  # the norm before the head, in post the last block's
-    assert {row["place"] for row in rows} == {"block", "final"}
-
-
 @pytest.mark.parametrize(
     ("arm", "placement"),
     [
@@ -142,16 +129,6 @@ def test_what_reaches_a_norm_is_the_change_of_the_loss_with_its_output(arm, plac
         slope = (losses[0] - losses[1]) / (2 * h)
         assert float((seen.dy * direction.flatten(0, 1)).sum()) == pytest.approx(slope, rel=1e-6)
         close(seen.x, inputs[0].flatten(0, 1))
-
-
-def test_what_reaches_a_norm_under_feedback_alignment_comes_through_the_feedback():
-    """By hand at the last norm: the error at the logits times the head's feedback matrix."""
-    model = transformer(feedback="fa")
-    tokens, targets = batch()
-    error = (model(tokens).softmax(-1) - F.one_hot(targets, V)) / targets.numel()
-    assert isinstance(model.head, FeedbackLinear)
-    seen = at_norms(model, batch())["final_norm"]
-    close(seen.dy, (error @ model.head.feedback).detach().flatten(0, 1))
 
 
 def test_measuring_leaves_no_hook_and_no_gradient_behind():

@@ -1,4 +1,4 @@
-"""Which files decide a result: as many as Python imports, and their content alone."""
+"""Which files decide a result: as many as Python imports, and what their code does alone."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from normscope.io.provenance import PACKAGE, closure, digest
+from normscope.io.provenance import PACKAGE, closure, code_digest, digest
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").glob("*.py"))
+SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").rglob("*.py"))
 
 IMPORTED = """
 import json, runpy, sys
@@ -37,85 +37,88 @@ def test_closure_is_what_python_imports(imported, script):
     assert closure(script) == [script, *sorted(map(Path, imported[str(script)]))]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import normscope.statistics.estimate",
-        "from normscope import stats",
-        "from normscope.statistics.estimate import estimate",
-        "def f():\n    from normscope.statistics.estimate import estimate",
-    ],
-)
-def test_every_way_to_import_is_seen(tmp_path, statement):
-    script = tmp_path / "script.py"
-    script.write_text(f"import math\n{statement}\n")
-    assert closure(script) == [script, PACKAGE / "__init__.py", PACKAGE / "stats.py"]
-
-
-RECIPES = ["recall/__init__.py", "recall/recipe.py", "recipe.py"]
+PARTS = ["__init__.py", "statistics/__init__.py", "statistics/estimate.py"]
 
 
 @pytest.mark.parametrize(
     ("statement", "files"),
     [
-        ("import normscope.studies.recall.recipe", RECIPES),
-        ("from normscope.studies.recall import recipe", RECIPES),
-        ("from normscope.studies.recall.recipe import Task", RECIPES),
-        ("import normscope.studies.recall", ["recall/__init__.py"]),
-        ("from normscope import recall", ["recall/__init__.py"]),
-        ("import normscope", []),
-        ("import normscope_other.recall, numpy.recall", None),
+        ("import normscope.statistics.estimate", PARTS),
+        ("from normscope.statistics import estimate", PARTS),
+        ("from normscope.statistics.estimate import estimate", PARTS),
+        ("def f():\n    from normscope.statistics.estimate import estimate", PARTS),
+        # what it imports itself comes with it
+        ("import normscope.statistics.factorial", [*PARTS, "statistics/factorial.py"]),
+        ("from normscope import statistics", PARTS[:2]),
+        ("import normscope", PARTS[:1]),
+        ("import normscope_other.statistics, numpy.statistics", []),
     ],
 )
-def test_a_subpackage_comes_with_its_init_and_what_it_imports(tmp_path, statement, files):
+def test_every_way_to_import_is_seen(tmp_path, statement, files):
     script = tmp_path / "script.py"
-    script.write_text(f"{statement}\n")
-    expected = [] if files is None else sorted(PACKAGE / f for f in ["__init__.py", *files])
-    assert closure(script) == [script, *expected]
+    script.write_text(f"import math\n{statement}\n")
+    assert closure(script) == [script, *sorted(PACKAGE / file for file in files)]
 
 
-def test_a_script_depends_on_every_module_of_a_subpackage_that_it_imports():
-    recall, train = (next(p for p in SCRIPTS if p.stem == name) for name in ("recall", "train"))
-    for name in ("model", "recipe", "tasks", "training"):
-        assert PACKAGE / "recall" / f"{name}.py" in closure(recall)
-        assert PACKAGE / "recall" / f"{name}.py" not in closure(train)
-    for other in ("recall/measure.py", "recall/grid.py", "arms.py", "config.py", "sharpness.py"):
-        assert PACKAGE / other not in closure(recall)
+def test_several_files_are_closed_together(tmp_path):
+    script, module = tmp_path / "script.py", PACKAGE / "statistics/estimate.py"
+    script.write_text("import normscope\n")
+    assert closure(script, module) == [script, module, PACKAGE / "__init__.py"]
 
 
 def test_a_module_that_is_not_imported_is_left_out():
-    train = next(p for p in SCRIPTS if p.stem == "train")
-    assert PACKAGE / "arms.py" not in closure(train)
-    assert PACKAGE / "config.py" not in closure(train)
-    assert PACKAGE / "norms.py" in closure(train)
+    (train,) = (script for script in SCRIPTS if script.stem == "main_train")
+    assert PACKAGE / "nn/norms.py" in closure(train)
+    for other in ("nn/arms.py", "config.py", "studies/recall/model.py", "measure/sharpness.py"):
+        assert (PACKAGE / other).is_file()
+        assert PACKAGE / other not in closure(train)
 
 
-@pytest.fixture
-def files(tmp_path) -> list[Path]:
+CODE = '"""What it does."""\n\nX = 1\n\n\ndef f(a):\n    """It adds."""\n    return a + X\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("X = 1\n", "X = 1  # one\n", False),
+        ("It adds.", "It adds X.", False),
+        ("\n\n\ndef", "\n\ndef", False),
+        ("X = 1\n", 'X = 1\n"""One."""\n', False),
+        ("a + X", "X + a", True),
+        ("X = 1", "X = 1.0", True),
+        ("return a + X", 'return a + X, "a string that is used"', True),
+    ],
+)
+def test_what_code_does_counts_and_comments_docstrings_and_layout_do_not(
+    tmp_path, old, new, changes
+):
+    assert old in CODE
+    paths = [tmp_path / "a.py", tmp_path / "b.py"]
+    for path, text in zip(paths, (CODE, CODE.replace(old, new)), strict=True):
+        path.write_text(text)
+    first, other = (code_digest([path]) for path in paths)
+    assert (first != other) == changes
+
+
+@pytest.mark.parametrize("measure", [digest, code_digest])
+def test_a_digest_is_of_files_in_order_whatever_their_time_and_place(measure, tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
-        path.write_text(path.name)
-    return paths
+        path.write_text(f"{path.name} = 1\n")
+    before = measure(paths)
+    os.utime(paths[0], (0, 0))
+    moved = [path.rename(tmp_path / f"moved {path.name}") for path in paths]
+    assert measure(moved) == before
+    assert measure(moved[::-1]) != before
+    (tmp_path / "c").write_text("c = 1\n")
+    assert measure([tmp_path / "c", moved[1]]) != before
 
 
-def test_digest_changes_with_any_content(files):
-    before = digest(files)
-    for path in files:
-        path.write_text("c")
-        after = digest(files)
-        assert after != before
-        before = after
-
-
-def test_digest_changes_with_the_border_between_files(files):
-    before = digest(files)
-    files[0].write_text("ab")
-    files[1].write_text("")
-    assert digest(files) != before
-
-
-def test_digest_does_not_change_with_time_and_place(files, tmp_path):
-    before = digest(files)
-    os.utime(files[0], (0, 0))
-    moved = [path.rename(tmp_path / f"moved {path.name}") for path in files]
-    assert digest(moved) == before
+def test_a_digest_changes_with_the_border_between_files(tmp_path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    digests = set()
+    for texts in (("ab", ""), ("a", "b")):
+        for path, text in zip(paths, texts, strict=True):
+            path.write_text(text)
+        digests.add(digest(paths))
+    assert len(digests) == 2

@@ -45,15 +45,8 @@ def grid(**changes: Any) -> Recall:
     return Recall.model_validate(changed(GRID, ".", changes), strict=True)
 
 
-def problem(**changes: Any) -> str:
-    with pytest.raises(ValidationError) as e:
-        grid(**changes)
-    (error,) = e.value.errors()
-    return f"{'.'.join(map(str, error['loc']))}: {error['msg'].removeprefix('Value error, ')}"
-
-
 def test_every_arm_trains_with_every_rate_and_seed_of_its_block_after_the_published_ones():
-    names = list(grid().trained())
+    names = list(grid().trainings())
     assert names == [
         "copy-layernorm-0.0001-1337",
         "copy-none-0.0005-1337",
@@ -67,117 +60,66 @@ def test_every_arm_trains_with_every_rate_and_seed_of_its_block_after_the_publis
     ]
 
 
-def test_a_cell_has_the_seeds_of_every_block():
+def test_a_cell_has_the_seeds_of_every_block_and_is_probed():
     cells = grid().cells()
     assert cells["copy-layernorm-0.0001"] == [1337, 4]
-    assert cells["copy-none-0.0005"] == [1337]
     assert cells["hard_2-manual_l2-0.00001"] == [1, 2]
     runs = [f"{cell}-{seed}" for cell, seeds in cells.items() for seed in seeds]
-    assert sorted(runs) == sorted(grid().trained())
+    assert sorted(runs) == sorted(grid().trainings())
+    assert {name: probe.seeds for name, probe in grid().probes().items()} == cells
 
 
 def test_a_run_has_the_factors_of_its_arm_and_the_task_and_no_names():
-    run = grid().trained()["hard_2-manual_l2-0.00001-2"]
+    run = grid().trainings()["hard_2-manual_l2-0.00001-2"]
     assert (run.norm, run.learning_rate, run.seed) == (ARMS["manual_l2"].norm, 1e-5, 2)
     assert (run.task.kind, run.task.steps) == ("recall", 9)
-    for name in ("manual_l2", "hard_2"):
-        assert name not in run.model_dump_json()
+    assert not re.search("manual_l2|hard_2", run.model_dump_json())
 
 
 def test_published_and_corrected_cells_are_of_the_same_arms():
-    assert list(map(str, grid().published_cells())) == [
-        "copy-layernorm-0.0001",
-        "copy-none-0.0005",
-    ]
-    assert list(map(str, grid().corrected_cells())) == ["hard_2-layernorm-0.01", "hard_2-none-0.01"]
+    published, corrected = grid().published_cells(), grid().corrected_cells()
+    assert list(map(str, published)) == ["copy-layernorm-0.0001", "copy-none-0.0005"]
+    assert list(map(str, corrected)) == ["hard_2-layernorm-0.01", "hard_2-none-0.01"]
 
 
 def test_a_published_run_may_be_in_a_block_too_and_trains_once():
-    names = list(grid(**{"runs.1.seeds": [4, 1337]}).trained())
+    names = list(grid(**{"runs.1.seeds": [4, 1337]}).trainings())
     assert names.count("copy-layernorm-0.0001-1337") == 1
 
 
-@pytest.mark.parametrize("key", ["published.task", "corrected.task", "runs.0.task", "runs.1.task"])
-def test_an_unknown_task_is_named_with_the_known_ones(key):
-    assert problem(**{key: "copyy"}) == f": {key}: unknown task 'copyy'; known: copy, hard_2"
-
-
-@pytest.mark.parametrize("name", ["Copy", "a-b", "a b", "", "a.b", "a/b"])
-def test_a_task_whose_name_is_no_part_of_a_file_name_is_refused(name):
-    tasks = {**GRID["tasks"], name: {"kind": "copy", "steps": 1}}
-    assert "should match pattern" in problem(tasks=tasks)
-
-
-@pytest.mark.parametrize("key", ["published.arms.0.arm", "runs.0.arms.1"])
-def test_an_unknown_arm_is_named_with_its_neighbours(key):
-    message = problem(**{key: "layernrom"})
-    assert message.startswith(f"{key}: unknown arm 'layernrom'; nearest: layernorm, ")
-    assert message.endswith(f"known: {', '.join(ARMS)}")
+AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": [2, 3]}
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "twice"),
+    ("key", "value", "names"),
     [
-        ("runs.0.arms", ["none", "layernorm", "none"], "none"),
-        ("runs.0.seeds", [1, 1], "1"),
-        ("runs.0.learning_rates", [0.01, 0.010], "0.01"),
-        ("published.seeds", [1337, 1337], "1337"),
-        ("published.arms", [GRID["published"]["arms"][0]] * 2, "layernorm"),
+        *((key, "copyy", f"{key}: .*copyy.*copy, hard_2") for key in ("published.task",)),
+        ("corrected.task", "copy", "corrected.task: copy"),
+        ("runs.1.task", "copyy", "runs.1.task: .*copyy"),
+        ("tasks", GRID["tasks"] | {"a/b": {"kind": "copy", "steps": 1}}, "tasks.a/b"),
+        ("runs.0.arms.1", "layernrom", "runs.0.arms.1: .*nearest: layernorm"),
+        ("published.arms.0.arm", "layernrom", "published.arms.0.arm: .*nearest: layernorm"),
+        ("runs.0.arms", ["none", "layernorm", "none"], "runs.0.arms: .*twice: none"),
+        ("runs.0.learning_rates", [0.01, 0.010], "runs.0.learning_rates: .*twice: 0.01"),
+        ("published.arms", [GRID["published"]["arms"][0]] * 2, "published: .*twice: layernorm"),
+        ("runs", [*GRID["runs"], AGAIN], "twice: hard_2-none-0.00001-2"),
+        ("runs.0.seeds", [], "runs.0.seeds"),
+        ("runs.0.arms", ["layernorm"], "hard_2-none-0.01"),  # which the published arm needs
+        ("runs.0.learning_rates.0", 0.0, "runs.0.learning_rates.0"),
+        ("runs.0.learning_rates.0", 0.1234567891, "runs.0.learning_rates.0: .*0.123456789"),
     ],
 )
-def test_a_value_given_twice_is_named(key, value, twice):
-    assert problem(**{key: value}).endswith(f": given twice: {twice}")
+def test_what_does_not_fit_is_refused_by_its_key(key, value, names):
+    with pytest.raises(ValidationError) as e:
+        grid(**{key: value})
+    (error,) = e.value.errors()
+    assert re.search(names, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
 
 
-def test_a_run_in_two_blocks_is_named():
-    again = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": [2, 3]}
-    message = problem(runs=[*GRID["runs"], again])
-    assert message == ": given twice: hard_2-none-0.00001-2"
-
-
-@pytest.mark.parametrize("key", ["runs", "runs.0.arms", "runs.0.learning_rates", "runs.0.seeds"])
-def test_an_empty_list_is_refused(key):
-    assert "at least 1 item" in problem(**{key: []})
-
-
-def test_a_published_arm_without_a_corrected_run_is_named_with_the_way_out():
-    message = problem(**{"runs.0.arms": ["layernorm"]})
-    assert message == (
-        ": no run of hard_2-none-0.01 to stand beside the published arm none: "
-        "add task hard_2, arm none and learning rate 0.01 to runs"
-    )
-
-
-@pytest.mark.parametrize("value", [0.0, -0.1, float("nan"), float("inf"), "0.1"])
-@pytest.mark.parametrize("key", ["runs.0.learning_rates.0", "published.arms.0.learning_rate"])
-def test_a_learning_rate_that_is_no_positive_number_is_refused(key, value):
-    assert problem(**{key: value}).startswith(key)
-
-
-@pytest.mark.parametrize(
-    ("rate", "name"),
-    [
-        (0.1, "0.1"),
-        (1.0, "1.0"),
-        (1e-4, "0.0001"),
-        (1e-5, "0.00001"),
-        (2.5e-7, "0.00000025"),
-        (0.30000000000000004, "0.30000000000000004"),
-        (1e16, "10000000000000000"),
-    ],
-)
-def test_rates_are_written_out(rate, name):
-    assert rate_name(rate) == name
-
-
-@given(rate=rates)
-def test_a_name_is_plain_decimal_and_exact(rate):
+@given(rate=rates, other=rates)
+def test_a_name_is_plain_decimal_exact_and_of_one_rate(rate, other):
     name = str(Cell("copy", "layernorm_gain", rate))
-    assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard cell
+    assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard name
     assert Decimal(name.rpartition("-")[2]) == Decimal(repr(rate))
     assert cell_key(name) == {"task": "copy", "arm": "layernorm_gain", "learning_rate": rate}
-
-
-@given(one=rates, other=rates)
-def test_two_rates_have_two_names(one, other):
-    assert (rate_name(one) == rate_name(other)) == (one == other)
+    assert (rate_name(rate) == rate_name(other)) == (rate == other)

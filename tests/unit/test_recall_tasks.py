@@ -54,40 +54,6 @@ def test_copy_is_39_distinct_keys_then_token_0_then_another_key_which_is_the_ans
     assert torch.equal(tokens[:, 40], answers)
 
 
-def test_copy_has_the_layout_of_the_notebooks_loop():
-    loop = torch.from_numpy(notebooks_loop(100, 20, 20))
-    ours = drawn(COPY, 100)[0]
-    assert loop.shape == ours.shape
-    for tokens in (ours, loop):
-        assert (tokens[:, 39] == 0).all()
-        assert not (tokens[:, :39] == tokens[:, 40:]).any()
-
-
-@pytest.mark.parametrize("position", [0, 1, 19, 38, 40])
-def test_every_key_is_as_likely_at_every_position_of_copy(position):
-    assert_uniform(drawn(COPY)[0][:, position], 400)
-
-
-def test_copy_shows_every_key_equally_often():
-    """Of n samples without replacement, 40 of 400, the counts have the covariance
-    n p (1 - p) 400/399 (I - 1/400) with p = 1/10: scaled, their squares sum to a chi-square."""
-    tokens = drawn(COPY)[0]
-    shown = np.bincount(tokens[:, [*range(39), 40]].flatten().numpy(), minlength=400)
-    variance = N * 0.1 * 0.9 * 400 / 399
-    total = ((shown - 0.1 * N) ** 2 / variance).sum()
-    assert ALPHA / 2 < stats.chi2.sf(total, 399) < 1 - ALPHA / 2
-
-
-def test_query_and_context_of_copy_meet_as_without_replacement():
-    """In 20 groups of 20 keys, a group meets itself 19 times where it meets another 20 times."""
-    tokens = drawn(COPY)[0]
-    met = (tokens[:, 40] // 20 * 20 + tokens[:, 0] // 20).numpy()
-    expected = np.full((20, 20), 20.0 * 20)
-    np.fill_diagonal(expected, 20.0 * 19)
-    counts = np.bincount(met, minlength=400)
-    assert stats.chisquare(counts, N * expected.flatten() / expected.sum()).pvalue > ALPHA
-
-
 def test_every_sequence_of_a_small_copy_is_equally_likely():
     """Six keys, five shown: all 720 orders, each as often, as a loop draws them one by one."""
     n, size = 72_000, 6**5
@@ -128,10 +94,6 @@ def test_attributes_of_recall_are_uniform_and_of_each_other_independent():
     assert_independent(attributes[:, 3], attributes[:, 19], (20, 20))
 
 
-def test_queries_of_recall_are_uniform():
-    assert_uniform(drawn(RECALL)[0][:, 20] - 400, 20)
-
-
 def test_without_the_context_nothing_tells_the_answer_of_recall():
     tokens, answers = drawn(RECALL)
     asked = tokens[:, 20] - 400
@@ -167,14 +129,6 @@ def test_a_seed_decides_the_batches_and_the_global_generator_does_not(kind):
         assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
     assert not torch.equal(first[0][0], other[0][0])
     assert not torch.equal(first[0][0], first[1][0])
-
-
-@pytest.mark.parametrize(("t", "chance"), [(COPY, 1 / 400), (RECALL, 1 / 20)])
-def test_chance_is_the_share_of_one_answer(t, chance):
-    assert t.chance == chance
-    _, answers = drawn(t)
-    hits = int((answers == 7).sum())
-    assert stats.binomtest(hits, N, chance).pvalue > ALPHA
 
 
 @pytest.mark.parametrize("key", ["entities", "attributes"])

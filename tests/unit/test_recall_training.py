@@ -1,13 +1,12 @@
 """Training the decisive test: torch's Adam, the same bits after a stop, divergence as a result."""
 
-import copy
 import math
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
-from recall_recipes import KINDS, recall_run, task
+from recall_recipes import KINDS, recall_run
 from torch import nn
 from torch.nn import functional as F
 
@@ -74,15 +73,6 @@ def test_training_is_torchs_plain_loop_to_the_bit(tmp_path, arm, kind):
     assert weights(trained.model) == weights(model)
 
 
-@TASKS
-def test_training_learns(tmp_path, kind):
-    """From chance to a tenth of its loss."""
-    run = recall_run("layernorm", kind, steps=300, batch_size=32, embedding_std=0.3)
-    _, _, losses = go(run, tmp_path)
-    assert losses[0] > 0.8 * math.log(run.task.attributes)
-    assert sum(losses[-20:]) / 20 < 0.1 * math.log(run.task.attributes)
-
-
 def test_rows_of_the_curve_average_the_steps_since_the_one_before(tmp_path):
     trainer, _, losses = go(recall_run(), tmp_path)
     spans = [(0, 3), (3, 6), (6, 9), (9, 11)]
@@ -99,7 +89,7 @@ def test_the_last_step_has_a_row_and_is_not_recorded_twice(tmp_path, log_every, 
 
 
 @ARM
-@pytest.mark.parametrize("stop", range(1, 12))
+@pytest.mark.parametrize("stop", [1, 5, 8])
 def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path, arm, stop):
     run = recall_run(arm, "copy")
     whole, _, _ = go(run, tmp_path / "whole")
@@ -112,34 +102,11 @@ def test_an_interrupted_run_ends_with_the_same_bytes(tmp_path, arm, stop):
     assert_same(resumed, whole)
 
 
-def test_a_finished_run_started_again_trains_no_step(tmp_path):
-    whole, _, _ = go(recall_run("batchnorm"), tmp_path)
-    again, said, losses = go(recall_run("batchnorm"), tmp_path, stop=11)
-    assert (said, losses) == (["continuing from step 11"], [])
-    assert_same(again, whole)
-
-
-def test_a_state_is_all_that_a_step_depends_on():
-    first, second = RecallTrainer(recall_run("batchnorm")), RecallTrainer(recall_run("batchnorm"))
-    for _ in range(5):
-        first.advance()
-    second.restore(5, copy.deepcopy(first.state()))
-    for _ in range(6):
-        assert first.advance() == second.advance()
-    assert_same(first, second)
-
-
 def test_a_loss_above_the_bound_is_a_divergence_and_ends_the_run(tmp_path):
     trainer, _, losses = go(recall_run(loss_bound=0.01), tmp_path)
     assert (trainer.diverged_at, trainer.step, trainer.done) == (1, 0, True)
     assert trainer.curve == [{"step": 1, "train_loss": losses[0]}]
     assert weights(trainer.model) == weights(RecallTrainer(recall_run()).model)
-
-
-def test_a_loss_at_the_bound_is_none(tmp_path):
-    _, _, losses = go(recall_run(), tmp_path / "a")
-    trainer, _, _ = go(recall_run(loss_bound=max(losses)), tmp_path / "b")
-    assert trainer.diverged_at is None
 
 
 def test_a_loss_that_is_not_finite_is_a_divergence_without_a_number(tmp_path):
@@ -183,14 +150,3 @@ def test_arms_of_one_seed_see_the_same_batches(kind):
     assert torch.equal(seen[0], seen[1])
     assert torch.equal(seen[0], seen[2])
     assert not torch.equal(seen[0][0], seen[0][1])
-
-
-def test_another_seed_gives_another_model(tmp_path):
-    one, two = (go(recall_run(seed=s), tmp_path / str(s))[0] for s in (1, 2))
-    assert weights(one.model) != weights(two.model)
-    assert one.curve != two.curve
-
-
-def test_a_run_is_decided_by_factors_and_not_by_names():
-    assert "layernorm" not in recall_run("layernorm").model_dump_json()
-    assert task("copy").model_dump_json() in recall_run("layernorm", "copy").model_dump_json()

@@ -1,21 +1,20 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 import safetensors.torch
 import torch
-from processes import Script
+from processes import Script, flags
 from recipes import recipe
 from torch import Tensor, nn
-from transformers import GPT2Config, GPT2Model, LlamaConfig, LlamaModel
 
 from normscope.io import dataset
 from normscope.measure.residual import log_gain, recording, site_names, stream_norms
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
+from normscope.studies.main.recipe import StreamProbe
 
 V, T, C, LAYERS = 11, 6, 12, 3
 
@@ -31,39 +30,6 @@ def transformer(placement: Placement) -> Transformer:
     for p in model.parameters():
         nn.init.normal_(p)
     return model.eval().requires_grad_(False)
-
-
-def gpt2() -> tuple[nn.Module, list[nn.Module], nn.Module]:
-    torch.manual_seed(0)
-    config = GPT2Config(
-        vocab_size=V,
-        n_positions=T,
-        n_embd=C,
-        n_layer=LAYERS,
-        n_head=3,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model = GPT2Model(config).eval()
-    return model, list(model.h), model.ln_f
-
-
-def llama() -> tuple[nn.Module, list[nn.Module], nn.Module]:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=V,
-        hidden_size=C,
-        intermediate_size=2 * C,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=3,
-        bos_token_id=0,
-        eos_token_id=0,
-    )
-    model = LlamaModel(config).eval()
-    return model, list(model.layers), model.norm
-
-
-PRETRAINED = pytest.mark.parametrize("load", [gpt2, llama])
 
 
 def tokens(windows: int = 2) -> Tensor:
@@ -96,25 +62,6 @@ def test_norms_of_the_transformer_are_those_of_its_stream(placement):
         expected.append(final_norm(expected[-1]))
     assert norms.shape == (len(site_names(LAYERS, final_norm is not None)), 2, T)
     assert_same(norms, torch.stack([norm(x) for x in expected]))
-
-
-@PRETRAINED
-def test_norms_of_a_pretrained_model_are_those_of_its_hidden_states(load: Callable):
-    model, blocks, final_norm = load()
-    last: list[Tensor] = []
-    handle = blocks[-1].register_forward_hook(
-        lambda _, args, output: last.append(output if isinstance(output, Tensor) else output[0])
-    )
-    with recording(blocks, final_norm) as norms, torch.inference_mode():
-        hidden = model(tokens(), output_hidden_states=True).hidden_states
-    handle.remove()
-    assert len(norms) == LAYERS + 2
-    for ours, theirs in zip(norms[:LAYERS], hidden[:LAYERS], strict=True):
-        assert_same(ours, norm(theirs))
-    assert_same(norms[LAYERS], norm(last[0]))
-    assert_same(norms[-1], norm(hidden[-1]))
-    with torch.inference_mode():
-        assert_same(norm(final_norm(last[0])), norm(hidden[-1]))
 
 
 def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
@@ -186,9 +133,8 @@ def test_the_script_names_what_is_missing(tmp_path, missing):
     for name, content in dataset.files(dataset.encode("abcdefghijk" * 9)).items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / missing).unlink()
-    out = tmp_path / "stream.csv"
-    flags = {"model": tmp_path / "model.safetensors", "data": tmp_path, "windows": 1, "out": out}
-    arguments = [word for key, value in flags.items() for word in (f"--{key}", value)]
-    error = Script("stream", arguments, tmp_path / "log").fail()
+    out, weights = tmp_path / "out", tmp_path / "model.safetensors"
+    arguments = flags(recipe=StreamProbe(windows=1), model=weights, data=tmp_path, out=out)
+    error = Script("main_probe", arguments, tmp_path / "log").fail()
     assert str(tmp_path / missing) in error
     assert not out.exists()

@@ -18,6 +18,7 @@ from recipes import DATA, recipe
 
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Placement
+from normscope.studies.textbook.recipe import TextbookTables
 from normscope.train.outputs import write_run
 from normscope.train.trained import transformer
 
@@ -51,8 +52,11 @@ def write(place: Path, seed: int, arm: str = "layernorm", placement: Placement =
 
 
 def textbook(place: Path, data: Path, *models: Path) -> processes.Script:
-    flags = {"data": data, "windows": WINDOWS, "level": 0.95, "out": place / "textbook"}
-    return processes.Script("textbook", [*models, *processes.flags(flags)], place / "log")
+    names = [model.parent.name for model in models]
+    recipe = TextbookTables(models=names, windows=WINDOWS, level=0.95)
+    paths = {"models": models[0].parents[1], "data": data, "out": place / "textbook"}
+    arguments = processes.flags(recipe=recipe, **paths)
+    return processes.Script("textbook_tables", arguments, place / "log")
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +143,7 @@ def draw(tables: Path, out: Path) -> tuple[list[Axes], list[str], str]:
     look = {"width_mm": 170, "font_pt": 8, "level": 0.95}
     script = processes.SCRIPTS / "figure_textbook.py"
     with mpl.rc_context(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), *processes.flags(flags | look)])
+        patch.setattr(sys, "argv", [str(script), *processes.flags(**flags, **look)])
         patch.setattr(plt, "close", lambda *_: None)
         runpy.run_path(str(script), run_name="__main__")
         panels = plt.gcf().axes

@@ -60,15 +60,6 @@ def test_the_validation_loss_is_of_exactly_the_first_tokens(tokens):
         assert trainer.val_loss.mean != pytest.approx(by_hand(trainer, used - 1), rel=1e-4)
 
 
-def test_the_part_decides_no_weight():
-    few, all_of_it = (Trainer(recipe(eval_tokens=n), DATA, FP32) for n in (9, None))
-    for trainer in (few, all_of_it):
-        while not trainer.done:
-            trainer.advance()
-    theirs = dict(all_of_it.model.named_parameters())
-    assert all(torch.equal(p, theirs[name]) for name, p in few.model.named_parameters())
-
-
 @pytest.mark.parametrize("tokens", [1, 8])
 def test_a_part_without_a_window_is_refused(tokens):
     raw = recipe().model_dump()

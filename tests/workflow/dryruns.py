@@ -133,7 +133,7 @@ def serve(point: str) -> None:
         os._exit(0)
 
     def load_edited(raw: dict[str, Any]) -> Any:
-        for script in Path("scripts").glob("*.py"):  # what is read once stays read
+        for script in Path("scripts").rglob("*.py"):  # what is read once stays read
             pinned(closure(script), Path("constraints.txt"))
         if (config := forks()) is not None:
             raw.clear()

@@ -1,4 +1,4 @@
-"""What scripts import, lazily too, as Python's own finder sees it in their byte code.
+"""What files import, lazily too, as Python's own finder sees it in their byte code.
 
 The workflow reads syntax trees instead (``normscope.io.provenance``).
 """
@@ -41,12 +41,14 @@ def _compiled(name: str, path: str) -> CodeType:
 
 
 @cache
-def imported(script: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Files of src/ and packages of others that a script imports, and what these files import."""
+def imported(*files: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Files of src/ and packages of others that files import, and what these files import."""
     finder = Imports()
-    finder.run_script(str(ROOT / "scripts" / f"{script}.py"))
+    for file in files:
+        finder.run_script(str(file))
     modules: list[Any] = list(finder.modules.values())
-    files = [Path(m.__file__) for m in modules if m.__file__]
-    ours = {str(path.relative_to(ROOT)) for path in files if path.is_relative_to(ROOT / "src")}
+    paths = [Path(m.__file__) for m in modules if m.__file__]
+    paths += files
+    ours = {str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT / "src")}
     others = {name.partition(".")[0] for name in finder.any_missing()}
     return frozenset(ours), frozenset(others - set(sys.stdlib_module_names) - {"normscope"})

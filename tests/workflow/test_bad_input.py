@@ -47,8 +47,8 @@ def test_wrong_configuration_starts_nothing(refusal: str):
 
 
 def test_unknown_run_names_those_that_exist(made: Project):
-    output = made.snakemake("results/runs/layernorm-pre-77/metrics.json", ok=False)
-    assert "layernorm-pre-77 is not among the runs" in output
+    output = made.snakemake("results/main/models/layernorm-pre-77/metrics.json", ok=False)
+    assert "layernorm-pre-77 is not in the configuration" in output
     assert "layernorm-pre-1" in output
 
 
@@ -75,7 +75,7 @@ def test_divergence_is_a_result(diverged: Project):
 
 
 def test_a_damaged_model_is_made_again(made: Project):
-    run = "results/recall_runs/recall-layernorm-0.01-1"
+    run = "results/recall/models/recall-layernorm-0.01-1"
     stored = (made.root / run / "model.safetensors").resolve()
     whole = stored.read_bytes()
     stored.chmod(0o644)
@@ -95,23 +95,23 @@ def test_a_model_that_cannot_be_had_does_not_stop_the_others(made: Project, tmp_
     other = "  - {name: cut, family: Tiny, source: {kind: directory, path: cut}}\n  memory_gb"
     config = project.root / "config.yaml"
     config.write_text(config.read_text().replace("  memory_gb", other, 1))
-    output = project.snakemake("measured")
+    output = project.snakemake("pretrained")
     assert "Not measured: " in output
     assert "truncated" in output
-    table = (project.root / "results/pretrained/models.csv").read_text()
+    table = (project.root / "results/pretrained/tables/models.csv").read_text()
     assert re.search("^tiny,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
     assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
-    assert project.planned()["measure"] == 1  # nothing of a failure stays
+    assert project.planned()["pretrained_probe"] == 1  # nothing of a failure stays
     weights.write_bytes(whole)
-    project.snakemake("measured")
-    table = (project.root / "results/pretrained/models.csv").read_text()
+    project.snakemake("pretrained")
+    table = (project.root / "results/pretrained/tables/models.csv").read_text()
     assert re.search("^cut,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
 
 
 def test_other_packages_than_the_pins_make_nothing(made: Project):
     """What they made would be kept under the name of the pinned ones."""
     with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
-        output = made.snakemake("results/tables/runs.csv", ok=False)
+        output = made.snakemake("results/main/tables/runs.csv", ok=False)
     assert re.search(r"installed are pandas [\d.]+ in place of 0\.[\d.]+: run `make tools`", output)
     assert "Traceback" not in output
     assert made.planned() == {}

@@ -10,30 +10,15 @@ import yaml
 from project import COMPARED, JACOBIAN, Project, fresh
 from stages import TRAINED, is_covered
 
-WIRING = {"common", "dataset", "train", "recall", "depth", "pretrained"}  # of the stage `runs`
-RAN = re.compile(
-    r"^(?:local)?rule (train|recall|measure|stream|probe|decompose|dataset):", re.MULTILINE
-)
+# of the stage `runs`
+WIRING = {"common", "dataset", "main", "recall", "jacobian", "depth", "pretrained"}
+RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE)
 
 
 def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict[str, str]]):
     stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
-    assert {r["rule"] for r in dag} >= {
-        "dataset",
-        "train",
-        "recall",
-        "probe",
-        "decisive",
-        "decompose",
-        "jacobian",
-        "ensemble",
-        "descend",
-        "depth",
-        "textbook",
-        "measure",
-        "pretrained",
-        "summary",
-    }
+    some = "dataset main_train recall_probe jacobian_tables depth_train pretrained_probe summary"
+    assert {r["rule"] for r in dag} >= set(some.split())
     tracked = set(made.run("git", "ls-files").splitlines())
     for row in dag:
         stage = stages["runs" if row["rule"] in TRAINED else "paper"]
@@ -58,16 +43,21 @@ def test_dvc_outputs_and_targets_exist(made: Project):
     ]
     targets = [c.split()[-1] for c in commands if c.startswith("snakemake")]
     assert targets == ["models", "paper"]
-    assert made.planned(*targets, "runs", "gain", "decisive", "depth", "figures") == {}
+    assert made.planned(*targets, "main", "recall", "depth", "figures") == {}
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
     assert stages["paper"]["outs"] == ["paper"]
-    for folder in ("runs", "recall_runs", "depth/layernorm-pre-residual-gpt2-3", "pretrained/tiny"):
+    for folder in ("main/models", "recall/models", "depth/models", "pretrained/probes/tiny"):
         files = [p for p in (made.root / "results" / folder).rglob("[!.]*") if p.is_file()]
         assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}
 
 
 def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
-    for rule, runs in (("train", 5), ("recall", 3), ("ensemble", 1)):
+    for rule, runs in (
+        ("main_train", 3),
+        ("jacobian_train", 2),
+        ("recall_train", 3),
+        ("depth_train", 1),
+    ):
         commands = {
             r["output_file"]: r["shellcmd"].partition(" --threads")[0]
             for r in dag
@@ -125,15 +115,15 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     other.run("dvc", "remote", "add", "--local", "--default", "here", str(remote))
     other.run("dvc", "pull", "store")
     pulled = {path: path.stat().st_mtime_ns for path in (other.root / "store").iterdir()}
-    output = other.snakemake("gain", "decisive", "jacobian", "depth", "pretrained")
+    output = other.snakemake("tables")
     assert pulled == {p: p.stat().st_mtime_ns for p in (other.root / "store").iterdir()}
-    assert "rule stream:" in output
-    # four files of eight runs and of an ensemble, three of a measured model
+    assert "rule main_probe:" in output
     # five files of eight runs and of an ensemble, four of two measured models
     assert output.count("from cache") == 53
-    for rule in ("train", "recall", "ensemble"):  # what a training would write
-        assert not (other.root / "results/benchmarks" / rule).exists()
-    for tables in ("results/tables", "results/jacobian", "results/depth", "results/pretrained"):
+    # what a training would write
+    assert not list((other.root / "results/benchmarks").glob("*_train"))
+    for study in ("main", "recall", "jacobian", "depth", "textbook", "pretrained"):
+        tables = f"results/{study}/tables"
         assert other.digests(tables) == published.digests(tables)
 
 
@@ -163,30 +153,30 @@ def test_dvc_enters_the_stages_that_dvc_yaml_names(
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
     project = published.copy(tmp_path / "project")
     ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-    drawn = ("src/normscope/studies/jacobian/figure.py", "in set(values)", "in {*values}")
+    drawn = ("scripts/figures/jacobian.py", '"""', "X = 1\n" + '"""')
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))
     paper = {"claims", "frame", "summary", "page", "typeset", "latex", "manifest", "paper"}
-    assert rules == {"pretrained"} | JACOBIAN | COMPARED | paper
+    assert rules == {"pretrained_tables"} | JACOBIAN | COMPARED | paper
     with project.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
         rules = set(ran.findall(project.run("dvc", "repro", "runs")))
-    assert rules == {"measure", "models"}
+    assert rules == {"pretrained_probe", "models"}
 
 
 def test_back_and_forth_between_two_configurations_trains_nothing(
     made: Project, diverged: Project, tmp_path: Path
 ):
     project = diverged.copy(tmp_path / "project")
-    tables = made.digests("results/tables")
-    assert project.digests("results/tables")["runs.csv"] != tables["runs.csv"]
+    tables = made.digests("results/main/tables")
+    assert project.digests("results/main/tables")["runs.csv"] != tables["runs.csv"]
     entries = set((project.root / "store").iterdir())
     shutil.copy(made.root / "config.yaml", project.root)
-    project.snakemake("models", "runs")
+    project.snakemake("models", "main")
     for table in ("runs", "curves", "arms"):
-        assert project.digests("results/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
+        assert project.digests("results/main/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
     assert set((project.root / "store").iterdir()) == entries
-    assert not set(project.planned()) & {"train", "recall", "ensemble", "measure"}
+    assert not set(project.planned()) & TRAINED
 
 
 def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):

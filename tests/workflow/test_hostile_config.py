@@ -189,9 +189,9 @@ def test_files_by_any_name_are_read_and_measured(project: Project, config: dict[
     model = {"name": "tiny", "family": MIXED, "source": {"kind": "directory", "path": MIXED}}
     config["pretrained"]["models"] = [model]
     (project.root / "config.yaml").write_text(yaml.safe_dump(config))
-    targets = ("results/dataset/meta.json", "results/pretrained/models.csv")
+    targets = ("results/dataset/meta.json", "results/pretrained/tables/models.csv")
     project.snakemake(*targets)
-    table = (project.root / "results/pretrained/models.csv").read_text()
+    table = (project.root / "results/pretrained/tables/models.csv").read_text()
     assert re.search("^tiny,.*,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
     assert project.planned(*targets) == {}
     with (project.root / MIXED / "val.bin").open("ab") as file:  # what decides is still seen

@@ -25,12 +25,12 @@ def long_runs(tmp_path: Path) -> Project:
 def test_killed_and_started_again_ends_with_the_same_bytes(long_runs: Project):
     env = os.environ | {"PATH": f"{ENGINES}{os.pathsep}{os.environ['PATH']}"}
     env.pop("PYTHONPATH", None)
-    command = ["snakemake", "--cores", "2", "runs"]
+    command = ["snakemake", "--cores", "2", "main"]
     with open(os.devnull, "w") as quiet:
         engine = subprocess.Popen(
             command, cwd=long_runs.root, env=env, stdout=quiet, stderr=quiet, start_new_session=True
         )
-        checkpoints = long_runs.root / "results" / "checkpoints"
+        checkpoints = long_runs.root / "results/main/checkpoints"
         while len(list(checkpoints.glob("*/step-00000500.ckpt"))) < 1:
             assert engine.poll() is None
             time.sleep(0.01)
@@ -39,9 +39,11 @@ def test_killed_and_started_again_ends_with_the_same_bytes(long_runs: Project):
     assert "cannot be locked" in long_runs.run(*command, ok=False)
     long_runs.run("snakemake", "--unlock")
     long_runs.run(*command)
-    logs = "".join(p.read_text() for p in (long_runs.root / "results/logs/train").glob("*.log"))
+    logs = "".join(
+        p.read_text() for p in (long_runs.root / "results/logs/main_train").glob("*.log")
+    )
     assert "continuing from step" in logs
-    interrupted = long_runs.digests("results/runs")
+    interrupted = long_runs.digests("results/main/models")
     long_runs.run("rm", "-r", "results", "store", ".snakemake")
     long_runs.run(*command)
-    assert long_runs.digests("results/runs") == interrupted
+    assert long_runs.digests("results/main/models") == interrupted

@@ -6,9 +6,8 @@ The table in matrix.yaml states it; a change that it does not name fails here.
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,11 +20,22 @@ from table import TABLE, cases, cases_beside, changed, given, leaves
 
 from normscope.config import Config, ConfigError, load
 
-SCRIPTS = sorted(p.stem for p in (ROOT / "scripts").glob("*.py"))
-RULES = sorted(set(SCRIPTS) - {"cost", "publish", "prune"})  # those of the paper
+SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
+SCRIPTS |= {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
+NO_RULE = {"publish", "prune"}
+RULES = SCRIPTS | {"jacobian_train": SCRIPTS["main_train"]}  # trainings of one kind
+# scripts that import a part of every study
+PARTS = {"claims": "claims", "frame": "pages"}
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
-CAPTIONS = {f"workflow/report/{rule[7:]}.rst": [rule] for rule in RULES if rule[:7] == "figure_"}
-FILES = TABLE["files"] | CAPTIONS
+SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
+FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}
+
+
+def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Modules of ours and packages of others that the code of a rule imports."""
+    part = PARTS.get(rule)
+    parts = ROOT.glob(f"src/normscope/studies/*/{part}.py") if part else []
+    return imported(RULES[rule], *sorted(parts))
 
 
 def named(plan: Plan, patterns: list[str]) -> set[str]:
@@ -91,12 +101,12 @@ def known(project: Project) -> DryRun:
 
 
 @contextmanager
-def content(project: Project, path: str) -> Iterator[None]:
-    """A file with other content while the body runs: another comment, or byte."""
+def content(project: Project, path: str, more: bytes = b"\n# changed\n") -> Iterator[None]:
+    """A file with more at its end while the body runs: another comment, or byte."""
     file = project.root / path
     before = file.read_bytes()
     file.chmod(0o644)
-    file.write_bytes(before + b"\n# changed\n")
+    file.write_bytes(before + more)
     try:
         yield
     finally:
@@ -161,24 +171,27 @@ def test_file(project: Project, known: DryRun, path: str, jobs: list[str]):
     stages_fit(plan, entered(path), [path])
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_script(project: Project, known: DryRun, script: str):
-    """Its rule, and the manifest with the sums of all code."""
-    path = f"scripts/{script}.py"
-    with content(project, path):
-        plan = known.plan()
-    wants(plan, of_rules(plan, {script, "manifest"}))
+def source_files() -> list[str]:
+    return [*MODULES, *(str(path.relative_to(ROOT)) for path in SCRIPTS.values())]
+
+
+def test_a_comment_runs_nothing_but_the_sums(project: Project, configured: DryRun):
+    """In every script and module at once."""
+    with ExitStack() as edits:
+        for path in source_files():
+            edits.enter_context(content(project, path))
+        plan = configured.plan()
+    wants(plan, {"manifest"})
+
+
+@pytest.mark.parametrize("path", source_files())
+def test_a_changed_line_runs_what_rests_on_it(project: Project, configured: DryRun, path: str):
+    with content(project, path, b"\n_CHANGED = 1\n"):
+        plan = configured.plan()
+    rules = {rule for rule, script in RULES.items() if path == str(script.relative_to(ROOT))}
+    rules |= {rule for rule in RULES if path in read_by(rule)[0]}
+    wants(plan, of_rules(plan, (rules - NO_RULE) | {"manifest"}))
     stages_fit(plan, entered(path), [path])
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_module(project: Project, known: DryRun, module: str):
-    """The rules whose scripts import it: a changed comment counts, as content decides."""
-    with content(project, module):
-        plan = known.plan()
-    importing = {script for script in SCRIPTS if module in imported(script)[0]}
-    wants(plan, of_rules(plan, importing | ({"manifest"} if importing else set())))
-    stages_fit(plan, entered(module), [module])
 
 
 @pytest.mark.parametrize(("package", "importable"), TABLE["pins"].items())
@@ -192,24 +205,22 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
         plan = configured.plan()
     finally:
         constraints.write_text(before)
-    rules = {script for script in SCRIPTS if set(importable) & imported(script)[1]}
-    wants(plan, of_rules(plan, rules))
+    rules = {rule for rule in RULES if set(importable) & read_by(rule)[1]}
+    wants(plan, of_rules(plan, rules - NO_RULE))
 
 
-def rule_file(project: Project, rule: str) -> Path:
-    for path in (project.root / "workflow/rules").glob("*.smk"):
-        if re.search(rf"^rule {rule}:", path.read_text(), re.M):
-            return path
-    raise AssertionError(f"no rule {rule}")
-
-
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - {"cost", "jacobian_train"}))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
-    path = str(rule_file(project, rule).relative_to(project.root))
-    call = f"python scripts/{rule}.py"
+    figure = rule.startswith("figure_")
+    call = "python scripts/figures/{params.figure}.py" if figure else f"python scripts/{rule}.py"
+    files = sorted((project.root / "workflow/rules").glob("*.smk"))
+    (file,) = (file for file in files if call in file.read_text())
+    path = str(file.relative_to(project.root))
     with project.edited(path, call, f"{call} --other"):
         plan = configured.plan()
-    wants(plan, of_rules(plan, {rule}))
+    same = {"main_train": {"jacobian_train"}}.get(rule, set())
+    wants(plan, of_rules(plan, {name for name in RULES if name[:7] == "figure_"} if figure
+                         else {rule} | same))  # fmt: skip
     assert entered(path) >= ({"runs"} if rule in TRAINED else set())
 
 
@@ -217,7 +228,7 @@ def test_what_is_no_input_decides_nothing(project: Project):
     """Comments of the wiring, resources, profiles, documents: all at once."""
     wiring = ["Snakefile", "profiles/default/config.yaml", "config.yaml", "constraints.txt"]
     rules = sorted((project.root / "workflow/rules").glob("*.smk"))
-    named = {*FILES, *MODULES, *(f"scripts/{script}.py" for script in SCRIPTS), "dvc.yaml"}
+    named = {*FILES, *source_files(), "dvc.yaml"}
     tracked = set(project.run("git", "ls-files").splitlines())
     read = ("data/", "src/", "scripts/", "workflow/report/")
     models = ("workflow/rules/", "tiny_model/", "other_model/")

@@ -7,7 +7,7 @@ import pytest
 from project import Project
 
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
-OWN = ("results/checkpoints/", ".snakemake/")
+OWN = (".snakemake/",)
 SUMS = {"results/dataset/meta.json"}  # read to check what is declared
 
 

@@ -23,15 +23,14 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
         project.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
     ):
         planned = project.planned()
-        assert (planned["train"], planned["stream"]) == (2, 2)  # two seeds
+        assert (planned["main_train"], planned["main_probe"]) == (2, 2)  # two seeds
         figures = ("loss", "curves", "gain")
         made_now = [f"results/paper/figures/{figure}.svg" for figure in figures]
-        tables = ["results/tables/arms.csv", "results/tables/gain_by_arm.csv"]
-        project.snakemake(*tables, *made_now)
+        project.snakemake("main", *made_now)
         for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
             assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
         for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
-            path = project.root / "results" / "tables" / f"{table}.csv"
+            path = project.root / "results/main/tables" / f"{table}.csv"
             assert re.search(r"^half,pre,", path.read_text(), re.MULTILINE), table
-    assert "train" not in project.planned()
+    assert "main_train" not in project.planned()

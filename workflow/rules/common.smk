@@ -28,6 +28,7 @@ from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures as registry
+from normscope.studies.statements import load_checked
 
 TRAINED = "model.safetensors config.json curve.csv metrics.json SHA256SUMS".split()
 
@@ -52,13 +53,23 @@ def registered(path):
     return entries
 
 
+def stated(path):
+    """Check the statements of the ledger; one error names all that is wrong with them."""
+    try:
+        load_checked(Path(path), STUDIES, FIGURES)
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+
+
 def recorded(name, text):
     """A file in results/code with this text, as old as its last change."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
         try:
             write_text(path, text)
-        except OSError:  # a start that would run something says that results cannot be written
+        except (
+            OSError
+        ):  # a start that would run something says that results cannot be written
             pass
     return str(path)
 

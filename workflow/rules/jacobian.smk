@@ -25,13 +25,16 @@ rule jacobian_probe:
         code("jacobian_probe"),
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
         every_seed(
-            "results/jacobian/models/{name}-{seed}/config.json", CONFIG.jacobian.probes()
+            "results/jacobian/models/{name}-{seed}/config.json",
+            CONFIG.jacobian.probes(),
         ),
         every_seed(
-            "results/jacobian/models/{name}-{seed}/metrics.json", CONFIG.jacobian.probes()
+            "results/jacobian/models/{name}-{seed}/metrics.json",
+            CONFIG.jacobian.probes(),
         ),
         every_seed(
-            "results/jacobian/models/{name}-{seed}/model.safetensors", CONFIG.jacobian.probes()
+            "results/jacobian/models/{name}-{seed}/model.safetensors",
+            CONFIG.jacobian.probes(),
         ),
     output:
         multiext("results/jacobian/probes/{name}/", "layers.csv", "gradients.csv"),
@@ -66,7 +69,10 @@ rule jacobian_tables:
             name=CONFIG.jacobian.probes(),
             table=["layers", "gradients"],
         ),
-        expand("results/jacobian/models/{name}/metrics.json", name=CONFIG.jacobian.trainings()),
+        expand(
+            "results/jacobian/models/{name}/metrics.json",
+            name=CONFIG.jacobian.trainings(),
+        ),
     output:
         tables("jacobian"),
     log:

@@ -35,13 +35,20 @@ rule recall_train:
 rule recall_probe:
     input:
         code("recall_probe"),
-        every_seed("results/recall/models/{name}-{seed}/config.json", CONFIG.recall.probes()),
-        every_seed("results/recall/models/{name}-{seed}/metrics.json", CONFIG.recall.probes()),
         every_seed(
-            "results/recall/models/{name}-{seed}/model.safetensors", CONFIG.recall.probes()
+            "results/recall/models/{name}-{seed}/config.json", CONFIG.recall.probes()
+        ),
+        every_seed(
+            "results/recall/models/{name}-{seed}/metrics.json", CONFIG.recall.probes()
+        ),
+        every_seed(
+            "results/recall/models/{name}-{seed}/model.safetensors",
+            CONFIG.recall.probes(),
         ),
     output:
-        multiext("results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"),
+        multiext(
+            "results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"
+        ),
     log:
         "results/logs/recall_probe/{name}.log",
     benchmark:

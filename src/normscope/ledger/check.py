@@ -17,14 +17,14 @@ def problems(
     claims: Claims,
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
-    figures: Collection[str],
+    figures: Collection[str] | None = None,
 ) -> list[str]:
     """A line for each fault: the key, what is wrong, and the nearest right word.
 
     Args:
         vocabularies: of every study, by its name.
         functions: the study of every key that a function tests.
-        figures: names of figures, which entries are shown by.
+        figures: names of figures, which entries are shown by; without them none is looked up.
     """
     lines = []
     for key, entry in claims.claims.items():
@@ -45,11 +45,11 @@ def _in_entry(
     entry: Entry,
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
-    figures: Collection[str],
+    figures: Collection[str] | None,
 ) -> Faults:
     if entry.study not in vocabularies:
         yield ".study", f"unknown study {entry.study!r}; {suggest(entry.study, vocabularies)}"
-    if entry.figure not in figures:
+    if figures is not None and entry.figure not in figures:
         yield ".figure", f"unknown figure {entry.figure!r}; {suggest(entry.figure, figures)}"
     if key in functions and functions[key] != entry.study:
         yield ".study", f"is {entry.study}, and studies/{functions[key]}/claims.py tests it"

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -17,12 +17,12 @@ class Evidence:
     """What statements are judged by.
 
     Args:
-        tables: the workflow's, by ``study.table``.
+        tables: of every study, by its name and theirs.
         studies: the configuration of every study, by its name.
         level: confidence level of the intervals.
     """
 
-    tables: Mapping[str, pd.DataFrame]
+    tables: Mapping[str, Mapping[str, pd.DataFrame]]
     studies: Mapping[str, Any]
     level: float
 
@@ -32,13 +32,10 @@ class Evidence:
         Raises:
             Explained: no study has it.
         """
-        if name not in self.tables:
+        study, _, table = name.partition(".")
+        if table not in self.tables.get(study, {}):
             raise Explained(f"no study has a table {name}")
-        return self.tables[name]
-
-    def with_table(self, name: str, table: pd.DataFrame) -> "Evidence":
-        """The same with another table of this name."""
-        return replace(self, tables={**self.tables, name: table})
+        return self.tables[study][table]
 
 
 @dataclass(frozen=True)

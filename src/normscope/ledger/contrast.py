@@ -6,6 +6,8 @@ side in which one diverged is a selection, and what is compared must meet the en
 
 import math
 
+import pandas as pd
+
 from normscope.ledger.case import Case, decide, exp, log, too_few, units
 from normscope.ledger.cells import Rows, records, select
 from normscope.ledger.claim import Evidence, Finding
@@ -14,14 +16,19 @@ from normscope.ledger.entry import Entry
 from normscope.ledger.expression import mean, measure
 from normscope.ledger.pairs import Pair, pairs
 from normscope.ledger.vocabulary import Vocabulary
-from normscope.paper.words import significant_or_tiny
+from normscope.words import significant_or_tiny
 
 ALONE = "{effect}{interval}, {n}"
 BESIDE = "{effect}{interval} ({first} against {second}), {n}"
 
 
-def find(entry: Entry, evidence: Evidence) -> Finding:
+def find(entry: Entry, evidence: Evidence, table: pd.DataFrame | None = None) -> Finding:
     """The cases of an entry's contrast, and its verdict under the published protocol.
+
+    Args:
+        entry: with a contrast.
+        evidence: that it is judged by.
+        table: in place of the contrast's own.
 
     Raises:
         Explained: a table is not there, or a cell has several rows of a seed.
@@ -29,7 +36,7 @@ def find(entry: Entry, evidence: Evidence) -> Finding:
     c = entry.contrast
     assert c is not None, entry.statement
     vocabulary = evidence.studies[c.table.partition(".")[0]].vocabulary()
-    rows = records(evidence.table(c.table))
+    rows = records(evidence.table(c.table) if table is None else table)
     published = entry.published.number or "no number"
     if entry.test == "fact":
         return _find_fact(entry, c, rows, vocabulary, published)

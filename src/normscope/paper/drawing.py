@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
-from pydantic import Field, TypeAdapter
-from pydantic_settings import CliApp
+from pydantic import Field
 
+from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_text
 from normscope.paper import style
@@ -30,22 +30,20 @@ class Flags(Strict):
     """Draw a figure."""
 
     tables: dict[str, Path] = Field(description="CSV files by name: runs=path/to/runs.csv")
-    params: str = Field(default="{}", description="what else the drawing takes, as JSON")
-    look: str = Field(description="width_mm, font_pt and level, as JSON")
+    params: dict[str, Any] = Field(default={}, description="what else the drawing takes, as JSON")
+    look: Look
     caption: str = Field(default="", description="what the figure shows; n is added")
     out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")
 
 
 def run(draw: Draw) -> None:
     """Draw what the command line says; the ``main`` of every drawing's script."""
-    report(lambda: _run(draw, CliApp.run(Flags)))
+    report(lambda: _run(draw, parse(Flags)))
 
 
 def _run(draw: Draw, flags: Flags) -> None:
-    look = Look.model_validate_json(flags.look)
-    params = TypeAdapter(dict[str, Any]).validate_json(flags.params)
-    style.use(look.font_pt)
+    style.use(flags.look.font_pt)
     tables = {name: pd.read_csv(path) for name, path in flags.tables.items()}
-    figure, n = draw(tables, look, **params)
+    figure, n = draw(tables, flags.look, **flags.params)
     style.save(figure, flags.out)
     write_text(flags.out.with_suffix(".txt"), " ".join(f"{flags.caption} {n}".split()))

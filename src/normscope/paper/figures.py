@@ -52,7 +52,7 @@ class Entry(Strict):
         study = self.study
         return {t: Table(*t.split(".", 1)) if "." in t else Table(study, t) for t in self.tables}
 
-    def values(self, configuration: BaseModel) -> dict[str, Any]:
+    def values(self, configuration: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
         """The parameters as JSON has them, references replaced by what they refer to.
 
         Raises:
@@ -123,10 +123,10 @@ def _problems(
     drawing = drawings / f"{name}.py"
     if not drawing.is_file():
         there = [path.stem for path in drawings.glob("*.py")]
-        yield f"{_unknown('drawing', name, there)}; write {drawing}"
+        yield f"drawing: {_unknown('drawing', name, there)}; write {drawing}"
 
 
-def _resolve(value: Any, configuration: BaseModel) -> Any:
+def _resolve(value: Any, configuration: BaseModel | Mapping[str, Any]) -> Any:
     """A parameter with its references replaced, also inside of lists and mappings."""
     match value:
         case {"config": str(path), **rest} if not rest:
@@ -138,7 +138,7 @@ def _resolve(value: Any, configuration: BaseModel) -> Any:
     return value
 
 
-def _look_up(path: str, configuration: BaseModel) -> Any:
+def _look_up(path: str, configuration: BaseModel | Mapping[str, Any]) -> Any:
     """The value at a dotted path."""
     value: Any = configuration
     for part in path.split("."):

@@ -30,7 +30,7 @@ def files(frame: Frame, folder: Path) -> dict[str, str]:
     Args:
         folder: of the templates, ``example.tex`` and ``table.tex``.
     """
-    templates = _templates(folder)
+    templates = open_templates(folder)
     shown = {name: tabular(frame.tables[name], templates) for name in table_names(frame)}
     ledger = frame.tables[LEDGER].select(*STATEMENTS)
     return {
@@ -41,7 +41,7 @@ def files(frame: Frame, folder: Path) -> dict[str, str]:
     }
 
 
-def _templates(folder: Path) -> Environment:
+def open_templates(folder: Path) -> Environment:
     """Templates of TeX, which has other uses for braces and percent signs."""
     templates = environment(
         folder,

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from normscope.paper.table import PageTable
 from normscope.paper.tex import plain, visible, with_minus
-from normscope.paper.words import DASH
+from normscope.words import DASH
 
 LINE = 483.0  # pt, 170 mm: what tables are made to fit
 # an em in pt, as if all letters were as narrow as those of 8 pt; and \tabcolsep

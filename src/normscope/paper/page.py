@@ -22,7 +22,7 @@ from normscope.paper.frame import LEDGER, Frame
 from normscope.paper.statements import VERDICTS
 from normscope.paper.table import PageTable
 from normscope.paper.template import environment, fill, open_template
-from normscope.paper.words import DASH
+from normscope.words import DASH
 
 LONG, TEXT = 32, 200  # characters; longer cells break into lines, and need room
 # 0.5, < 0.000001, −1,234.5, 3.15e-09, 3 seeds
@@ -177,17 +177,12 @@ def ledger(table: PageTable, anchors: Mapping[str, str]) -> Ledger:
 
     Args:
         anchors: ids of the figures by their names.
-
-    Raises:
-        Explained: the table lacks a column that rows are chosen by.
     """
-    if lacking := {"source", "corrected", "figure"} - set(table.columns):
-        raise Explained(f"the table ledger has no column {', '.join(sorted(lacking))}")
-    rows = []
-    for cells in table.rows:
-        row = dict(zip(table.columns, cells, strict=True))
-        document = row["source"].split(", ")[0]
-        rows.append(Statement(row["corrected"], document, anchors.get(row["figure"]), cells))
+    chosen_by = table.select("source", "corrected", "figure").rows
+    rows = [
+        Statement(verdict, source.split(", ")[0], anchors.get(figure), cells)
+        for (source, verdict, figure), cells in zip(chosen_by, table.rows, strict=True)
+    ]
     verdicts = Counter(row.verdict for row in rows)
     order = [*VERDICTS, *sorted(set(verdicts) - set(VERDICTS))]
     documents = Counter(row.document for row in rows)

@@ -5,7 +5,7 @@ from typing import Any
 
 from normscope.paper.section import Named
 from normscope.paper.table import Column, Format, PageTable, Row, tabulate, text
-from normscope.paper.words import DASH, significant_or_tiny
+from normscope.words import DASH, significant_or_tiny
 
 VERDICTS = ("holds", "fails", "undecided")
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_holm")

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from normscope import words
+from normscope.errors import Explained
 from normscope.nn.arms import ARMS
-from normscope.paper import words
-from normscope.paper.words import DASH
+from normscope.words import DASH
 
 Row = Mapping[str, Any]
 Format = Callable[[Row], str]  # of a row, one cell
@@ -54,8 +55,13 @@ class PageTable:
         """These columns alone, in this order.
 
         Raises:
-            ValueError: it has no such column.
+            Explained: it has no such column.
         """
+        if lacking := [name for name in columns if name not in self.columns]:
+            raise Explained(
+                f"the table {self.title!r} has no column {', '.join(lacking)}; it has "
+                f"{', '.join(self.columns)}"
+            )
         places = [self.columns.index(name) for name in columns]
         return PageTable(self.title, columns, tuple(tuple(r[i] for i in places) for r in self.rows))
 

@@ -24,13 +24,15 @@ def tested_by_functions() -> dict[str, str]:
     return keys
 
 
-def load_checked(path: Path, studies: Mapping[str, Study], figures: Collection[str]) -> Claims:
+def load_checked(
+    path: Path, studies: Mapping[str, Study], figures: Collection[str] | None = None
+) -> Claims:
     """The statements of a file, which these studies can test and these figures show. No pandas.
 
     Args:
         path: data/claims.yaml.
         studies: the configuration's, by name.
-        figures: names of figures.
+        figures: names of figures; without them an entry's figure is not looked up.
 
     Raises:
         Explained: entries are wrong; each with what is, and the nearest right word.

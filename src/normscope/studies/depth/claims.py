@@ -21,9 +21,7 @@ def identity_path(entry: Entry, evidence: Evidence) -> Finding:
     """The contrast, without models of which a measured 0 may stand for a value near the bound."""
     rates = evidence.table("depth.rates")
     is_known = (rates["smallest"] > 0) | (RESOLUTION * rates["largest"] < entry.limit)
-    every, known = (
-        find(entry, evidence.with_table("depth.rates", table)) for table in (rates, rates[is_known])
-    )
+    every, known = (find(entry, evidence, table) for table in (rates, rates[is_known]))
     cases = {name: known.cases.get(name, Case.unknown("no data")) for name in every.cases}
     return replace(every, cases=cases)
 

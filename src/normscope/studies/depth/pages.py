@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from normscope.paper import words
+from normscope import words
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     CELLS,

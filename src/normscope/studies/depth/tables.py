@@ -5,21 +5,13 @@ import math
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.estimate import estimate
+from normscope.statistics.summary import summarize
 from normscope.studies.depth.measures import MEASURES, RATES, RELATIVE, SIZES
 from normscope.studies.depth.recipe import Shape
 
 SHAPE = list(Shape._fields)
 MODEL = [*SHAPE, "state", "seed"]
 SCHEDULE = ["learning_rate", "warmup_steps"]
-BOUNDS = ["n", "mean", "low", "high"]
-
-
-def _bounds(values: list[float], level: float, *, geometric: bool) -> dict[str, float]:
-    """n, mean and interval over models; of logarithms where the mean is geometric."""
-    e = estimate(list(np.log(values)) if geometric else values, level)
-    back = np.exp if geometric else float
-    return {"n": e.n, "mean": back(e.mean), "low": back(e.low), "high": back(e.high)}
 
 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -36,17 +28,9 @@ def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
     at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
     last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
     blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
-    sizes = (*SIZES, RELATIVE, "largest")
-    keys, rows = [*SHAPE, "state", "block"], []
-    for key, group in blocks.groupby(keys, sort=False):
-        head = dict(zip(keys, key, strict=True))
-        for measure in (*MEASURES, RELATIVE):
-            least = 0 if measure in sizes else -math.inf
-            values = [v for v in group[measure] if math.isfinite(v) and v > least]
-            if values:
-                bounds = _bounds(values, level, geometric=measure in sizes)
-                rows.append(head | {"measure": measure} | bounds)
-    return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
+    keys, sizes = [*SHAPE, "state", "block"], (*SIZES, RELATIVE, "largest")
+    table = summarize(blocks, keys, (*MEASURES, RELATIVE), level, geometric=sizes)
+    return table[table["n"] > 0]
 
 
 def _rate(values: pd.Series) -> float:
@@ -97,15 +81,9 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
 
 def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per shape, state and measure of ``rates``: n models, mean and t interval."""
-    keys, rows = [*SHAPE, "state"], []
-    for key, group in of_models.groupby(keys, sort=False):
-        head = dict(zip(keys, key, strict=True))
-        for measure, geometric in RATES.items():
-            values = [v for v in group[measure] if math.isfinite(v) and (v > 0 or not geometric)]
-            if values:
-                bounds = _bounds(values, level, geometric=geometric)
-                rows.append(head | {"measure": measure} | bounds)
-    return pd.DataFrame(rows, columns=[*keys, "measure", *BOUNDS])
+    geometric = [measure for measure, is_geometric in RATES.items() if is_geometric]
+    table = summarize(of_models, [*SHAPE, "state"], RATES, level, geometric)
+    return table[table["n"] > 0]
 
 
 def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
@@ -135,12 +113,9 @@ def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
 
 def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per shape and schedule: validation loss over seeds, and how many models diverged."""
-    keys, rows = [*SHAPE, *SCHEDULE], []
-    for key, group in losses.groupby(keys, sort=False):
-        values = list(group["val_loss"].dropna())
-        row = dict(zip(keys, key, strict=True)) | {"n": len(values)}
-        row["diverged"] = int(group["diverged_at"].notna().sum())
-        if values:
-            row |= _bounds(values, level, geometric=False)
-        rows.append(row | {"unigram": group["unigram"].iloc[0]})
-    return pd.DataFrame(rows, columns=[*keys, "n", "diverged", "mean", "low", "high", "unigram"])
+    keys = [*SHAPE, *SCHEDULE]
+    groups = losses.groupby(keys, sort=False)
+    table = summarize(losses, keys, ["val_loss"], level).drop(columns="measure")
+    table["diverged"] = list(groups["diverged_at"].count())
+    table["unigram"] = list(groups["unigram"].first())
+    return table[[*keys, "n", "diverged", "mean", "low", "high", "unigram"]]

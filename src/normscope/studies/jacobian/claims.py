@@ -8,9 +8,9 @@ import pandas as pd
 from normscope.ledger.case import SELECTION, Case, too_few
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.paper.words import number
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.tables import ANY, at_chosen_rate
+from normscope.words import number
 
 ARM = "layernorm"
 PREDICTOR = "left_in_blocks"

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
-from normscope.statistics.estimate import estimate
+from normscope.statistics.summary import describe, summarize
 from normscope.studies.jacobian.grid import Cell
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
 
@@ -47,16 +46,8 @@ def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
         layers: rows of ``at_chosen_rate``.
         level: confidence level.
     """
-    rows = []
-    for key, group in layers.groupby(LAYER_KEYS, sort=False):
-        head = dict(zip(LAYER_KEYS, key, strict=True))
-        for measure in MEASURES:
-            values = [v for v in group[measure] if np.isfinite(v)]
-            if values:
-                e = estimate(values, level)
-                row = {"measure": measure, "n": e.n, "mean": e.mean, "low": e.low, "high": e.high}
-                rows.append(head | row)
-    return pd.DataFrame(rows, columns=[*LAYER_KEYS, "measure", "n", "mean", "low", "high"])
+    table = summarize(layers, LAYER_KEYS, MEASURES, level)
+    return table[table["n"] > 0]
 
 
 def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
@@ -144,15 +135,13 @@ def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float)
         groups = of_protocol.groupby(VARIED, sort=False)
         alpha = (1 - level) / max(1, int((groups["cost"].count() > 1).sum()))
         for key, group in groups:
-            values = list(group["cost"].dropna())
-            row = dict(zip(VARIED, key, strict=True)) | {"n": len(values), "alpha": alpha}
-            row |= {"diverged": int(group["diverged"].sum())}
+            row = dict(zip(VARIED, key, strict=True))
+            row |= {"alpha": alpha, "diverged": int(group["diverged"].sum())}
             row |= {"margin": margin_sds * spread[tuple(row[k] for k in SETTING)]}
             row |= {"loss": group.dropna(subset="cost")["val_loss"].mean(), "unigram": unigram}
-            if values:
-                own, joint = estimate(values, level), estimate(values, 1 - alpha)
-                row |= {"mean": own.mean, "low": own.low, "high": own.high}
-                row |= {"joint_low": joint.low, "joint_high": joint.high}
+            joint = describe(group["cost"], 1 - alpha)
+            row |= {f"joint_{k}": joint[k] for k in ("low", "high") if k in joint}
+            row |= describe(group["cost"], level)
             rows.append(row)
     columns = "n diverged alpha margin loss unigram mean low high joint_low joint_high".split()
     return pd.DataFrame(rows, columns=[*VARIED, *columns])

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
+from normscope import words
 from normscope.nn.arms import ARMS
-from normscope.paper import words
 from normscope.paper.caption import count as count_models
 from normscope.paper.caption import divergences
 from normscope.paper.section import Named, Section
@@ -23,10 +23,11 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
-from normscope.paper.words import DASH
 from normscope.statistics.estimate import seeds_needed
+from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import Main
 from normscope.studies.study import Settings
+from normscope.words import DASH
 
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
 GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
@@ -43,14 +44,8 @@ arXiv:2503.10622); neither is done here.""",
 }
 
 
-def name(arm: str, placement: str) -> str:
-    """How people call an arm with its placement."""
-    label = ARMS[arm].label
-    return label if placement == "none" else f"{label}, {placement}"
-
-
 def _name(row: Row) -> str:
-    return name(row["arm"], row["placement"])
+    return arm_label(row["arm"], row["placement"])
 
 
 def loss_table(arms: pd.DataFrame) -> PageTable:

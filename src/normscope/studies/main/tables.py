@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.estimate import estimate
+from normscope.statistics.summary import describe, select
 
 
 def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
@@ -23,22 +23,24 @@ def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
     rows = []
     for (arm, placement), group in runs.groupby(["arm", "placement"], sort=False):
         loss = group.set_index("seed")["val_loss"].dropna()
-        row: dict = {"arm": arm, "placement": placement}
-        row |= {"n": len(loss), "diverged": int(group["diverged_at"].notna().sum())}
-        if len(loss):
-            e = estimate(list(loss), level)
-            row |= {"mean": e.mean, "low": e.low, "high": e.high}
+        row: dict = {"arm": arm, "placement": placement, "alpha": alpha}
+        row |= {"diverged": int(group["diverged_at"].notna().sum())} | describe(loss, level)
         paired = (loss - reference).dropna()
-        row |= {"pairs": len(paired), "alpha": alpha}
-        if len(paired) and f"{arm}-{placement}" != baseline:
-            d = estimate(list(paired), 1 - alpha)
-            row |= {"difference": d.mean, "difference_low": d.low, "difference_high": d.high}
+        row |= {"pairs": len(paired)}
+        if f"{arm}-{placement}" != baseline:
+            row |= _named("difference", describe(paired, 1 - alpha))
         rows.append(row)
     columns = (
         "arm placement n diverged mean low high alpha pairs "
         "difference difference_low difference_high"
     )
     return pd.DataFrame(rows, columns=columns.split())
+
+
+def _named(name: str, bounds: dict[str, float]) -> dict[str, float]:
+    """Mean and interval as columns of a table with several of them."""
+    columns = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
+    return {columns[key]: value for key, value in bounds.items() if key in columns}
 
 
 def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -55,10 +57,8 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
     for key, group in runs.groupby(where, sort=False):
         row: dict = dict(zip(where, key, strict=True))
         for name in ("log_norm", "log_gain"):
-            values = [v for v in group[name] if np.isfinite(v)]
-            if values:
-                e = estimate(values, level)
-                row |= {"n": e.n, name: e.mean, f"{name}_low": e.low, f"{name}_high": e.high}
+            bounds = describe(group[name], level)
+            row |= _named(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {})
         rows.append(row)
     columns = "n log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
     return pd.DataFrame(rows, columns=[*where, *columns.split()])
@@ -81,12 +81,10 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     for (arm, placement), _ in blocks.groupby(["arm", "placement"], sort=False):
         row: dict = {"arm": arm, "placement": placement}
         for name, part in parts.items():
-            of_arm = part[(part["arm"] == arm) & (part["placement"] == placement)]
-            values = [v for v in of_arm.groupby("seed")["log_gain"].mean() if np.isfinite(v)]
-            if values:
-                e = estimate(values, level)
-                low, high = np.exp(e.low), np.exp(e.high)
-                row |= {"n": e.n, name: np.exp(e.mean), f"{name}_low": low, f"{name}_high": high}
+            chosen = select(part, arm=arm, placement=placement)
+            bounds = describe(chosen.groupby("seed")["log_gain"].mean(), level)
+            factors = {key: np.exp(value) for key, value in _named(name, bounds).items()}
+            row |= factors | ({"n": bounds["n"]} if bounds["n"] else {})
         rows.append(row)
     bounds = [f"{name}{suffix}" for name in parts for suffix in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])

@@ -13,7 +13,6 @@ import pandas as pd
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.paper.words import interval, number, significant
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm
 from normscope.statistics.summary import select
@@ -35,6 +34,7 @@ from normscope.studies.pretrained.published import (
 )
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.tables import base_models, reads
+from normscope.words import interval, number, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
 REFERENCE = "pythia-6.9b"

@@ -5,7 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from normscope.paper import words
+from normscope import words
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     CELLS,

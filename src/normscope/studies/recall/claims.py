@@ -6,7 +6,7 @@ from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
 from normscope.ledger.expression import mean
 from normscope.nn.arms import ARMS
-from normscope.paper.words import number
+from normscope.words import number
 
 LEARNED = 0.9  # accuracy from which a task counts as learned
 ALONE = "accuracy_without_context"

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from normscope.nn.arms import ARMS
-from normscope.statistics.estimate import estimate
 from normscope.statistics.factorial import effects, missing_cells
+from normscope.statistics.summary import summarize
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 
 KEYS = ["task", "arm", "learning_rate"]
@@ -58,18 +58,10 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
 
 def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per cell and measure: n models, mean, interval; and how many diverged."""
-    rows = []
-    for key, group in runs.groupby(KEYS, sort=False):
-        diverged = int(group["diverged_at"].notna().sum())
-        for measure in (*MEASURES, *HEIGHTS):
-            values = [v for v in group[measure] if np.isfinite(v)]
-            row = dict(zip(KEYS, key, strict=True)) | {"measure": measure, "n": len(values)}
-            row |= {"diverged": diverged}
-            if values:
-                e = estimate(values, level)
-                row |= {"mean": e.mean, "low": e.low, "high": e.high}
-            rows.append(row)
-    return pd.DataFrame(rows, columns=[*KEYS, *"measure n diverged mean low high".split()])
+    lost = runs["diverged_at"].notna().groupby([runs[key] for key in KEYS], sort=False).sum()
+    table = summarize(runs, KEYS, (*MEASURES, *HEIGHTS), level)
+    table = table.merge(lost.rename("diverged").reset_index(), on=KEYS)
+    return table[[*KEYS, "measure", "n", "diverged", "mean", "low", "high"]]
 
 
 def swept(runs: pd.DataFrame) -> pd.DataFrame:

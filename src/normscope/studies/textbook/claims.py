@@ -9,7 +9,7 @@ import math
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.paper.words import number, records, significant
+from normscope.words import number, records, significant
 
 COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")
 

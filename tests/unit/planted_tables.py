@@ -1,0 +1,266 @@
+"""Tables of every study with planted values, as figures read them.
+
+Of ``lost`` arms every run diverged at step 7, and what is measured of it is missing.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+from processes import SCRIPTS
+
+from normscope.paper.figures import Entry
+from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
+from normscope.studies.jacobian.tables import PREDICTORS, VARIED
+from normscope.studies.pretrained.measures import METRICS, POSITIONS
+
+NAN = math.nan
+ARMS = ("layernorm", "manual_l2", "none")
+RATES = (0.001, 0.01)
+STEP = 7  # at which what is lost diverged
+UNIGRAM = 3.0
+RULES = (("center_scale", "all"), ("center_scale", "final"), ("straight_through", "blocks"))
+SITES = ("blocks.0.attention.before", "blocks.0.mlp.before", "blocks.0.mlp.after", "final_norm")
+Tables = dict[str, pd.DataFrame]
+# what entries refer to
+CONFIGURATION: dict[str, Any] = {
+    "baseline": {"arm": "layernorm", "placement": "pre"},
+    "recall": {
+        "published": {"seeds": [1]},
+        "published_cells": [["recall", arm, 0.001] for arm in ARMS],
+        "corrected_cells": [["recall", arm, 0.001] for arm in ARMS],
+        "corrected": {"task": "recall", "learning_rate": 0.001},
+    },
+    "jacobian": {"published": "script", "corrected": "small"},
+}
+
+
+class Case(NamedTuple):
+    """How much was trained, and what of it diverged."""
+
+    seeds: Sequence[int] = (1, 2)
+    lost: Sequence[str] = ()
+
+    def estimate(self, mean: float, *, lost: bool = False) -> dict[str, float]:
+        """n, mean and interval; one value has no interval."""
+        n, half = (0, NAN) if lost else (len(self.seeds), 0.1 if len(self.seeds) > 1 else NAN)
+        mean = NAN if lost else mean
+        return {"n": n, "mean": mean, "low": mean - half, "high": mean + half}
+
+
+def table(columns: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def renamed(estimate: dict[str, float], name: str) -> dict[str, float]:
+    """The values of an estimate under the names of a measure: x, x_low, x_high."""
+    return {name: estimate["mean"]} | {f"{name}_{end}": estimate[end] for end in ("low", "high")}
+
+
+def main(case: Case) -> Tables:
+    """Arms at pre (none at none), whose losses are 1.5, 2, 2.5 and a hundredth of the seed."""
+    runs, arms, curves, gain, by_depth, by_arm = [], [], [], [], [], []
+    for i, arm in enumerate(ARMS):
+        key, lost = {"arm": arm, "placement": "none" if arm == "none" else "pre"}, arm in case.lost
+        loss = 1.5 + 0.5 * i
+        arms.append(key | case.estimate(loss, lost=lost))
+        by_arm.append(key | renamed(case.estimate(1.1 + i, lost=lost), "last"))
+        for seed in case.seeds:
+            end = {"val_loss": NAN if lost else loss + 0.01 * seed}
+            runs.append(key | {"seed": seed, "diverged_at": STEP if lost else NAN} | end)
+            for step in (1, 5, 10):
+                curves.append(key | {"seed": seed, "step": step, "train_loss": loss + 3 / step})
+                curves[-1] |= end if step == 10 else {}
+        gain.append(key | {"windows": 16, "position": 31})
+        for depth, site in enumerate([] if lost else ["embedding", "block_0", "final_norm"]):
+            measures = renamed(case.estimate(0.1 * depth), "log_norm")
+            measures |= renamed(case.estimate(NAN if depth == 0 else 0.2 + i), "log_gain")
+            by_depth.append(key | {"positions": "later", "depth": depth, "site": site} | measures)
+    ends = "log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
+    return {
+        "runs": table("arm placement seed val_loss diverged_at", runs),
+        "arms": table("arm placement n mean low high", arms),
+        "curves": table("arm placement seed step train_loss val_loss", curves),
+        "gain": table("arm placement windows position", gain),
+        "gain_by_depth": table(f"arm placement positions depth site {ends}", by_depth),
+        "gain_by_arm": table("arm placement last last_low last_high", by_arm),
+    }
+
+
+def recall(case: Case) -> Tables:
+    """One task at two rates; every measure is 0.1 (i + seed) of the i-th arm."""
+    measures = "loss calibrated_loss accuracy effective_rank_query sharpness"
+    runs, curves, slices, spectra = [], [], [], []
+    for (i, arm), rate, seed in itertools.product(enumerate(ARMS), RATES, case.seeds):
+        key = {"task": "recall", "arm": arm, "learning_rate": rate, "seed": seed}
+        lost = arm in case.lost
+        values = dict.fromkeys(measures.split(), NAN if lost else 0.1 * (i + seed))
+        runs.append(key | values | {"diverged_at": STEP if lost else NAN})
+        curves += [key | {"step": s, "train_loss": 3 / s + i} for s in (1, 5, 10)]
+        for kind, direction in () if lost else zip(KINDS, (0, 0, 0, 1), strict=True):
+            cut = {"kind": kind, "direction": direction}
+            for alpha in (-0.5, 0.0, 0.5):
+                loss = 1 + i + alpha**2 * (1 + direction)
+                slices.append(key | cut | {"alpha": alpha, "offset": alpha, "loss": loss})
+        for where, k in () if lost else itertools.product(("published", "query"), range(4)):
+            spectra.append(key | {"where": where, "index": k, "value": (i + 1) / 2**k})
+    keys = "task arm learning_rate seed"
+    return {
+        "runs": table(f"{keys} {measures} diverged_at", runs),
+        "curves": table(f"{keys} step train_loss", curves),
+        "slices": table(f"{keys} kind direction alpha offset loss", slices),
+        "spectra": table(f"{keys} where index value", spectra),
+    }
+
+
+KINDS = ("published", "restored", "filter", "filter")
+
+
+def jacobian(case: Case) -> Tables:
+    """Two protocols of LayerNorm; a surrogate's cost is 0.1 (i + seed) of the i-th rule."""
+    losses, layers, costs, expected = [], [], [], []
+    lost = "layernorm" in case.lost
+    settings = itertools.product(("script", "small"), ("softmax", "sigmoid"), ("fa", "backprop"))
+    for protocol, attention, feedback in settings:
+        setting = {"protocol": protocol, "arm": "layernorm", "attention": attention}
+        setting |= {"feedback": feedback}
+        for i, (rule, place) in enumerate((("exact", "all"), *RULES)):
+            cell = setting | {"norm_backward": rule, "surrogates_in": place}
+            for seed in case.seeds:
+                end = {"val_loss": NAN, "diverged_at": STEP} if lost else {"val_loss": 2 + 0.1 * i}
+                losses.append(cell | {"learning_rate": 0.01, "seed": seed} | end)
+                if i and not lost:
+                    predicted = dict(zip(PREDICTORS, (0.5, 0.6, 0.7, 0.8), strict=False))
+                    expected.append(cell | {"seed": seed, "cost": 0.1 * (i + seed)} | predicted)
+            if i:
+                whole = {"margin": 0.2, "unigram": UNIGRAM, "loss": NAN if lost else 2 + 0.1 * i}
+                whole |= {"diverged": len(case.seeds) if lost else 0}
+                costs.append(cell | whole | case.estimate(0.1 * i, lost=lost))
+        kinds = (("own", "corrected"), ("backprop", "corrected"), ("own", "published"))
+        for (k, site), kind, measure in itertools.product(
+            enumerate(() if lost else SITES), kinds, ("r_mean", "r_radial")
+        ):
+            row = {"signal": kind[0], "variant": kind[1], "layer": site, "index": k, "d": 8}
+            row |= {"place": "final" if site == "final_norm" else "block", "measure": measure}
+            layers.append(setting | row | case.estimate(0.1 * (k + 1)))
+    keys, found = " ".join(VARIED), "n mean low high"
+    setting_keys = "protocol arm attention feedback"
+    return {
+        "losses": table(f"{keys} learning_rate seed val_loss diverged_at", losses),
+        "costs": table(f"{keys} margin unigram loss diverged {found}", costs),
+        "expected": table(f"{keys} seed cost {' '.join(PREDICTORS)}", expected),
+        "layers_by_cell": table(
+            f"{setting_keys} signal variant layer index d place measure {found}", layers
+        ),
+    }
+
+
+def depth(case: Case) -> Tables:
+    """Networks of two depths; without residual connections sizes are lost by 1e-4 a block."""
+    by_block, trainability = [], []
+    places = [("layernorm", "pre"), ("layernorm", "post"), ("none", "none")]
+    for (arm, place), residual, deep in itertools.product(places, (True, False), (2, 5)):
+        lost = arm in case.lost
+        shape = {"arm": arm, "placement": place, "residual": residual, "depth": deep}
+        for measure, state in itertools.product(
+            ("activation_rms", RELATIVE, *SINGULAR, *ANGLES), ("start", "trained")
+        ):
+            for block in range(0 if lost else deep + 1):
+                size = 80.0 if measure in ANGLES else (1.1 if residual else 1e-4) ** block
+                found = {k: size if k != "n" else v for k, v in case.estimate(size).items()}
+                row = {"init": "gpt2", "state": state, "measure": measure, "block": block}
+                by_block.append(shape | row | found)
+        for rate, warm_up in itertools.product(RATES, (0, 5)):
+            row = {"init": "gpt2", "learning_rate": rate, "warmup_steps": warm_up}
+            row |= {"unigram": UNIGRAM, "diverged": len(case.seeds) if lost else 0}
+            trainability.append(shape | row | case.estimate(2.5 + rate, lost=lost))
+    keys, found = "arm placement residual init depth", "n mean low high"
+    schedule = "learning_rate warmup_steps unigram diverged"
+    return {
+        "by_block": table(f"{keys} state measure block {found}", by_block),
+        "trainability": table(f"{keys} {schedule} {found}", trainability),
+    }
+
+
+def textbook(case: Case) -> Tables:
+    """What a formula says, and a baseline of two norms."""
+    lost = "layernorm" in case.lost
+    widths = [1, 2, 4]
+    stds = ["std_before", "std_after", "mean_before", "mean_after"]
+    affine = [
+        {"index": i, "seed": seed} | {k: NAN if lost else j + i + seed for j, k in enumerate(stds)}
+        for i, seed in itertools.product((0, 1), case.seeds)
+    ]
+    wild = {"index": range(4), "value": [1.0, 1, 1, 1], "normalized": [1.0, 1, 1, 3]}
+    wild |= {"outlier": [1.0, 1, 1, 9], "outlier_normalized": [0.0, 0, 0, 1]}
+    batches = [
+        {"arm": arm, "tokens": n, "theory": 1 / n, "mean": mean, "low": mean, "high": mean, "n": 20}
+        | {"error": "refused" if (arm, n) == ("batchnorm", 1) else None}
+        for arm, n in itertools.product(("batchnorm", "layernorm"), widths)
+        for mean in (0.0 if arm == "layernorm" else NAN if n == 1 else 0.9 / n,)
+    ]
+    ratio = [NAN, 0.7, 0.87]
+    scratch = {"d": widths, "theory": [0.0, 0.71, 0.87], "ratio": ratio}
+    return {
+        "scratch": pd.DataFrame(scratch | {"finite": [False, True, True]}),
+        "epsilon": pd.DataFrame({"token_std": [0.1, 1], "textbook": [0.9, 1], "torch": [0.8, 1]}),
+        "wild": pd.DataFrame(wild),
+        "affine": table(f"index seed {' '.join(stds)}", affine),
+        "batches": table("arm tokens theory mean low high n error", batches),
+    }
+
+
+def pretrained(case: Case) -> Tables:
+    """Published rows, and a measured model, unless ``measured`` is lost; ``gone`` never is."""
+    lost = "measured" in case.lost
+    ours = {"model": "ours", "experiment": "measured", "dtype": "fp32", "norm": "RMSNorm"}
+    gpt2 = {"model": "gpt2-xl", "experiment": "gpt2", "dtype": "fp32", "norm": "LayerNorm"}
+    rows = [gpt2 | {"family": "GPT-2"}] + [ours | {"family": "F"}] * (not lost)
+    by_model = [
+        row | {"log_gain": g, "low": g - 0.1, "high": g + 0.1, "mean": math.exp(g), "sd": 0.1}
+        for row, g in zip(rows, (0.2, -0.3), strict=False)
+    ]
+    observations = [
+        row | {"category": category, "gain": math.exp(0.1 * k) + i, "entropy": 1.0 + k}
+        for i, row in enumerate(rows)
+        for k, category in enumerate(("Factual", "Novel"))
+    ]
+    where = list(itertools.product(("off", "on"), POSITIONS))
+    sensitivity = [
+        {"model": "ours", "bos": bos, "positions": positions, "usual": bos == "off"}
+        | {"metric": metric, "log_gain": 0.5, "low": 0.4, "high": 0.6, "reads": "above 1"}
+        for (bos, positions), metric in itertools.product([] if lost else where, METRICS)
+    ]
+    layers = [
+        {"model": "ours", "bos": bos, "positions": positions, "usual": bos == "off"}
+        | {"site": site, "depth": d, "log_gain": 0.1 * d, "low": 0.0, "high": 0.5}
+        for (bos, positions) in ([] if lost else where)
+        for d, site in enumerate(("embedding", "block_0", "block_1", "final_norm"))
+    ]
+    reading = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
+    h25 = [reading | {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1"}]
+    models = {"model": ["ours", "gone"], "norm": [None if lost else "RMSNorm", None]}
+    key, ends = "model bos positions usual", "log_gain low high n"
+    return {
+        "observations": table("model experiment dtype category gain entropy", observations),
+        "by_model": table(f"model experiment dtype norm family mean sd {ends}", by_model).assign(
+            n=25
+        ),
+        "models": pd.DataFrame(models),
+        "sensitivity": table(f"{key} metric reads {ends}", sensitivity).assign(n=25),
+        "layers": table(f"{key} site depth {ends}", layers).assign(n=25),
+        "h25_models": pd.DataFrame(h25),
+        "references": pd.read_csv(SCRIPTS.parent / "data/reference_gains.csv"),
+    }
+
+
+PLANTED: dict[str, Callable[[Case], Tables]] = {
+    f.__name__: f for f in (main, recall, jacobian, depth, textbook, pretrained)
+}
+
+
+def tables_of(entry: Entry, case: Case) -> Tables:
+    """The tables that an entry names."""
+    return {name: PLANTED[t.study](case)[t.name] for name, t in entry.sources.items()}

@@ -1,0 +1,59 @@
+"""Statements of data/claims.yaml, judged by tables that a test plants."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import yaml
+from processes import SCRIPTS
+
+from normscope.config import Config, load
+from normscope.ledger.case import Case
+from normscope.ledger.claim import TESTS, Claim, Evidence, Finding
+from normscope.ledger.contrast import find
+from normscope.ledger.entry import Claims
+from normscope.ledger.entry import load as load_claims
+from normscope.ledger.judgement import Judgement, judge
+from normscope.studies.statements import import_tests
+
+ROOT = SCRIPTS.parent
+CONFIG: Config = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+CLAIMS: Claims = load_claims(ROOT / "data" / "claims.yaml")
+SELECTION = "undecided: runs diverged, and the others are a selection"
+UNCLEAR = "undecided: p is above 0.05"
+FEW = "undecided: 5 seeds, 6 needed"
+import_tests(CONFIG.studies)
+
+
+def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
+    """Tables by ``study.table``, under the default configuration."""
+    by_study: dict[str, dict[str, pd.DataFrame]] = {}
+    for name, table in tables.items():
+        study, _, of_study = name.partition(".")
+        by_study.setdefault(study, {})[of_study] = table
+    values: dict[str, Any] = {"tables": by_study, "studies": CONFIG.studies, "level": 0.95}
+    return Evidence(**values | changes)
+
+
+def found(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> Claim:
+    """What the statement's function or contrast finds.
+
+    Args:
+        key: of the statement.
+        tables: by ``study.table``.
+        changes: to its entry.
+    """
+    of = tables if isinstance(tables, Evidence) else evidence(tables)
+    entry = CLAIMS.claims[key].model_copy(update=changes)
+    return Claim(key, entry, TESTS.get(key, find)(entry, of))
+
+
+def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> str:
+    return found(key, tables, **changes).verdict
+
+
+def judged(claim: Claim, tests: int = 1) -> Judgement:
+    """The statement's line in a ledger of so many tests, the others with a p of 1."""
+    open_ = Case(effect=0.0, n=20, p_holds=0.5, p_fails=0.5, smallest=2.0**-20)
+    others = [Claim(f"other_{i}", claim.entry, Finding({"": open_})) for i in range(tests - 1)]
+    return judge([claim, *others], 0.05)[0]

@@ -1,0 +1,256 @@
+"""The engine of contrasts: planted tables of a made-up study, and exact p by counting flips.
+
+Of n values on one side of the bound all flips but none are less far: p is 2^-n, one-sided.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from ledger_recipes import entry
+from statements import FEW, SELECTION, UNCLEAR
+
+from normscope.errors import Explained
+from normscope.ledger.claim import Claim, Evidence, Finding
+from normscope.ledger.contrast import find
+from normscope.ledger.expression import columns_in, holds, measure
+from normscope.ledger.vocabulary import Vocabulary
+
+NAN = math.nan
+COLUMNS = ["arm", "rate", "depth", "seed", "loss", "accuracy", "diverged_at", "margin"]
+
+
+class Study:
+    """Two named cells, and labels."""
+
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(
+            columns={"runs": COLUMNS},
+            values={"arm": ("a", "b", "c")},
+            names={"protocol": {"was": [{"rate": 0.1}], "now": [{"rate": 0.2}]}},
+            labels={"arm": {"a": "A", "b": "B", "c": "C"}, "depth": "{} blocks", "rate": "{:g}"},
+        )
+
+
+def runs(arm: str, losses: Sequence[float | None], **changes: Any) -> list[dict[str, Any]]:
+    """A model a seed; None is a divergence."""
+    row = {"arm": arm, "rate": 0.2, "depth": 2, "accuracy": 1.0, "margin": 0.5} | changes
+    return [
+        row
+        | {"seed": seed, "loss": NAN if v is None else v, "diverged_at": 9 if v is None else NAN}
+        for seed, v in enumerate(losses)
+    ]
+
+
+def find_in(*parts: list[dict[str, Any]], **changes: Any) -> Finding:
+    """What a contrast of these rows finds; ``changes`` go to the contrast, or to the entry."""
+    contrast = {"table": "made.runs", "measure": "loss", "cells": {"protocol": "now", "arm": "a"}}
+    of_entry = {k: changes.pop(k) for k in list(changes) if k in ENTRY_KEYS}
+    table = pd.DataFrame([row for part in parts for row in part], columns=COLUMNS)
+    evidence = Evidence({"made": {"runs": table}}, {"made": Study()}, 0.95)
+    of_entry = {"criterion": "as it says"} | of_entry
+    return find(entry(contrast=contrast | changes, **of_entry), evidence)
+
+
+ENTRY_KEYS = ("bound", "margin", "direction", "scale", "test", "holds_in")
+SIX = [1.0, 2.0, 1.5, 1.2, 0.7, 0.4]
+
+
+def reading(finding: Finding) -> str:
+    return Claim("key", entry(), finding).verdict
+
+
+@pytest.mark.parametrize(
+    ("values", "direction", "reads", "p"),
+    [
+        (SIX, "greater", "holds", 1 / 64),
+        (SIX, "less", "fails", 1.0),
+        ([-v for v in SIX], "less", "holds", 1 / 64),
+        ([*SIX[:5], -0.1], "greater", UNCLEAR, 2 / 64),
+        (SIX[:5], "greater", FEW, 1 / 32),
+    ],
+)
+def test_one_side_is_compared_with_a_bound(values, direction, reads, p):
+    finding = find_in(runs("a", values), direction=direction)
+    case = finding.cases[""]
+    assert (reading(finding), case.p_holds, case.n) == (reads, pytest.approx(p), len(values))
+    assert case.effect == pytest.approx(sum(values) / len(values))
+
+
+def test_two_sides_are_paired_by_seed():
+    """Seeds differ by tens, the sides by 0.1."""
+    by_seed = [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+    a, b = runs("a", [v + 0.1 for v in by_seed]), runs("b", by_seed)
+    for table in ((a, b), (a[::-1], b)):
+        finding = find_in(*table, less={"arm": "b"})
+        assert (finding.cases[""].p_holds, finding.cases[""].n) == (1 / 64, 6)
+        assert finding.cases[""].effect == pytest.approx(0.1)
+    turned = runs("b", by_seed[::-1])
+    assert reading(find_in(a, turned, less={"arm": "b"})) == UNCLEAR
+    assert find_in(a, b[1:], less={"arm": "b"}).cases[""].n == 5
+    apart = [row | {"seed": row["seed"] + 100} for row in b]
+    assert reading(find_in(a, apart, less={"arm": "b"})) == "no data"
+
+
+def test_a_ratio_is_of_logarithms_and_0_where_its_first_is_not_positive():
+    log = {"scale": "log", "bound": 1.0, "over": {"arm": "b"}}
+    ones = runs("b", [1.0] * 6)
+    case = find_in(runs("a", [2.0, 8.0] * 3), ones, **log).cases[""]
+    assert (case.effect, case.p_holds) == (pytest.approx(4), 1 / 64)
+    within = log | {"test": "equivalence", "direction": "within", "margin": 2.0}
+    assert reading(find_in(runs("a", [1.5] * 6), ones, **within)) == "holds"
+    assert reading(find_in(runs("a", [2.5] * 6), ones, **within)) == "fails"
+    assert reading(find_in(runs("a", [-1.0] * 6), ones, **within)) == "fails"
+    assert reading(find_in(runs("a", [1.5] * 6), runs("b", [0.0] * 6), **within)) == "fails"
+
+
+def test_a_list_makes_a_case_for_each_value_in_its_order():
+    parts = runs("a", SIX), runs("b", [0.0] * 6), runs("c", [9.0] * 6)
+    for other in ({"arm": ["c", "b"]}, {"arm": "others"}):
+        finding = find_in(*parts, less=other)
+        reads = {name: case.reading() for name, case in finding.cases.items()}
+        assert reads == {"the pair with B": "holds", "the pair with C": "fails"}
+    assert next(iter(find_in(*parts, less={"arm": ["c", "b"]}).cases)) == "the pair with C"
+    missing = find_in(*parts[:1], less={"arm": ["b"]})
+    assert missing.cases["the pair with B"].reading() == "no data"
+
+
+def test_each_makes_a_case_for_every_value_that_both_sides_have():
+    parts = [runs("a", SIX, depth=d) for d in (2, 4, 8)] + [runs("b", [0.0] * 6, depth=4)]
+    assert list(find_in(*parts, each=["depth"]).cases) == ["2 blocks", "4 blocks", "8 blocks"]
+    assert list(find_in(*parts, each=["depth"], less={"arm": "b"}).cases) == ["4 blocks"]
+
+
+def test_at_picks_a_value_that_both_sides_have():
+    parts = [runs("a", [float(d)] * 6, depth=d) for d in (2, 4, 8)]
+    parts += [runs("b", [0.0] * 6, depth=d) for d in (2, 4)]
+    at = {"column": "depth", "pick": "greatest"}
+    assert find_in(*parts, at=at, less={"arm": "b"}).cases["4 blocks"].effect == 4
+    assert list(find_in(*parts, at=at).cases) == ["8 blocks"]
+    least = {"column": "depth", "pick": "least", "at_least": 3}
+    assert list(find_in(*parts, at=least).cases) == ["4 blocks"]
+    assert find_in(*parts, at=least | {"at_least": 9}).cases == {}
+    lost = runs("a", [NAN] * 6, depth=16)  # without the measure it is no row
+    assert list(find_in(*parts, lost, at=at).cases) == ["8 blocks"]
+
+
+def test_the_greatest_value_is_another_than_that_of_the_first_side():
+    parts = [runs("a", [float(r)] * 6, rate=r) for r in (0.0, 1.0, 2.0)]
+    cells = {"arm": "a", "rate": 0.0}
+    finding = find_in(*parts, cells=cells, less={"rate": "greatest"})
+    assert finding.cases[""].effect == -2
+    alone = find_in(*parts[:1], cells=cells, less={"rate": "greatest"})
+    assert reading(alone) == "no data"
+
+
+def test_best_is_the_setting_of_least_mean_on_each_side():
+    best = {"columns": ["rate"], "by": "loss"}
+    parts = [runs("a", [5.0] * 6), runs("a", [3.0] * 6, rate=0.1)]
+    parts += [runs("b", [1.0] * 6), runs("b", [2.0] * 6, rate=0.1)]
+    cells = {"arm": "a"}
+    finding = find_in(*parts, cells=cells, less={"arm": "b"}, best=best)
+    assert finding.cases[""].effect == 2
+    diverges = runs("a", [0.0] * 5 + [None], rate=0.4)
+    finding = find_in(*parts, diverges, cells=cells, less={"arm": "b"}, best=best)
+    assert finding.cases[""].effect == 2
+
+
+@pytest.mark.parametrize(
+    ("where", "a", "b", "c", "reads"),
+    [
+        ("both", 1.0, 0.9, 0.0, "holds"),
+        ("both", 1.0, 0.89, 1.0, "undecided: too bad"),
+        ("both", 0.89, 1.0, 1.0, "undecided: too bad"),
+        ("either", 0.0, 1.0, 0.0, "holds"),
+        ("either", 0.0, 0.0, 1.0, "undecided: too bad"),
+        ({"arm": "c"}, 0.0, 0.0, 1.0, "holds"),
+        ({"arm": "c"}, 1.0, 1.0, 0.0, "undecided: C too bad"),
+        ({"arm": "every"}, 1.0, 0.0, 1.0, "undecided: B too bad"),
+        ({"arm": ["a", "c"]}, 1.0, 0.0, 1.0, "holds"),
+    ],
+)
+def test_what_is_compared_must_meet_its_needs(where, a, b, c, reads):
+    accuracy = {"a": a, "b": b, "c": c}
+    losses = {"a": SIX, "b": [0.0] * 6, "c": [0.0] * 6}
+    parts = [runs(arm, losses[arm], accuracy=accuracy[arm]) for arm in accuracy]
+    need = {"check": "accuracy >= 0.9", "where": where, "why": "too bad"}
+    assert reading(find_in(*parts, less={"arm": "b"}, needs=[need])) == reads
+
+
+def test_of_models_that_diverged_the_others_are_a_selection():
+    need = {"check": "accuracy > 0", "where": {"arm": "c"}, "why": "bad"}
+    whole = {
+        arm: runs(arm, [*losses, 1.0])
+        for arm, losses in {"a": SIX, "b": [0.0] * 6, "c": SIX}.items()
+    }
+    contrast: dict[str, Any] = {"less": {"arm": "b"}, "needs": [need]}
+    assert reading(find_in(*whole.values(), **contrast)) == "holds"
+    for arm in whole:
+        lost = whole | {arm: runs(arm, [*SIX, None])}
+        assert reading(find_in(*lost.values(), **contrast)) == SELECTION
+    gone = {arm: rows for arm, rows in whole.items() if arm != "c"}
+    assert reading(find_in(*gone.values(), **contrast)) == "no data"
+
+
+def test_a_bound_and_a_margin_may_be_columns():
+    """Of 6 models; a bound that comes from fewer is itself not known."""
+    less = {"direction": "less", "bound": "margin"}
+    assert reading(find_in(runs("a", [0.4] * 6), **less)) == "holds"
+    assert reading(find_in(runs("a", [0.6] * 6), **less)) == "fails"
+    few = find_in(runs("a", [0.4] * 5), **less).cases[""]
+    assert (few.reading(), few.n) == (FEW, 0)
+    within = {"test": "equivalence", "direction": "within", "margin": "margin"}
+    assert reading(find_in(runs("a", [0.4, -0.3] * 3), **within)) == "holds"
+    unknown = find_in(runs("a", [0.4] * 6, margin=NAN), **within)
+    assert reading(unknown) == "no data"
+
+
+def test_the_published_protocol_has_a_verdict_of_means_alone():
+    was = runs("a", [-3.0, 1.0], rate=0.1)
+    finding = find_in(runs("a", SIX), was, as_published={"protocol": "was"})
+    assert (finding.own, reading(finding)) == ("fails", "holds")
+    assert "−1.00" in finding.published
+    none = find_in(runs("a", SIX), as_published={"protocol": "was"})
+    assert none.own == "no data"
+    assert find_in(runs("a", SIX)).own == ""
+
+
+def test_of_facts_the_worst_row_decides():
+    fact = {"test": "fact", "direction": "less", "bound": 2.5}
+    finding = find_in(runs("a", SIX), runs("b", [9.0]), **fact)
+    assert (finding.cases[""].fact, finding.cases[""].effect) == (True, 2.0)
+    assert find_in(runs("a", [*SIX, 3.0, NAN]), **fact).cases[""].fact is False
+    assert reading(find_in(runs("b", SIX), **fact)) == "no data"
+
+
+def test_cells_that_are_not_told_apart_are_an_error():
+    with pytest.raises(Explained, match=r"several rows of seed 0, which differ in rate, depth:"):
+        find_in(runs("a", SIX), runs("a", SIX, rate=0.1, depth=4), cells={"arm": "a"})
+
+
+def test_a_sentence_has_the_numbers_of_its_case():
+    finding = find_in(
+        runs("a", [3.0] * 6), runs("b", [1.0] * 6), less={"arm": "b"},
+        sentence="{first} and {second}: {effect}{interval}, {n}",
+    )  # fmt: skip
+    assert finding.corrected == "difference: 3.00 and 1.00: 2.00 [2.00, 2.00], 6 seeds"
+
+
+def test_measures_are_arithmetic_of_columns():
+    row = {"a": 3.0, "b": 4.0, "c": 0.0}
+    assert measure("-a + (b - 1) * 2 / 3", row) == -1
+    assert math.isnan(measure("a / c", row))
+    assert columns_in("a * b <= a + 1") == ["a", "b"]
+    assert holds("a < b / 2", [row, {"a": 0.0, "b": 4.0}]) is True  # 1.5 < 2
+    assert holds("a < b", [row | {"b": NAN}]) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["loss ** 2", "abs(loss)", "loss.mean", "loss[0]", "'a'", "True", "loss < 1", "",
+             "lo ss", "__import__('os')", "loss if 1 else 2", "1j"],
+)  # fmt: skip
+def test_nothing_but_arithmetic_is_read(text):
+    with pytest.raises(ValueError, match="contrast"):
+        find_in(runs("a", SIX), measure=text)

@@ -1,0 +1,90 @@
+"""Signals by depth, trainings and LayerNorm from scratch in tables."""
+
+import math
+from typing import Any
+
+import pandas as pd
+from page_recipes import config, shown
+
+from normscope.paper.section import named
+from normscope.studies.depth.pages import rate_table, section, training_table
+from normscope.studies.textbook.pages import scratch_table
+from normscope.studies.textbook.pages import section as textbook_section
+
+NAN = math.nan
+SHAPE = {"arm": "layernorm", "placement": "pre", "residual": True, "init": "gpt2", "depth": 12}
+
+
+def rate(measure: str, mean: float, n: int = 6, **changes: Any) -> dict[str, Any]:
+    """A row of by_shape.csv."""
+    bounds = {"low": NAN, "high": NAN} if n < 2 else {"low": mean / 2, "high": mean * 2}
+    return {**SHAPE, "state": "start", "measure": measure, "n": n, "mean": mean, **bounds} | changes
+
+
+def schedule(n: int = 2, diverged: int = 0, **changes: Any) -> dict[str, Any]:
+    """A row of trainability.csv."""
+    times = {"learning_rate": 0.001, "warmup_steps": 40, "n": n, "diverged": diverged}
+    return SHAPE | times | {"mean": 2.1, "low": 2.0, "high": 2.2, "unigram": 3.3} | changes
+
+
+def test_a_network_has_its_rates_with_intervals_and_dashes():
+    rows = [
+        rate("gradient_rate", 0.5, n=2),
+        rate("smallest", 0.00001),
+        rate("last_gradient", 7.0),  # in no column
+        rate("stream_rate", 1.5, n=1, residual=False, depth=4),
+    ]
+    deep, shallow = shown(rate_table(pd.DataFrame(rows)))
+    assert deep == {
+        **{"norm": "LayerNorm", "placement": "pre", "residual": "yes", "start": "gpt2"},
+        **{"blocks": "12", "state": "start", "n": "2–6"},
+        **{"gradient per block": "0.500 [0.250, 1.00]", "gradient, second to last": "–"},
+        **{"stream per block": "–", "stream, last to first": "–", "largest": "–"},
+        **{"least singular value": "1.00e-05 [5.00e-06, 2.00e-05]"},
+    }
+    assert (shallow["residual"], shallow["blocks"], shallow["n"]) == ("no", "4", "1")
+    assert shallow["stream per block"] == "1.50"
+
+
+def test_a_schedule_has_its_loss_beside_that_of_frequencies():
+    lost = {"mean": NAN, "low": NAN, "high": NAN}
+    table = pd.DataFrame([schedule(), schedule(0, 2, warmup_steps=0, **lost)])
+    first, second = shown(training_table(table))
+    assert (first["learning rate"], first["warm-up"], first["n"]) == ("0.001", "40", "2")
+    assert (first["loss"], first["interval"]) == ("2.100", "[2.000, 2.200]")
+    assert first["below frequencies"] == "+1.200"
+    assert (second["n"], second["warm-up"]) == ("0, 2 diverged", "0")
+    assert {second[k] for k in ("loss", "interval", "below frequencies")} == {"–"}
+
+
+def test_a_section_says_the_sizes_and_names_its_numbers():
+    whole = config()
+    tables = {
+        "by_shape": pd.DataFrame([rate("smallest", 0.5), rate("last_gradient", 7.0)]),
+        "trainability": pd.DataFrame([schedule()])[:0],
+    }
+    part = section(whole.depth, tables, whole.settings)
+    assert {name: len(table.rows) for name, table in part.tables.items()} == {
+        "rates": 1,
+        "trainability": 0,
+    }
+    kept = whole.depth.kept
+    assert part.words["kept"].startswith(f"learning rate {kept.learning_rate:g}, ")
+    assert part.words["seeds"] == 6
+    assert named(part.numbers) == {
+        "layernorm-pre-residual-gpt2-12 start smallest": "0.500",
+        "layernorm-pre-residual-gpt2-12 start last_gradient": "7.00",
+    }
+
+
+def test_the_class_from_scratch_is_beside_torchs():
+    columns = "d ratio theory error_forward error_backward error_ours finite".split()
+    rows = [[1, NAN, 0.0, NAN, NAN, 0.0, False], [4, 0.866, 0.866, 0.134, 0.25, 1e-16, True]]
+    scratch = pd.DataFrame(rows, columns=columns)
+    assert scratch_table(scratch).rows == (
+        ("1", "–", "0.0000", "–", "–", "< 0.000001", "no"),
+        ("4", "0.8660", "0.8660", "0.134", "0.250", "< 0.000001", "yes"),
+    )
+    whole = config()
+    part = textbook_section(whole.textbook, {"scratch": scratch}, whole.settings)
+    assert list(part.tables) == ["scratch"]

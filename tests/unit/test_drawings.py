@@ -1,0 +1,333 @@
+"""Every figure of the registry, drawn of planted tables: sound, of one seed, of what diverged."""
+
+import math
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from drawings import data, draw, labelled, points, ticks
+from matplotlib import pyplot as plt
+from matplotlib.container import BarContainer
+from matplotlib.patches import Rectangle
+from planted_tables import ARMS, CONFIGURATION, RULES, STEP, UNIGRAM, Case, tables_of
+from processes import SCRIPTS
+
+from normscope.nn.arms import ARMS as REGISTRY
+from normscope.paper import style
+from normscope.paper.figures import load
+from normscope.studies.jacobian.figures import ATTENTION
+from normscope.studies.pretrained.figures import NORMS
+from normscope.studies.pretrained.measures import METRICS
+
+FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
+LOST = (*ARMS, "measured")
+# what a figure says where there is nothing to show
+EMPTY = {
+    "loss": "diverged",
+    "slice": "diverged",
+    "decisive": "diverged",
+    "jacobian": "all models diverged",
+    "final_norm": "no model was measured",
+    "blocks": "no model was measured",
+    "sensitivity": "no model was measured",
+    "textbook": "no token norm was measured",
+}
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+
+
+def drawn(name: str, case: Case = Case()):  # noqa: B008 - a tuple
+    entry = FIGURES[name]
+    return draw(name, tables_of(entry, case), **entry.values(CONFIGURATION))
+
+
+def test_every_drawing_is_registered():
+    assert {path.stem for path in (SCRIPTS / "figures").glob("*.py")} == set(FIGURES)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_the_same_bytes_again(name, tmp_path):
+    first, again = (drawn(name).save(tmp_path / where / name) for where in ("one", "two"))
+    assert set(first) == {".pdf", ".svg"}
+    assert first == again
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.filterwarnings("ignore:Data has no positive values")
+@pytest.mark.filterwarnings("ignore:Attempt to set non-positive")
+def test_of_one_seed_and_of_nothing_a_figure_is_drawn(name, tmp_path):
+    drawn(name, Case(seeds=(1,))).save(tmp_path / "one")
+    empty = drawn(name, Case(lost=LOST))
+    empty.save(tmp_path / "lost")
+    assert EMPTY.get(name, "") in " ".join(empty.words).replace("\n", " ")
+    study = FIGURES[name].study
+    if study in ("main", "recall", "jacobian") or name == "beside":
+        assert f"at step {STEP}" in empty.n
+    if study == "pretrained":
+        assert empty.n.endswith("Measured: no model. Not measured: ours, gone.")
+    if name in ("signals", "spectra"):
+        assert empty.n.startswith("No model was measured.")
+
+
+@pytest.mark.parametrize("name", [n for n, f in FIGURES.items() if f.study in ("main", "recall")])
+def test_who_diverged_is_named_and_the_others_are_drawn(name):
+    figure = drawn(name, Case(lost=("none",)))
+    lost = figure.n.partition("Diverged, and in no mean: ")[2]
+    assert re.findall(r"(\w+)(?: recall [\d.]+)? seed \d at step 7", lost)
+    assert "layernorm" not in lost
+    words = " ".join(figure.words)
+    assert "radius 1" in words if name in ("factors", "sweep") else "Unit L2" in words
+
+
+def test_losses_of_every_seed_with_mean_and_interval():
+    figure = drawn("loss")
+    axis, near = figure.axes
+    assert ticks(axis, "y") == ["LayerNorm, pre", "Unit L2, pre", "No norm"]
+    shown = [data(x)[0] for x in axis.lines if x.get_linestyle() == "None"]
+    assert shown == [pytest.approx([loss + 0.01, loss + 0.02]) for loss in (1.5, 2.0, 2.5)]
+    bars = [data(x)[0] for x in axis.lines if x.get_linestyle() == "-"]
+    assert bars[:2] == [pytest.approx([1.4, 1.6]), pytest.approx([1.5, 1.5])]
+    assert near.get_xlim() == pytest.approx((0.98 * 1.5, 1.06 * 1.5))
+    assert figure.n.startswith("Right: the same from 1.47 to 1.59. n: 2 trained models each of")
+    (alone, _) = drawn("loss", Case(seeds=(1,))).axes
+    assert not [x for x in alone.lines if x.get_linestyle() == "-"]
+
+
+def test_curves_are_means_over_seeds_and_validation_points_are_runs():
+    pre, _ = drawn("curves").axes
+    color = style.arm_look("layernorm", ARMS)["color"]
+    train, validation = [data(x) for x in pre.lines if x.get_color() == color][:2]
+    assert train == ([1, 5, 10], pytest.approx([1.5 + 3 / step for step in (1, 5, 10)]))
+    assert validation == ([10, 10], pytest.approx([1.51, 1.52]))
+
+
+def test_the_stream_is_drawn_from_the_embedding_to_the_final_norm():
+    figure = drawn("gain")
+    (top, _, bottom, _) = figure.axes
+    assert labelled(top, "LayerNorm")[1] == pytest.approx(np.exp([0, 0.1, 0.2]))
+    assert labelled(bottom, "Unit L2")[1] == pytest.approx([1.2, 1.2])
+    assert ticks(bottom) == ["emb", "0", "norm"]
+    assert "16 windows of validation text, positions 1 to 31." in figure.n
+
+
+def test_the_notebook_is_of_its_own_cells_and_first_seed():
+    losses, cuts, values = drawn("notebook").axes
+    color = style.arm_look("manual_l2", ARMS)["color"]
+    for axis, y in (
+        (losses, [4, 1.6, 1.3]),
+        (cuts, [2.25, 2, 2.25]),
+        (values, [2, 1, 0.5, 0.25]),
+    ):
+        (line,) = [x for x in axis.lines if x.get_color() == color and len(data(x)[0])]
+        assert data(line)[1] == pytest.approx(y)
+    assert "n: 1 trained model each of" in drawn("notebook").n
+    assert "n: 2 trained models each of" in drawn("decisive").n
+
+
+def test_slices_are_the_published_the_restored_and_the_mean_of_filtered_ones():
+    figure = drawn("slice")
+    top, bottom = figure.axes[0], figure.axes[3]
+    assert labelled(top, "published: offsets accumulate")[1] == pytest.approx([1.25, 1, 1.25])
+    assert labelled(bottom, "same direction, restored")[1] == pytest.approx([1.25, 1, 1.25])
+    # directions 0 and 1 lose alpha^2 and 2 alpha^2
+    assert labelled(top, "filter-normalized, restored")[1] == pytest.approx([1.375, 1, 1.375])
+    assert figure.n.startswith("2 such directions. ")
+
+
+def test_every_model_of_a_factor_is_a_point_and_every_cell_a_dash():
+    figure = drawn("factors", Case(lost=("none",)))
+    assert [axis.get_title() for axis in figure.axes[:3]] == ["radius sqrt(d)", "radius 1", "other"]
+    root, unit, other = figure.axes[:3]
+    # LayerNorm has gain and bias and centers, the unit L2 norm neither
+    assert points(root, "^") == [(3.15, pytest.approx(y)) for y in (0.1, 0.2)]
+    assert points(unit, "o") == [(-0.15, pytest.approx(y)) for y in (0.2, 0.3)]
+    (dash,) = [data(x)[1] for x in unit.lines if x.get_linestyle() == "-"]
+    assert dash == pytest.approx([0.25, 0.25])
+    assert points(other, "x") == [(0, 0.97)] * 2
+    assert ticks(figure.axes[-1]) == ["No norm"]
+
+
+def test_a_sweep_needs_two_rates_and_fills_the_best():
+    figure = drawn("sweep")
+    marks = [x for x in figure.axes[0].lines if x.get_markerfacecolor() != "none"]
+    filled = [data(x) for x in marks if len(data(x)[0]) == 1]
+    # both rates have the same mean: the smaller one
+    assert filled == [([0.001], [pytest.approx(0.15)])]
+    tables = tables_of(FIGURES["sweep"], Case())
+    one = tables["runs"].query("learning_rate == 0.001")
+    alone = draw("sweep", {"runs": one})
+    assert "no arm has two learning rates" in alone.words
+    assert alone.n == "No arm has two learning rates in this configuration."
+
+
+def test_shares_of_the_gradient_are_drawn_in_units_of_the_width():
+    figure = drawn("jacobian")
+    assert len(figure.axes) == 2 * 4
+    for axis in figure.axes:
+        lines = [data(x) for x in axis.lines if len(data(x)[0]) > 2]
+        # own and true gradient and as published, of two kinds of attention; the final norm apart
+        assert lines == [([0, 1, 2], pytest.approx([0.8, 1.6, 2.4]))] * 6
+    assert ticks(figure.axes[-1]) == ["0a", "0m", "0m'", "final"]
+    tables = tables_of(FIGURES["jacobian"], Case())
+    layers = tables["layers_by_cell"]
+    layers.loc[layers["measure"] == "r_mean", "mean"] = 9e-7  # rounding
+    without = draw("jacobian", tables, protocols=["script", "small"])
+    assert [axis.get_ylabel() for axis in without.axes if axis.get_ylabel()] == ["r_radial x d"]
+    layers["arm"] = "none"
+    bare = draw("jacobian", tables | {"layers_by_cell": layers[:0]}, protocols=["small"])
+    assert "no model has a norm layer" in bare.words
+
+
+def test_a_cost_has_its_models_margin_and_ceiling():
+    figure = drawn("surrogates")
+    axis = figure.axes[0]
+    kinds = [f"{rule.replace('_', ' ')},\n" for rule, _ in RULES]
+    assert all(label.startswith(kind) for label, kind in zip(ticks(axis), kinds, strict=True))
+    dots = [y for _, y in points(axis, "o")]
+    expected = [0.1 * (i + seed) for i in (1, 2, 3) for seed in (1, 2)]
+    assert dots == pytest.approx(expected * 2)  # of softmax and of sigmoid
+    bands = [p for p in axis.patches if isinstance(p, Rectangle)]
+    assert {(p.get_y(), p.get_y() + p.get_height()) for p in bands} == {(-0.2, 0.2)}
+    # a model that knows frequencies alone loses UNIGRAM, and exact ones 2
+    dotted = [x for x in axis.lines if x.get_linestyle() == ":"]
+    assert [data(x)[1] for x in dotted] == [pytest.approx([UNIGRAM - 2] * 2)] * 6
+    assert {x.get_color() for x in dotted} == set(ATTENTION.values())
+    predictions = figure.axes[3:]
+    assert [x for x, _ in points(predictions[0], "^")] == pytest.approx([0.5] * 16)
+    lost = drawn("surrogates", Case(lost=("layernorm",))).axes[0]
+    assert len(points(lost, "x")) == len(RULES) * 2 * 2
+
+
+def test_a_surrogate_that_was_not_trained_is_missed():
+    tables = tables_of(FIGURES["surrogates"], Case())
+    exact = {name: table[:0] for name, table in tables.items() if name != "losses"}
+    figure = draw("surrogates", tables | exact, protocol="small")
+    assert "no surrogate was trained" in figure.words
+
+
+def test_the_deepest_networks_and_the_published_curve():
+    figure = drawn("signals")
+    titles = [axis.get_title() for axis in figure.axes[:4]]
+    assert titles == [f"{d} blocks,\n{r}" for r in ("with residuals", "without") for d in (2, 5)]
+    stream = figure.axes[1]  # 5 blocks, with residual connections
+    assert [data(x)[1] for x in stream.lines] == [pytest.approx(1.1 ** np.arange(6))] * 3
+    *_, gradient = figure.axes  # without
+    (curve,) = [x for x in gradient.lines if x.get_linestyle() == ":"]
+    assert data(curve) == ([1, 2, 3, 4, 5], pytest.approx(0.8 ** np.arange(4, -1, -1)))
+    assert "pre-norm: down to 1e-20" in " ".join(figure.words)
+    assert figure.n.startswith("n: 2 models (seeds) behind every mean")
+
+
+def test_singular_values_below_the_panel_are_drawn_at_its_foot():
+    figure = drawn("spectra")
+    top, bottom = figure.axes[2], figure.axes[6]  # without residual connections, at the start
+    assert min(y for _, y in points(top, "v")) == 3e-3
+    assert {y for x in bottom.lines[:-1] for y in data(x)[1]} == {80.0}
+
+
+def test_losses_by_rate_stand_beside_each_other():
+    figure = drawn("trainability")
+    axis = figure.axes[0]
+    means = [y for x in axis.lines if x.get_marker() in ("o", "X") for y in data(x)[1]]
+    assert sorted(set(means)) == pytest.approx([2.501, 2.51])
+    assert ticks(axis) == ["0.001", "0.01"]
+    assert {"2 blocks", "5 blocks"} == {axis.get_title() for axis in figure.axes}
+    assert drawn("trainability", Case(lost=("none",))).n.endswith(" 32 diverged.")
+
+
+def test_the_tutorials_layer_is_what_the_tables_say():
+    figure = drawn("textbook")
+    scratch, _, wild, outlier, affine, batches = figure.axes
+    assert labelled(scratch, "measured") == ([2, 4], [0.7, 0.87])
+    assert labelled(scratch, "NaN") == ([1], [0])
+    assert labelled(wild, "before: 25.0%")[1] == [1, 1, 1, 1]
+    assert labelled(wild, "after: 75.0%")[1] == [1, 1, 1, 3]  # 9 of 12
+    assert labelled(outlier, "after: 100.0%")[1] == [0, 0, 0, 1]
+    assert labelled(affine, "std after") == ([0, 1], pytest.approx([2.5, 3.5]))
+    assert labelled(batches, "BatchNorm") == ([2, 4], pytest.approx([0.45, 0.225]))
+    said = "\n".join(figure.words)
+    assert "BatchNorm refuses 1 token\nLayerNorm: 0 at every size" in said
+    assert figure.n == "n: 2 trained models; 20 batches of each size."
+    assert drawn("textbook", Case(lost=("layernorm",))).n.startswith("n: 0 trained models;")
+
+
+def test_gains_of_prompts_and_their_means():
+    figure = drawn("residual")
+    _, scatter, category, means = figure.axes
+    assert labelled(scatter, "ours") == ([1, 2], pytest.approx([2, math.exp(0.1) + 1]))
+    assert labelled(scatter, "gpt2-xl (fp32, published)")[1] == pytest.approx([1, math.exp(0.1)])
+    assert ticks(category) == ["Factual", "Novel"]
+    (bars,) = [c for c in means.containers if isinstance(c, BarContainer)]
+    assert [bar.get_height() for bar in bars] == pytest.approx(np.exp([-0.3, 0.2]))
+    assert ticks(means) == ["ours", "gpt2-xl (fp32, published)"]
+    assert figure.n == "n: 25 prompts of each model. Measured: ours. Not measured: gone."
+
+
+def test_a_comparison_is_sorted_and_fills_what_is_measured():
+    axis = drawn("comparison").axes[0]
+    assert ticks(axis, "y") == ["ours", "gpt2-xl (fp32, published)"]
+    marks = [x for x in axis.lines if x.get_marker() == "o" and len(data(x)[0])]
+    assert [data(x)[0][0] for x in marks] == pytest.approx(np.exp([-0.3, 0.2]))
+    assert [x.get_markerfacecolor() for x in marks] == [NORMS["RMSNorm"], "none"]
+    assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
+
+
+def test_three_ratios_rho_and_the_sites_of_a_model():
+    ratios, rho, depth = drawn("final_norm").axes
+    assert ticks(ratios) == ["pythia-6.9b (published)", "gpt-j-6b (published)", "ours"]
+    bars = {str(c.get_label()): c for c in ratios.containers if isinstance(c, BarContainer)}
+    heights = {label: [bar.get_height() for bar in c] for label, c in bars.items()}
+    # of data/reference_gains.csv: as the notebook prints them
+    assert heights[METRICS["gain_with_final_norm"]][:2] == pytest.approx([0.3199, 0.3727], abs=6e-5)
+    assert heights[METRICS["gain_hidden_states"]][:2] == pytest.approx([0.9867, 1.1328], abs=6e-5)
+    assert heights[METRICS["last_gain"]][:2] == pytest.approx([0.8047, 1.0652], abs=6e-5)
+    assert [values[2] for values in heights.values()] == pytest.approx([math.exp(0.5)] * 3)
+    assert data(rho.lines[0]) == ([0.5], [1.2])
+    assert labelled(depth, "ours")[0] == pytest.approx([0, 1 / 3, 2 / 3])
+    (cross,) = [x for x in depth.lines if x.get_marker() == "x"]
+    assert data(cross) == ([1], [pytest.approx(math.exp(0.3))])
+
+
+def test_blocks_are_drawn_from_the_second_on():
+    figure = drawn("blocks")
+    assert len(figure.axes) == 3 * 2
+    for axis in figure.axes:
+        assert labelled(axis, "ours") == ([1], [pytest.approx(math.exp(0.2))])
+    assert [axis.get_title() for axis in figure.axes[:2]] == ["no BOS", "BOS"]
+
+
+def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
+    tables = tables_of(FIGURES["sensitivity"], Case())
+    tables["sensitivity"].loc[0, "log_gain"] = math.nan
+    matrix = draw("sensitivity", tables).axes[0]
+    cells = [text.get_text() for text in matrix.texts]
+    assert sorted(cells) == sorted([f"{math.exp(0.5):.3g} +"] * (len(METRICS) * 6 - 1) + ["–"])
+
+
+def test_many_models_are_one_matrix_of_medians():
+    tables = tables_of(FIGURES["sensitivity"], Case())
+    gains = {"a": -0.1, "b": 0.1, "c": 0.2, "d": 0.3}
+    one = tables["sensitivity"]
+    reads = {name: "below 1" if gain < 0 else "above 1" for name, gain in gains.items()}
+    parts = [one.assign(model=m, log_gain=g, reads=reads[m]) for m, g in gains.items()]
+    figure = draw("sensitivity", tables | {"sensitivity": pd.concat(parts, ignore_index=True)})
+    assert figure.axes[0].get_title(loc="left") == "4 models"
+    assert {text.get_text() for text in figure.axes[0].texts} == {"1.16 (3+ 1−)"}
+
+
+def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
+    figure = drawn("beside", Case(lost=("manual_l2",)))
+    trained, pretrained = figure.axes
+    assert ticks(trained) == [REGISTRY["layernorm"].label]
+    dots = [data(x)[1] for x in trained.lines if x.get_marker() == "o"]
+    assert dots == [[pytest.approx(1.1)]]
+    assert ticks(pretrained) == ["gpt2-xl", "ours"]
+    assert "No norm" not in figure.words
+    assert "Diverged, and in no mean: manual_l2 pre seed 1 at step 7" in figure.n

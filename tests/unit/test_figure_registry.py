@@ -1,0 +1,146 @@
+"""The registry of figures: what it says, and one error for all that is wrong in it."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+from processes import SCRIPTS
+from pydantic import BaseModel, ValidationError
+
+from normscope.config import load as load_config
+from normscope.errors import Explained
+from normscope.paper.figures import Entry, Table, check, load
+
+ROOT = SCRIPTS.parent
+TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
+LOSS = {"study": "main", "title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
+
+
+class Cell(NamedTuple):
+    arm: str
+    learning_rate: float
+
+
+class Part(BaseModel):
+    task: str = "copy"
+    seeds: list[int] = [3, 4]
+    rates: dict[str, float] = {"low": 0.0001}
+
+    @property
+    def first(self) -> Cell:
+        return Cell("layernorm", 1e-7)
+
+    def cells(self) -> list[Cell]:
+        return [self.first]
+
+    def cell(self, name: str) -> Cell:
+        return Cell(name, 1.0)
+
+
+class Whole(BaseModel):
+    recall: Part = Part()
+
+
+def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -> dict[str, Entry]:
+    path = place / "figures.yaml"
+    path.write_text(registry if isinstance(registry, str) else yaml.safe_dump(registry))
+    folder = place / "figures"
+    folder.mkdir()
+    for name in drawings:
+        (folder / f"{name}.py").touch()
+    figures = load(path)
+    check(path, figures, TABLES, Whole(), folder)
+    return figures
+
+
+def test_what_the_workflow_registers_is_right():
+    config = load_config(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    path = ROOT / "workflow/figures.yaml"
+    tables = {name: study.TABLES for name, study in config.studies.items()}
+    check(path, load(path), tables, config, ROOT / "scripts/figures")
+
+
+def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):
+    (entry,) = checked(tmp_path, {"loss": LOSS | {"tables": ["runs", "recall.runs"]}}).values()
+    assert entry.sources == {"runs": Table("main", "runs"), "recall.runs": Table("recall", "runs")}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("recall.task", "copy"),
+        ("recall.seeds.1", 4),
+        ("recall.rates.low", 0.0001),
+        ("recall.first", ["layernorm", 1e-7]),
+        ("recall.cells", [["layernorm", 1e-7]]),
+        ("recall", {"task": "copy", "seeds": [3, 4], "rates": {"low": 0.0001}}),
+    ],
+)
+def test_a_reference_is_the_value_of_the_configuration(tmp_path, path, value):
+    params = {"it": {"config": path}, "inside": [{"x": {"config": path}}], "plain": {"config": 1}}
+    (entry,) = checked(tmp_path, {"loss": LOSS | {"params": params}}).values()
+    assert entry.values(Whole()) == {"it": value, "inside": [{"x": value}], "plain": {"config": 1}}
+
+
+def test_figures_stand_in_the_order_of_the_file(tmp_path):
+    names = ["zeta", "alpha", "midst"]
+    text = "".join(f"{name}: {yaml.safe_dump(LOSS, default_flow_style=True)}" for name in names)
+    assert list(checked(tmp_path, text, tuple(names))) == names
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"study": "mian"}, ["loss.study", "'mian'", "mean main?"]),
+        ({"tables": ["rums"]}, ["loss.tables", "'rums'", "of main", "mean runs?"]),
+        ({"tables": ["recal.runs"]}, ["loss.tables", "'recal'", "mean recall?"]),
+        ({"tables": ["recall.slice"]}, ["'slice'", "of recall", "mean slices?"]),
+        ({"tables": ["runs", "runs"]}, ["loss.tables", "given twice: runs"]),
+        ({"tables": []}, ["loss.tables"]),
+        ({"titel": "T"}, ["loss.titel", "'titel'", "mean title?"]),
+        ({"caption": ""}, ["loss.caption"]),
+        ({"params": {"x": {"config": "recall.tasks"}}}, ["loss.params", "mean task?"]),
+        ({"params": {"x": [{"config": "recal.task"}]}}, ["config recal.task", "mean recall?"]),
+        ({"params": {"x": {"config": "recall.seeds.2"}}}, ["'2'", "known: 0, 1"]),
+        ({"params": {"x": {"config": "recall.task.upper"}}}, ["'upper'", "known: none"]),
+        ({"params": {"x": {"config": "recall.cell"}}}, ["'cell'", "mean cells?"]),
+    ],
+)
+def test_a_wrong_entry_is_one_error_with_the_nearest_right_word(tmp_path, change, words):
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, {"loss": LOSS | change})
+    for word in (str(tmp_path / "figures.yaml"), *words):
+        assert word in str(error.value)
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path):
+    registry = {"loss": LOSS | {"study": "mian"}, "lost": LOSS | {"tables": ["rums", "arm"]}}
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, registry)
+    lines = str(error.value).splitlines()[1:]
+    assert [line.split(":")[0].strip() for line in lines] == [
+        "loss.study",
+        *["lost.tables"] * 2,
+        "lost.drawing",
+    ]
+
+
+def test_an_entry_without_a_drawing_names_the_file_to_write(tmp_path):
+    with pytest.raises(Explained, match=r"'los'; did you mean loss\?.*write .*figures/los\.py"):
+        checked(tmp_path, {"los": LOSS})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["loss: {a: 1}\nloss: {a: 2}\n", "a: [", "- loss\n", "A-b: {}\n", "loss: {}\n", "\x00", ""],
+)
+def test_what_is_no_registry_is_an_error_of_its_file(tmp_path, text):
+    with pytest.raises(Explained, match="figures"):
+        checked(tmp_path, text)
+
+
+def test_an_entry_does_not_change():
+    entry = Entry.model_validate(LOSS)
+    with pytest.raises(ValidationError):
+        entry.study = "recall"  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,0 +1,81 @@
+"""Numbers in words, and CSV of fixed bytes."""
+
+import math
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normscope.io.csvfile import write_csv
+from normscope.words import interval, number, significant, significant_or_tiny
+
+
+def test_csv_reads_back_with_nine_digits_and_unix_lines(tmp_path):
+    table = pd.DataFrame({"arm": ["a", "b,c"], "loss": [1 / 3, math.nan], "n": [1, 2]})
+    write_csv(tmp_path / "t.csv", table)
+    raw = (tmp_path / "t.csv").read_bytes()
+    assert raw == b'arm,loss,n\na,0.333333333,1\n"b,c",,2\n'
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "t.csv"), table, rtol=1e-9)
+
+
+@given(st.floats(-100, 100), st.integers(0, 6))
+def test_numbers_read_back(value, digits):
+    assert float(number(value, digits).replace("−", "-")) == pytest.approx(
+        value, abs=0.5 * 10**-digits * (1 + 1e-9)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "plain"),
+    [(0.1234, "+0.123", "0.123"), (-1.5, "−1.500", "−1.500"), (math.nan, "–", "–")],
+)
+def test_numbers_have_a_minus_sign_and_a_dash_for_none(value, signed, plain):
+    assert number(value, sign=True) == signed
+    assert number(value) == plain
+
+
+def test_intervals_have_brackets_and_a_dash_for_none():
+    assert interval(-0.1, 0.25) == "[−0.100, 0.250]"
+    assert interval(-0.1, 0.25, sign=True) == "[−0.100, +0.250]"
+    assert interval(math.nan, math.nan) == "–"
+
+
+@pytest.mark.parametrize(
+    ("value", "reads"),
+    [
+        (math.nan, "–"),
+        (0.0, "< 0.000001"),
+        (9.9e-7, "< 0.000001"),
+        (1e-6, "0.00000100"),
+        (0.000123456, "0.000123"),
+        (0.0625, "0.0625"),
+        (1.0, "1.00"),
+        (3.14159, "3.14"),
+        (-2.5, "−2.50"),
+        (42.25, "42.2"),
+        (999.4, "999"),
+        (1234.5678, "1,235"),
+        (-9876543.0, "−9,876,543"),
+    ],
+)
+def test_three_digits_over_all_magnitudes(value, reads):
+    assert significant(value) == reads
+
+
+@pytest.mark.parametrize(
+    ("value", "reads"),
+    [
+        (0.0, "0"),
+        (math.nan, "–"),
+        (1.0, "1.00"),
+        (-2.5, "−2.50"),
+        (1e-4, "0.000100"),
+        (9.99e-5, "9.99e-05"),
+        (9999.0, "9,999"),
+        (1e4, "1.00e+04"),
+        (5e-324, "4.94e-324"),
+    ],
+)
+def test_numbers_that_would_be_zeros_or_many_digits_are_powers_of_ten(value, reads):
+    assert significant_or_tiny(value) == reads
