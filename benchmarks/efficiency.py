@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import median
 
 STARTS = 3
+SHARED = {"jacobian_train": "main_train"}  # a rule that runs another one's script
 # Snakemake in a process that says at its end what it used itself, and what its jobs did
 COUNTED = """
 import atexit, resource, sys
@@ -32,13 +33,22 @@ main()
 """
 
 
+def script(benchmark: Path) -> str:
+    """The script that a benchmark file is of, by its path below the folder of all of them."""
+    folder = benchmark.parent.name
+    if folder == "figures":
+        return f"figures/{benchmark.stem}.py"
+    rule = folder or benchmark.stem
+    return f"{SHARED.get(rule, rule)}.py"
+
+
 def measured(benchmarks: Path) -> tuple[float, Counter[str]]:
-    """CPU seconds of all jobs with a benchmark file, and how many each rule had."""
+    """CPU seconds of all jobs with a benchmark file, and how many each script had."""
     total, jobs = 0.0, Counter[str]()
     for path in sorted(benchmarks.rglob("*.tsv")):
         (row,) = csv.DictReader(path.open(), delimiter="\t")
         total += float(row["cpu_time"])
-        jobs[path.stem if path.parent == benchmarks else path.parent.name] += 1
+        jobs[script(path.relative_to(benchmarks))] += 1
     return total, jobs
 
 
@@ -73,7 +83,7 @@ def main() -> None:
         own, by_kernel = map(float, out.read().split())
     in_files, jobs = measured(args.project / "results/benchmarks")
     scripts = args.project.resolve() / "scripts"
-    imports = sum(start(scripts / f"{rule}.py", args.project, env) * n for rule, n in jobs.items())
+    imports = sum(start(scripts / name, args.project, env) * n for name, n in jobs.items())
     print(f"{jobs.total()} jobs, {args.cores} cores, {wall:.0f} s")
     rows = {
         "jobs, by benchmark files": in_files,

@@ -58,11 +58,11 @@ class NoTokenizer:
 
 def prompts() -> list[PromptTokens]:
     """The published prompts with random tokens, as many as they have words and marks."""
-    of = [p for p in read_prompts(Path("data/prompts.yaml")) if p.set == "benchmark"]
+    texts = [p for p in read_prompts(Path("data/prompts.yaml")) if p.set == "benchmark"]
     g = torch.Generator().manual_seed(0)
-    lengths = [len(re.findall(r"\w+|[^\w\s]", p.text)) for p in of]
+    lengths = [len(re.findall(r"\w+|[^\w\s]", p.text)) for p in texts]
     tokens = [tuple(torch.randint(VOCABULARY, (n,), generator=g).tolist()) for n in lengths]
-    return [PromptTokens(p, "off", t) for p, t in zip(of, tokens, strict=True)]
+    return [PromptTokens(p, "off", t) for p, t in zip(texts, tokens, strict=True)]
 
 
 def one_by_one(
@@ -71,7 +71,7 @@ def one_by_one(
     prepare: Callable[[], None] = lambda: None,
 ) -> list[list[float]]:
     """The published way: norms after every block at the last token, entropy of the prediction."""
-    found = []
+    answers = []
     for sequence in sequences:
         prepare()
         norms: list[float] = []
@@ -86,8 +86,8 @@ def one_by_one(
         for handle in handles:
             handle.remove()
         p = torch.softmax(logits[0, -1].float(), 0).numpy().astype(np.float64).clip(1e-10, 1)
-        found.append([norms[-1] / norms[-2], float(entropy(p / p.sum()))])
-    return found
+        answers.append([norms[-1] / norms[-2], float(entropy(p / p.sum()))])
+    return answers
 
 
 def timed(do: Callable[[], object]) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 
-def timed(command: list[str], project: Path, said: str) -> tuple[float, float]:
+def timed(command: list[str], project: Path, answer: str) -> tuple[float, float]:
     """Wall and CPU seconds of a command that must say that there is nothing to do."""
     env = os.environ | {"PYTHONPATH": str(project.resolve() / "src")}
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -25,7 +25,7 @@ def timed(command: list[str], project: Path, said: str) -> tuple[float, float]:
         command, cwd=project, env=env, text=True, capture_output=True, check=False
     )
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode or said not in done.stdout + done.stderr:
+    if done.returncode or answer not in done.stdout + done.stderr:
         sys.exit(f"error: {' '.join(command)} in {project}:\n{done.stdout}{done.stderr}")
     return wall, sum(after[:2]) - sum(before[:2])
 
@@ -50,8 +50,8 @@ def main() -> None:
         }
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(args.rounds):
-        for name, (command, said) in commands.items():
-            seconds[name].append(timed(command, args.project, said))
+        for name, (command, answer) in commands.items():
+            seconds[name].append(timed(command, args.project, answer))
     for name, pairs in seconds.items():
         wall, cpu = ([pair[i] for pair in pairs] for i in (0, 1))
         print(

@@ -79,14 +79,14 @@ def definitions(path: Path) -> str:
             "before the code of each"
         )
     kinds = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
-    found = [node for cell in cells for node in code(cell) if isinstance(node, kinds)]
-    defined = {getattr(node, "name", None) for node in found}
+    statements = [node for cell in cells for node in code(cell) if isinstance(node, kinds)]
+    defined = {getattr(node, "name", None) for node in statements}
     if missing := [name for name in ("Config", DRAW, TRAIN) if name not in defined]:
         raise Explained(
             f"{path} does not define {', '.join(missing)}, or in a cell that does not parse: give "
             "the notebook of experiment 3, its cells plain Python without % and ! commands"
         )
-    return "\n".join(map(ast.unparse, found))
+    return "\n".join(map(ast.unparse, statements))
 
 
 def execute(source: str) -> dict[str, Any]:
@@ -104,16 +104,16 @@ def plan(config: Any, arm: str, steps: int, seed: int) -> RecallRun:
     try:
         sizes = {"entities": config.N_ENTITIES, "attributes": config.M_ATTRIBUTES}
         sizes |= {"n_embd": config.EMBED_DIM, "batch_size": config.BATCH_SIZE}
-        there = (config.NUM_HEADS, config.SEQ_LENGTH, config.VOCAB_SIZE)
+        size = (config.NUM_HEADS, config.SEQ_LENGTH, config.VOCAB_SIZE)
         rate = NONE_RATE if arm == "none" else config.LEARNING_RATE
     except AttributeError as e:
         raise Explained(f"the notebook's Config: {e}: give the notebook of experiment 3") from e
     task = Task(kind="copy", steps=WARM_UP + steps, **sizes)
-    here = (1, task.entities + task.attributes + 1, task.vocabulary)
-    if there != here:
+    wanted = (1, task.entities + task.attributes + 1, task.vocabulary)
+    if size != wanted:
         raise Explained(
-            f"NUM_HEADS, SEQ_LENGTH, VOCAB_SIZE are {there} in the notebook and {here} here, which "
-            "is other work: set them so in the notebook"
+            f"NUM_HEADS, SEQ_LENGTH, VOCAB_SIZE are {size} in the notebook and {wanted} here, "
+            "which is other work: set them so in the notebook"
         )
     return RecallRun(task=task, norm=ARMS[arm].norm, learning_rate=rate, seed=seed)
 

@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import Any, Literal
 
 import safetensors.torch
 import torch
@@ -35,11 +35,13 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
 from normscope.train import runtime
+from normscope.train.recipe import Run, Training
 
 RUNS = 4
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ROOT = Path(__file__).resolve().parents[1]
 SIZES: dict[str, Any] = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64}
+NORM = ARMS["layernorm_gain"].norm  # nanoGPT's: a gain and no bias
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,29 @@ def theirs(checkout: Path, out: Path, iters: int) -> Speed:
     return Speed(1e3 / median(step_ms), time.perf_counter() - began)
 
 
-def ours(data: Path, out: Path, iters: int, precision: str) -> Speed:
+def ours(data: Path, out: Path, iters: int, precision: Literal["fp32", "bf16"]) -> Speed:
     """Our runs, one thread each, as many at once as there are cores."""
 
+    training = Training(
+        steps=iters,
+        batch_size=12,
+        learning_rate=1e-3,
+        min_lr=1e-4,
+        warmup_steps=min(100, iters // 4),
+        weight_decay=0.1,
+        eval_every=iters,
+        loss_bound=20,
+        precision=precision,
+    )
+
     def one(seed: int) -> float:
-        sizes = [w for k, v in SIZES.items() for w in (f"--model.{k.replace('_', '-')}", str(v))]
-        flags = ["--norm.center", "--norm.gain", "--placement", "pre", "--seed", str(seed), *sizes]
-        training = {"steps": iters, "batch-size": 12, "learning-rate": 1e-3, "min-lr": 1e-4}
-        training |= {"warmup-steps": min(100, iters // 4), "weight-decay": 0.1, "loss-bound": 20}
-        training |= {"eval-every": iters, "precision": precision}
-        flags += [w for k, v in training.items() for w in (f"--training.{k}", str(v))]
-        flags += ["--data", str(data), "--out", str(out / str(seed))]
+        """Train with a seed: milliseconds a step."""
+        shape = {"norm": NORM, "placement": "pre", "model": Model(**SIZES)}
+        recipe = Run(**shape, seed=seed, training=training).model_dump_json()
         timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
+        flags = ["--recipe", recipe, "--data", str(data), "--out", str(out / str(seed))]
         flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
-        run([sys.executable, "scripts/train.py", *flags], ROOT)
+        run([sys.executable, "scripts/main_train.py", *flags], ROOT)
         return float(timing.read_text().split()[-1])
 
     began, at_once = time.perf_counter(), min(RUNS, CORES)
@@ -116,7 +127,7 @@ def load_theirs(path: Path) -> dict[str, torch.Tensor]:
 
 def score(weights: dict[str, torch.Tensor], data: dataset.Dataset) -> float:
     """Loss on the whole validation split, in fp32."""
-    model = Transformer(Model(**SIZES), ARMS["layernorm_gain"].norm, "pre", data.vocab_size)
+    model = Transformer(Model(**SIZES), NORM, "pre", data.vocab_size)
     model.load_state_dict(weights)
     return split_loss(model, as_tensor(data.val), SIZES["block_size"]).mean
 
