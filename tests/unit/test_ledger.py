@@ -92,7 +92,7 @@ def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_pat
 
 
 def test_every_fault_of_a_file_is_named(tmp_path):
-    raw = {"one": RAW | {"unit": "seed"}, "two": RAW | {"bound": "x", "where": ""}}
+    raw = {"one": RAW | {"unit": "seed"}, "two": RAW | {"bound": "0", "where": ""}}
     written = yaml.safe_dump({"documents": DOCUMENTS, "claims": raw})
     found = refused(tmp_path, written)
     places = [line.removeprefix(f"{tmp_path}/claims.yaml: ").split(":")[0] for line in found]
@@ -138,7 +138,7 @@ def test_a_fault_of_a_contrast_is_named(changes, entry_changes, reason, tmp_path
 
 
 def test_a_key_that_is_given_twice_is_an_error(tmp_path):
-    twice = text() + "  key: {}\n"
+    twice = "documents: {}\nclaims:\n  key: {}\n  key: {}\n"
     assert "given twice: key" in refused(tmp_path, twice)[0]
 
 

@@ -11,7 +11,8 @@ from statements import CLAIMS, CONFIG, ROOT
 from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.judgement import find_all, judge
-from normscope.studies.statements import load_checked, tested_by_functions
+from normscope.studies import statements as project
+from normscope.studies.statements import load_checked
 
 FILE = ROOT / "data" / "claims.yaml"
 FIGURES = yaml.safe_load((ROOT / "workflow" / "figures.yaml").read_text())
@@ -103,7 +104,7 @@ def at(*keys: str, **change: Any) -> dict[str, Any]:
         (at("contrast", each=["learning_rat"]), "contrast.each", "learning_rate"),
         (at("contrast", replicates="sed"), "contrast.replicates", "seed"),
         (at("contrast", needs=[NEED]), "contrast.needs.0.check", "accuracy"),
-        (at(margin="margn"), "margin", "known"),
+        (at(margin="margn"), "margin", "no column 'margn'"),
         ({k: v for k, v in ADDED.items() if k != "contrast"}, "", "@claim"),
     ],
 )  # fmt: skip
@@ -137,7 +138,7 @@ def test_a_function_without_its_entry_is_named(tmp_path):
 
 def test_the_projects_statements_are_right_and_each_is_tested():
     assert load_checked(FILE, CONFIG.studies, FIGURES) == CLAIMS
-    functions = tested_by_functions()
+    functions = project.tested_by_functions()
     assert functions.keys() == TESTS.keys()
     assert len(CLAIMS.claims) == 38
     by_data = {key for key, entry in CLAIMS.claims.items() if entry.contrast}

@@ -149,16 +149,32 @@ def load(path: Path) -> Claims:
     try:
         return Claims.model_validate(raw, strict=True)
     except ValidationError as e:
-        raise Explained("\n".join(f"{path}: {_explain(error)}" for error in e.errors())) from None
+        reasons: dict[str, list[str]] = {}
+        for error in e.errors():
+            reasons.setdefault(_place(error, raw), []).append(_reason(error))
+        lines = [f"{path}: {place}: {' or '.join(given)}" for place, given in reasons.items()]
+        raise Explained("\n".join(lines)) from None
 
 
-def _explain(error: ErrorDetails) -> str:
-    """A line: where, what is wrong, and the nearest key where one is unknown."""
-    places = [str(part) for part in error["loc"]]
-    line = f"{'.'.join(places)}: {error['msg'].removeprefix('Value error, ')}"
+def _place(error: ErrorDetails, raw: Any) -> str:
+    """Where an error is, by the keys of the file: a kind of value that was tried is none."""
+    places, node = [], raw
+    for part in error["loc"]:
+        is_there = part in node if isinstance(node, dict) else isinstance(node, list)
+        if not is_there and error["type"] != "missing":
+            break
+        places.append(str(part))
+        node = node[part] if is_there else None
+    return ".".join(places)
+
+
+def _reason(error: ErrorDetails) -> str:
+    """What is wrong, and the nearest key where one is unknown."""
+    reason = error["msg"].removeprefix("Value error, ")
     if error["type"] != "extra_forbidden":
-        return line
-    return f"{line}; {suggest(places[-1], _keys_at(places))}"
+        return reason
+    places = [str(part) for part in error["loc"]]
+    return f"{reason}; {suggest(places[-1], _keys_at(places))}"
 
 
 def _keys_at(places: list[str]) -> Any:

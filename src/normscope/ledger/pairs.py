@@ -2,12 +2,12 @@
 
 import itertools
 import math
-import operator
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from normscope.errors import Explained
-from normscope.ledger.case import SELECTION, exp, log, too_few
+from normscope.ledger.case import SELECTION, too_few
 from normscope.ledger.cells import (
     Row,
     Rows,
@@ -103,8 +103,10 @@ class Pair:
     def _combine(self, one: float, other: float) -> float:
         """The difference; or the ratio, 0 where the first is not positive (as of a saddle)."""
         if self.contrast.over is None:
-            return operator.sub(one, other)
-        return 0.0 if one <= 0 else exp(log(one) - log(other))
+            return one - other
+        if one <= 0:
+            return 0.0
+        return one / other if other > 0 else sys.float_info.max
 
     def means(self) -> list[float]:
         """The mean of each side; NaN where there is none."""
