@@ -31,6 +31,15 @@ class Published(Strict):
     verdict: Verdict = "holds"
 
 
+class _Name(str):
+    """The name of a column, which stands as it is where a number would be formatted."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+
 class Entry(Strict):
     """A statement and its test.
 
@@ -108,7 +117,9 @@ class Entry(Strict):
     @property
     def asks(self) -> str:
         """The criterion with its numbers."""
-        return self.criterion.format(bound=self.bound, margin=self.margin)
+        given = {"bound": self.bound, "margin": self.margin}
+        words = {k: _Name(v) if isinstance(v, str) else v for k, v in given.items()}
+        return self.criterion.format(**words)
 
     @property
     def limit(self) -> float:
@@ -160,7 +171,8 @@ def _place(error: ErrorDetails, raw: Any) -> str:
     """Where an error is, by the keys of the file: a kind of value that was tried is none."""
     places, node = [], raw
     for part in error["loc"]:
-        is_there = part in node if isinstance(node, dict) else isinstance(node, list)
+        is_item = isinstance(node, list) and isinstance(part, int)
+        is_there = part in node if isinstance(node, dict) else is_item
         if not is_there and error["type"] != "missing":
             break
         places.append(str(part))
