@@ -17,8 +17,9 @@ Planted = tuple[Mapping[str, Any], Mapping[str, Any]]  # where, and measures
 P, C = CONFIG.jacobian.published, CONFIG.jacobian.corrected
 NAMES = ("blocks.0.attention.before", "blocks.0.mlp.before", "final_norm")
 SMALL, LARGE = [0.2] * 6, [0.5] * 6
+Losses = Mapping[str, Sequence[float | None]]  # by attention and place, a seed each
 ALL, IN_BLOCKS, SIGMOID = "softmax all", "softmax blocks", "sigmoid all"
-LOSSES: dict[str, Sequence[float | None]] = {ALL: LARGE, IN_BLOCKS: LARGE, SIGMOID: SMALL}
+LOSSES: Losses = {ALL: LARGE, IN_BLOCKS: LARGE, SIGMOID: SMALL}
 # cos = sqrt((1 - 0.1 - r)/0.9): 0.96 and 0.98
 SHARES: Sequence[Planted] = (
     ({}, {"r_mean": 0.1, "error_identity": 1e-16, "error_without_gain": 1e-12, "d": 64}),
@@ -28,7 +29,7 @@ SHARES: Sequence[Planted] = (
 )
 
 
-def expected(losses: Mapping[str, Sequence[float | None]] = LOSSES, **changes: Any) -> dict:
+def expected(losses: Losses = LOSSES, **changes: Any) -> dict:
     """jacobian.expected of center_scale under FA, by attention and place; None is a divergence."""
     rows = []
     for name, costs in losses.items():
@@ -110,7 +111,7 @@ def test_costs_that_are_ceilings_are_not_compared(key):
 
 @pytest.mark.parametrize("place", ["cosine_blocks", "cosine_final"])
 def test_a_cosine_that_is_not_close_says_nothing_of_harm(place):
-    reads = verdict("cosines_tell_harm", expected(**{place: 0.11}))
+    reads = verdict("cosines_tell_harm", expected(LOSSES, **{place: 0.11}))
     assert reads == "undecided: a cosine is not above 0.9"
 
 

@@ -143,7 +143,7 @@ def _flipped(
         if entry.direction == "greater":
             return flips, flips.greater, flips.less
         return flips, flips.less, flips.greater
-    margin = entry.margin if margin is None else margin
-    assert isinstance(margin, float | int), entry.statement
-    flips = equivalence(distances, math.log(margin) if entry.scale == "log" else margin)
+    width = entry.margin if margin is None else margin
+    assert isinstance(width, float | int), entry.statement
+    flips = equivalence(distances, math.log(width) if entry.scale == "log" else width)
     return flips, flips.greater, flips.less

@@ -16,7 +16,9 @@ Rows = list[Row]
 
 def records(table: pd.DataFrame) -> Rows:
     """The rows of a table, with NaN wherever a value is missing."""
-    return table.astype(object).where(table.notna(), math.nan).to_dict("records")
+    known = table.astype(object).where(table.notna(), math.nan)
+    names = [str(name) for name in known]
+    return [dict(zip(names, row, strict=True)) for row in known.itertuples(index=False, name=None)]
 
 
 def diverged(row: Row) -> bool:

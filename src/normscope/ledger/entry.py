@@ -169,14 +169,16 @@ def load(path: Path) -> Claims:
 
 def _place(error: ErrorDetails, raw: Any) -> str:
     """Where an error is, by the keys of the file: a kind of value that was tried is none."""
-    places, node = [], raw
+    places: list[str] = []
+    node: Any = raw
     for part in error["loc"]:
         is_item = isinstance(node, list) and isinstance(part, int)
         is_there = part in node if isinstance(node, dict) else is_item
         if not is_there and error["type"] != "missing":
             break
         places.append(str(part))
-        node = node[part] if is_there else None
+        if is_there:
+            node = node[part]
     return ".".join(places)
 
 

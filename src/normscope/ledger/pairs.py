@@ -3,7 +3,7 @@
 import itertools
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from normscope.errors import Explained
@@ -40,7 +40,7 @@ class Pair:
     name: str
     contrast: Contrast
     sides: Sides
-    needed: list[Mapping[str, Rows]]
+    needed: Sequence[Mapping[str, Rows]]
 
     def why_open(self) -> str:
         """Why the case cannot be tested; empty if it can."""

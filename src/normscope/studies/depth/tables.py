@@ -105,7 +105,9 @@ def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
         best = at[at.mean().idxmin()] if at.notna().any(axis=None) else spread
         lost = group.groupby("seed")["diverged_at"].count() > 0
         table = pd.DataFrame({"spread": spread, "best_loss": best, "diverged": lost})
-        table[[*keys, "unigram"]] = [*key, group["unigram"].iloc[0]]
+        for name, value in zip(keys, key, strict=True):
+            table[name] = value
+        table["unigram"] = group["unigram"].iloc[0]
         rows.append(table.reset_index())
     columns = [*keys, "seed", "spread", "best_loss", "diverged", "unigram"]
     return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
