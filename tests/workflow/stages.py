@@ -6,10 +6,10 @@ import yaml
 from project import ROOT
 
 STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
-TRAINED = {
+TRAINED = {  # rules of the stage `runs`
     *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
     "pretrained_probe",
-}  # rules of the stage `runs`
+}
 
 
 def is_covered(path: str, dependencies: list[str]) -> bool:
