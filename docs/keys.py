@@ -121,23 +121,23 @@ def _default(key: str, node: Mapping[str, Any], needed: Iterable[str]) -> str:
 
 def _kind(node: Mapping[str, Any]) -> str:
     """What a key's value is, in words."""
-    if "$ref" in node:
-        name = node["$ref"].rpartition("/")[2]
-        return f"[{name}](#keys-{name})"
-    if "enum" in node:
-        return _code(node["enum"])
-    if "const" in node:
-        return f"`{node['const']}`"
-    for key in ("anyOf", "oneOf", "allOf"):
-        if key in node:
-            return " or ".join(dict.fromkeys(map(_kind, node[key])))
-    if node.get("type") == "array":
-        return f"list of {_kind(node['items'])}" if node.get("items") else "list"
-    if node.get("type") == "object":
-        patterns = list(node.get("patternProperties", {}).values())
-        values = [*patterns, node.get("additionalProperties")]
-        kinds = [_kind(value) for value in values if isinstance(value, dict)]
-        return f"mapping to {kinds[0]}" if kinds else "mapping"
-    return {"null": "nothing", "boolean": "true or false"}.get(
-        node.get("type", ""), node.get("type", "any")
-    )
+    match node:
+        case {"$ref": str(ref)}:
+            name = ref.rpartition("/")[2]
+            words = f"[{name}](#keys-{name})"
+        case {"enum": list(values)}:
+            words = _code(values)
+        case {"const": value}:
+            words = f"`{value}`"
+        case {"anyOf": list(parts)} | {"oneOf": list(parts)}:
+            words = " or ".join(dict.fromkeys(map(_kind, parts)))
+        case {"type": "array", "items": dict(item)}:
+            words = f"list of {_kind(item)}"
+        case {"type": "object"}:
+            values = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+            kinds = [_kind(value) for value in values if isinstance(value, dict)]
+            words = f"mapping to {kinds[0]}" if kinds else "mapping"
+        case _:
+            kind = node.get("type", "any")
+            words = {"null": "nothing", "boolean": "true or false"}.get(kind, kind)
+    return words

@@ -113,8 +113,11 @@ def claims() -> dict[str, Claim]:
 def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
     studies = {name: config().studies[name] for name in STUDIES}
-    names = [f"{study}.{name}" for study, part in studies.items() for name in part.TABLES]
-    evidence = Evidence({name: table(name) for name in names}, studies, config().level)
+    tables = {
+        study: {name: table(f"{study}.{name}") for name in part.TABLES}
+        for study, part in studies.items()
+    }
+    evidence = Evidence(tables, studies, config().level)
     documents = load_claims(ROOT / "data" / "claims.yaml").documents
     statements = find_all(Claims(documents=documents, claims=entries()), evidence)
     return {statement.key: statement for statement in statements}
