@@ -92,7 +92,8 @@ def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _models(top: type[BaseModel]) -> str:
     """A section a model of the schema: first the outermost, then those that it is made of."""
-    schema = top.model_json_schema()
+    # anchors are of the whole site, and two pages may have models of one name
+    schema = top.model_json_schema(ref_template=f"#keys-{top.__name__}-{{model}}")
     models = {top.__name__: schema, **schema.get("$defs", {})}
     parts = []
     for name, model in models.items():
@@ -103,7 +104,8 @@ def _models(top: type[BaseModel]) -> str:
             (f"`{key}`", _kind(node), _default(key, node, needed), _words(node))
             for key, node in model["properties"].items()
         ]
-        parts += [f"(keys-{name})=\n## {name}", model.get("description", "").replace("``", "`")]
+        anchor = f"keys-{top.__name__}-{name}"
+        parts += [f"({anchor})=\n## {name}", model.get("description", "").replace("``", "`")]
         parts.append(_table(("key", "value", "default", "what it is"), rows))
     return "\n\n".join(parts)
 
@@ -123,8 +125,7 @@ def _kind(node: Mapping[str, Any]) -> str:
     """What a key's value is, in words."""
     match node:
         case {"$ref": str(ref)}:
-            name = ref.rpartition("/")[2]
-            words = f"[{name}](#keys-{name})"
+            words = f"[{ref.rpartition('-')[2]}]({ref})"
         case {"enum": list(values)}:
             words = _code(values)
         case {"const": value}:
