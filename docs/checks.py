@@ -40,6 +40,11 @@ def _lines(text: str, pattern: str) -> set[int]:
     return {text.count("\n", 0, m.start()) for m in re.finditer(pattern, text)}
 
 
+def may_have_numbers(source: str) -> bool:
+    """Whether a page's front matter says where the numbers in its prose are from."""
+    return bool(re.match(r"---\n(?:(?!---).*\n)*?typed_numbers: \w", source))
+
+
 def digits(source: str) -> list[tuple[int, str]]:
     """Lines of MyST markdown, by number, with a number that no result has given.
 

@@ -1,8 +1,11 @@
-"""Refresh what README.md shows from results: tables and figures."""
+"""Refresh what README.md and docs/results.md show from results: tables and figures."""
 
 import json
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import yaml
@@ -18,8 +21,11 @@ from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 
-README = Path("README.md")
+README, PAGE = Path("README.md"), Path("docs/results.md")
 RESULTS = Path("results")
+DECIDED = ("statement", "source", "published", "corrected", "why")
+LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
+BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 FIGURES = (
     "loss slice factors surrogates jacobian comparison sensitivity signals trainability".split()
 )
@@ -30,8 +36,13 @@ def table(study: str, name: str) -> pd.DataFrame:
     return pd.read_csv(RESULTS / study / "tables" / f"{name}.csv")
 
 
+def decided(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """The ledger without the statements that are undecided."""
+    return {**ledger, "claims": [c for c in ledger["claims"] if c["verdict"] != "undecided"]}
+
+
 def tables() -> dict[str, PageTable]:
-    """What stands in README.md, by the names of its blocks."""
+    """What stands in the pages, by the names of their blocks."""
     config = load(yaml.safe_load(Path("config.yaml").read_text()))
     ledger = json.loads((RESULTS / "paper" / "claims.json").read_text())
     copy = cell_table(table("recall", "cells"), config.recall.published.task)
@@ -41,9 +52,8 @@ def tables() -> dict[str, PageTable]:
     is_shown &= shapes["depth"].isin([24, 48])
     return {
         "results": loss_table(table("main", "arms")).select("arm", "n", "loss", "interval"),
-        "ledger": ledger_table(ledger).select(
-            "statement", "source", "published", "corrected", "n", "p (Holm)", "why"
-        ),
+        "ledger": ledger_table(ledger).select(*LEDGER),
+        "decided": ledger_table(decided(ledger)).select(*DECIDED),
         "copy": copy.select(
             *("arm", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
@@ -62,18 +72,19 @@ def tables() -> dict[str, PageTable]:
     }
 
 
-def refreshed(text: str, block: str, shown: PageTable) -> str:
-    """The text with the table between a block's two comments."""
-    begin, end = f"<!-- {block}: make readme -->", f"<!-- end of {block} -->"
-    head, rest = text.split(begin)
-    return f"{head}{begin}\n\n{pipe_table(shown)}\n\n{end}{rest.split(end)[1]}"
+def refreshed(text: str, shown: Mapping[str, PageTable]) -> str:
+    """The text with each of its tables between the two comments of its block."""
+
+    def fill(match: re.Match[str]) -> str:
+        return f"{match[1]}\n\n{pipe_table(shown[match[2]])}\n\n{match[3]}"
+
+    return BLOCK.sub(fill, text)
 
 
 def main() -> None:
-    text = README.read_text()
-    for block, shown in tables().items():
-        text = refreshed(text, block, shown)
-    write_text(README, text)
+    shown = tables()
+    for page in (README, PAGE):
+        write_text(page, refreshed(page.read_text(), shown))
     for figure in FIGURES:
         shutil.copyfile(RESULTS / "paper" / "figures" / f"{figure}.svg", f"docs/{figure}.svg")
 

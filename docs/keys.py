@@ -1,0 +1,144 @@
+"""Tables of the reference pages: every key and word that a reader may write, as the code has it.
+
+A line ``<!-- keys: configuration -->`` in a page stands for what ``configuration()`` returns.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from normscope.config import Config, load
+from normscope.ledger.entry import Claims
+from normscope.nn.arms import ARMS
+from normscope.paper.figures import Entry
+
+ROOT = Path(__file__).parents[1]
+MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)
+
+
+def filled(page: str) -> str:
+    """A page with its tables in the place of their marks."""
+    return MARK.sub(lambda mark: TABLES[mark[1]](), page)
+
+
+def configuration() -> str:
+    """The keys of config.yaml."""
+    return _models(Config)
+
+
+def statements() -> str:
+    """The keys of data/claims.yaml."""
+    return _models(Claims)
+
+
+def figures() -> str:
+    """The keys of an entry of workflow/figures.yaml."""
+    return _models(Entry)
+
+
+def vocabulary() -> str:
+    """What statements may say of each study, under the configuration in config.yaml."""
+    parts = []
+    for name, study in load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies.items():
+        words = study.vocabulary()
+        if not words.columns:
+            continue
+        rows = [(f"`{name}.{table}`", _code(columns)) for table, columns in words.columns.items()]
+        lines = [f"### {name}", _table(("table", "columns"), rows)]
+        if words.names:
+            named = [(f"`{column}`", _code(cells)) for column, cells in words.names.items()]
+            lines.append(_table(("key", "names of cells"), named))
+        if words.values:
+            values = [(f"`{column}`", _values(v)) for column, v in words.values.items()]
+            lines.append(_table(("column", "values"), values))
+        parts += lines
+    return "\n\n".join(parts)
+
+
+def tables() -> str:
+    """The tables of every study."""
+    studies = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
+    rows = [(f"`results/{name}/tables/`", _code(study.TABLES)) for name, study in studies.items()]
+    return _table(("folder", "tables"), rows)
+
+
+def arms() -> str:
+    """The registry of arms."""
+    rows = [(f"`{name}`", arm.label, arm.source.replace("|", "\\|")) for name, arm in ARMS.items()]
+    return _table(("name", "label", "source"), rows)
+
+
+TABLES = {f.__name__: f for f in (configuration, statements, figures, vocabulary, tables, arms)}
+
+
+def _values(values: Iterable[object]) -> str:
+    """Values of a column; those of the registry by its name."""
+    return "an arm of the registry" if list(values) == list(ARMS) else _code(values)
+
+
+def _code(words: Iterable[object]) -> str:
+    return ", ".join(f"`{str(w).lower() if isinstance(w, bool) else w}`" for w in words)
+
+
+def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [f"| {' | '.join(row)} |" for row in (titles, *rows)]
+    lines.insert(1, f"| {' | '.join('---' for _ in titles)} |")
+    return "\n".join(lines)
+
+
+def _models(top: type[BaseModel]) -> str:
+    """A section a model of the schema: first the outermost, then those that it is made of."""
+    # anchors are of the whole site, and two pages may have models of one name
+    schema = top.model_json_schema(ref_template=f"#keys-{top.__name__}-{{model}}")
+    models = {top.__name__: schema, **schema.get("$defs", {})}
+    parts = []
+    for name, model in models.items():
+        if "properties" not in model:
+            continue
+        needed = model.get("required", [])
+        rows = [
+            (f"`{key}`", _kind(node), _default(key, node, needed), _words(node))
+            for key, node in model["properties"].items()
+        ]
+        anchor = f"keys-{top.__name__}-{name}"
+        parts += [f"({anchor})=\n## {name}", model.get("description", "").replace("``", "`")]
+        parts.append(_table(("key", "value", "default", "what it is"), rows))
+    return "\n\n".join(parts)
+
+
+def _words(node: Mapping[str, Any]) -> str:
+    return " ".join(node.get("description", "").split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _default(key: str, node: Mapping[str, Any], needed: Iterable[str]) -> str:
+    if key in needed:
+        return "needed"
+    value = node.get("default")
+    return "" if value is None or isinstance(value, dict) else f"`{value}`"
+
+
+def _kind(node: Mapping[str, Any]) -> str:
+    """What a key's value is, in words."""
+    match node:
+        case {"$ref": str(ref)}:
+            words = f"[{ref.rpartition('-')[2]}]({ref})"
+        case {"enum": list(values)}:
+            words = _code(values)
+        case {"const": value}:
+            words = f"`{value}`"
+        case {"anyOf": list(parts)} | {"oneOf": list(parts)}:
+            words = " or ".join(dict.fromkeys(map(_kind, parts)))
+        case {"type": "array", "items": dict(item)}:
+            words = f"list of {_kind(item)}"
+        case {"type": "object"}:
+            values = [*node.get("patternProperties", {}).values(), node.get("additionalProperties")]
+            kinds = [_kind(value) for value in values if isinstance(value, dict)]
+            words = f"mapping to {kinds[0]}" if kinds else "mapping"
+        case _:
+            kind = node.get("type", "any")
+            words = {"null": "nothing", "boolean": "true or false"}.get(kind, kind)
+    return words
