@@ -1,0 +1,194 @@
+"""Error rates, coverage and power of tests and intervals, over seeded samples.
+
+A rate over k samples is off its probability p by chance: bounds are the binomial's of k and p that
+one seed in 1,000 lies beyond.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from normscope.statistics.inference import (
+    Estimate,
+    bootstrap_mean,
+    cluster_bootstrap,
+    equivalence,
+    hedges_g,
+    holm,
+    mean_test,
+    sign_flip,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+RARE = 1 / 1000
+# of a bootstrap of 12 normal values that says 95%
+PLAIN = float(2 * stats.t.cdf(1.96 * math.sqrt(11 / 12), 11) - 1)
+
+
+def most(p: float, k: int) -> float:
+    """The largest rate that chance gives over k samples."""
+    return float(stats.binom.isf(RARE, k, p)) / k
+
+
+def least(p: float, k: int) -> float:
+    return float(stats.binom.ppf(RARE, k, p)) / k
+
+
+def coverage(found: Sequence[Estimate], truth: float) -> float:
+    return float(np.mean([e.low <= truth <= e.high for e in found]))
+
+
+def two_sided(values: Sequence[float]) -> float:
+    found = sign_flip(values)
+    return min(1.0, 2 * min(found.greater, found.less))
+
+
+@pytest.fixture(scope="module")
+def of_normal() -> list[Estimate]:
+    samples = np.random.default_rng(0).normal(1, 2, (800, 12))
+    return [bootstrap_mean(sample.tolist(), 0.95, 999) for sample in samples]
+
+
+@pytest.fixture(scope="module")
+def of_skewed() -> list[Estimate]:
+    samples = np.random.default_rng(1).lognormal(size=(500, 25))
+    return [bootstrap_mean(sample.tolist(), 0.95, 999) for sample in samples]
+
+
+def test_an_interval_of_12_normal_values_covers_as_theory_has_it(of_normal):
+    """91.3% for 95%: a bootstrap has a variance short of (n - 1)/n, and no Student's t.
+
+    That is of t(11) within 1.96 sqrt(11/12); BCa's corrections, noise here, cost up to 1% of it.
+    """
+    assert round(PLAIN, 3) == 0.913
+    low, high = least(PLAIN - 0.01, 800), most(PLAIN, 800)
+    assert 0.86 < low <= coverage(of_normal, 1) <= high < 0.95
+
+
+def test_an_interval_of_25_skewed_values_covers_less_than_it_says(of_skewed):
+    """Lognormal values: over 6,000 others it covered 88.6%, by 1,500 from 88.1% to 89.1%."""
+    assert least(0.88, 500) <= coverage(of_skewed, math.exp(0.5)) <= most(0.89, 500) < 0.95
+
+
+def test_an_interval_of_skewed_values_is_skewed(of_skewed):
+    """Its end on the high side is too low less often than that of mean + 1.96 errors."""
+    samples = np.random.default_rng(1).lognormal(size=(500, 25))
+    high = samples.mean(1) + stats.norm.ppf(0.975) * stats.sem(samples, axis=1)
+    assert np.mean([e.high < math.exp(0.5) for e in of_skewed]) < np.mean(high < math.exp(0.5))
+    assert np.mean([e.high - e.mean > e.mean - e.low for e in of_skewed]) > 0.95
+
+
+def test_an_interval_of_clusters_covers_where_that_of_values_does_not():
+    """12 clusters of 8 with an intra-cluster correlation of 0.8: a mean varies 1 + 7 x 0.8 as much.
+
+    The naive interval has 1/sqrt(6.6) of the width and covers 55%, the one of clusters 90%.
+    """
+    rng = np.random.default_rng(2)
+    clusters = np.repeat(range(12), 8).tolist()
+    values = (
+        rng.normal(0, math.sqrt(0.8), (300, 12, 1)) + rng.normal(0, math.sqrt(0.2), (300, 12, 8))
+    ).reshape(300, 96)
+    whole = coverage([cluster_bootstrap(v.tolist(), clusters, 0.95, 499) for v in values], 0)
+    assert least(PLAIN - 0.01, 300) <= whole <= most(PLAIN, 300)
+    naive = coverage([bootstrap_mean(v.tolist(), 0.95, 499) for v in values], 0)
+    expected = 2 * stats.norm.cdf(1.96 / math.sqrt(1 + 7 * 0.8)) - 1
+    assert least(expected, 300) <= naive <= most(expected, 300)
+    assert naive < whole - 0.25
+
+
+def heavy(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    return rng.standard_t(2, shape)
+
+
+def two_humped(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Symmetric about 0 with a scale of its own for each unit."""
+    return rng.choice([-1, 1], shape) * rng.gamma(4, 1, shape) * np.arange(1, shape[1] + 1)
+
+
+@pytest.mark.parametrize("noise", [heavy, two_humped])
+@pytest.mark.parametrize(("n", "k"), [(6, 300), (10, 80)])
+def test_sign_flips_find_nothing_as_often_as_they_say(n, k, noise):
+    """Two-sided at 5%: of 64 flips 2 are as extreme, of 1,024 the 50 that 5% allow."""
+    rate = {6: 2 / 64, 10: 50 / 1024}[n]
+    values = noise(np.random.default_rng(n), (k, n)).tolist()
+    found = np.mean([two_sided(v) <= 0.05 for v in values])
+    assert least(rate, k) <= found <= most(rate, k)
+
+
+def test_p_of_sign_flips_are_uniform_under_the_null():
+    """Each of 64 p as often, where flips differ: a chi-squared of 63 degrees."""
+    values = np.random.default_rng(4).laplace(size=(640, 6)).tolist()
+    ranks = np.rint([64 * sign_flip(v).greater for v in values]).astype(int)
+    assert ranks.min() >= 1
+    assert stats.chisquare(np.bincount(ranks, minlength=65)[1:]).pvalue > RARE
+
+
+def test_5_units_never_reach_5_percent():
+    values = np.random.default_rng(5).normal(3, 1, (50, 5)).tolist()
+    assert min(two_sided(v) for v in values) == 2 / 32
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("margin", [0.3, 1, 5])
+def test_means_at_the_margin_are_seldom_told_to_be_inside(margin, sign):
+    """At most 5%: of 128 flips 6."""
+    values = np.random.default_rng(6).normal(sign * margin, 1, (100, 7)).tolist()
+    assert np.mean([equivalence(v, margin).greater <= 0.05 for v in values]) <= most(6 / 128, 100)
+
+
+@pytest.mark.parametrize("margin", [0, 0.05, 1])
+def test_means_at_the_margin_are_seldom_told_to_be_outside_on_either_side(margin):
+    """The p of being outside is one-sided, and there are two sides: twice it is a p."""
+    values = np.random.default_rng(7).normal(margin, 1, (100, 7)).tolist()
+    assert np.mean([2 * equivalence(v, margin).less <= 0.05 for v in values]) <= most(6 / 128, 100)
+
+
+def test_what_is_inside_or_outside_is_found():
+    """With a standard deviation of 1 and 10 units the margin is 5 standard errors away."""
+    rng = np.random.default_rng(8)
+    for centre, margin, side in ((0, 1.6, "greater"), (3.2, 1.6, "less")):
+        found = [equivalence(v, margin) for v in rng.normal(centre, 1, (25, 10)).tolist()]
+        assert np.mean([getattr(f, side) <= 0.025 for f in found]) > 0.9
+
+
+def test_a_clear_effect_of_10_units_is_found():
+    """At 1.5 standard deviations Student's t has a power of 0.99; sign flips lack little of it."""
+    values = np.random.default_rng(9).normal(1.5, 1, (60, 10)).tolist()
+    power = stats.nct.sf(stats.t.isf(0.025, 9), 9, 1.5 * math.sqrt(10))
+    assert power > 0.98
+    assert np.mean([two_sided(v) <= 0.05 for v in values]) >= least(power - 0.02, 60)
+
+
+def test_holm_over_20_true_nulls_rejects_one_in_5_percent():
+    """Without it 1 - 0.95^20 = 64%; independent tests make Holm's 1 - (1 - 0.05/20)^20 = 4.9%."""
+    raw = np.random.default_rng(10).uniform(size=(800, 20))
+    adjusted = np.array([holm(p) for p in raw.tolist()])
+    found, without = ((p <= 0.05).any(1).mean() for p in (adjusted, raw))
+    exact = 1 - (1 - 0.05 / 20) ** 20
+    assert least(exact, 800) <= found <= most(exact, 800)
+    assert least(1 - 0.95**20, 800) <= without <= most(1 - 0.95**20, 800)
+    assert without > 0.5
+
+
+def test_holm_over_tests_of_noise_and_of_effects_keeps_the_error_and_finds_the_effects():
+    """15 nulls beside 5 effects of 3 standard deviations, n = 10: errors among the nulls only."""
+    rng = np.random.default_rng(11)
+    effects = np.repeat([0, 3.0], [15, 5])[:, None]
+    p = [[mean_test(v) for v in rng.normal(effects, 1, (20, 10)).tolist()] for _ in range(60)]
+    rejected = np.array([holm(v) for v in p]) <= 0.05
+    assert rejected[:, :15].any(1).mean() <= most(0.05, 60)
+    assert rejected[:, 15:].mean() > 0.95
+
+
+def test_g_is_unbiased():
+    """Hedges 1981: of n = 6 the mean over the standard deviation is 19% too large."""
+    values = np.random.default_rng(12).normal(0.8, 1, (5000, 6))
+    found = np.array([hedges_g(v) for v in values.tolist()])
+    error = found.std() / math.sqrt(5000)
+    assert found.mean() == pytest.approx(0.8, abs=4 * error)
+    raw = (values.mean(1) / values.std(1, ddof=1)).mean()
+    assert raw == pytest.approx(0.8 / 0.8407, abs=4 * error / 0.8407)
+    assert raw - 0.8 > 8 * error
