@@ -1,7 +1,7 @@
 """Entries of data/claims.yaml: a statement, where it was made, and the test that decides it."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -178,7 +178,7 @@ def _place(error: ErrorDetails, raw: Any) -> str:
             break
         places.append(str(part))
         if is_there:
-            node = node[part]
+            node = cast(Any, node)[part]
     return ".".join(places)
 
 

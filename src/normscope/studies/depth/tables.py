@@ -1,6 +1,7 @@
 """From probed and trained models to shapes: curves by block, rates per block, losses."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,10 +105,10 @@ def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
         spread = (at.max(axis=1) - at.min(axis=1)).where(at.notna().all(axis=1))
         best = at[at.mean().idxmin()] if at.notna().any(axis=None) else spread
         lost = group.groupby("seed")["diverged_at"].count() > 0
-        table = pd.DataFrame({"spread": spread, "best_loss": best, "diverged": lost})
-        for name, value in zip(keys, key, strict=True):
-            table[name] = value
-        table["unigram"] = group["unigram"].iloc[0]
+        shape: dict[str, Any] = dict(zip(keys, key, strict=True))
+        values = {"spread": spread, "best_loss": best, "diverged": lost}
+        unigram = {"unigram": group["unigram"].iloc[0]}
+        table = pd.DataFrame(shape | values | unigram, index=spread.index)
         rows.append(table.reset_index())
     columns = [*keys, "seed", "spread", "best_loss", "diverged", "unigram"]
     return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
