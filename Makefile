@@ -1,4 +1,4 @@
-# `make results`: from a fresh clone to the paper.  `make docs`: the tutorial.  `make test`: the tests.
+# `make results`: from a fresh clone to the paper.  `make docs`: the site.  `make test`: the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +23,7 @@ paper: $(READY)
 docs: $(READY)-docs
 	snakemake --cores 4 tutorial
 	$(SPHINX) -b html docs docs/_build/html
-	@echo 'The tutorial: docs/_build/html/index.html'
+	@echo 'The site: docs/_build/html/index.html'
 
 docs-links: $(READY)-docs # of other sites: needs a network
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck

@@ -139,6 +139,6 @@ def _kind(node: Mapping[str, Any]) -> str:
             kinds = [_kind(value) for value in values if isinstance(value, dict)]
             words = f"mapping to {kinds[0]}" if kinds else "mapping"
         case _:
-            kind = node.get("type", "any")
+            kind = str(node.get("type", "any"))
             words = {"null": "nothing", "boolean": "true or false"}.get(kind, kind)
     return words
