@@ -8,7 +8,7 @@ from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
 from normscope.io.files import write_json
-from normscope.io.readers import Tables
+from normscope.io.tables import Tables
 from normscope.ledger.claim import Evidence
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger

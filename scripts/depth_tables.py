@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
-from normscope.io.csvfile import write_csv
+from normscope.io.tables import collect, write_tables
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
 from normscope.studies.depth.recipe import DepthTables
@@ -38,24 +37,17 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     recipe, data = flags.recipe, dataset.read(flags.data)
-    blocks = [pd.read_csv(flags.probes / place / "blocks.csv") for place in recipe.places]
-    targets = data.val[1 : recipe.eval_tokens]
-    losses = [
-        pd.read_csv(flags.models / str(shape) / "losses.csv").assign(**shape._asdict())
-        for shape in recipe.shapes
-    ]
-    tables = {"blocks": pd.concat(blocks, ignore_index=True)}
-    tables["losses"] = pd.concat(losses, ignore_index=True) if losses else pd.DataFrame()
-    unigram = unigram_loss(data.train, targets, data.vocab_size)
-    tables["losses"] = tables["losses"].assign(unigram=unigram).reindex(columns=LOSSES)
-    tables["losses"] = tables["losses"].astype({"diverged_at": "Int64"})
+    shapes = {str(shape): shape._asdict() for shape in recipe.shapes}
+    unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
+    losses = collect(flags.models, "losses.csv", shapes).assign(unigram=unigram)
+    tables = {"blocks": collect(flags.probes, "blocks.csv", {place: {} for place in recipe.places})}
+    tables["losses"] = losses.reindex(columns=LOSSES).astype({"diverged_at": "Int64"})
     tables["by_block"] = by_block(tables["blocks"], recipe.level)
     tables["rates"] = rates(tables["blocks"])
     tables["by_shape"] = by_shape(tables["rates"], recipe.level)
     tables["rate_spreads"] = rate_spreads(tables["losses"])
     tables["trainability"] = trainability(tables["losses"], recipe.level)
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
 
 
 if __name__ == "__main__":

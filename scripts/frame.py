@@ -10,7 +10,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
-from normscope.io.readers import Tables
+from normscope.io.tables import Tables
 from normscope.paper.figures import load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section

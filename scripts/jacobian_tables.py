@@ -9,14 +9,13 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
-from normscope.io.csvfile import write_csv
 from normscope.io.stored import read
+from normscope.io.tables import collect, write_tables
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
 from normscope.studies.jacobian.grid import Cell, cell_key
 from normscope.studies.jacobian.recipe import JacobianTables
 from normscope.studies.jacobian.tables import (
-    CELL,
     SETTING,
     at_chosen_rate,
     by_layer,
@@ -28,6 +27,8 @@ from normscope.studies.jacobian.tables import (
     with_margins,
 )
 
+COMPARED = [*SETTING, "learning_rate"]
+
 
 class Flags(Strict):
     """Tables of the norms' backward pass."""
@@ -37,16 +38,6 @@ class Flags(Strict):
     probes: Path = Field(description="directory with a folder a cell")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for the tables")
-
-
-def collected(probes: Path, names: list[str], table: str, keys: list[str]) -> pd.DataFrame:
-    """A table of every cell, together, with the keys that tell the cells apart in front."""
-    parts = []
-    for name in names:
-        key = cell_key(name)
-        parts.append(pd.read_csv(probes / name / table).assign(**{k: key[k] for k in keys}))
-    together = pd.concat([part for part in parts if len(part)] or parts, ignore_index=True)
-    return together[[*keys, *(column for column in parts[0] if column not in keys)]]
 
 
 def losses(cells: dict[str, list[int]], models: Path) -> pd.DataFrame:
@@ -65,10 +56,12 @@ def losses(cells: dict[str, list[int]], models: Path) -> pd.DataFrame:
 def main() -> None:
     flags = parse(Flags)
     recipe, cells = flags.recipe, flags.recipe.cells
-    exact = [cell for cell in cells if cell_key(cell)["norm_backward"] == "exact"]
-    layers = collected(flags.probes, exact, "layers.csv", CELL)
-    # all of exact models: norm_backward and surrogates_in of a gradient are its surrogate's
-    gradients = collected(flags.probes, exact, "gradients.csv", [*SETTING, "learning_rate"])
+    keys = {name: cell_key(name) for name in cells}
+    exact = {name: key for name, key in keys.items() if key["norm_backward"] == "exact"}
+    layers = collect(flags.probes, "layers.csv", exact)
+    # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
+    settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
+    gradients = collect(flags.probes, "gradients.csv", settings)
     tables = {"layers": layers, "gradients": gradients}
     tables["losses"] = losses(cells, flags.models)
     tables["chosen"] = chosen(tables["losses"])
@@ -80,8 +73,7 @@ def main() -> None:
     tables["expected"] = predictors(tables["chosen"], layers, gradients)
     tables["expected"] = with_margins(tables["expected"], tables["costs"])
     tables["predictions"] = predictions(tables["expected"])
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
     if layers.empty:
         print("no model has a norm layer: the tables of layers are empty", file=sys.stderr)
 

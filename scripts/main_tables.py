@@ -10,10 +10,11 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io.csvfile import write_csv
+from normscope.io.tables import collect, write_tables
 from normscope.schema import Strict
 from normscope.studies.main.recipe import MainTables
 from normscope.studies.main.tables import (
+    KEYS,
     by_arm,
     by_depth,
     compare,
@@ -21,8 +22,6 @@ from normscope.studies.main.tables import (
     log_gains,
     run_key,
 )
-
-KEYS = ["arm", "placement", "seed"]
 
 
 class Flags(Strict):
@@ -37,16 +36,12 @@ class Flags(Strict):
     out: Path = Field(description="directory for the tables")
 
 
-def collected(runs: list[str], folder: Path, name: str) -> pd.DataFrame:
-    """A table of every run, one below the other, with what tells the runs apart in front."""
-    parts = [pd.read_csv(folder / run / name).assign(**run_key(run)) for run in runs]
-    table = pd.concat(parts, ignore_index=True)
-    return table[KEYS + [column for column in table if column not in KEYS]]
-
-
-def losses(runs: list[str], models: Path) -> pd.DataFrame:
-    """A row a run: what its metrics.json has."""
-    rows = [run_key(run) | json.loads((models / run / "metrics.json").read_text()) for run in runs]
+def losses(keys: Mapping[str, Mapping], models: Path) -> pd.DataFrame:
+    """A row a run: what tells it apart, and what its metrics.json has."""
+    rows = [
+        {**key, **json.loads((models / run / "metrics.json").read_text())}
+        for run, key in keys.items()
+    ]
     return pd.DataFrame(rows).astype(
         {"val_loss": float, "train_loss": float, "diverged_at": "Int64"}
     )
@@ -62,10 +57,8 @@ def published(path: Path, references: Path, ours: Mapping[str, Any]) -> pd.DataF
 def main() -> None:
     flags = parse(Flags)
     recipe, meta = flags.recipe, json.loads(flags.dataset.read_text())
-    runs, gain = (
-        losses(recipe.runs, flags.models),
-        collected(recipe.runs, flags.probes, "stream.csv"),
-    )
+    keys = {run: run_key(run) for run in recipe.runs}
+    runs, gain = losses(keys, flags.models), collect(flags.probes, "stream.csv", keys)
     # a model that diverged is in gain.csv and in no mean
     lost = runs.set_index(KEYS)["diverged_at"].notna()
     kept = gain[~lost.loc[pd.MultiIndex.from_frame(gain[KEYS])].to_numpy()]
@@ -73,7 +66,7 @@ def main() -> None:
     ours = {"baseline": recipe.baseline, "train_bin_sha256": meta["sha256"]["train.bin"], **first}
     tables = {
         "runs": runs.merge(log_gains(kept), on=KEYS, how="left"),
-        "curves": collected(recipe.runs, flags.models, "curve.csv"),
+        "curves": collect(flags.models, "curve.csv", keys),
         "arms": compare(runs, recipe.baseline, recipe.level),
         "gain": gain,
         "gain_by_depth": by_depth(kept, recipe.level),
@@ -89,8 +82,7 @@ def main() -> None:
             ]
         ),
     }
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
 
 
 if __name__ == "__main__":

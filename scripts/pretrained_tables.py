@@ -8,8 +8,8 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.hub.prompts import SET, PromptsError, read_prompts
-from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json
+from normscope.io.tables import write_tables
 from normscope.schema import Strict
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.collect import facts, measurements, with_prompts
@@ -93,8 +93,7 @@ def main() -> None:
     tables = collected(flags)
     tables |= statistics(tables["gains"], tables["models"], references, flags)
     tables["references"] = references
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
     write_json(flags.document, document(tables, references, read_prompts(flags.prompts)))
 
 

@@ -1,15 +1,13 @@
 """Tables of the decisive test: all measurements, cells, learning rates, the factors' effects."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
-import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io.csvfile import write_csv
+from normscope.io.tables import collect, write_tables
 from normscope.schema import Strict
 from normscope.studies.recall.recipe import RecallTables
 from normscope.studies.recall.tables import (
@@ -32,29 +30,18 @@ class Flags(Strict):
     out: Path = Field(description="directory for the tables")
 
 
-def collected(probes: Path, cells: Iterable[str], name: str) -> pd.DataFrame:
-    """A table of every cell, one below the other, with the cell's key in front."""
-    parts = [pd.read_csv(probes / cell / f"{name}.csv").assign(**cell_key(cell)) for cell in cells]
-    kept = [p for p in parts if len(p)]  # an empty one would turn numbers into objects
-    table = pd.concat(kept, ignore_index=True) if kept else parts[0]
-    keys = [*KEYS, "seed"]
-    return table[keys + [c for c in table if c not in keys]]
-
-
 def main() -> None:
     flags = parse(Flags)
-    recipe, cells = flags.recipe, flags.recipe.cells
-    slices = collected(flags.probes, cells, "slices")
-    runs = collected(flags.probes, cells, "metrics").astype({"diverged_at": "Int64"})
-    runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
-    curves = [
-        pd.read_csv(flags.models / f"{cell}-{seed}" / "curve.csv").assign(
-            **cell_key(cell), seed=seed
-        )
-        for cell, seeds in cells.items()
+    recipe = flags.recipe
+    cells = {name: cell_key(name) for name in recipe.cells}
+    trained = {
+        f"{name}-{seed}": {**cells[name], "seed": seed}
+        for name, seeds in recipe.cells.items()
         for seed in seeds
-    ]
-    curve = pd.concat(curves, ignore_index=True)[[*KEYS, "seed", "step", "train_loss"]]
+    }
+    slices = collect(flags.probes, "slices.csv", cells)
+    runs = collect(flags.probes, "metrics.csv", cells).astype({"diverged_at": "Int64"})
+    runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
     shown = runs[(runs["task"] == recipe.task) & (runs["learning_rate"] == recipe.learning_rate)]
     factors = factor_effects(shown, recipe.level)
     if factors.empty:
@@ -64,13 +51,12 @@ def main() -> None:
         "runs": runs,
         "cells": by_cell(runs, recipe.level),
         "best": best_rates(runs),
-        "curves": curve,
+        "curves": collect(flags.models, "curve.csv", trained),
         "slices": slices,
-        "spectra": collected(flags.probes, cells, "spectra"),
+        "spectra": collect(flags.probes, "spectra.csv", cells),
         "factors": factors,
     }
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
-from normscope.io.csvfile import write_csv
+from normscope.io.tables import write_tables
 from normscope.measure.evaluation import validation_windows
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.textbook import probe as textbook
@@ -52,8 +52,7 @@ def main() -> None:
         "wild_summary": pd.DataFrame(summary),
         "undo": pd.DataFrame(textbook.undo()),
     }
-    for name, table in tables.items():
-        write_csv(flags.out / f"{name}.csv", table)
+    write_tables(flags.out, tables)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,8 @@ import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
 from normscope.statistics.summary import describe, summarize
-from normscope.studies.jacobian.grid import Cell
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
 
-CELL = list(Cell._fields)
 SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
 VARIED = [*SETTING, "norm_backward", "surrogates_in"]  # all but the learning rate
 REPLACED = ["protocol", "norm_backward", "surrogates_in"]

@@ -6,7 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.summary import describe, select
+from normscope.statistics.summary import describe
+
+KEYS = ["arm", "placement", "seed"]
+PARTS = ("first", "later", "last")  # blocks of a model
 
 
 def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
@@ -70,23 +73,15 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     Geometric means over positions but the first, over blocks (later: the gain of one block) and
     over runs. The first block lifts the embedding, which starts small, so it stands alone.
     """
-    blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
-    depth = blocks["depth"]
-    parts = {
-        "first": blocks[depth == 1],
-        "later": blocks[depth > 1],
-        "last": blocks[depth == depth.max()],
-    }
     rows = []
-    for (arm, placement), _ in blocks.groupby(["arm", "placement"], sort=False):
+    for (arm, placement), runs in log_gains(table).groupby(["arm", "placement"], sort=False):
         row: dict = {"arm": arm, "placement": placement}
-        for name, part in parts.items():
-            chosen = select(part, arm=arm, placement=placement)
-            bounds = describe(chosen.groupby("seed")["log_gain"].mean(), level)
-            factors = {key: np.exp(value) for key, value in _named(name, bounds).items()}
+        for part in PARTS:
+            bounds = describe(runs[f"log_gain_{part}"], level)
+            factors = {key: np.exp(value) for key, value in _named(part, bounds).items()}
             row |= factors | ({"n": bounds["n"]} if bounds["n"] else {})
         rows.append(row)
-    bounds = [f"{name}{suffix}" for name in parts for suffix in ("", "_low", "_high")]
+    bounds = [f"{part}{suffix}" for part in PARTS for suffix in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])
 
 
@@ -97,12 +92,13 @@ def log_gains(table: pd.DataFrame) -> pd.DataFrame:
     """
     blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
     depth = blocks["depth"]
-    parts = {"first": depth == 1, "later": depth > 1, "last": depth == depth.max()}
-    means = {
-        f"log_gain_{part}": blocks[rows].groupby(["arm", "placement", "seed"])["log_gain"].mean()
+    parts = dict(zip(PARTS, (depth == 1, depth > 1, depth == depth.max()), strict=True))
+    runs = [blocks[key] for key in KEYS]
+    gains = {
+        f"log_gain_{part}": blocks["log_gain"].where(rows).groupby(runs, sort=False).mean()
         for part, rows in parts.items()
     }
-    return pd.DataFrame(means).reset_index()
+    return pd.DataFrame(gains).reset_index()
 
 
 def run_key(name: str) -> dict[str, str | int]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from normscope.hub.prompts import Prompt
 from normscope.io.stored import read
+from normscope.io.tables import collect
 from normscope.studies.pretrained.grid import Listed
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
 from normscope.studies.pretrained.tables import COUNTS, read_table
@@ -38,12 +39,9 @@ def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
 
 def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFrame:
     """``gains`` or ``norms`` of all models, with the model in front."""
-    parts = [
-        read_table(probes / model.name / f"{name}.csv").assign(model=model.name) for model in listed
-    ]
-    known = [part for part in parts if len(part)]
-    columns = ["model", *COLUMNS[name]]
-    return pd.concat(known)[columns] if known else pd.DataFrame(columns=columns)
+    keys = {model.name: {"model": model.name} for model in listed}
+    table = collect(probes, f"{name}.csv", keys, read_table)
+    return table.reindex(columns=["model", *COLUMNS[name]])
 
 
 def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
