@@ -10,6 +10,7 @@ from matplotlib.image import AxesImage
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import split
 from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.words import significant
@@ -25,11 +26,10 @@ MM_PER_PANEL, REST_MM = 45, 10
 def over_models(table: pd.DataFrame) -> pd.DataFrame:
     """The median over models of each cell, and how many lie above and below 1."""
     cells = []
-    keys = ["bos", "positions", "metric"]
-    for key, models in table.groupby(keys, sort=False):
+    for cell, models in split(table, ["bos", "positions", "metric"]):
         above, below = ((models["reads"] == side).sum() for side in ("above 1", "below 1"))
-        cell = {"reads": f"({above}+ {below}−)", "log_gain": models["log_gain"].median()}
-        cells.append(dict(zip(keys, key, strict=True)) | cell)
+        reads = f"({above}+ {below}−)"
+        cells.append(cell | {"reads": reads, "log_gain": models["log_gain"].median()})
     return pd.DataFrame(cells).assign(model=f"{table['model'].nunique()} models")
 
 

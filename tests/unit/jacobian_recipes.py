@@ -5,10 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from normscope.studies.jacobian.grid import Cell
 from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.studies.jacobian.tables import CELL, SETTING
+from normscope.studies.jacobian.tables import SETTING
 
-LOSSES = [*CELL, "seed", "val_loss", "diverged_at"]
+LOSSES = [*Cell._fields, "seed", "val_loss", "diverged_at"]
 NAMES = ["by_layer", "chosen", "costs", "predictors", "predictions"]
 
 UNIGRAM = 3.3
@@ -56,7 +57,7 @@ def layer(seed: int, name: str, measures: dict[str, float], **changes: Any) -> d
     return cell(**changes) | {"seed": seed} | head | at | measures
 
 
-LAYERS = [*CELL, "seed", *LAYER, *MEASURES]
+LAYERS = [*Cell._fields, "seed", *LAYER, *MEASURES]
 GRADIENTS = [*SETTING, "learning_rate", "seed", *GRADIENT]
 
 

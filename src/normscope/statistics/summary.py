@@ -1,6 +1,7 @@
 """Tables of means: n, mean and interval of measures by group, in one form."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,12 @@ def select(table: pd.DataFrame, **values: object) -> pd.DataFrame:
     for column, value in values.items():
         chosen &= np.asarray(table[column] == value, dtype=bool)
     return table[chosen]
+
+
+def split(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Every group of a table, in the order of the table, with the values that its rows share."""
+    for key, group in table.groupby(list(by), sort=False):
+        yield dict(zip(by, key, strict=True)), group
 
 
 def describe(values: Iterable[float], level: float, *, geometric: bool = False) -> dict[str, float]:
@@ -58,10 +65,9 @@ def summarize(
         Columns ``by``, measure, n, mean, low, high; n is 0 where a group has no value.
     """
     rows = [
-        dict(zip(by, key, strict=True))
-        | {"measure": measure}
+        {**key, "measure": measure}
         | describe(group[measure], level, geometric=measure in geometric)
-        for key, group in table.groupby(list(by), sort=False)
+        for key, group in split(table, by)
         for measure in measures
     ]
     return pd.DataFrame(rows, columns=[*by, "measure", *BOUNDS])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.summary import summarize
+from normscope.statistics.summary import split, summarize
 from normscope.studies.depth.measures import MEASURES, RATES, RELATIVE, SIZES
 from normscope.studies.depth.recipe import Shape
 
@@ -64,12 +64,11 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
       greatest over the measured blocks but the first.
     """
     rows = []
-    for key, group in blocks.groupby(MODEL, sort=False):
+    for row, group in split(blocks, MODEL):
         of_block = group.set_index("block").sort_index()
         gradient, rms = of_block["gradient"].loc[2:], of_block["activation_rms"].loc[1:]
         inner = of_block.loc[2:]
         last = of_block.iloc[-1]
-        row = dict(zip(MODEL, key, strict=True))
         row["gradient_rate"] = 1 / _rate(gradient)
         row["gradient_kept"] = _ratio(gradient, 0, -1)
         row["stream_rate"] = _rate(rms)

@@ -23,6 +23,7 @@ from normscope.paper.table import (
     to_rows,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
+from normscope.statistics.summary import split
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.measures import PREDICTORS
 from normscope.studies.jacobian.tables import ANY, VARIED
@@ -71,8 +72,7 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
     """
     shown = layers[(layers["protocol"] == protocol) & (layers["signal"] == "own")]
     rows: list[Row] = []
-    for key, cell in shown.groupby([*VARIED, "d"], sort=False):
-        head = dict(zip([*VARIED, "d"], key, strict=True))
+    for head, cell in split(shown, [*VARIED, "d"]):
         for layer, group in cell.groupby("layer", sort=False):
             rows.append({**head, "layer": layer, CELLS: _means(group)})
         averaged = cell[(cell["variant"] == "published") | (cell["place"] == "block")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
-from normscope.statistics.summary import describe, summarize
+from normscope.statistics.summary import describe, split, summarize
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
 
 SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
@@ -83,16 +83,16 @@ def chosen(losses: pd.DataFrame) -> pd.DataFrame:
         losses: a row per model, with the columns of a cell, seed, val_loss and diverged_at.
     """
     rows = []
-    for key, group in losses.groupby(VARIED, sort=False):
+    for cell, group in split(losses, VARIED):
         at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
         of_seeds = at.fillna(math.inf).to_dict("index")
         for seed, of_seed in of_seeds.items():
             others = [v for other, v in of_seeds.items() if other != seed] or [of_seed]
             rate = min(of_seed, key=lambda rate, others=others: _badness([v[rate] for v in others]))
-            row = dict(zip(VARIED, key, strict=True)) | {"seed": seed, "learning_rate": rate}
             diverged = math.isinf(of_seed[rate])
             loss = math.nan if diverged else of_seed[rate]
-            rows.append(row | {"val_loss": loss, "diverged": diverged})
+            row = {"seed": seed, "learning_rate": rate, "val_loss": loss, "diverged": diverged}
+            rows.append(cell | row)
     columns = [*VARIED, "seed", "learning_rate", "val_loss", "diverged"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -130,12 +130,11 @@ def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float)
     spread = exact.groupby(SETTING)["val_loss"].std().to_dict()
     rows = []
     for _, of_protocol in pairs.groupby("protocol", sort=False):
-        groups = of_protocol.groupby(VARIED, sort=False)
-        alpha = (1 - level) / max(1, int((groups["cost"].count() > 1).sum()))
-        for key, group in groups:
-            row = dict(zip(VARIED, key, strict=True))
-            row |= {"alpha": alpha, "diverged": int(group["diverged"].sum())}
-            row |= {"margin": margin_sds * spread[tuple(row[k] for k in SETTING)]}
+        known = of_protocol.groupby(VARIED)["cost"].count()
+        alpha = (1 - level) / max(1, int((known > 1).sum()))
+        for cell, group in split(of_protocol, VARIED):
+            row = {**cell, "alpha": alpha, "diverged": int(group["diverged"].sum())}
+            row |= {"margin": margin_sds * spread[tuple(cell[k] for k in SETTING)]}
             row |= {"loss": group.dropna(subset="cost")["val_loss"].mean(), "unigram": unigram}
             joint = describe(group["cost"], 1 - alpha)
             row |= {f"joint_{k}": joint[k] for k in ("low", "high") if k in joint}

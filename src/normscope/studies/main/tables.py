@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.summary import describe
+from normscope.statistics.summary import describe, split
 
 KEYS = ["arm", "placement", "seed"]
 PARTS = ("first", "later", "last")  # blocks of a model
@@ -57,11 +57,10 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
     where = ["arm", "placement", "positions", "depth", "site"]
     runs = table.groupby([*where, "seed"], sort=False)[["log_norm", "log_gain"]].mean()
     rows = []
-    for key, group in runs.groupby(where, sort=False):
-        row: dict = dict(zip(where, key, strict=True))
+    for row, group in split(runs.reset_index(), where):
         for name in ("log_norm", "log_gain"):
             bounds = describe(group[name], level)
-            row |= _named(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {})
+            row.update(_named(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
         rows.append(row)
     columns = "n log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
     return pd.DataFrame(rows, columns=[*where, *columns.split()])
@@ -74,12 +73,11 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     over runs. The first block lifts the embedding, which starts small, so it stands alone.
     """
     rows = []
-    for (arm, placement), runs in log_gains(table).groupby(["arm", "placement"], sort=False):
-        row: dict = {"arm": arm, "placement": placement}
+    for row, runs in split(log_gains(table), ["arm", "placement"]):
         for part in PARTS:
             bounds = describe(runs[f"log_gain_{part}"], level)
             factors = {key: np.exp(value) for key, value in _named(part, bounds).items()}
-            row |= factors | ({"n": bounds["n"]} if bounds["n"] else {})
+            row.update(factors | ({"n": bounds["n"]} if bounds["n"] else {}))
         rows.append(row)
     bounds = [f"{part}{suffix}" for part in PARTS for suffix in ("", "_low", "_high")]
     return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])

@@ -41,7 +41,8 @@ def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFr
     """``gains`` or ``norms`` of all models, with the model in front."""
     keys = {model.name: {"model": model.name} for model in listed}
     table = collect(probes, f"{name}.csv", keys, read_table)
-    return table.reindex(columns=["model", *COLUMNS[name]])
+    columns = ["model", *COLUMNS[name]]
+    return table[columns] if len(table) else pd.DataFrame(columns=columns)
 
 
 def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:

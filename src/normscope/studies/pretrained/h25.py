@@ -14,6 +14,7 @@ from normscope.statistics.inference import (
     partial_correlation,
     share,
 )
+from normscope.statistics.summary import split
 from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict
 
 COLUMNS = (
@@ -44,14 +45,14 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
     """
     rows = []
     keys = ["experiment", "model", "family", "norm", "n_layers", "rho"]
-    for key, of in gains.groupby(keys, sort=False):
+    for key, prompts in split(gains, keys):
         for metric in METRICS:
-            logs = [math.log(v) for v in of[metric].dropna()]
+            logs = [math.log(v) for v in prompts[metric].dropna()]
             if logs:
                 e = bootstrap_mean(logs, level, resamples)
                 bounds = {"gain": e.mean, "low": e.low, "high": e.high}
-                row = dict(zip(keys, key, strict=True)) | {"metric": metric, "n": e.n}
-                rows.append(row | {name: math.exp(v) for name, v in bounds.items()})
+                bounds = {name: math.exp(v) for name, v in bounds.items()}
+                rows.append({**key, "metric": metric, "n": e.n, **bounds})
     return _judged(rows)
 
 
@@ -74,17 +75,17 @@ def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
     layers partialled out, both over models, which share families.
     """
     rows = []
-    for (experiment, metric), of in models.groupby(["experiment", "metric"], sort=False):
-        right, n = int(of["correct"].sum()), len(of)
-        decided = of[of["reading"] != "neither"]
+    for key, group in split(models, ["experiment", "metric"]):
+        right, n = int(group["correct"].sum()), len(group)
+        decided = group[group["reading"] != "neither"]
         agreeing = int((decided["reading"] == decided["predicted"]).sum())
         published, corrected = share(right, n, level), share(agreeing, len(decided), level)
-        rho, gain, depth = (list(of[name]) for name in ("rho", "gain", "n_layers"))
+        rho, gain, depth = (list(group[name]) for name in ("rho", "gain", "n_layers"))
         r = correlation(rho, gain, level)
         partial, p = partial_correlation(rho, gain, depth)
         rows.append(
-            {"experiment": experiment, "metric": metric, "n": n, "right": right}
-            | {"families": of["family"].nunique(), "verdict": h25_verdict(right, n)}
+            {**key, "n": n, "right": right}
+            | {"families": group["family"].nunique(), "verdict": h25_verdict(right, n)}
             | {"share": published.mean, "low": published.low, "high": published.high}
             | {"decided": len(decided), "decided_right": agreeing}
             | {"decided_low": corrected.low, "decided_high": corrected.high}

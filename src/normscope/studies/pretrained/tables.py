@@ -17,6 +17,7 @@ from normscope.statistics.inference import (
     partial_correlation,
     separation,
 )
+from normscope.statistics.summary import split
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
@@ -72,7 +73,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
     of words partialled out, and without each category in turn. p-values are Holm's within a table.
     """
     rows = []
-    for key, group in observations.groupby(MODEL, sort=False):
+    for key, group in split(observations, MODEL):
         gains, entropy = group["gain"].to_numpy(dtype=float), list(group["entropy"])
         logs = list(np.log(gains))
         deviation = correlation(entropy, list(np.abs(gains - 1)), level)
@@ -81,7 +82,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         r_words, p_words = partial_correlation(entropy, list(gains), list(group["words"]))
         without = _without(group, level)
         rows.append(
-            dict(zip(MODEL, key, strict=True))
+            key
             | {"n": len(group), "mean": gains.mean(), "sd": group["gain"].std()}
             | {"min": gains.min(), "max": gains.max(), **dampening(list(gains))}
             | {"r_deviation": deviation.r, "p_deviation": deviation.p}
@@ -269,10 +270,10 @@ def sensitivity(
     """
     rows = []
     of = gains[gains["set"] == SET]
-    for (model, bos, positions), group in of.groupby(["model", "bos", "positions"], sort=False):
+    for key, group in split(of, ["model", "bos", "positions"]):
         for metric in METRICS:
             logs = [math.log(v) for v in group[metric].dropna()]
-            row = {"model": model, "bos": bos, "positions": positions, "metric": metric}
+            row = {**key, "metric": metric}
             if logs:
                 e = bootstrap_mean(logs, level, resamples)
                 row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
@@ -296,8 +297,8 @@ def by_layer(
     of = norms[norms["prompt"].isin(names)]
     keys = ["model", "bos", "positions", "depth", "site"]
     rows = []
-    for key, group in of.groupby(keys, sort=False):
-        row = dict(zip(keys, key, strict=True)) | {"log_norm": np.log(group["norm"]).mean()}
+    for row, group in split(of, keys):
+        row["log_norm"] = np.log(group["norm"]).mean()
         values = [v for v in group["log_gain"] if math.isfinite(v)]
         if values:
             e = estimate(values, level)
