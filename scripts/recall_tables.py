@@ -9,6 +9,7 @@ from normscope.command import parse
 from normscope.errors import report
 from normscope.io.tables import collect, write_tables
 from normscope.schema import Strict
+from normscope.statistics.summary import select
 from normscope.studies.recall.recipe import RecallTables
 from normscope.studies.recall.tables import (
     KEYS,
@@ -42,7 +43,7 @@ def main() -> None:
     slices = collect(flags.probes, "slices.csv", cells)
     runs = collect(flags.probes, "metrics.csv", cells).astype({"diverged_at": "Int64"})
     runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
-    shown = runs[(runs["task"] == recipe.task) & (runs["learning_rate"] == recipe.learning_rate)]
+    shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
     factors = factor_effects(shown, recipe.level)
     if factors.empty:
         reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))

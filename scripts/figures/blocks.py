@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.pretrained.figures import (
     count_prompts,
     list_models,
@@ -17,8 +18,7 @@ from normscope.studies.pretrained.figures import (
     say_none,
 )
 from normscope.studies.pretrained.measures import POSITIONS
-
-BOS = {"off": "no BOS", "on": "BOS"}
+from normscope.studies.pretrained.studies import BOS
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, looks: Mapping[str, dict]) -> None:
@@ -45,8 +45,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     for row, positions in zip(axes, POSITIONS, strict=True):
         row[0].set_ylabel(f"gain, {positions} position{'s' if positions == 'later' else ''}")
         for axis, bos in zip(row, BOS, strict=True):
-            panel = layers[(layers["positions"] == positions) & (layers["bos"] == bos)]
-            draw_panel(axis, panel, looks)
+            draw_panel(axis, select(layers, positions=positions, bos=bos), looks)
     for top, bottom, title in zip(axes[0], axes[-1], BOS.values(), strict=True):
         top.set_title(title)
         bottom.set_xlabel("block")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
@@ -11,22 +10,13 @@ from normscope.paper import style
 from normscope.paper.drawing import Look, run
 from normscope.studies.recall.figures import (
     describe_sample,
+    draw_slices,
     mark_divergence,
     name_axes,
     select_cells,
 )
 
 SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
-
-
-def draw_slices(axis: Axes, slices: pd.DataFrame, look: dict) -> None:
-    """The mean over directions and seeds, and their range."""
-    losses = slices.groupby("alpha")["loss"]
-    if losses.ngroups:
-        mean = losses.mean()
-        axis.plot(mean, **look)
-        band = {"color": look["color"], "alpha": 0.15, "lw": 0}
-        axis.fill_between(mean.index, losses.min(), losses.max(), **band)
 
 
 def draw(
@@ -44,7 +34,7 @@ def draw(
         line = style.arm_look(arm, arms) | {"marker": ""}
         for _, curve in curves[curves["arm"] == arm].groupby("seed"):
             losses.plot(curve["step"], curve["train_loss"], linewidth=0.5, **line)
-        draw_slices(cuts, slices[slices["arm"] == arm], line)
+        draw_slices(cuts, slices[slices["arm"] == arm], **line)
         for _, spectrum in spectra[spectra["arm"] == arm].groupby("seed"):
             share = spectrum["value"] / spectrum["value"].max()
             values.plot(spectrum["index"], share, linewidth=0.5, **line)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.recall.figures import AFFINE, PANELS, describe_sample, facet
 
 ROWS = {
@@ -72,8 +73,7 @@ def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, task: str, learning_rate: float
 ) -> tuple[Figure, str]:
     """The grid of factors, of one task's runs at one learning rate."""
-    runs = tables["runs"]
-    runs = runs[(runs["task"] == task) & (runs["learning_rate"] == learning_rate)]
+    runs = select(tables["runs"], task=task, learning_rate=learning_rate)
     table, others = place(runs)
     panels = [p for p in PANELS if (table["panel"] == p).any()]
     figure, axes = style.canvas(look.width_mm, 36 * len(ROWS), len(ROWS), len(panels))

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
 
 MEASURES = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
@@ -28,11 +29,6 @@ def layer_label(layer: str) -> str:
         return "final"
     _, block, branch, side = layer.split(".")
     return f"{block}{branch[0]}{chr(39) * (side == 'after')}"
-
-
-def select(table: pd.DataFrame, **values: str) -> pd.DataFrame:
-    """The rows with these values."""
-    return table[(table[list(values)] == list(values.values())).all(axis=1)]
 
 
 def draw_line(axis: Axes, line: pd.DataFrame, look: dict, *, bars: bool) -> None:

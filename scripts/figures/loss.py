@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.main.figures import arm_label
 
 MM_PER_ROW, PAGE_MM = 6, 230
@@ -22,10 +23,9 @@ def draw_rows(
     """A line of markers for each arm and placement, with mean and interval where n > 1."""
     for y, (arm, placement) in enumerate(rows):
         look: dict = style.arm_look(arm, list(runs["arm"])) | {"linestyle": ""}
-        is_cell = (runs["arm"] == arm) & (runs["placement"] == placement)
-        losses = runs.loc[is_cell, "val_loss"].dropna()
+        losses = select(runs, arm=arm, placement=placement)["val_loss"].dropna()
         axis.plot(losses, np.full(len(losses), y), markerfacecolor="none", **look)
-        cell = arms[(arms["arm"] == arm) & (arms["placement"] == placement)].iloc[0]
+        cell = select(arms, arm=arm, placement=placement).iloc[0]
         if cell["n"] > 1:
             axis.plot([cell["low"], cell["high"]], [y, y], color=look["color"], linewidth=1)
             axis.plot([cell["mean"]] * 2, [y - 0.35, y + 0.35], color=look["color"], linewidth=1.6)
@@ -49,8 +49,7 @@ def draw(
     for axis in axes[0]:
         draw_rows(axis, rows, runs, arms)
     axes[0, 0].set_yticks(range(len(rows)), [arm_label(*cell) for cell in rows])
-    is_baseline = (arms[list(baseline)] == list(baseline.values())).all(axis=1)
-    loss = arms.loc[is_baseline, "mean"].iloc[0]
+    loss = select(arms, **baseline)["mean"].iloc[0]
     near = ""
     if np.isfinite(loss):
         axes[0, 1].set_xlim(NEAR[0] * loss, NEAR[1] * loss)

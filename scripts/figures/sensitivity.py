@@ -13,10 +13,11 @@ from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.pretrained.studies import BOS
 from normscope.words import significant
 
-CELLS = [(bos, positions) for bos in ("off", "on") for positions in POSITIONS]
-LABELS = [f"{'BOS' if bos == 'on' else 'no BOS'},\n{positions}" for bos, positions in CELLS]
+CELLS = [(bos, positions) for bos in BOS for positions in POSITIONS]
+LABELS = [f"{BOS[bos]},\n{positions}" for bos, positions in CELLS]
 READS = {"above 1": "+", "below 1": "−", "covers 1": "0"}
 ALONE = 3  # models with a panel each
 RANGE = 1.5  # log-gains beyond it have the same colour

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
+    RESIDUAL,
     describe_sample,
     draw_band,
     legend_below,
@@ -20,7 +22,6 @@ from normscope.studies.depth.figures import (
 from normscope.studies.depth.measures import PLACEMENTS, RELATIVE
 
 MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative to the last"}
-RESIDUAL = {True: "with residuals", False: "without"}
 STARTS = {"gpt2": "-", "gpt2_flat": "--"}
 DEEPEST = 2  # depths that are drawn
 LOWEST = 1e-12  # what is below leaves the panel
@@ -40,7 +41,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     below = []
     for placement in PLACEMENTS:
         for init, dashes in STARTS.items():
-            line = panel[(panel["placement"] == placement) & (panel["init"] == init)]
+            line = summary.select(panel, placement=placement, init=init)
             if len(line):
                 draw_band(axis, line, color=COLORS[placement], linestyle=dashes)
             if init == "gpt2" and (line["mean"] < LOWEST).any():
@@ -66,8 +67,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     for (measure, title), row in zip(MEASURES.items(), axes, strict=True):
         row[0].set_ylabel(title)
         for (depth, residual), axis in zip(columns, row, strict=False):
-            models = table[(table["depth"] == depth) & (table["residual"] == residual)]
-            draw_panel(axis, models[models["measure"] == measure])
+            shown = summary.select(table, depth=depth, residual=residual, measure=measure)
+            draw_panel(axis, shown)
             if measure == RELATIVE:
                 draw_published(axis, depth, residual)
                 number_blocks(axis)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
-from normscope.studies.recall.figures import describe_sample, select_cells
+from normscope.studies.recall.figures import describe_sample, draw_slices, select_cells
 
 KINDS = {
     "published": "published: offsets accumulate",
@@ -19,19 +19,16 @@ KINDS = {
 PUBLISHED, RESTORED, FILTER = style.COLORS[2], style.COLORS[0], style.COLORS[1]
 
 
-def draw_slices(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
+def draw_kinds(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
     """All kinds of slice above; the published one and the same restored, close up, below."""
     published, restored, filtered = (slices[slices["kind"] == kind] for kind in KINDS)
     near = restored[restored["offset"].abs() <= published["alpha"].abs().max()]
     near = near.sort_values("offset")
-    losses = filtered.groupby("alpha")["loss"]
     for axis in (top, bottom):
         dots = {"marker": "o", "markersize": 2, "linestyle": "", "color": PUBLISHED}
         axis.plot(published["alpha"], published["loss"], label=KINDS["published"], **dots)
         axis.plot(near["offset"], near["loss"], color=RESTORED, label=KINDS["restored"])
-    mean = losses.mean()
-    top.plot(mean, color=FILTER, linestyle="--", label=KINDS["filter"])
-    top.fill_between(mean.index, losses.min(), losses.max(), color=FILTER, alpha=0.15, lw=0)
+    draw_slices(top, filtered, color=FILTER, linestyle="--", label=KINDS["filter"])
     style.log_y(top)
     bottom.set_xlabel("offset")
     bottom.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
@@ -51,7 +48,7 @@ def draw(
         if of_arm.empty:
             style.say(top, "diverged")
         else:
-            draw_slices(top, bottom, of_arm)
+            draw_kinds(top, bottom, of_arm)
     axes[0, 0].set_ylabel("loss (nats)")
     axes[1, 0].set_ylabel("loss (nats), close up")
     style.legend_below(figure, style.labelled([axes[0, 0]]), ncols=3)

@@ -8,8 +8,10 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
+    RESIDUAL,
     describe_sample,
     draw_band,
     legend_below,
@@ -18,7 +20,6 @@ from normscope.studies.depth.figures import (
 )
 from normscope.studies.depth.measures import ANGLES, PLACEMENTS, SINGULAR
 
-RESIDUAL = {True: "with residuals", False: "without"}
 STATES = {"start": "at the start", "trained": "trained"}
 ENDS: dict[str, dict] = {
     "largest": {"marker": "^", "linestyle": ""},
@@ -53,7 +54,7 @@ def draw_angles(axis: Axes, panel: pd.DataFrame) -> None:
     """A line per placement and branch; 90 degrees is at a right angle."""
     for placement in PLACEMENTS:
         for angle in ANGLES:
-            line = panel[(panel["placement"] == placement) & (panel["measure"] == angle)]
+            line = summary.select(panel, placement=placement, measure=angle)
             if len(line):
                 draw_band(axis, line, color=COLORS[placement], linestyle=LINES[angle])
     axis.axhline(90, color="0.6", linewidth=0.6)
@@ -70,8 +71,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[1, 0].set_ylabel("angle to the stream, degrees")
     shown = []
     for (state, residual, depth), top, bottom in zip(kinds, *axes, strict=False):
-        is_kind = (table["state"] == state) & (table["residual"] == residual)
-        models = table[is_kind & (table["depth"] == depth)]
+        models = summary.select(table, state=state, residual=residual, depth=depth)
         shown.append(models)
         draw_spectra(top, models[models["measure"].isin(SINGULAR)])
         draw_angles(bottom, models)

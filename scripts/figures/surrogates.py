@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
 from normscope.studies.jacobian.measures import SURROGATES
 from normscope.studies.jacobian.tables import PREDICTORS, VARIED
@@ -42,7 +43,7 @@ def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, kinds: lis
     for cost in costs.to_dict("records"):
         shift = (groups.index((cost["arm"], cost["attention"])) + 0.5) / len(groups) - 0.5
         x = kinds.index((cost["norm_backward"], cost["surrogates_in"])) + 0.6 * shift
-        cell = models[(models[VARIED] == [cost[k] for k in VARIED]).all(axis=1)]
+        cell = select(models, **{key: cost[key] for key in VARIED})
         draw_cost(axis, x, cost, cell, style.MARKERS[arms.index(cost["arm"])])
     names = [f"{rule.replace('_', ' ')},\n{PLACES[place]}" for rule, place in kinds]
     axis.set_xticks(range(len(kinds)), names, rotation=60, ha="right", rotation_mode="anchor")

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.recall.figures import (
     AFFINE,
     PANELS,
@@ -63,7 +64,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         style.say(axes[0, 0], "no arm has two learning rates")
     for (task, column), line in zip(rows, axes, strict=True):
         for axis, panel in zip(line, panels, strict=True):
-            shown = runs[(runs["task"] == task) & (runs["panel"] == panel)]
+            shown = select(runs, task=task, panel=panel)
             if len(shown):
                 draw_panel(axis, shown, column, others)
         line[0].set_ylabel(f"{task}: {ROWS[column]}")

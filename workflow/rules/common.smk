@@ -154,10 +154,14 @@ def drawn(suffix, *names):
     return [f"results/paper/figures/{name}{suffix}" for name in names or FIGURES]
 
 
-def every_seed(pattern, probes):
-    """A pattern with {name} and {seed}, for every seed that the probe of the wildcards is of."""
+def probed(study, probes):
+    """What a probe reads of its models, one a seed."""
     return lambda wildcards: expand(
-        pattern, name=wildcards.name, seed=probes[wildcards.name].seeds
+        "results/{study}/models/{name}-{seed}/{file}",
+        study=study,
+        name=wildcards.name,
+        seed=probes[wildcards.name].seeds,
+        file=["config.json", "metrics.json", "model.safetensors"],
     )
 
 

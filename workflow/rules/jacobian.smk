@@ -24,18 +24,7 @@ rule jacobian_probe:
     input:
         code("jacobian_probe"),
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
-        every_seed(
-            "results/jacobian/models/{name}-{seed}/config.json",
-            CONFIG.jacobian.probes(),
-        ),
-        every_seed(
-            "results/jacobian/models/{name}-{seed}/metrics.json",
-            CONFIG.jacobian.probes(),
-        ),
-        every_seed(
-            "results/jacobian/models/{name}-{seed}/model.safetensors",
-            CONFIG.jacobian.probes(),
-        ),
+        probed("jacobian", CONFIG.jacobian.probes()),
     output:
         multiext("results/jacobian/probes/{name}/", "layers.csv", "gradients.csv"),
     log:

@@ -35,16 +35,7 @@ rule recall_train:
 rule recall_probe:
     input:
         code("recall_probe"),
-        every_seed(
-            "results/recall/models/{name}-{seed}/config.json", CONFIG.recall.probes()
-        ),
-        every_seed(
-            "results/recall/models/{name}-{seed}/metrics.json", CONFIG.recall.probes()
-        ),
-        every_seed(
-            "results/recall/models/{name}-{seed}/model.safetensors",
-            CONFIG.recall.probes(),
-        ),
+        probed("recall", CONFIG.recall.probes()),
     output:
         multiext(
             "results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"

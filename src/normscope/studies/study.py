@@ -5,7 +5,7 @@ A study is a part of the configuration, and what lies in ``results/<study>/`` fo
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -79,6 +79,14 @@ class Grid(Strict):
         lists = [getattr(self, key) for key in self.FACTORS]
         for values in itertools.product(*lists):
             yield dict(zip(self.FACTORS.values(), values, strict=True))
+
+
+def seeds_by_cell(runs: Iterable[tuple[object, int]]) -> dict[str, list[int]]:
+    """The seeds of every cell, by its name, from the cell and seed of every run."""
+    seeds: dict[str, list[int]] = {}
+    for cell, seed in runs:
+        seeds.setdefault(str(cell), []).append(seed)
+    return seeds
 
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from normscope.paper import style
 from normscope.studies.depth.measures import NORM, PLACEMENTS
 
 COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
+RESIDUAL = {True: "with residuals", False: "without"}
 
 
 def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placem
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PLACES, PREDICTORS
 from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
-from normscope.studies.study import Grid, Job, Settings, Study, checked
+from normscope.studies.study import Grid, Job, Settings, Study, checked, seeds_by_cell
 from normscope.train.recipe import Run, Training, flops
 from normscope.train.schedule import at_peak
 
@@ -224,11 +224,9 @@ class Jacobian(Study):
 
     def cells(self, *, exact: bool = False) -> dict[str, list[int]]:
         """The seeds of every cell, by its name; ``exact``: of those trained with the exact norm."""
-        seeds: dict[str, list[int]] = {}
-        for cell, seed in self._all():
-            if not exact or cell.norm_backward == "exact":
-                seeds.setdefault(str(cell), []).append(seed)
-        return seeds
+        return seeds_by_cell(
+            (cell, seed) for cell, seed in self._all() if not exact or cell.norm_backward == "exact"
+        )
 
 
 def cell_key(name: str) -> dict[str, str | float]:

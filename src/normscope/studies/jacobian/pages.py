@@ -23,7 +23,7 @@ from normscope.paper.table import (
     to_rows,
 )
 from normscope.statistics.estimate import ALPHA, seeds_needed
-from normscope.statistics.summary import split
+from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.measures import PREDICTORS
 from normscope.studies.jacobian.tables import ANY, VARIED
@@ -70,7 +70,7 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
         layers: layers_by_cell.csv.
         protocol: whose cells.
     """
-    shown = layers[(layers["protocol"] == protocol) & (layers["signal"] == "own")]
+    shown = select(layers, protocol=protocol, signal="own")
     rows: list[Row] = []
     for head, cell in split(shown, [*VARIED, "d"]):
         for layer, group in cell.groupby("layer", sort=False):

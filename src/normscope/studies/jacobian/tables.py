@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
-from normscope.statistics.summary import describe, split, summarize
+from normscope.statistics.summary import describe, select, split, summarize
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
 
 SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
@@ -151,7 +151,7 @@ def with_margins(expected: pd.DataFrame, paid: pd.DataFrame) -> pd.DataFrame:
 
 def _of_exact_models(layers: pd.DataFrame) -> pd.DataFrame:
     """A row per exact model: means over its block norms, and of its final norm, never of both."""
-    rows = layers[(layers["variant"] == "corrected") & (layers["signal"] == "own")]
+    rows = select(layers, variant="corrected", signal="own")
     measures = [
         "r_mean",
         "r_radial",

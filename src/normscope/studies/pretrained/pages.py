@@ -24,9 +24,8 @@ from normscope.paper.table import (
 )
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.pretrained.studies import BOS
 from normscope.studies.study import Settings
-
-BOS = {"off": "no BOS", "on": "BOS"}
 
 
 def gain_table(by_model: pd.DataFrame) -> PageTable:

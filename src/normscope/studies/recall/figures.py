@@ -34,6 +34,16 @@ def facet(runs: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def draw_slices(axis: Axes, slices: pd.DataFrame, **look) -> None:
+    """The mean loss over directions and seeds, and their range."""
+    losses = slices.groupby("alpha")["loss"]
+    if losses.ngroups:
+        mean = losses.mean()
+        axis.plot(mean, **look)
+        band = {"color": look["color"], "alpha": 0.15, "lw": 0}
+        axis.fill_between(mean.index, losses.min(), losses.max(), **band)
+
+
 def select_cells(table: pd.DataFrame, cells: Sequence[Sequence]) -> pd.DataFrame:
     """The rows of some cells (task, arm, learning rate), in the order of the cells."""
     return pd.DataFrame(cells, columns=KEYS).merge(table, on=KEYS, how="inner")

@@ -10,7 +10,7 @@ from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.recipe import RecallProbe, RecallRun, RecallTables, Task
-from normscope.studies.study import Grid, Job, Settings, Study
+from normscope.studies.study import Grid, Job, Settings, Study, seeds_by_cell
 
 TaskName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
@@ -145,10 +145,7 @@ class Recall(Study):
 
     def cells(self) -> dict[str, list[int]]:
         """The seeds of every cell, by its name."""
-        seeds: dict[str, list[int]] = {}
-        for cell, seed in self._all():
-            seeds.setdefault(str(cell), []).append(seed)
-        return seeds
+        return seeds_by_cell(self._all())
 
     def trainings(self) -> dict[str, RecallRun]:
         """Every run to train, by the name of its directory."""

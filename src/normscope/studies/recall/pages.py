@@ -25,6 +25,7 @@ from normscope.paper.table import (
 )
 from normscope.schema import rate_name
 from normscope.statistics.estimate import ALPHA, seeds_needed
+from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
 from normscope.studies.recall.tables import why_no_effects
 from normscope.studies.study import Settings
@@ -115,11 +116,8 @@ def _effect(response: str, row: Row) -> str:
 
 
 def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
-    corrected = recall.corrected
-    is_corrected = (cells["task"] == corrected.task) & (
-        cells["learning_rate"] == corrected.learning_rate
-    )
-    return why_no_effects(cells[is_corrected].drop_duplicates("arm"))
+    corrected = select(cells, **recall.corrected.model_dump())
+    return why_no_effects(corrected.drop_duplicates("arm"))
 
 
 def _numbers(cells: pd.DataFrame) -> Iterator[Named]:
