@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -11,7 +12,7 @@ from normscope.io.csvfile import write_csv
 def collect(
     folder: Path,
     file: str,
-    keys: Mapping[str, Mapping[str, object]],
+    keys: Mapping[str, Mapping[str, Any]],
     read: Callable[[Path], pd.DataFrame] = pd.read_csv,
 ) -> pd.DataFrame:
     """A table of every job, one below the other, with what tells the jobs apart in front.

@@ -1,7 +1,6 @@
 """From probed and trained models to shapes: curves by block, rates per block, losses."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,18 +96,15 @@ def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
         losses: losses.csv, a row a trained model.
     """
     keys, rows = [*SHAPE, "warmup_steps"], []
-    for key, group in losses.groupby(keys, sort=False):
+    for key, group in split(losses, keys):
         at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
         if at.shape[1] < 2:
             continue
         spread = (at.max(axis=1) - at.min(axis=1)).where(at.notna().all(axis=1))
         best = at[at.mean().idxmin()] if at.notna().any(axis=None) else spread
         lost = group.groupby("seed")["diverged_at"].count() > 0
-        shape: dict[str, Any] = dict(zip(keys, key, strict=True))
-        values = {"spread": spread, "best_loss": best, "diverged": lost}
-        unigram = {"unigram": group["unigram"].iloc[0]}
-        table = pd.DataFrame(shape | values | unigram, index=spread.index)
-        rows.append(table.reset_index())
+        table = pd.DataFrame({"spread": spread, "best_loss": best, "diverged": lost})
+        rows.append(table.reset_index().assign(**key, unigram=group["unigram"].iloc[0]))
     columns = [*keys, "seed", "spread", "best_loss", "diverged", "unigram"]
     return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
 
