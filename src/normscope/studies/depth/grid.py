@@ -185,7 +185,7 @@ class Depth(Study):
 
     def tabulation(self, settings: Settings) -> DepthTables:
         return DepthTables(
-            places=list(self.probes()),
+            places=[place.placement for place in self.probes().values()],
             shapes=self.trained_shapes(),
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
