@@ -13,10 +13,10 @@ from normscope.errors import Explained
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
 from normscope.paper.section import named
+from normscope.studies.main.figures import arm_label
 from normscope.studies.main.pages import (
     gain_table,
     loss_table,
-    name,
     notes,
     published_table,
     section,
@@ -89,8 +89,8 @@ def test_gains_have_a_dash_for_a_diverged_arm():
 
 @pytest.mark.parametrize("arm", ["layernorm", "manual_l2", "none"])
 def test_an_arm_is_called_by_its_label_and_placement(arm):
-    assert name(arm, "pre") == f"{ARMS[arm].label}, pre"
-    assert name(arm, "none") == ARMS[arm].label
+    assert arm_label(arm, "pre") == f"{ARMS[arm].label}, pre"
+    assert arm_label(arm, "none") == ARMS[arm].label
 
 
 def published(**changes: Any) -> pd.DataFrame:

@@ -21,6 +21,10 @@ os.environ.update(
     ),
 )
 
+# a job's own numerics run in one thread, whatever --cores gives it: sums in another order differ in
+# bits. torch's threads are set by the scripts
+shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
+
 from normscope import cost
 from normscope.config import ConfigError, load
 from normscope.errors import Explained
