@@ -10,6 +10,8 @@ for figure, entry in FIGURES.items():
     rule:
         name:
             f"figure_{figure}"
+        group:
+            "figures"  # of a cluster: one job draws them all
         input:
             code(f"figures/{figure}"),
             list(sources.values()),
