@@ -10,8 +10,6 @@ for figure, entry in FIGURES.items():
     rule:
         name:
             f"figure_{figure}"
-        group:
-            "figures"  # of a cluster: one job draws them all
         input:
             code(f"figures/{figure}"),
             list(sources.values()),
@@ -26,6 +24,8 @@ for figure, entry in FIGURES.items():
             f"results/logs/figures/{figure}.log",
         benchmark:
             f"results/benchmarks/figures/{figure}.tsv"
+        group:
+            "figures"  # of a cluster: one job draws them all
         conda:
             "../envs/normscope.yaml"
         params:
