@@ -12,8 +12,8 @@ from pathlib import Path
 from engines import Engine
 from project import Project
 
-TARGETS = ("runs", "results/paper/figures/loss.svg")  # of one that is made undisturbed
-MADE = ("store", "results/tables", "results/paper", "results/dataset")
+TARGETS = ("main", "results/paper/figures/loss.svg")  # of one that is made undisturbed
+MADE = ("store", "results/main/tables", "results/paper", "results/dataset")
 TALLY: dict[str, Counter[str]] = {}
 
 
@@ -37,7 +37,7 @@ def count(name: str, injected: int, survived: bool) -> None:
 def clean(modelled: Project, at: Path) -> Project:
     """A copy with its dataset alone."""
     project = modelled.copy(at / "project")
-    for folder in ("store", "results/runs", "results/tables", "results/paper"):
+    for folder in ("store", "results/main", "results/paper"):
         shutil.rmtree(project.root / folder)
     return project
 
@@ -54,7 +54,7 @@ def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> 
     waiting: dict[Path, int] = {}
     try:
         while engine.is_alive:
-            for folder in (project.root / "results/checkpoints").glob("*"):
+            for folder in (project.root / "results/main/checkpoints").glob("*"):
                 if folder not in waiting and len(list(folder.glob("step-*.ckpt"))) >= generations:
                     with suppress(ProcessLookupError):  # it has just ended
                         trainer = int((folder / "lock").read_text())

@@ -50,7 +50,7 @@ def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
 def half_made(modelled: Project, tmp_path: Path) -> Project:
     """The same, but for trainings that a SIGKILL cut short, two after two checkpoints or more."""
     project = clean(modelled, tmp_path)
-    engine = Engine(project, "snakemake", "--cores", "2", "runs")
+    engine = Engine(project, "snakemake", "--cores", "2", "main")
     wait_for_checkpoints(engine, project, 2)
     engine.kill(group=True)
     project.snakemake("--unlock")

@@ -38,12 +38,12 @@ def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
             assert status == 0, said
         assert Project(tmp_path).digests("store") == modelled.digests("store")
         for clone in clones:
-            assert clone.digests("results/tables") == modelled.digests("results/tables")
+            assert clone.digests("results/main/tables") == modelled.digests("results/main/tables")
 
 
 def steps_done(project: Project) -> dict[str, int]:
     """Steps that the last process of each run did."""
-    timings = (project.root / "results/benchmarks/train").glob("*.tsv")
+    timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
     return {path.stem: int(path.read_text().split()[6]) for path in timings}
 
 
@@ -73,14 +73,14 @@ def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp
         assert status == 0, said
         same(project, modelled)
         assert list(steps_done(project).values()).count(0) >= 2
-        assert not list((project.root / "results/checkpoints").glob("*/step-*"))
+        assert not list((project.root / "results/main/checkpoints").glob("*/step-*"))
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
 def test_killed_dvc(modelled: Project, tmp_path: Path, group: bool):
     project = clean(modelled, tmp_path)
     stages = project.root / "dvc.yaml"
-    stages.write_text(stages.read_text().replace("--cores 4 models", "--cores 2 runs"))
+    stages.write_text(stages.read_text().replace("--cores 4 models", "--cores 2 main"))
     with fault(f"dvc repro killed {'with its jobs' if group else 'alone'} while it trained"):
         engine = Engine(project, "dvc", "repro", "runs")
         wait_for_checkpoints(engine, project, 1)

@@ -25,7 +25,7 @@ def test_clock(modelled: Project, tmp_path: Path, days: int):
         # what the first part of a run made has the old clock's times, the rest the new one's
         shift(project.root / "results", days * DAY)
         shift(project.root / "store", days * DAY)
-        (project.root / "results/tables/arms.csv").unlink()
+        (project.root / "results/main/tables/arms.csv").unlink()
         (project.root / "results/paper/figures/loss.svg").unlink()
         project.snakemake(*TARGETS)
         same(project, modelled)

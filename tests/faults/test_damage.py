@@ -29,7 +29,7 @@ def test_bins(modelled: Project, tmp_path: Path):
     for name, how in zip(names, ("bit flipped", "truncated", "emptied"), strict=True):
         with fault("a damaged dataset"):
             damage(project.root / "results/dataset" / name, how)
-            said = project.snakemake("results/runs/layernorm-pre-1/metrics.json", ok=False)
+            said = project.snakemake("results/main/models/layernorm-pre-1/metrics.json", ok=False)
             assert f"results/dataset/{name} is truncated or altered" in said
             assert "remove results/dataset and start again" in said
             assert "Traceback" not in said
@@ -40,32 +40,32 @@ def test_bins(modelled: Project, tmp_path: Path):
 
 
 def test_newest_checkpoints(half_made: Project, modelled: Project):
-    folders = (half_made.root / "results/checkpoints").iterdir()
+    folders = (half_made.root / "results/main/checkpoints").iterdir()
     kept = [files for folder in folders if len(files := sorted(folder.glob("step-*.ckpt"))) > 1]
     with fault("a damaged checkpoint", len(kept)):
         for files, how in zip(kept, DAMAGES, strict=False):
             damage(files[-1], how)
         half_made.snakemake(*TARGETS)
-        logs = "".join(p.read_text() for p in half_made.root.glob("results/logs/train/*.log"))
+        logs = "".join(p.read_text() for p in half_made.root.glob("results/logs/main_train/*.log"))
         assert logs.count("falling back to the one before") == len(kept)
         same(half_made, modelled)
 
 
 def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
-    folders = (half_made.root / "results/checkpoints").iterdir()
+    folders = (half_made.root / "results/main/checkpoints").iterdir()
     first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]
     with fault("checkpoints of another run"):
         for a, b in ((first, "swap"), (second, first.name), (half_made.root / "swap", second.name)):
             a.rename((half_made.root if b == "swap" else first.parent) / b)
         newest = sorted(first.glob("step-*.ckpt"))
-        half_made.snakemake(f"results/runs/{first.name}/metrics.json")
-        log = half_made.root / f"results/logs/train/{first.name}.log"
+        half_made.snakemake(f"results/main/models/{first.name}/metrics.json")
+        log = half_made.root / f"results/logs/main_train/{first.name}.log"
         assert newest
         assert "belongs to other settings" in log.read_text()
     with fault("no sound checkpoint"):
         for path in second.glob("step-*.ckpt"):
             damage(path, "zeros")
-        said = half_made.snakemake("runs", ok=False)
+        said = half_made.snakemake("main", ok=False)
         assert f"remove {second.relative_to(half_made.root)} to train this run from step 0" in said
         shutil.rmtree(second)
         half_made.snakemake(*TARGETS)
@@ -75,17 +75,19 @@ def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: P
 def test_entries_of_the_store(modelled: Project, tmp_path: Path):
     project = modelled.copy(tmp_path / "project")
     results = project.root / "results"
-    for folder in ("runs", "tables", "benchmarks/train"):
+    for folder in ("main", "benchmarks/main_train"):
         shutil.rmtree(results / folder)
     project.snakemake(*TARGETS)  # links to the copy's own store
     names = ("model.safetensors", "curve.csv", "SHA256SUMS")
-    hit = dict(zip(sorted(results.glob("runs/*")), names, strict=True))
+    hit = dict(zip(sorted(results.glob("main/models/*")), names, strict=True))
     with fault("a damaged entry of the store", len(hit)):
         for (run, name), how in zip(hit.items(), DAMAGES, strict=False):
             damage((run / name).resolve(), how)
-        said = project.snakemake(*(f"results/runs/{run.name}/model.safetensors" for run in hit))
+        said = project.snakemake(
+            *(f"results/main/models/{run.name}/model.safetensors" for run in hit)
+        )
         assert said.count("is not what its job wrote: the entry is removed") == len(hit)
-        trained = {path.stem for path in results.glob("benchmarks/train/*.tsv")}
+        trained = {path.stem for path in results.glob("benchmarks/main_train/*.tsv")}
         assert trained == {run.name for run in hit}
         same(project, modelled)
 
@@ -96,7 +98,7 @@ def without_a_row(raw: bytes) -> bytes:
 
 def test_tables(modelled: Project, tmp_path: Path):
     project = modelled.copy(tmp_path / "project")
-    tables = project.root / "results/tables"
+    tables = project.root / "results/main/tables"
     ways = (*DAMAGES.values(), without_a_row, lambda raw: raw.replace(b"3", b"4", 1))
     names = ("runs.csv", "curves.csv", "arms.csv")
     for some in (ways[:3], ways[3:]):
@@ -105,7 +107,7 @@ def test_tables(modelled: Project, tmp_path: Path):
                 (tables / name).write_bytes(way((tables / name).read_bytes()))
             said = project.snakemake(*TARGETS)
             for name in names:
-                assert f"results/tables/{name} is damaged: it is made again" in said
+                assert f"results/main/tables/{name} is damaged: it is made again" in said
             same(project, modelled)
 
 

@@ -53,7 +53,7 @@ def test_full_disk_of_results(modelled: Project, tmp_path: Path):
         assert "start again" in said
         filler.unlink()
         said = project.snakemake(*TARGETS)
-        logs = [p.read_text() for p in (project.root / "results/logs/train").glob("*.log")]
+        logs = [p.read_text() for p in (project.root / "results/logs/main_train").glob("*.log")]
         assert sum("continuing from step" in log for log in logs) >= 2
         same(project, modelled)
 
@@ -62,11 +62,11 @@ def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
     with small_disk(project.root / "store") as disk, fault("full disk: store"):
         filler = fill(disk)
-        said = project.snakemake("runs", ok=False)
+        said = project.snakemake("main", ok=False)
         assert "No space left on device" in said
         filler.unlink()
         project.snakemake(*TARGETS)
-        timings = (project.root / "results/benchmarks/train").glob("*.tsv")
+        timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
         assert {path.read_text().split()[6] for path in timings} == {"0"}  # steps done again
         same(project, modelled)
 
@@ -89,7 +89,7 @@ def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
             assert "Traceback" not in said
             assert f"{folder} cannot be written" in said
             assert not list(
-                project.root.glob("results/checkpoints/*/step-*")
+                project.root.glob("results/main/checkpoints/*/step-*")
             )  # nothing was trained
         project.snakemake(*TARGETS)
         same(project, modelled)

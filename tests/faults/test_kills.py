@@ -16,17 +16,17 @@ import yaml
 from cases import count, frequent_checkpoints
 from engines import Engine, jobs, started, wait_for_jobs, wait_until_quiet
 from project import Project
-from watch import EVERY, LEARN, SHORT, STEPS, Watch
+from watch import EVERY, SHORT, STEPS, Watch
 from zygote import __file__ as ZYGOTE
 from zygote import environment
 
-ON_THE_WAY = ("logs/", "benchmarks/", "checkpoints/")  # of results: not what is made
-TABLES = "tables/runs.csv"
-DEPTH = "depth/layernorm-pre-residual-gpt2-3/losses.csv"
-RECALL = "recall_runs/recall-layernorm-0.01-1/metrics.json"
-TINY = "pretrained/tiny/model.json"
+ON_THE_WAY = {"logs", "benchmarks", "checkpoints"}  # folders of results: not what is made
+TABLES = "main/tables/runs.csv"
+DEPTH = "depth/models/layernorm-pre-residual-gpt2-3/losses.csv"
+RECALL = "recall/models/recall-layernorm-0.01-1/metrics.json"
+TINY = "pretrained/probes/tiny/model.json"
 AGAIN = ("--retries", "50")  # of jobs: to start the engine anew takes longer than they do
-PARTS = ("runs", *(f"results/{name}" for name in (DEPTH, RECALL, TINY)))
+PARTS = ("main", *(f"results/{name}" for name in (DEPTH, RECALL, TINY)))
 MODELS = ("snakemake", "--cores", "2", *AGAIN, "--", *PARTS)
 PAPER = ("snakemake", "--cores", "2", *AGAIN)
 DVC_MODELS, DVC = ("dvc", "repro", "runs"), ("dvc", "repro")
@@ -67,7 +67,7 @@ def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFac
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     stages = project.root / "dvc.yaml"
     text = stages.read_text().replace("--cores 4", f"--cores 2 {' '.join(AGAIN)} --")
-    stages.write_text(text.replace("models\n", "runs\n") if is_short else text)
+    stages.write_text(text.replace("models\n", "main\n") if is_short else text)
     frequent_checkpoints(project, EVERY)
     return project
 
@@ -98,7 +98,7 @@ def undisturbed(longer: Project, is_short: bool) -> dict[str, dict[str, str]]:
 def artifacts(project: Project) -> dict[str, dict[str, str]]:
     """Digests of all that a run makes."""
     results = project.digests("results").items()
-    final = {name: digest for name, digest in results if not name.startswith(ON_THE_WAY)}
+    final = {name: digest for name, digest in results if not ON_THE_WAY & {*Path(name).parts}}
     return {"store": project.digests("store"), "results": final, "paper": project.digests("paper")}
 
 
@@ -175,7 +175,7 @@ class Cycle:
             self.watch.dies(folder)
         kind = (
             "another job"
-            if script not in LEARN
+            if not script.endswith("_train")
             else "a training"
             if folder
             else "a training, at start"
@@ -184,7 +184,7 @@ class Cycle:
 
 
 def script_of(job: psutil.Process) -> str:
-    fork = job.name().removeprefix("job:")
+    fork = job.name().removeprefix("@")
     return fork if fork != job.name() else Path(job.cmdline()[1]).stem
 
 

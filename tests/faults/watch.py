@@ -9,7 +9,6 @@ from project import Project
 
 STEPS, SHORT = 90, 20  # of a training, of an ensemble
 EVERY = 5  # steps between checkpoints
-LEARN = ("train", "recall", "ensemble")  # rules
 WHOLE = (
     {"model.safetensors", "config.json", "curve.csv", "metrics.json"},
     {"models.safetensors", "config.json", "curves.csv", "losses.csv"},
@@ -21,9 +20,9 @@ class Watch:
     """Looks at a project before and after each kill of a cycle."""
 
     def __init__(self, project: Project) -> None:
-        self.project, self.checkpoints = project, project.root / "results" / "checkpoints"
+        self.project, self.results = project, project.root / "results"
         self.stored: dict[str, tuple[int, int]] = {}
-        self.reached: dict[str, int] = {}
+        self.reached: dict[tuple[str, str], int] = {}  # by study and run
 
     def entries(self) -> dict[str, tuple[int, int]]:
         """The files of whole entries of the store: their inodes and sizes."""
@@ -44,7 +43,7 @@ class Watch:
 
     def trained_by(self, process: psutil.Process) -> Path | None:
         """The checkpoints of the run that a process is training."""
-        for lock in self.checkpoints.glob("*/lock"):
+        for lock in self.results.glob("*/checkpoints/*/lock"):
             if lock.read_text() == str(process.pid):
                 return lock.parent
         return None
@@ -52,13 +51,13 @@ class Watch:
     def dies(self, folder: Path) -> None:
         """A process is dead that trained a run: what it had reached is not to be done again."""
         steps = [int(p.stem.removeprefix("step-")) for p in folder.glob("step-*.ckpt")]
-        self.reached[folder.name] = max([self.reached.get(folder.name, 0), *steps])
+        run = folder.parents[1].name, folder.name
+        self.reached[run] = max([self.reached.get(run, 0), *steps])
 
     def check_steps(self) -> None:
         """No last process of a run did steps again that were in a checkpoint."""
-        for name, reached in self.reached.items():
-            timings = (self.project.root / "results/benchmarks").glob(f"*/{name}.tsv")
-            (timing,) = (path for path in timings if path.parent.name in LEARN)  # readers have some
+        for (study, name), reached in self.reached.items():
+            timing = self.results / f"benchmarks/{study}_train/{name}.tsv"
             done = int(timing.read_text().split()[6])
-            total = SHORT if timing.parent.name == "ensemble" else STEPS
+            total = SHORT if study == "depth" else STEPS
             assert done <= total - reached, f"{name}: {done} steps, {reached} were done of {total}"

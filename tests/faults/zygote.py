@@ -81,7 +81,7 @@ def serve(path: str) -> None:
 
 def become(arguments: list[str], at: str, env: dict[str, str], files: list[int]) -> None:
     """Take over what makes a process: name, directory, environment, files, arguments, path."""
-    name = f"job:{Path(arguments[0]).stem}"
+    name = f"@{Path(arguments[0]).stem}"  # of which the kernel keeps 15 characters
     ctypes.CDLL(None).prctl(PR_SET_NAME, name.encode())
     os.chdir(at)
     os.environ.clear()

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from project import IDENTITY, Project
 
-TRAINS = ("train", "recall", "ensemble", "measure")
-RUN = "results/runs/layernorm-pre-1"
+KEPT = ("main_train", "recall_train", "jacobian_train", "depth_train", "pretrained_probe")
+RUN = "results/main/models/layernorm-pre-1"
 
 
 def trained(project: Project) -> list[str]:
@@ -17,7 +17,7 @@ def trained(project: Project) -> list[str]:
     return sorted(
         p.stem
         for p in (project.root / "results/benchmarks").rglob("*/*.tsv")
-        if p.parent.name in TRAINS
+        if p.parent.name in KEPT
     )
 
 
@@ -50,9 +50,10 @@ def test_a_clone_takes_every_result_from_the_remote(clone: Project, origin: Proj
     new = len(yaml.safe_load(config)["runs"][0]["arms"]) * len(
         yaml.safe_load(config)["runs"][0]["placements"]
     )
-    assert {rule: n for rule, n in wanted.items() if rule in TRAINS} == {"train": new}
-    assert wanted["stream"] == new
-    assert not {"dataset", "probe", "decompose", "descend", "measured"} & wanted.keys()
+    assert {rule: n for rule, n in wanted.items() if rule in KEPT} == {"main_train": new}
+    assert wanted["main_probe"] == new
+    others = {"dataset", "recall_probe", "jacobian_probe", "depth_probe", "pretrained_tables"}
+    assert not others & wanted.keys()
     clone.snakemake("models")
     assert len(trained(clone)) == new
     (clone.root / "config.yaml").write_text(config)
@@ -90,13 +91,13 @@ def test_branches_with_other_seeds_are_never_stale_and_train_once(clone: Project
     assert trained(clone) == once
     assert (clone.root / figure).read_bytes() == drawn["main"]
     for path, time in times.items():
-        if path.parent.name in TRAINS:
+        if path.parent.name in KEPT:
             assert path.stat().st_mtime_ns == time, f"{path} was trained twice"
 
 
 def test_half_a_pull_trains_what_is_missing_alone(clone: Project, origin: Project):
     clone.snakemake("models")
-    first, second, *others = sorted((clone.root / "results/runs").iterdir())
+    first, second, *others = sorted((clone.root / "results/main/models").iterdir())
     assert others
     for name in ("metrics.json", "SHA256SUMS"):  # half an entry
         (first / name).resolve().unlink()
@@ -145,7 +146,7 @@ def test_prune_keeps_what_a_configuration_asks_for(clone: Project):
     said = clone.run(*prune)
     assert entries(clone) == before | kept["7"]
     assert f"{len(kept['8'])} removed" in said
-    assert clone.planned("models").keys() <= {"train", "models"}
+    assert clone.planned("models").keys() <= {"main_train", "models"}
     trained_before = trained(clone)
     clone.snakemake("models")
     assert trained(clone) == trained_before

@@ -21,7 +21,7 @@ SNAKEMAKE = [
     *("--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "10"),
 ]
 LONG = "layernorm-pre-1"  # a training of some seconds, with checkpoints
-DONE = f"results/runs/{LONG}/metrics.json"
+DONE = f"results/main/models/{LONG}/metrics.json"
 
 
 class Engine:
@@ -48,7 +48,7 @@ class Engine:
 
     def at_checkpoint(self) -> int:
         """The id of the training process, once it has written a checkpoint."""
-        checkpoints = self.root / "results/checkpoints" / LONG
+        checkpoints = self.root / "results/main/checkpoints" / LONG
         wait_for(lambda: any(checkpoints.glob("step-*.ckpt")), self)
         return int((checkpoints / "lock").read_text())
 
@@ -72,7 +72,7 @@ def jobs(said: str) -> list[dict[str, str]]:
 
 
 def resumed(root: Path) -> bool:
-    return "continuing from step" in (root / f"results/logs/train/{LONG}.log").read_text()
+    return "continuing from step" in (root / f"results/logs/main_train/{LONG}.log").read_text()
 
 
 def fresh(root: Path, **changes: Any) -> Any:

@@ -13,7 +13,7 @@ import engine
 import pytest
 from engine import DONE, LONG, SNAKEMAKE, Engine, jobs, long_run, resumed
 
-TIME_LIMITED = ("--set-resources", "train:runtime=attempt")  # a minute, then two, then three
+TIME_LIMITED = ("--set-resources", "main_train:runtime=attempt")  # a minute, then two, then three
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +32,7 @@ def stalled(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def finished(stalled: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
     """A project whose whole workflow ran on Slurm, and what the engine said."""
     made = engine.fresh(tmp_path_factory.mktemp("finished") / "project", pretrained={"threads": 2})
-    return made, Engine(made.root, "--set-resources", "measure:gpu=1").finish()
+    return made, Engine(made.root, "--set-resources", "pretrained_probe:gpu=1").finish()
 
 
 def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_path: Path):
@@ -49,31 +49,33 @@ def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_
 
 
 def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
+    # of a group: the cores and the memory of one job, the minutes of all
+    expected = {
+        "dataset": (1, "1000M", 10, False),
+        "train": (1, "1500M", 5 * 11, False),
+        "recall_train": (1, "1000M", 3 * 11, False),
+        "depth_train": (1, "1001M", 11, False),
+        "main_probe": (1, "1500M", 3 * 5, False),
+        "recall_probe": (1, "1500M", 2 * 11, False),
+        "jacobian_probe": (1, "1500M", 11, False),
+        "depth_probe": (1, "2000M", 11, False),
+        "pretrained_probe": (2, "3000M", 2 * 240, True),
+        "tables": (1, "1500M", 5 * 10 + 20, False),
+        "figures": (1, "1000M", 20 * 10, False),
+        "paper": (1, "1000M", 7 * 10, False),
+    }
     asked = {}
     for job in jobs(finished[1]):
         hours, minutes, _ = job["TimeLimit"].split(":")
         memory, gpu = re.search(r"mem=(\w+)", job["TRES"]), job.get("TresPerJob") == "gres:gpu:1"
         assert memory
-        kind = job["Comment"].split("_")[1]
+        rules = job["Comment"].removeprefix("rule_")
+        (kind,) = (kind for kind in expected if rules.startswith(kind))
         # a group may be submitted in parts, as its jobs are ready
         before = asked[kind][2] if kind in asked else 0
         total = before + 60 * int(hours) + int(minutes)
         asked[kind] = (int(job["NumCPUs"]), memory[1], total, gpu)
-    # of a group: the cores and the memory of one job, the minutes of all
-    assert asked == {
-        "dataset": (1, "1000M", 10, False),
-        "train": (1, "1500M", 5 * 11, False),
-        "recall": (1, "1000M", 3 * 11, False),
-        "ensemble": (1, "1001M", 11, False),
-        "measure": (2, "3000M", 2 * 240, True),
-        "stream": (1, "1500M", 3 * 5, False),
-        "probe": (1, "1500M", 2 * 11, False),
-        "decompose": (1, "1500M", 11, False),
-        "descend": (1, "2000M", 11, False),
-        "tables": (1, "1500M", 6 * 10 + 2 * 20, False),
-        "figures": (1, "1000M", 20 * 10, False),
-        "paper": (1, "1000M", 7 * 10, False),
-    }
+    assert asked == expected
 
 
 def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path):
@@ -103,7 +105,7 @@ def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str]
     clone.snakemake()
     assert clone.digests("results/paper") == made.digests("results/paper")
     assert clone.digests("store") == made.digests("store")
-    assert not list((clone.root / "results/benchmarks/train").glob("*"))  # none was trained
+    assert not list((clone.root / "results/benchmarks/main_train").glob("*"))  # none was trained
     # and what is trained here has the same name and bytes there
     for name in ("results", ".snakemake", "store"):
         shutil.rmtree(clone.root / name)
@@ -120,8 +122,10 @@ def test_jobs_of_slurm_take_what_the_store_has(finished: tuple[Any, str], tmp_pa
         shutil.rmtree(clone.root / name)
     Engine(clone.root, DONE).finish()
     assert clone.digests("store") == made.digests("store")
-    assert not (clone.root / f"results/benchmarks/train/{LONG}.tsv").exists()
-    assert clone.digests(f"results/runs/{LONG}") == made.digests(f"results/runs/{LONG}")
+    assert not (clone.root / f"results/benchmarks/main_train/{LONG}.tsv").exists()
+    assert clone.digests(f"results/main/models/{LONG}") == made.digests(
+        f"results/main/models/{LONG}"
+    )
 
 
 def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):

@@ -24,6 +24,8 @@ for figure, entry in FIGURES.items():
             f"results/logs/figures/{figure}.log",
         benchmark:
             f"results/benchmarks/figures/{figure}.tsv"
+        group:
+            "figures"  # of a cluster: one job draws them all
         conda:
             "../envs/normscope.yaml"
         params:
