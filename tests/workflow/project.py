@@ -20,9 +20,10 @@ ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 MADE = {"results", "store", "paper", ".snakemake", ".git", ".venv", "__pycache__", ".dvc"}
-# rules of figures: of the norms' backward pass; that compare with published gains
-JACOBIAN = {"figure_jacobian", "figure_surrogates"}
-COMPARED = {f"figure_{name}" for name in ("residual", "comparison", "final_norm", "beside")}
+PRETRAINED = {  # rules of figures that show a table of pretrained models
+    f"figure_{name}"
+    for name in ("residual", "comparison", "final_norm", "beside", "blocks", "sensitivity")
+}
 
 
 def corpus() -> str:

@@ -132,5 +132,5 @@ def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):
         (project.root / "tiny_model" / name).mkdir()
         (project.root / "tiny_model" / name / "HEAD").write_text("ref\n")
     shutil.rmtree(project.root / "store")
-    project.snakemake("results/pretrained/tiny/model.json")
-    assert (project.root / "results/pretrained/tiny/model.json").resolve().is_file()
+    project.snakemake("results/pretrained/probes/tiny/model.json")
+    assert (project.root / "results/pretrained/probes/tiny/model.json").resolve().is_file()

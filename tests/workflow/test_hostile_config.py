@@ -52,7 +52,6 @@ HOSTILE = [
     "..",
     "../..",
     "~",
-    "models.csv",
 ]
 MODELS = [
     {"name": "tiny", "family": "Tiny", "source": {"kind": "directory", "path": "tiny_model"}},
