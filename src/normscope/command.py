@@ -18,7 +18,7 @@ def parse(flags: type[Flags]) -> Flags:
         ValidationError: a value is missing or wrong.
     """
 
-    class CommandLine(BaseSettings, flags):
+    class CommandLine(BaseSettings, flags):  # pyright: ignore[reportIncompatibleVariableOverride]
         __doc__ = flags.__doc__
         model_config = SettingsConfigDict(
             case_sensitive=True,
@@ -28,7 +28,9 @@ def parse(flags: type[Flags]) -> Flags:
         )
 
         @classmethod
-        def settings_customise_sources(cls, settings_cls: Any, **_: Any) -> tuple[Any, ...]:
+        def settings_customise_sources(  # pyright: ignore[reportIncompatibleMethodOverride]
+            cls, settings_cls: Any, **_: Any
+        ) -> tuple[Any, ...]:
             return (CliSettingsSource(settings_cls, cli_parse_args=True),)
 
     return flags.model_validate(CommandLine().model_dump())

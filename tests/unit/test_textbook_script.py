@@ -1,18 +1,12 @@
-"""The scripts textbook.py and figure_textbook.py, on tiny models: several seeds, one, no norm."""
+"""The script textbook_tables.py, on tiny models: several seeds, one, no norm."""
 
-import re
-import runpy
-import sys
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import processes
 import pytest
 import torch
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from recall_recipes import by, moved
 from recipes import DATA, recipe
 
@@ -37,7 +31,6 @@ COLUMNS = {
 ROWS = {"scratch": 8, "epsilon": 17, "affine": 6, "sharing": 5, "batches": 18}
 ROWS |= {"wild": 100, "wild_summary": 4, "undo": 12}
 NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
-SHOWN = ("scratch", "epsilon", "wild", "affine", "batches")
 
 
 def write(place: Path, seed: int, arm: str = "layernorm", placement: Placement = "pre") -> Path:
@@ -133,94 +126,3 @@ def test_a_missing_file_is_an_error_that_names_it_and_leaves_no_table(missing, d
 def test_a_missing_dataset_is_an_error_that_names_it(tmp_path):
     message = textbook(tmp_path, tmp_path / "nowhere", write(tmp_path, 1)).fail()
     assert message.startswith(f"{tmp_path / 'nowhere' / 'meta.pkl'} is missing")
-
-
-def draw(tables: Path, out: Path) -> tuple[list[Axes], list[str], str]:
-    """Panels, written text and caption of the figure of tables."""
-    (out / "shown.rst").write_text("What is\n  shown.\n")
-    flags = {name: tables / f"{name}.csv" for name in SHOWN}
-    flags |= {"caption": out / "shown.rst", "out": out / "figure"}
-    look = {"width_mm": 170, "font_pt": 8, "level": 0.95}
-    script = processes.SCRIPTS / "figure_textbook.py"
-    with mpl.rc_context(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [str(script), *processes.flags(**flags, **look)])
-        patch.setattr(plt, "close", lambda *_: None)
-        runpy.run_path(str(script), run_name="__main__")
-        panels = plt.gcf().axes
-    plt.close("all")
-    svg, caption = ((out / f"figure.{kind}").read_text() for kind in ("svg", "txt"))
-    # matplotlib names the text beside its glyphs, a line each
-    return panels, re.findall(r"<!-- (.*?) -->", svg, re.DOTALL), caption
-
-
-def line(axis: Axes, label: str) -> tuple[list[float], list[float]]:
-    (found,) = [x for x in axis.lines if x.get_label() == label]
-    x, y = (np.asarray(data, dtype=float).tolist() for data in found.get_data())
-    return x, y
-
-
-@pytest.fixture(scope="module")
-def drawn(measured) -> tuple[list[Axes], list[str], str]:
-    (measured / "drawn").mkdir()
-    return draw(measured / "textbook", measured / "drawn")
-
-
-def test_the_panels_are_what_the_tables_say(measured, drawn):
-    panels, written, caption = drawn
-    tables = {name: pd.read_csv(measured / "textbook" / f"{name}.csv") for name in SHOWN}
-    assert len(panels) == 6
-    assert set("ABCDEF") <= set(written)
-    assert line(panels[0], "measured")[0] == tables["scratch"]["d"].tolist()
-    assert line(panels[0], "NaN") == ([1.0], [0.0])
-    assert line(panels[1], "torch")[1] == tables["epsilon"]["torch"].tolist()
-    labels = [str(x.get_label()) for axis in panels[2:4] for x in axis.lines]
-    assert [x for x in labels if "%" in x] == [
-        *("before: 5.7%", "after: 7.8%"),
-        *("before: 99.8%", "after: 98.8%"),
-    ]
-    means = tables["affine"].groupby("index")["std_after"].mean().tolist()
-    assert line(panels[4], "std after") == ([0, 1, 2], pytest.approx(means))
-    batchnorm = tables["batches"][tables["batches"]["arm"] == "batchnorm"]
-    assert line(panels[5], "BatchNorm")[1][1:] == batchnorm["mean"].tolist()[1:]
-    assert {"BatchNorm refuses 1 token", "LayerNorm: 0 at every size"} <= set(written)
-    assert caption == "What is shown. n: 2 trained models; 20 batches of each size.\n"
-
-
-def test_one_seed_has_no_interval_and_a_caption_of_one_model(measured, tmp_path):
-    for name in SHOWN:
-        table = pd.read_csv(measured / "textbook" / f"{name}.csv")
-        one = table[table["seed"] == 1] if name == "affine" else table
-        one.to_csv(tmp_path / f"{name}.csv", index=False)
-    panels, _, caption = draw(tmp_path, tmp_path)
-    of_seed = pd.read_csv(tmp_path / "affine.csv")["std_after"].tolist()
-    assert line(panels[4], "std after")[1] == pytest.approx(of_seed)
-    assert "n: 1 trained model; " in caption
-
-
-def test_without_token_norms_the_panel_says_so(no_norm, tmp_path):
-    _, written, caption = draw(no_norm[0] / "textbook", tmp_path)
-    assert "no token norm was measured" in written
-    assert "n: 0 trained models; " in caption
-
-
-def test_a_diverged_model_is_in_no_mean(measured, tmp_path):
-    for name in SHOWN:
-        table = pd.read_csv(measured / "textbook" / f"{name}.csv")
-        if name == "affine":
-            table.loc[table["seed"] == 2, "mean_before":] = np.nan
-        table.to_csv(tmp_path / f"{name}.csv", index=False)
-    panels, _, caption = draw(tmp_path, tmp_path)
-    first = pd.read_csv(tmp_path / "affine.csv").query("seed == 1")["mean_after"].tolist()
-    assert line(panels[4], "|mean| after")[1] == pytest.approx(first)
-    assert "n: 1 trained model; " in caption
-
-
-@pytest.mark.usefixtures("drawn")
-def test_the_figure_is_the_same_bytes_again(measured, tmp_path):
-    draw(measured / "textbook", tmp_path)
-    again, first = (
-        {p.name: p.read_bytes() for p in place.glob("figure.*")}
-        for place in (tmp_path, measured / "drawn")
-    )
-    assert set(again) == {"figure.pdf", "figure.svg", "figure.txt"}
-    assert again == first
