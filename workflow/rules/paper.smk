@@ -95,7 +95,9 @@ rule manifest:
         code("manifest"),
         KEPT,
         dataset="results/dataset/meta.json",
-        code=lambda wildcards: [f"results/code/{script}.txt" for script in sorted(PINS)],
+        code=lambda wildcards: [
+            f"results/code/{script}.txt" for script in sorted(PINS.keys() - {"cost"})
+        ],
         data=sorted(str(path) for path in Path("data").glob("*.*")),
     output:
         "results/paper/manifest.json",
