@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict
         stage = stages["runs" if row["rule"] in TRAINED else "paper"]
         read = set(row["input-file(s)"].split(",")) & tracked - {"corpus.txt"}
         read = {path for path in read if not path.startswith(("tiny_model/", "other_model/"))}
-        records = [p for p in row["input-file(s)"].split(",") if p.startswith("results/code/")]
+        inputs = row["input-file(s)"].split(",")
+        records = [p for p in inputs if fnmatch(p, "results/code/*.txt")]
         scripts = [Path("scripts", *Path(p).with_suffix(".py").parts[2:]) for p in records]
         read |= {str(p.relative_to(ROOT)) for p in closure(*(ROOT / s for s in scripts))}
         for path in read:
