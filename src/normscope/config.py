@@ -19,7 +19,6 @@ from normscope.io.corpus import SHA256, Line, Origin, Source
 from normscope.schema import PositiveFloat, Strict
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
-from normscope.studies.kernel.grid import Kernel
 from normscope.studies.main.grid import Main
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
@@ -80,7 +79,6 @@ class Studies(Main):
     jacobian: Jacobian
     depth: Depth
     textbook: Textbook
-    kernel: Kernel
     pretrained: Pretrained
 
     @cached_property
