@@ -26,11 +26,11 @@ class Flags(Strict):
 
 def seconds(benchmarks: Path) -> dict[tuple[str, str], float]:
     """CPU seconds by rule and name of every benchmark file of a job that has a name."""
-    found = {}
+    times = {}
     for path in sorted(benchmarks.glob("*/*.tsv")):
         row = next(csv.DictReader(path.open(), delimiter="\t"))
-        found[path.parent.name, path.stem] = float(row.get("cpu_time") or row["s"])
-    return found
+        times[path.parent.name, path.stem] = float(row.get("cpu_time") or row["s"])
+    return times
 
 
 def rest(benchmarks: Path) -> tuple[int, float]:

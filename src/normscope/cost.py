@@ -33,12 +33,12 @@ def projected(job: Job, measured: Iterable[tuple[Job, float]]) -> float:
 
 
 def cost_table(
-    asked: Iterable[Job], reference: Iterable[Job], seconds: Mapping[tuple[str, str], float]
+    planned: Iterable[Job], reference: Iterable[Job], seconds: Mapping[tuple[str, str], float]
 ) -> pd.DataFrame:
     """A row per rule: jobs, how many of them are measured, core-hours of these and of the rest.
 
     Args:
-        asked: jobs of the configuration.
+        planned: jobs of the configuration.
         reference: jobs of the configuration that the benchmark files are of. One that is asked for
             too, of the same kind and work, is measured.
         seconds: one core's, of jobs of ``reference`` by rule and name.
@@ -46,7 +46,7 @@ def cost_table(
     known = {j: seconds[j.rule, j.name] for j in reference if (j.rule, j.name) in seconds}
     measured = list(known.items())
     rows: dict[str, dict] = {}
-    for job in asked:
+    for job in planned:
         empty = {"rule": job.rule, "jobs": 0, "measured jobs": 0, "measured": 0.0, "projected": 0.0}
         row = rows.setdefault(job.rule, empty)
         row["jobs"] += 1

@@ -44,13 +44,13 @@ def normalized(name: str) -> str:
 @cache
 def required(name: str) -> frozenset[str]:
     """The package and all that it requires here, as its metadata say; extras are left out."""
-    found: set[str] = set()
+    packages: set[str] = set()
     todo = [name]
     while todo:
         package = todo.pop()
-        if package in found:
+        if package in packages:
             continue
-        found.add(package)
+        packages.add(package)
         try:
             metadata = distribution(package).read_text("METADATA") or ""
         except PackageNotFoundError:  # required by a pinned one, and not installed
@@ -60,7 +60,7 @@ def required(name: str) -> frozenset[str]:
         requires = [text for name, _, text in fields if name == "Requires-Dist"]
         wanted = [Requirement(text) for text in requires if "extra ==" not in text]
         todo += [normalized(r.name) for r in wanted if r.marker is None or r.marker.evaluate()]
-    return frozenset(found)
+    return frozenset(packages)
 
 
 def not_as_pinned(pins: Iterable[str]) -> list[str]:
@@ -68,7 +68,7 @@ def not_as_pinned(pins: Iterable[str]) -> list[str]:
 
     A local version (``2.9.1+cpu``) counts as what it is built from.
     """
-    found = []
+    differing = []
     for pin in sorted(set(pins)):
         name, _, pinned_version = pin.partition("==")
         try:
@@ -76,8 +76,8 @@ def not_as_pinned(pins: Iterable[str]) -> list[str]:
         except PackageNotFoundError:  # an import of it will say so
             continue
         if installed != pinned_version:
-            found.append(f"{name} {installed} in place of {pinned_version}")
-    return found
+            differing.append(f"{name} {installed} in place of {pinned_version}")
+    return differing
 
 
 @cache

@@ -105,11 +105,11 @@ def _deciding(entry: Entry, cases: Mapping[str, Case]) -> Deciding:
     is_any = entry.holds_in == "any"
     in_all, in_one = (p_against, p_for) if is_any else (p_for, p_against)
     weakest, strongest = max(in_all, key=in_all.__getitem__), min(in_one, key=in_one.__getitem__)
-    asked = sum(case.fact is None for case in cases.values())
-    whole = in_all[weakest] if len(tested) == asked else 1.0
-    part = asked * in_one[strongest]
+    uncertain = sum(case.fact is None for case in cases.values())
+    whole = in_all[weakest] if len(tested) == uncertain else 1.0
+    part = uncertain * in_one[strongest]
     is_whole = whole <= part
-    name, times = (weakest, 1) if is_whole else (strongest, asked)
+    name, times = (weakest, 1) if is_whole else (strongest, uncertain)
     p = min(1.0, 2 * min(whole, part))
     return Deciding(name, tested[name], is_whole != is_any, p, times)
 

@@ -62,12 +62,12 @@ def blocks(text: str) -> list[Block]:
         Explained: a kind of block that no page has a form for, a mark within other text, or the
             same table twice.
     """
-    found = [_block(tokens) for tokens in _apart(PARSER.parse(text))]
-    names = [block.table or FIGURES for block in found if block.kind in ("table", "figures")]
+    parts = [_block(tokens) for tokens in _apart(PARSER.parse(text))]
+    names = [block.table or FIGURES for block in parts if block.kind in ("table", "figures")]
     for name in names:
         if names.count(name) > 1:
             raise Explained(f"{name} stands twice in the summary")
-    return found
+    return parts
 
 
 def _apart(tokens: Sequence[Token]) -> Iterator[list[Token]]:
