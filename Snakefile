@@ -27,6 +27,8 @@ IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
+DEVICE = device(CONFIG.device)
+GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)

@@ -28,7 +28,7 @@ class Flags(Strict):
     """Tables of signals and gradients by depth."""
 
     recipe: DepthTables
-    models: Path = Field(description="directory with a folder a trained shape")
+    models: Path = Field(description="directory with a folder a training job")
     probes: Path = Field(description="directory with a folder a probed placement")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for the tables")
@@ -37,9 +37,9 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     recipe, data = flags.recipe, dataset.read(flags.data)
-    shapes = {str(shape): shape._asdict() for shape in recipe.shapes}
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
-    losses = collect(flags.models, "losses.csv", shapes).assign(unigram=unigram)
+    losses = collect(flags.models, "metrics.csv", keys).assign(unigram=unigram)
     tables = {"blocks": collect(flags.probes, "blocks.csv", {place: {} for place in recipe.places})}
     tables["losses"] = losses.reindex(columns=LOSSES).astype({"diverged_at": "Int64"})
     tables["by_block"] = by_block(tables["blocks"], recipe.level)

@@ -1,4 +1,4 @@
-"""Take apart the norm layers of the trained models of one cell."""
+"""Take apart the norm layers of trained models."""
 
 from pathlib import Path
 
@@ -8,9 +8,8 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io import dataset
+from normscope.io import dataset, stored
 from normscope.io.csvfile import write_csv
-from normscope.io.stored import read
 from normscope.measure.evaluation import validation_windows
 from normscope.measure.windows import as_tensor, draw
 from normscope.schema import PositiveInt, Strict
@@ -19,14 +18,14 @@ from normscope.studies.jacobian.probe import Batch, decomposed, names, surrogate
 from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.train import runtime
 from normscope.train.outputs import say
-from normscope.train.trained import transformer
+from normscope.train.trained import transformers
 
 
 class Flags(Strict):
     """Take the norm layers of trained models apart."""
 
     recipe: JacobianProbe
-    models: Path = Field(description="path of a model's folder but for the seed at its end")
+    models: Path = Field(description="folder of the job that trained them")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for layers.csv and gradients.csv")
     threads: PositiveInt = 1
@@ -41,27 +40,24 @@ def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[B
 
 def main() -> None:
     flags = parse(Flags)
-    runtime.start("fp32", flags.threads)
-    data = dataset.read(flags.data)
+    device = runtime.start("fp32", flags.threads, flags.recipe.device).device
+    data, (stack, models) = dataset.read(flags.data), transformers(flags.models)
+    diverged_at = stored.metrics(flags.models)["diverged_at"]
     layers, gradients = [], []
-    for seed in flags.recipe.seeds:
-        path = Path(f"{flags.models}-{seed}", "model.safetensors")
-        run, model = transformer(path)
-        diverged = read(path.with_name("metrics.json"), "diverged_at")["diverged_at"]
+    for seed, model in models.items():
         if not names(model):
-            say(f"{path}: the model has no norm layer; nothing to take apart")
-        elif diverged is not None:
-            say(f"{path}: diverged at step {diverged}; its rows stay empty")
-            empty = {"signal": "own", "variant": "corrected", "seed": run.seed}
+            say(f"{flags.models}: the model has no norm layer; nothing to take apart")
+        elif pd.notna(diverged_at[seed]):
+            say(f"seed {seed}: diverged at step {diverged_at[seed]}; its rows stay empty")
+            empty = {"signal": "own", "variant": "corrected", "seed": seed}
             layers += [empty | row for row in names(model)]
         else:
-            validation, training = batches(
-                data, run.model.block_size, flags.recipe.windows, run.seed
-            )
-            rows = decomposed(model.double(), validation, training)
-            layers += [row | {"seed": run.seed} for row in rows]
+            windows = batches(data, stack.model.block_size, flags.recipe.windows, seed)
+            validation, training = ((x.to(device), y.to(device)) for x, y in windows)
+            rows = decomposed(model.to(device, torch.float64), validation, training)
+            layers += [row | {"seed": seed} for row in rows]
             rows = surrogate_gradients(model.float(), validation)
-            gradients += [row | {"seed": run.seed} for row in rows]
+            gradients += [row | {"seed": seed} for row in rows]
     table = pd.DataFrame(layers, columns=["seed", *LAYER, *MEASURES])
     write_csv(flags.out / "layers.csv", table.astype({"tokens": "Int64"}))
     write_csv(flags.out / "gradients.csv", pd.DataFrame(gradients, columns=["seed", *GRADIENT]))

@@ -3,18 +3,15 @@
 import sys
 from pathlib import Path
 
-import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io import dataset
-from normscope.io.stored import read
 from normscope.io.tables import collect, write_tables
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
-from normscope.studies.jacobian.grid import Cell, cell_key
-from normscope.studies.jacobian.recipe import JacobianTables
+from normscope.studies.jacobian.recipe import Cell, JacobianTables
 from normscope.studies.jacobian.tables import (
     SETTING,
     at_chosen_rate,
@@ -28,42 +25,31 @@ from normscope.studies.jacobian.tables import (
 )
 
 COMPARED = [*SETTING, "learning_rate"]
+LOSSES = [*Cell._fields, "seed", "val_loss", "diverged_at"]
 
 
 class Flags(Strict):
     """Tables of the norms' backward pass."""
 
     recipe: JacobianTables
-    models: Path = Field(description="directory with a folder a trained model")
-    probes: Path = Field(description="directory with a folder a cell")
+    models: Path = Field(description="directory with a folder a training job")
+    probes: Path = Field(description="directory with a folder a probe")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for the tables")
 
 
-def losses(cells: dict[str, list[int]], models: Path) -> pd.DataFrame:
-    """A row a trained model."""
-    rows = [
-        cell_key(cell)
-        | {"seed": seed}
-        | read(models / f"{cell}-{seed}" / "metrics.json", "val_loss", "diverged_at")
-        for cell, seeds in cells.items()
-        for seed in seeds
-    ]
-    table = pd.DataFrame(rows, columns=[*Cell._fields, "seed", "val_loss", "diverged_at"])
-    return table.astype({"val_loss": float, "diverged_at": "Int64"})
-
-
 def main() -> None:
     flags = parse(Flags)
-    recipe, cells = flags.recipe, flags.recipe.cells
-    keys = {name: cell_key(name) for name in cells}
+    recipe = flags.recipe
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     exact = {name: key for name, key in keys.items() if key["norm_backward"] == "exact"}
     layers = collect(flags.probes, "layers.csv", exact)
     # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
     settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
     gradients = collect(flags.probes, "gradients.csv", settings)
     tables = {"layers": layers, "gradients": gradients}
-    tables["losses"] = losses(cells, flags.models)
+    losses = collect(flags.models, "metrics.csv", keys)[LOSSES]
+    tables["losses"] = losses.astype({"val_loss": float, "diverged_at": "Int64"})
     tables["chosen"] = chosen(tables["losses"])
     tables["layers_by_cell"] = by_layer(at_chosen_rate(layers, tables["chosen"]), recipe.level)
     data = dataset.read(flags.data)

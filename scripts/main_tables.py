@@ -20,7 +20,6 @@ from normscope.studies.main.tables import (
     compare,
     is_covered,
     log_gains,
-    run_key,
 )
 
 
@@ -28,23 +27,12 @@ class Flags(Strict):
     """Tables of the models of one arm, placement and seed each."""
 
     recipe: MainTables
-    models: Path = Field(description="directory with a folder a trained model")
-    probes: Path = Field(description="directory with a folder a probed model")
+    models: Path = Field(description="directory with a folder a training job")
+    probes: Path = Field(description="directory with a folder a probe")
     dataset: Path = Field(description="meta.json of the dataset")
     published: Path = Field(description="published numbers")
     references: Path = Field(description="settings that published numbers were had with, as JSON")
     out: Path = Field(description="directory for the tables")
-
-
-def losses(keys: Mapping[str, Mapping], models: Path) -> pd.DataFrame:
-    """A row a run: what tells it apart, and what its metrics.json has."""
-    rows = [
-        {**key, **json.loads((models / run / "metrics.json").read_text())}
-        for run, key in keys.items()
-    ]
-    return pd.DataFrame(rows).astype(
-        {"val_loss": float, "train_loss": float, "diverged_at": "Int64"}
-    )
 
 
 def published(path: Path, references: Path, ours: Mapping[str, Any]) -> pd.DataFrame:
@@ -57,16 +45,21 @@ def published(path: Path, references: Path, ours: Mapping[str, Any]) -> pd.DataF
 def main() -> None:
     flags = parse(Flags)
     recipe, meta = flags.recipe, json.loads(flags.dataset.read_text())
-    keys = {run: run_key(run) for run in recipe.runs}
-    runs, gain = losses(keys, flags.models), collect(flags.probes, "stream.csv", keys)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    runs = collect(flags.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    gain = collect(flags.probes, "stream.csv", keys)
     # a model that diverged is in gain.csv and in no mean
     lost = runs.set_index(KEYS)["diverged_at"].notna()
     kept = gain[~lost.loc[pd.MultiIndex.from_frame(gain[KEYS])].to_numpy()]
-    first = json.loads((flags.models / recipe.runs[0] / "config.json").read_text())
-    ours = {"baseline": recipe.baseline, "train_bin_sha256": meta["sha256"]["train.bin"], **first}
+    first = json.loads((flags.models / next(iter(keys)) / "config.json").read_text())
+    ours = {
+        "baseline": str(recipe.baseline),
+        "train_bin_sha256": meta["sha256"]["train.bin"],
+        **first,
+    }
     tables = {
         "runs": runs.merge(log_gains(kept), on=KEYS, how="left"),
-        "curves": collect(flags.models, "curve.csv", keys),
+        "curves": collect(flags.models, "curves.csv", keys),
         "arms": compare(runs, recipe.baseline, recipe.level),
         "gain": gain,
         "gain_by_depth": by_depth(kept, recipe.level),

@@ -1,4 +1,4 @@
-"""Measure the trained models of one cell of the decisive test."""
+"""Measure trained models of the decisive test."""
 
 from pathlib import Path
 
@@ -7,49 +7,48 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
+from normscope.io import stored
 from normscope.io.csvfile import write_csv
 from normscope.io.stored import read
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.probe import curvature, evaluate, slices, spectra
-from normscope.studies.recall.recipe import RecallProbe, RecallRun
+from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
 from normscope.train import runtime
-from normscope.train.weights import fill
+from normscope.train.weights import load
 
 
 class Flags(Strict):
     """Measure trained models: loss, calibration, curvature, spectra, slices."""
 
     recipe: RecallProbe
-    models: Path = Field(description="path of a model's folder but for the seed at its end")
+    models: Path = Field(description="folder of the job that trained them")
     out: Path = Field(description="directory for metrics.csv, slices.csv, spectra.csv")
     threads: PositiveInt = 1
 
 
-def load(weights: Path) -> tuple[RecallRun, RecallModel]:
-    """A trained model in evaluation mode, and what it was trained by."""
-    run = RecallRun(**read(weights.with_name("config.json"), *RecallRun.model_fields))
-    model = RecallModel(run.task, run.norm)
-    fill(model, weights)
-    return run, model
+def trained(folder: Path) -> tuple[Task, dict[int, RecallModel]]:
+    """What the models of a job were trained on, and they by seed, in evaluation mode."""
+    stack = RecallStack(**read(folder / "config.json", *RecallStack.model_fields))
+    weights = folder / "models.safetensors"
+    return stack.task, load(weights, lambda: RecallModel(stack.task, stack.norm))
 
 
 def main() -> None:
     flags = parse(Flags)
-    runtime.start("fp32", flags.threads)
+    device = runtime.start("fp32", flags.threads, flags.recipe.device).device
+    task, models = trained(flags.models)
+    ends = stored.metrics(flags.models)[["diverged_at", "parameters"]]
     metrics, cuts, values = [], [], []
-    for seed in flags.recipe.seeds:
-        path = Path(f"{flags.models}-{seed}", "model.safetensors")
-        run, model = load(path)
-        row = {"seed": run.seed}
-        row |= read(path.with_name("metrics.json"), "diverged_at", "parameters")
-        if row["diverged_at"] is None:
-            ranks, spectrum = spectra(model, run.task)
-            row |= evaluate(model, run.task) | curvature(model, run.task) | ranks
-            values.append(pd.DataFrame(spectrum, columns=list(SPECTRUM)).assign(seed=run.seed))
-            cut = slices(model, run.task, flags.recipe.directions)
-            cuts.append(pd.DataFrame(cut, columns=list(SLICE)).assign(seed=run.seed))
+    for seed, model in models.items():
+        row = {"seed": seed, **ends.loc[seed].to_dict()}
+        if pd.isna(row["diverged_at"]):
+            ranks, spectrum = spectra(model.to(device), task)
+            row |= evaluate(model, task) | curvature(model, task) | ranks
+            values.append(pd.DataFrame(spectrum, columns=list(SPECTRUM)).assign(seed=seed))
+            cut = slices(model, task, flags.recipe.directions)
+            cuts.append(pd.DataFrame(cut, columns=list(SLICE)).assign(seed=seed))
         metrics.append(row)
     columns = ["seed", "diverged_at", "parameters", *MEASURES]
     table = pd.DataFrame(metrics, columns=columns).astype({"diverged_at": "Int64"})

@@ -15,33 +15,29 @@ from normscope.studies.recall.tables import (
     KEYS,
     best_rates,
     by_cell,
-    cell_key,
     factor_effects,
     slice_heights,
     why_no_effects,
 )
+
+CURVES = [*KEYS, "seed", "step", "train_loss"]
 
 
 class Flags(Strict):
     """Tables of the decisive test."""
 
     recipe: RecallTables
-    models: Path = Field(description="directory with a folder a trained model, for their curves")
-    probes: Path = Field(description="directory with a folder a cell")
+    models: Path = Field(description="directory with a folder a training job, for curves")
+    probes: Path = Field(description="directory with a folder a probe")
     out: Path = Field(description="directory for the tables")
 
 
 def main() -> None:
     flags = parse(Flags)
     recipe = flags.recipe
-    cells = {name: cell_key(name) for name in recipe.cells}
-    trained = {
-        f"{name}-{seed}": {**cells[name], "seed": seed}
-        for name, seeds in recipe.cells.items()
-        for seed in seeds
-    }
-    slices = collect(flags.probes, "slices.csv", cells)
-    runs = collect(flags.probes, "metrics.csv", cells).astype({"diverged_at": "Int64"})
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    slices = collect(flags.probes, "slices.csv", keys)
+    runs = collect(flags.probes, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
     shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
     factors = factor_effects(shown, recipe.level)
@@ -52,9 +48,9 @@ def main() -> None:
         "runs": runs,
         "cells": by_cell(runs, recipe.level),
         "best": best_rates(runs),
-        "curves": collect(flags.models, "curve.csv", trained),
+        "curves": collect(flags.models, "curves.csv", keys)[CURVES],
         "slices": slices,
-        "spectra": collect(flags.probes, "spectra.csv", cells),
+        "spectra": collect(flags.probes, "spectra.csv", keys),
         "factors": factors,
     }
     write_tables(flags.out, tables)

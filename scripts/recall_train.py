@@ -1,42 +1,38 @@
-"""Train one model of the decisive test. Started again, it continues."""
+"""Train models of the decisive test, a seed each. Started again, it continues."""
 
 from pathlib import Path
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.studies.recall.recipe import RecallRun
-from normscope.studies.recall.trainer import RecallTrainer
-from normscope.train.outputs import TrainingFlags, say, write_run
-from normscope.train.resume import run_to_end
+from normscope.studies.recall.problem import Asked
+from normscope.studies.recall.recipe import RecallStack
+from normscope.train.files import write_models
+from normscope.train.outputs import TrainingFlags, say
 from normscope.train.runtime import start
-from normscope.train.session import session
+from normscope.train.session import train
+from normscope.train.stacking import in_step
 
 
 class Flags(TrainingFlags):
-    """Train one model of the decisive test."""
+    """Train the models of a cell, one a seed."""
 
-    recipe: RecallRun
+    recipe: RecallStack
 
 
 def main() -> None:
     flags = parse(Flags)
-    run, runtime = flags.recipe, start("fp32", flags.threads)
-    trainer = RecallTrainer(run)
-    framed = session(flags, run, run.task.steps, runtime, script=Path(__file__))
-    with framed as (checkpoints, progress):
-        run_to_end(trainer, checkpoints, say=say, progress=progress)
-        config = run.model_dump() | runtime.recorded
-        metrics = {"diverged_at": trainer.diverged_at}
-        write_run(
-            flags.out,
-            trainer.model,
-            config=config,
-            columns=("step", "train_loss"),
-            curve=trainer.curve,
-            metrics=metrics,
-        )
-    if trainer.diverged_at is not None:
-        say(f"diverged at step {trainer.diverged_at}: the loss is not finite or above the bound")
+    stack, task = flags.recipe, flags.recipe.task
+    runtime = start("fp32", flags.threads, stack.device)
+    config = stack.model_dump() | runtime.recorded
+    train(
+        flags,
+        stack,
+        Asked(stack),
+        runtime,
+        in_step=in_step(len(stack.seeds), stack.device, task.batch_size, task.n_embd),
+        script=Path(__file__),
+        write=lambda learners: write_models(flags.out, learners, config),
+    )
     say(f"outputs in {flags.out}")
 
 

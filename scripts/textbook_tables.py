@@ -15,14 +15,14 @@ from normscope.studies.textbook import probe as textbook
 from normscope.studies.textbook.recipe import TextbookTables
 from normscope.train import runtime
 from normscope.train.outputs import say
-from normscope.train.trained import transformer
+from normscope.train.trained import transformers
 
 
 class Flags(Strict):
     """Measure what a tutorial says of LayerNorm and BatchNorm."""
 
     recipe: TextbookTables
-    models: Path = Field(description="directory with a folder a trained model")
+    models: Path = Field(description="directory with a folder a training job")
     data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
     out: Path = Field(description="directory for the tables")
     threads: PositiveInt = 1
@@ -34,13 +34,13 @@ def main() -> None:
     val = dataset.read(flags.data).val
     affine = []
     for name in flags.recipe.models:
-        path = flags.models / name / "model.safetensors"
-        run, model = transformer(path)
-        tokens, _ = validation_windows(val, run.model.block_size, flags.recipe.windows)
-        rows = textbook.affine(model.double(), tokens)
-        if not rows:
-            say(f"{path}: no norm of the model has token statistics; affine.csv has no row of it")
-        affine += [{"seed": run.seed, **row} for row in rows]
+        stack, models = transformers(flags.models / name)
+        tokens, _ = validation_windows(val, stack.model.block_size, flags.recipe.windows)
+        for seed, model in models.items():
+            rows = textbook.affine(model.double(), tokens)
+            if not rows:
+                say(f"{name}: no norm has token statistics; affine.csv has no row of it")
+            affine += [{"seed": seed, **row} for row in rows]
     vectors, summary = textbook.wild()
     tables = {
         "scratch": pd.DataFrame(textbook.scratch()),

@@ -10,7 +10,7 @@ import json
 import re
 from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -96,7 +96,7 @@ class Studies(Main):
     def settings(self) -> Settings:
         """What all studies share."""
         return Settings(
-            level=self.level, margin_sds=self.margin_sds, baseline=self.main.reference_runs
+            level=self.level, margin_sds=self.margin_sds, baseline=self.main.reference_jobs
         )
 
 
@@ -105,6 +105,9 @@ class Config(Studies):
 
     dataset: Dataset
     figures: Figures
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="what trains and probes; auto: a GPU where torch can use one"
+    )
 
 
 def load(raw: dict[str, Any]) -> Config:

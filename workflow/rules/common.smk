@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 import shlex
+import subprocess
 import sys
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
@@ -34,7 +35,7 @@ from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures as registry
 from normscope.studies.statements import load_checked
 
-TRAINED = "model.safetensors config.json curve.csv metrics.json SHA256SUMS".split()
+TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()
 
 
 def validated(raw):
@@ -43,6 +44,19 @@ def validated(raw):
         return load(raw)
     except ConfigError as e:
         raise WorkflowError(str(e)) from None
+
+
+@functools.cache
+def device(asked):
+    """The device of jobs: what is asked for; for auto a GPU where torch can use one.
+
+    torch takes seconds to say, so that it is asked where the machine has a driver for GPUs.
+    """
+    if asked != "auto" or not os.path.exists("/proc/driver/nvidia/version"):
+        return "cpu" if asked == "auto" else asked
+    told = "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"
+    answer = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
+    return answer.stdout.strip() or "cpu"
 
 
 def registered(path):
@@ -125,20 +139,26 @@ def verbatim(value):
     return lambda wildcards: value
 
 
+def placed(job):
+    """A job's parameters with the device that computes it, where its numbers depend on that."""
+    has_device = "device" in type(job).model_fields
+    return job.model_copy(update={"device": DEVICE}) if has_device else job
+
+
 def recipe(jobs):
     """A job's parameters as JSON: all that decides it, beside the files that it reads.
 
     Of several jobs, by name, those of the wildcard {name}.
     """
     if isinstance(jobs, BaseModel):
-        return verbatim(jobs.model_dump_json())
+        return verbatim(placed(jobs).model_dump_json())
 
     def named(wildcards):
         if wildcards.name not in jobs:
             raise WorkflowError(
                 f"{wildcards.name} is not in the configuration: {', '.join(jobs)}"
             )
-        return jobs[wildcards.name].model_dump_json()
+        return placed(jobs[wildcards.name]).model_dump_json()
 
     return named
 
@@ -158,15 +178,9 @@ def drawn(suffix, *names):
     return [f"results/paper/figures/{name}{suffix}" for name in names or FIGURES]
 
 
-def probed(study, probes):
-    """What a probe reads of its models, one a seed."""
-    return lambda wildcards: expand(
-        "results/{study}/models/{name}-{seed}/{file}",
-        study=study,
-        name=wildcards.name,
-        seed=probes[wildcards.name].seeds,
-        file=["config.json", "metrics.json", "model.safetensors"],
-    )
+def probed(study):
+    """What a probe reads of its models."""
+    return multiext(f"results/{study}/models/{{name}}/", *TRAINED[:2], "metrics.csv")
 
 
 def slots():
@@ -221,11 +235,16 @@ def minutes(rule):
     return growing(needed)
 
 
-def ensemble_mb(wildcards):
-    """Memory of models that train at once: 1 GB, and 4 numbers a parameter with activations."""
-    recipe = CONFIG.depth.trainings()[wildcards.name]
-    parameters = 12 * recipe.model.n_layer * recipe.model.n_embd**2
-    return 1000 + 32 * len(recipe.runs()) * parameters // 10**6
+def stack_mb(study):
+    """Memory of a job's models: 1 GB, and 8 numbers a parameter of each, with activations."""
+    stacks = STUDIES[study].trainings()
+
+    def needed(wildcards):
+        stack = stacks[wildcards.name]
+        parameters = 12 * stack.model.n_layer * stack.model.n_embd**2
+        return 1000 + 32 * len(stack.seeds) * parameters // 10**6
+
+    return growing(needed)
 
 
 def timeout_s(wildcards):

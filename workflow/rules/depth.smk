@@ -1,39 +1,20 @@
 # takes: results/dataset/
-# makes: results/depth/models/{name}/ models.safetensors, config.json, curves.csv, losses.csv (links
-#        into store/); a name is {arm}-{placement}-{residual or plain}-{init}-{depth}
+# makes: results/depth/models/{name}/ as main_train; a name is {arm}-{placement}-{residual or plain}-
+#        {init}-{depth}-{learning rate}-{steps of warm-up}-{first seed}
 
 
-rule depth_train:
-    input:
-        code("depth_train"),
-        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
+use rule main_train as depth_train with:
     output:
-        multiext(
-            "results/depth/models/{name}/",
-            "models.safetensors",
-            "config.json",
-            "curves.csv",
-            "losses.csv",
-            "SHA256SUMS",
-        ),
+        multiext("results/depth/models/{name}/", *TRAINED),
     log:
         "results/logs/depth_train/{name}.log",
-    cache: "omit-software"
-    # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
-    conda:
-        "../envs/normscope.yaml"
-    threads: slots()
     resources:
-        mem_mb=growing(ensemble_mb),
+        mem_mb=stack_mb("depth"),
         runtime=minutes("depth_train"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.depth.trainings()),
-    shell:
-        "python scripts/depth_train.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
-        " --checkpoints results/depth/checkpoints/{wildcards.name}"
-        ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
-        " --timing results/benchmarks/depth_train/{wildcards.name}.tsv"
-        " --out results/depth/models/{wildcards.name} &> {log}"
+        study="depth",
 
 
 # takes: results/dataset/, the kept models of results/depth/models/*/
@@ -47,7 +28,7 @@ rule depth_probe:
         lambda wildcards: expand(
             "results/depth/models/{name}/{file}",
             name=CONFIG.depth.trained_in(wildcards.name),
-            file=["models.safetensors", "config.json", "losses.csv"],
+            file=["models.safetensors", "config.json", "metrics.csv"],
         ),
     output:
         "results/depth/probes/{name}/blocks.csv",
@@ -61,6 +42,7 @@ rule depth_probe:
     resources:
         mem_mb=growing(2000),
         runtime=minutes("depth_probe"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.depth.probes()),
     shell:
@@ -78,7 +60,7 @@ rule depth_tables:
         code("depth_tables"),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl"),
         expand("results/depth/probes/{name}/blocks.csv", name=CONFIG.depth.probes()),
-        expand("results/depth/models/{name}/losses.csv", name=CONFIG.depth.trainings()),
+        expand("results/depth/models/{name}/metrics.csv", name=CONFIG.depth.trainings()),
     output:
         tables("depth"),
     log:

@@ -1,6 +1,6 @@
 # takes: results/dataset/
 # makes: results/jacobian/models/{name}/ as main_train; a name is {protocol}-{arm}-{attention}-
-#        {feedback}-{norm_backward}-{surrogates_in}-{learning rate}-{seed}
+#        {feedback}-{norm_backward}-{surrogates_in}-{learning rate}-{first seed}
 
 
 use rule main_train as jacobian_train with:
@@ -9,14 +9,15 @@ use rule main_train as jacobian_train with:
     log:
         "results/logs/jacobian_train/{name}.log",
     resources:
-        mem_mb=growing(1500),
+        mem_mb=stack_mb("jacobian"),
         runtime=minutes("jacobian_train"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.jacobian.trainings()),
         study="jacobian",
 
 
-# takes: results/jacobian/models/{name}-*/ with an exact backward pass, results/dataset/
+# takes: results/jacobian/models/{name}/ with an exact backward pass, results/dataset/
 # makes: results/jacobian/probes/{name}/ layers.csv, gradients.csv
 
 
@@ -24,7 +25,7 @@ rule jacobian_probe:
     input:
         code("jacobian_probe"),
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
-        probed("jacobian", CONFIG.jacobian.probes()),
+        probed("jacobian"),
     output:
         multiext("results/jacobian/probes/{name}/", "layers.csv", "gradients.csv"),
     log:
@@ -37,6 +38,7 @@ rule jacobian_probe:
     resources:
         mem_mb=growing(1500),
         runtime=minutes("jacobian_probe"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.jacobian.probes()),
     shell:
@@ -59,7 +61,7 @@ rule jacobian_tables:
             table=["layers", "gradients"],
         ),
         expand(
-            "results/jacobian/models/{name}/metrics.json",
+            "results/jacobian/models/{name}/metrics.csv",
             name=CONFIG.jacobian.trainings(),
         ),
     output:

@@ -1,7 +1,7 @@
 # takes: results/dataset/
-# makes: results/main/models/{name}/ model.safetensors, config.json, curve.csv, metrics.json,
-#        SHA256SUMS (links into store/), checkpoints/ while a run is unfinished; a name is
-#        {arm}-{placement}-{seed}
+# makes: results/main/models/{name}/ models.safetensors, config.json, curves.csv, metrics.csv,
+#        SHA256SUMS (links into store/), checkpoints/ while a job is unfinished; a name is
+#        {arm}-{placement}-{first seed}
 
 
 rule main_train:
@@ -18,8 +18,9 @@ rule main_train:
         "../envs/normscope.yaml"
     threads: slots()
     resources:
-        mem_mb=growing(1500),
+        mem_mb=stack_mb("main"),
         runtime=minutes("main_train"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.main.trainings()),
         study="main",
@@ -39,8 +40,7 @@ rule main_probe:
     input:
         code("main_probe"),
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
-        "results/main/models/{name}/config.json",
-        model="results/main/models/{name}/model.safetensors",
+        probed("main"),
     output:
         "results/main/probes/{name}/stream.csv",
     log:
@@ -52,11 +52,13 @@ rule main_probe:
     resources:
         mem_mb=growing(1500),
         runtime=growing(5),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.main.probes()),
     shell:
-        "python scripts/main_probe.py --recipe {params.recipe:q} --threads 1 --model {input.model}"
-        " --data results/dataset --out results/main/probes/{wildcards.name} &> {log}"
+        "python scripts/main_probe.py --recipe {params.recipe:q} --threads 1"
+        " --models results/main/models/{wildcards.name} --data results/dataset"
+        " --out results/main/probes/{wildcards.name} &> {log}"
 
 
 # takes: results/main/models/*/, results/main/probes/*/, data/published.csv, data/nanogpt_cpu.json
@@ -69,9 +71,9 @@ rule main_tables:
         expand(
             "results/main/models/{name}/{file}",
             name=CONFIG.main.trainings(),
-            file=["metrics.json", "curve.csv"],
+            file=["metrics.csv", "curves.csv"],
         ),
-        # all are of one configuration, which is held against that of published numbers
+        # all jobs are of one configuration, which is held against that of published numbers
         f"results/main/models/{next(iter(CONFIG.main.trainings()))}/config.json",
         expand("results/main/probes/{name}/stream.csv", name=CONFIG.main.probes()),
         dataset="results/dataset/meta.json",

@@ -1,5 +1,6 @@
 # takes: nothing but the configuration: its data are drawn
-# makes: results/recall/models/{name}/ as main_train; a name is {task}-{arm}-{learning rate}-{seed}
+# makes: results/recall/models/{name}/ as main_train; a name is
+#        {task}-{arm}-{learning rate}-{first seed}
 
 
 rule recall_train:
@@ -16,7 +17,8 @@ rule recall_train:
     threads: slots()
     resources:
         runtime=minutes("recall_train"),
-        mem_mb=growing(1000),
+        mem_mb=growing(1500),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.recall.trainings()),
     shell:
@@ -27,15 +29,14 @@ rule recall_train:
         " --out results/recall/models/{wildcards.name} &> {log}"
 
 
-# takes: results/recall/models/{name}-*/
-# makes: results/recall/probes/{name}/ metrics.csv, slices.csv, spectra.csv; a name is
-#        {task}-{arm}-{learning rate}
+# takes: results/recall/models/{name}/
+# makes: results/recall/probes/{name}/ metrics.csv, slices.csv, spectra.csv
 
 
 rule recall_probe:
     input:
         code("recall_probe"),
-        probed("recall", CONFIG.recall.probes()),
+        probed("recall"),
     output:
         multiext(
             "results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"
@@ -50,6 +51,7 @@ rule recall_probe:
     resources:
         mem_mb=growing(1500),
         runtime=minutes("recall_probe"),
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.recall.probes()),
     shell:
@@ -70,7 +72,7 @@ rule recall_tables:
             name=CONFIG.recall.probes(),
             table=["metrics", "slices", "spectra"],
         ),
-        expand("results/recall/models/{name}/curve.csv", name=CONFIG.recall.trainings()),
+        expand("results/recall/models/{name}/curves.csv", name=CONFIG.recall.trainings()),
     output:
         tables("recall"),
     log:

@@ -9,7 +9,7 @@ rule textbook_tables:
         expand(
             "results/main/models/{name}/{file}",
             name=CONFIG.settings.baseline,
-            file=["config.json", "model.safetensors"],
+            file=["config.json", "models.safetensors"],
         ),
     output:
         tables("textbook"),

@@ -104,7 +104,7 @@ def drop_leftovers():
     for folder in Path("results").glob("*/checkpoints/*"):
         outputs = list(folder.parents[1].joinpath("models", folder.name).glob("[!.]*"))
         if outputs and all(path.is_symlink() and path.exists() for path in outputs):
-            for path in folder.glob("*step-*"):
+            for path in folder.rglob("*step-*"):
                 path.unlink()
 
 

@@ -57,12 +57,12 @@ def as_tensor(tokens: np.ndarray) -> Tensor:
 class SplitLoss:
     """Loss over a whole split, in nats per token.
 
-    ``window_sd`` is the standard deviation of the mean losses of its whole windows: a mean over k
-    windows drawn at random scatters by ``window_sd / sqrt(k)`` around ``mean``.
+    ``window_sd``, where there are windows, is the standard deviation of the mean losses of the
+    whole ones: a mean over k windows drawn at random scatters by ``window_sd / sqrt(k)``.
     """
 
     mean: float
-    window_sd: float
+    window_sd: float | None = None
 
 
 @torch.inference_mode()

@@ -21,13 +21,17 @@ from torch.nn import functional as F
 class _FeedbackProduct(torch.autograd.Function):
     """``x W^T + b`` forward; backward ``dy B^T`` for x, and the exact gradients for W and b."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, feedback: Tensor
-    ) -> Tensor:
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, feedback: Tensor) -> Tensor:
+        return F.linear(x, weight, bias)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, _, bias, feedback = inputs
         ctx.save_for_backward(x, feedback)
         ctx.has_bias = bias is not None
-        return F.linear(x, weight, bias)
 
     @staticmethod
     @once_differentiable
@@ -58,31 +62,61 @@ class FeedbackLinear(nn.Linear):
         return _FeedbackProduct.apply(input, self.weight, self.bias, self.feedback)
 
 
+class Errors:
+    """The error at the logits of the newest backward pass.
+
+    A class of its own, as ``vmap`` would take a list apart and hand on a copy.
+    """
+
+    newest: Tensor
+
+
 class _Catch(torch.autograd.Function):
-    """Identity; backward keeps the error that passes in ``box``."""
+    """Identity; backward keeps the error that passes."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, box: list[Tensor]) -> Tensor:
-        ctx.box = box
+    def forward(logits: Tensor, errors: Errors) -> Tensor:
         return logits.view_as(logits)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.errors = inputs
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int, None], logits: Tensor, errors: Errors
+    ) -> tuple[Tensor, int]:
+        # by hand, as the error leaves the map: that of all models, (E, B, T, V)
+        return _Catch.apply(logits.movedim(in_dims[0], 0), errors), 0
 
     @staticmethod
     @once_differentiable
     def backward(  # pyright: ignore[reportIncompatibleMethodOverride]: the decorator hides ctx
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor | None, ...]:
-        ctx.box.append(grads[0])
+        ctx.errors.newest = grads[0]
         return grads[0], None
 
 
 class _Deliver(torch.autograd.Function):
-    """Identity; backward drops what arrives and hands on ``e B^T`` for the error e in ``box``."""
+    """Identity; backward drops what arrives and hands on ``e B^T`` for the error e kept."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, feedback: Tensor, box: list[Tensor]) -> Tensor:
-        ctx.save_for_backward(feedback)
-        ctx.box = box
+    def forward(x: Tensor, feedback: Tensor, errors: Errors) -> Tensor:
         return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, feedback, ctx.errors = inputs
+        ctx.save_for_backward(feedback)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int, int, None], x: Tensor, feedback: Tensor, errors: Errors
+    ) -> tuple[Tensor, int]:
+        # (E, B, T, C), and (E, 1, C, V) to meet the error of all models
+        matrices = feedback.movedim(in_dims[1], 0).unsqueeze(1)
+        return _Deliver.apply(x.movedim(in_dims[0], 0), matrices, errors), 0
 
     @staticmethod
     @once_differentiable
@@ -90,17 +124,15 @@ class _Deliver(torch.autograd.Function):
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor | None, ...]:
         (feedback,) = ctx.saved_tensors
-        # the logits come after this block, so their error is there already; the newest is this
-        # pass's, should one graph be walked twice
-        error = ctx.box[-1]
-        return error.to(grads[0].dtype) @ feedback.T.to(grads[0].dtype), None, None
+        error = ctx.errors.newest  # the logits come after this block: it is there already
+        return error.to(grads[0].dtype) @ feedback.mT.to(grads[0].dtype), None, None
 
 
-def catch(logits: Tensor, box: list[Tensor]) -> Tensor:
-    """The logits; their gradient, the error e ``(B, T, V)``, goes into ``box`` on the way back."""
-    return _Catch.apply(logits, box)
+def catch(logits: Tensor, errors: Errors) -> Tensor:
+    """The logits; on the way back their gradient, e ``(B, T, V)``, goes into ``errors``."""
+    return _Catch.apply(logits, errors)
 
 
-def deliver(x: Tensor, feedback: Tensor, box: list[Tensor]) -> Tensor:
+def deliver(x: Tensor, feedback: Tensor, errors: Errors) -> Tensor:
     """x ``(B, T, C)``; on the way back its gradient is ``B_l e``, with ``feedback`` (C, V) B_l."""
-    return _Deliver.apply(x, feedback, box)
+    return _Deliver.apply(x, feedback, errors)

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.nn.feedback import FeedbackLinear, catch, deliver
+from normscope.nn.dropout import Dropout
+from normscope.nn.feedback import Errors, FeedbackLinear, catch, deliver
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model, Norm, Placement
 
@@ -56,7 +57,7 @@ class Attention(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.n_head, self.kind, self.dropout = model.n_head, model.attention, model.dropout
+        self.n_head, self.kind, self.dropout = model.n_head, model.attention, Dropout(model.dropout)
         self.qkv = linear(model, model.n_embd, 3 * model.n_embd, model.linear_bias)
         self.proj = linear(model, model.n_embd, model.n_embd, model.linear_bias)
         T = model.block_size
@@ -78,11 +79,13 @@ class Attention(nn.Module):
         if self.kind == "softmax":
             weights = F.softmax(scores, dim=-1)
         else:
-            seen = torch.arange(1, T + 1, dtype=x.dtype) if self.causal else x.new_full((T,), T)
+            seen = x.new_full((T,), T)
+            if self.causal:
+                seen = torch.arange(1, T + 1, dtype=x.dtype, device=x.device)
             weights = torch.sigmoid(scores - seen.log().view(T, 1))
-        weights = F.dropout(weights, self.dropout, self.training)
+        weights = self.dropout(weights)
         y = torch.bmm(weights, v).view(B, H, T, C // H).transpose(1, 2).reshape(B, T, C)
-        return F.dropout(self.proj(y), self.dropout, self.training)
+        return self.dropout(self.proj(y))
 
 
 class MLP(nn.Module):
@@ -92,10 +95,10 @@ class MLP(nn.Module):
         super().__init__()
         self.fc = linear(model, model.n_embd, 4 * model.n_embd, model.linear_bias)
         self.proj = linear(model, 4 * model.n_embd, model.n_embd, model.linear_bias)
-        self.dropout = model.dropout
+        self.dropout = Dropout(model.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.dropout(self.proj(F.gelu(self.fc(x))), self.dropout, self.training)
+        return self.dropout(self.proj(F.gelu(self.fc(x))))
 
 
 class Branch(nn.Module):
@@ -161,7 +164,7 @@ class Transformer(nn.Module):
         self.block_size, self.is_direct = model.block_size, model.feedback == "dfa"
         self.token_embedding = nn.Embedding(vocab_size, model.n_embd)
         self.position_embedding = nn.Embedding(model.block_size, model.n_embd)
-        self.dropout = nn.Dropout(model.dropout)
+        self.dropout = Dropout(model.dropout)
         self.blocks = nn.ModuleList(Block(norm, placement, model) for _ in range(model.n_layer))
         final = placement in ("pre", "peri")
         rule = "exact" if model.surrogates_in == "blocks" else model.norm_backward
@@ -192,14 +195,14 @@ class Transformer(nn.Module):
             raise ValueError(f"a window of {T} tokens exceeds block_size {self.block_size}")
         x = self.token_embedding(tokens) + self.position_embedding.weight[:T]  # (B, T, C)
         x = self.dropout(x)
-        error: list[Tensor] = []  # at the logits, once the backward pass has been there
+        errors = Errors()
         for i, block in enumerate(self.blocks):
             x = block(x)
             if self.is_direct:
-                x = deliver(x, self.direct_feedback[i], error)
+                x = deliver(x, self.direct_feedback[i], errors)
         x = self.final_norm(x)
         logits = F.linear(x, self.token_embedding.weight) if self.head is None else self.head(x)
-        return catch(logits, error) if self.is_direct else logits
+        return catch(logits, errors) if self.is_direct else logits
 
 
 def cross_entropy(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:

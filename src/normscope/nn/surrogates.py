@@ -28,23 +28,32 @@ aten = torch.ops.aten
 
 
 class _Surrogate(torch.autograd.Function):
-    """LayerNorm or RMSNorm over the last axis; the backward pass is made of LayerNorm's kernel."""
+    """LayerNorm or RMSNorm over the last axis; the backward pass is made of LayerNorm's kernel.
+
+    Returns ``y``, and for the backward pass mean and reciprocal standard deviation.
+    """
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, gain: Tensor | None, bias: Tensor | None, *settings: Any
-    ) -> Tensor:
-        eps, ctx.center, ctx.rule = settings
-        if ctx.center:
-            y, mean, rstd = torch.native_layer_norm(x, x.shape[-1:], gain, bias, eps)
-        else:
-            mean_square = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square() / x.shape[-1]
-            rstd = (mean_square + eps).rsqrt()
-            mean, y = torch.zeros_like(rstd), x * rstd
-            y = y if gain is None else y * gain
-            y = y if bias is None else y + bias
+        x: Tensor, gain: Tensor | None, bias: Tensor | None, *settings: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        eps, center, _ = settings
+        if center:
+            return torch.native_layer_norm(x, x.shape[-1:], gain, bias, eps)
+        mean_square = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square() / x.shape[-1]
+        rstd = (mean_square + eps).rsqrt()
+        y = x * rstd
+        y = y if gain is None else y * gain
+        return y if bias is None else y + bias, torch.zeros_like(rstd), rstd
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        x, gain, bias, _, ctx.center, ctx.rule = inputs
+        _, mean, rstd = output
+        ctx.mark_non_differentiable(mean, rstd)
         ctx.save_for_backward(x, gain, bias, mean, rstd)
-        return y
 
     @staticmethod
     @once_differentiable
@@ -92,4 +101,4 @@ def normalize(
         center: LayerNorm.
         rule: which surrogate; not ``exact``, which is torch's own.
     """
-    return _Surrogate.apply(x, *affine, eps, center, rule)
+    return _Surrogate.apply(x, *affine, eps, center, rule)[0]

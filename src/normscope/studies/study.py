@@ -7,12 +7,12 @@ A study is a part of the configuration, and what lies in ``results/<study>/`` fo
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, ValidationError
 
 from normscope.ledger.vocabulary import Vocabulary
-from normscope.schema import Strict
+from normscope.schema import PositiveInt, Strict
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Settings(Strict):
 
     level: float = Field(description="confidence level of every interval")
     margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
-    baseline: list[str] = Field(description="runs of the main study that others are compared with")
+    baseline: list[str] = Field(description="jobs of the main study that others are compared with")
 
 
 class Study(Strict):
@@ -69,6 +69,15 @@ class Study(Strict):
         return iter(())
 
 
+Stacked = Annotated[
+    PositiveInt,
+    Field(
+        default=3,
+        description="seeds of a cell that one job trains; a seed beyond full jobs adds a job",
+    ),
+]
+
+
 class Grid(Strict):
     """One block of a configuration: every combination of what its lists name."""
 
@@ -81,15 +90,25 @@ class Grid(Strict):
             yield dict(zip(self.FACTORS.values(), values, strict=True))
 
 
-def seeds_by_cell(runs: Iterable[tuple[object, int]]) -> dict[str, list[int]]:
-    """The seeds of every cell, by its name, from the cell and seed of every run."""
-    seeds: dict[str, list[int]] = {}
-    for cell, seed in runs:
-        seeds.setdefault(str(cell), []).append(seed)
-    return seeds
-
-
+C = TypeVar("C")
 T = TypeVar("T")
+
+
+def blocks(models: Iterable[tuple[C, int]], size: int) -> dict[str, tuple[C, list[int]]]:
+    """Cell and seeds of every training job, by its name: ``<cell>-<first seed>``.
+
+    Args:
+        models: cell and seed of each.
+        size: seeds in a job; the last of a cell may have fewer.
+    """
+    seeds: dict[C, list[int]] = {}
+    for cell, seed in models:
+        seeds.setdefault(cell, []).append(seed)
+    return {
+        f"{cell}-{listed[i]}": (cell, listed[i : i + size])
+        for cell, listed in seeds.items()
+        for i in range(0, len(listed), size)
+    }
 
 
 def checked(where: str, build: Callable[[], T]) -> T:

@@ -2,7 +2,7 @@
 
 A directory holds the two newest generations, ``step-00000500.ckpt``: a SHA-256 of the payload, then
 the payload. A broken newest file costs one interval. A lock keeps two processes from training the
-same run, as happens when a workflow engine is killed and its job lives on.
+same models, as happens when a workflow engine is killed and its job lives on.
 """
 
 import fcntl
@@ -33,11 +33,11 @@ class BrokenCheckpoint(Explained):
 
 
 class Checkpoints:
-    """The checkpoints of one run.
+    """The checkpoints of models that are trained in step.
 
     Args:
         directory: theirs alone; made if missing.
-        fingerprint: of everything that decides the run. Checkpoints with another one are not used.
+        fingerprint: of everything that decides the models; checkpoints with another are not used.
         every: steps between checkpoints, what a kill can cost at most.
     """
 
@@ -100,27 +100,28 @@ class Checkpoints:
         for path in [*self.files(), *self.directory.glob(".step-*.tmp")]:
             path.unlink()
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold this run for one process; released by the kernel when the process ends.
 
-        Raises:
-            RunInUse: another process is training this run.
-        """
-        path = self.directory / "lock"
-        with open(path, "a+") as f:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                f.seek(0)
-                raise RunInUse(
-                    f"process {f.read().strip()} is training this run ({self.directory}): "
-                    "wait until it ends, or end it, then start again"
-                ) from None
-            f.truncate(0)
-            f.write(str(os.getpid()))
-            f.flush()
-            yield
+@contextmanager
+def lock(directory: Path) -> Iterator[None]:
+    """Hold a job's checkpoints for one process; released by the kernel when the process ends.
+
+    Raises:
+        RunInUse: another process is training this job's models.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "lock", "a+") as f:
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            f.seek(0)
+            raise RunInUse(
+                f"process {f.read().strip()} is training this run ({directory}): "
+                "wait until it ends, or end it, then start again"
+            ) from None
+        f.truncate(0)
+        f.write(str(os.getpid()))
+        f.flush()
+        yield
 
 
 def _read(path: Path) -> dict[str, Any]:

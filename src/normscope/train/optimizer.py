@@ -14,19 +14,19 @@ class AdamW:
     as much as a third of a short run.
 
     Args:
-        groups: parameters, with the weight decay of each group.
+        parameters: of any shapes, contiguous.
+        decays: weight decay of each.
         beta1, beta2: decay rates of the moments.
     """
 
     def __init__(
-        self, groups: Sequence[tuple[Sequence[Tensor], float]], beta1: float, beta2: float
+        self, parameters: Sequence[Tensor], decays: Sequence[float], beta1: float, beta2: float
     ) -> None:
-        self.decays = [(len(parameters), decay) for parameters, decay in groups]
-        self.parameters = [p for parameters, _ in groups for p in parameters]
+        self.parameters, self.decays = list(parameters), list(decays)
         self.beta1, self.beta2 = beta1, beta2
         self.first = [torch.zeros_like(p) for p in self.parameters]  # running mean of gradients
         self.second = [torch.zeros_like(p) for p in self.parameters]  # of their squares
-        self.steps = [torch.zeros(()) for _ in self.parameters]
+        self.steps = [torch.zeros((), device=p.device) for p in self.parameters]
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
@@ -37,17 +37,17 @@ class AdamW:
         """
         if len(gradients) != len(self.parameters):
             raise ValueError(f"{len(gradients)} gradients of {len(self.parameters)} parameters")
-        begin = 0
-        for count, decay in self.decays:
-            group = slice(begin, begin + count)
-            begin += count
+        for decay in dict.fromkeys(self.decays):
+            alike = [i for i, own in enumerate(self.decays) if own == decay]
+            lists = (self.parameters, gradients, self.first, self.second, self.steps)
+            parameters, grads, first, second, steps = ([each[i] for i in alike] for each in lists)
             adamw(
-                self.parameters[group],
-                list(gradients[group]),
-                self.first[group],
-                self.second[group],
+                parameters,
+                grads,
+                first,
+                second,
                 [],
-                self.steps[group],
+                steps,
                 fused=True,
                 amsgrad=False,
                 beta1=self.beta1,
@@ -62,4 +62,7 @@ class AdamW:
         return {"first": self.first, "second": self.second, "steps": self.steps}
 
     def restore(self, state: dict[str, list[Tensor]]) -> None:
-        self.first, self.second, self.steps = (state[k] for k in ("first", "second", "steps"))
+        """Take up a state in place."""
+        for name, own in self.state().items():
+            for ours, saved in zip(own, state[name], strict=True):
+                ours.copy_(saved)

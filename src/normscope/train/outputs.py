@@ -1,4 +1,4 @@
-"""What every training script is told, says and writes: flags, progress, the files of a run."""
+"""What every training script is told, says and writes: flags, progress, timing, tables."""
 
 import csv
 import io
@@ -6,18 +6,16 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import safetensors.torch
 from pydantic import Field
-from torch import nn
 from tqdm import tqdm
 
 from normscope.errors import Explained
-from normscope.io.files import write_bytes, write_json, write_sums, write_text
+from normscope.io.files import write_bytes, write_text
 from normscope.schema import PositiveInt, Strict
 
 LOG_EVERY_S = 5.0
@@ -26,8 +24,8 @@ LOG_EVERY_S = 5.0
 class TrainingFlags(Strict):
     """What every training script is told beside the run itself; none of it decides the weights."""
 
-    out: Path = Field(description="directory for model, config, curve and metrics")
-    checkpoints: Path = Field(description="directory for checkpoints, this run's alone")
+    out: Path = Field(description="directory for models, config, curves and metrics")
+    checkpoints: Path = Field(description="directory for checkpoints, this job's alone")
     store: Path | None = Field(default=None, description="where outputs are to be kept")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     checkpoint_every: PositiveInt = Field(
@@ -57,25 +55,34 @@ def say(line: str) -> None:
 
 
 class Progress:
-    """Step, loss and time left: a bar on a terminal, a line every few seconds in a log."""
+    """Step, loss and time left of a job: a bar on a terminal, a line every few seconds in a log.
+
+    Args:
+        total: steps, of all models together.
+    """
 
     def __init__(self, total: int) -> None:
-        self.total = total
+        self.total, self.before = total, 0
         self.bar = tqdm(total=total, unit="step", disable=None)  # None: off unless a terminal
-        self.began = self.spoke = time.monotonic()
-        self.last = self.began
-        self.steps: list[float] = []  # seconds of each, of this process: a resumed run has had more
+        self.began = self.spoke = self.last = time.monotonic()
+        self.taken = 0  # by this process: a resumed run has had more
+        self.steps: list[float] = []  # seconds of each, one of all models that are in step
 
-    def __call__(self, step: int, loss: float) -> None:
-        now = time.monotonic()
-        self.steps.append(now - self.last)
-        self.last = now
-        self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-        self.bar.update(step - self.bar.n)
-        if self.bar.disable and (now - self.spoke > LOG_EVERY_S or step == self.total):
-            self.spoke = now
-            left = (now - self.began) / len(self.steps) * (self.total - step)
-            say(f"step {step}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
+    def of(self, models: int) -> Callable[[int, float], None]:
+        """Takes (step, training loss) of models in step, after those that are done."""
+
+        def show(step: int, loss: float) -> None:
+            now, done = time.monotonic(), self.before + models * step
+            self.steps.append(now - self.last)
+            self.taken, self.last = self.taken + models, now
+            self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
+            self.bar.update(done - self.bar.n)
+            if self.bar.disable and (now - self.spoke > LOG_EVERY_S or done == self.total):
+                self.spoke = now
+                left = (now - self.began) / self.taken * (self.total - done)
+                say(f"step {done}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
+
+        return show
 
 
 def write_timing(path: Path, seconds: float, steps: Sequence[float] = ()) -> None:
@@ -95,31 +102,3 @@ def write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, A
     writer.writeheader()
     writer.writerows(rows)
     write_bytes(path, table.getvalue().encode())
-
-
-def write_run(
-    out: Path,
-    model: nn.Module,
-    *,
-    config: Mapping[str, Any],
-    columns: Iterable[str],
-    curve: Iterable[Mapping[str, Any]],
-    metrics: Mapping[str, Any],
-) -> None:
-    """model.safetensors, config.json, curve.csv, metrics.json, and last their SHA-256 sums.
-
-    Args:
-        out: directory of the run.
-        model: trained.
-        config: all that decided it, resolved.
-        columns: of the curve.
-        curve: rows.
-        metrics: at the end; the number of parameters is added.
-    """
-    weights = {name: t.contiguous() for name, t in model.state_dict().items()}
-    write_bytes(out / "model.safetensors", safetensors.torch.save(weights))
-    write_json(out / "config.json", dict(config))
-    write_rows(out / "curve.csv", columns, curve)
-    parameters = sum(p.numel() for p in model.parameters())
-    write_json(out / "metrics.json", {**metrics, "parameters": parameters})
-    write_sums(out, ["model.safetensors", "config.json", "curve.csv", "metrics.json"])

@@ -1,11 +1,22 @@
-"""What one trained model is: norm, placement, seed, Transformer and training settings. No torch."""
+"""What trained models are: norm, placement, seeds, Transformer, training and device. No torch."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from normscope.nn.recipe import Model, Norm, Placement
-from normscope.schema import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, Seed, Strict
+from normscope.schema import (
+    Distinct,
+    Fraction,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Seed,
+    Some,
+    Strict,
+)
+
+Device = Literal["cpu", "cuda"]
 
 
 class Training(Strict):
@@ -45,12 +56,23 @@ class Training(Strict):
         return self
 
 
-class Run(Strict):
-    """One trained model: all that decides its weights, beside the data."""
+class OnDevice(Strict):
+    """A job whose numbers depend on what computes them: sums differ in their last bits."""
+
+    device: Device = "cpu"
+
+
+class Seeds(OnDevice):
+    """The models that one job trains: a seed each, alike in all else."""
+
+    seeds: Annotated[list[Seed], Some, Distinct]
+
+
+class Stack(Seeds):
+    """Transformers that one job trains: all that decides their weights, beside the data."""
 
     norm: Norm
     placement: Placement
-    seed: Seed
     model: Model
     training: Training
 
@@ -76,8 +98,8 @@ class Run(Strict):
         return self
 
 
-def flops(model: Model, training: Training) -> float:
-    """Of a training: 6 for every parameter of a block and token, and those of attention."""
-    d, length = model.n_embd, model.block_size
-    tokens = training.steps * training.batch_size * length
-    return 6.0 * tokens * model.n_layer * (12 * d**2 + 2 * length * d)
+def flops(stack: Stack) -> float:
+    """Of a job: 6 for every parameter of a block and token, and those of attention."""
+    d, length = stack.model.n_embd, stack.model.block_size
+    tokens = len(stack.seeds) * stack.training.steps * stack.training.batch_size * length
+    return 6.0 * tokens * stack.model.n_layer * (12 * d**2 + 2 * length * d)

@@ -1,14 +1,19 @@
 """How arithmetic runs on this machine: threads, allocator, matrix products, checked at start."""
 
 import ctypes
+import os
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
+from normscope.errors import Explained
+
 # an fp32 product of 512 terms is off by about 2e-7; a silent bf16 product by about 2e-3
 FP32_ERROR = 2e-6
+
+CPU = torch.device("cpu")
 
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
@@ -25,23 +30,25 @@ class Runtime:
     threads: int
     matmul: str
     error: float
+    device: torch.device = CPU
 
     def autocast(self) -> AbstractContextManager:
         """The context of a training forward pass."""
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16")
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     @property
     def described(self) -> str:
         """A line for a log."""
         return (
             f"{self.precision} products (float32 setting {self.matmul}) are off by "
-            f"{self.error:.1e} against float64; {self.threads} thread(s)"
+            f"{self.error:.1e} against float64; {self.device}, {self.threads} thread(s)"
         )
 
     @property
     def recorded(self) -> dict[str, str | int | float]:
         """What a run's config.json says of the arithmetic."""
         return {
+            "device": self.device.type,
             "threads": self.threads,
             "matmul": self.matmul,
             "matmul_error": self.error,
@@ -62,26 +69,52 @@ def keep_freed_memory() -> None:
         libc.mallopt(M_TOP_PAD, 64 << 20)
 
 
-def product_error(dtype: torch.dtype) -> float:
+def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
     """Relative Frobenius error of a (256, 512) by (512, 256) product in ``dtype``."""
     g = torch.Generator().manual_seed(0)
     a, b = (torch.randn(s, generator=g, dtype=torch.float64) for s in ((256, 512), (512, 256)))
-    exact = a @ b
-    return float(((a.to(dtype) @ b.to(dtype)).double() - exact).norm() / exact.norm())
+    exact, product = a @ b, a.to(device, dtype) @ b.to(device, dtype)
+    return float((product.double().cpu() - exact).norm() / exact.norm())
 
 
-def start(precision: Literal["fp32", "bf16"], threads: int) -> Runtime:
+def _cuda() -> torch.device:
+    """The GPU, set to give the same bits each time, where torch can.
+
+    Raises:
+        Explained: torch finds none that it can use.
+    """
+    if not torch.cuda.is_available():
+        built = torch.version.cuda
+        reason = f"built for CUDA {built}, finds no GPU that it can use" if built else "has no CUDA"
+        raise Explained(
+            f"device cuda: torch {torch.__version__} {reason}: set device: cpu or auto in "
+            "config.yaml, or install a torch that fits the GPU's driver"
+        )
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS sums as it likes
+    torch.use_deterministic_algorithms(True, warn_only=True)  # says where it cannot
+    return torch.device("cuda")
+
+
+def start(
+    precision: Literal["fp32", "bf16"], threads: int, device: Literal["cpu", "cuda"] = "cpu"
+) -> Runtime:
     """Set threads, allocator and matrix products for a process; measure what they cost in accuracy.
 
     torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default
-    on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands: where the
-    measured error says so, the setting goes back to "highest". ``precision="bf16"`` is the explicit
-    choice of autocast: branches and logits in bf16, with products accumulated in fp32.
+    on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands, and on a GPU
+    TF32: where the measured error says so, the setting goes back to "highest". ``precision="bf16"``
+    is the explicit choice of autocast: branches and logits in bf16, with products accumulated in
+    fp32.
+
+    Raises:
+        Explained: the device cannot be used.
     """
+    at = _cuda() if device == "cuda" else CPU
     torch.set_num_threads(threads)
     keep_freed_memory()
     torch.set_float32_matmul_precision("medium")
-    if product_error(torch.float32) > FP32_ERROR:
+    if product_error(torch.float32, at) > FP32_ERROR:
         torch.set_float32_matmul_precision("highest")
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    return Runtime(precision, threads, torch.get_float32_matmul_precision(), product_error(dtype))
+    matmul = torch.get_float32_matmul_precision()
+    return Runtime(precision, threads, matmul, product_error(dtype, at), at)

@@ -1,52 +1,86 @@
-"""The frame of every training script: its log, lock, checkpoints, progress and timing."""
+"""What every training script does: its log, lock, checkpoints and timing."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
 
 from normscope.io import provenance
-from normscope.schema import Strict
-from normscope.train.checkpoint import Checkpoints
+from normscope.train.checkpoint import Checkpoints, lock
 from normscope.train.outputs import Progress, TrainingFlags, check_store, say, write_timing
+from normscope.train.problem import Problem
+from normscope.train.recipe import Seeds
+from normscope.train.resume import run_to_end
 from normscope.train.runtime import Runtime
+from normscope.train.trainer import Learner, Trainer
 
 
-@contextmanager
-def session(
+def train(
     flags: TrainingFlags,
-    recipe: Strict,
-    steps: int,
+    recipe: Seeds,
+    problem: Problem,
     runtime: Runtime,
     *,
+    in_step: int,
     script: Path,
     data: Sequence[Path] = (),
-) -> Iterator[tuple[Checkpoints, Progress]]:
-    """Checkpoints, locked, and the progress of a training; its outputs are written inside.
+    write: Callable[[list[Learner]], None],
+) -> None:
+    """Train the models of a job from the newest checkpoints to the end, and write them.
 
-    Checkpoints hold for this recipe, runtime, code and data alone. The last one is kept: outputs
-    that are lost before the workflow has stored them are written again without training.
+    Checkpoints hold for these seeds, recipe, runtime, code and data alone. The last ones are kept:
+    outputs that are lost before the workflow has stored them are written again without training.
+    Where the device's memory cannot hold a stack, its halves are trained one after the other.
 
     Args:
         flags: of the script.
         recipe: all that decides the weights, beside code and data.
-        steps: of the training.
-        runtime: threads and precision.
+        problem: what the models learn.
+        runtime: device, threads and precision.
+        in_step: how many models are trained at once.
         script: whose code decides, with all modules that it imports.
         data: files that are trained on.
+        write: takes the trained models, in the order of the recipe's seeds.
     """
     began = time.monotonic()
     check_store(flags.store)
     say(runtime.described)
     code, tokens = provenance.code_digest(provenance.closure(script)), provenance.digest(data)
-    fingerprint = f"{recipe.model_dump_json()} {runtime} {torch.__version__} {code} {tokens}"
-    checkpoints = Checkpoints(flags.checkpoints, fingerprint, flags.checkpoint_every)
-    with checkpoints.lock():
-        progress = Progress(steps)
-        yield checkpoints, progress
-        checkpoints.keep(1)
+    alike = recipe.model_dump_json(exclude={"seeds"})
+    decides = f"{alike} {runtime} {torch.__version__} {code} {tokens}"
+    progress = Progress(problem.training.steps * len(recipe.seeds))
+    learners: dict[int, Learner] = {}
+    waiting = [recipe.seeds[i : i + in_step] for i in range(0, len(recipe.seeds), in_step)]
+    with lock(flags.checkpoints):
+        while waiting:
+            seeds = waiting.pop(0)
+            folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"
+            checkpoints = Checkpoints(folder, f"{seeds} {decides}", flags.checkpoint_every)
+            try:
+                trainer = Trainer(problem, seeds, runtime)
+                run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
+            except torch.OutOfMemoryError:
+                half = len(seeds) // 2
+                if not half:
+                    raise
+                say(f"{len(seeds)} models at once exceed the memory of {runtime.device}: {half}")
+                waiting[:0] = [seeds[:half], seeds[half:]]
+                continue
+            for learner in trainer.learners:
+                say(_told(learner))
+                learners[learner.seed] = learner
+            progress.before += len(seeds) * problem.training.steps
+            checkpoints.keep(1)
+        write([learners[seed] for seed in recipe.seeds])
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began, progress.steps)
     progress.bar.close()
+
+
+def _told(learner: Learner) -> str:
+    """How a training ended, for the log."""
+    if learner.val_loss is None or learner.diverged_at is not None:
+        at = f"diverged at step {learner.diverged_at}"
+        return f"seed {learner.seed}: {at}: the loss is not finite or above the bound"
+    return f"seed {learner.seed}: validation loss {learner.val_loss.mean:.4f}"

@@ -1,4 +1,4 @@
-"""A trained Transformer from its files."""
+"""Trained Transformers from the files of their job."""
 
 from pathlib import Path
 
@@ -7,26 +7,28 @@ from pydantic import ValidationError
 from normscope.io.stored import damaged, read
 from normscope.nn.model import Transformer
 from normscope.schema import PositiveInt
-from normscope.train.recipe import Run
-from normscope.train.weights import fill
+from normscope.train.recipe import Stack
+from normscope.train.weights import load
 
 
-class _Trained(Run):
+class _Trained(Stack):
     vocab_size: PositiveInt
 
 
-def transformer(weights: Path) -> tuple[Run, Transformer]:
-    """A trained Transformer in evaluation mode, and what it was trained by.
+def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
+    """What the Transformers of a job were trained by, and they by seed, in evaluation mode.
 
     Raises:
         Damaged: see ``normscope.io.stored``.
     """
-    path = weights.with_name("config.json")
+    path = folder / "config.json"
     try:
         config = _Trained(**read(path, *_Trained.model_fields))
     except ValidationError as e:
         raise damaged(path, str(e)) from e
-    run = Run(**{name: getattr(config, name) for name in Run.model_fields})
-    model = Transformer(run.model, run.norm, run.placement, config.vocab_size)
-    fill(model, weights)
-    return run, model
+
+    def build() -> Transformer:
+        return Transformer(config.model, config.norm, config.placement, config.vocab_size)
+
+    stack = Stack(**{name: getattr(config, name) for name in Stack.model_fields})
+    return stack, load(folder / "models.safetensors", build)

@@ -1,41 +1,31 @@
-"""Training one run: nanoGPT's recipe, resumable to the bit.
+"""Training E models of one shape in step: nanoGPT's recipe, resumable to the bit.
 
 AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with gradient clipping, linear warm-up and cosine
 decay. For one seed every arm sees the same batches in the same order.
+
+A step of a small model is mostly the overhead of its kernels. Stacked, E models share it
+(``torch.func.vmap``): one forward and backward pass, one optimizer. Each has its own batches, masks
+of dropout, clipping, curve and divergence, and ends where it would alone, but for rounding.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
 
-from normscope.io.dataset import Dataset, DatasetError
-from normscope.measure.windows import SplitLoss, as_tensor, draw, split_loss
-from normscope.nn.model import Transformer, cross_entropy
-from normscope.train.checkpoint import Checkpoints
+from normscope.measure.windows import SplitLoss
+from normscope.nn.dropout import drawing
 from normscope.train.optimizer import AdamW
-from normscope.train.recipe import Run, Training
-from normscope.train.resume import run_to_end
+from normscope.train.problem import Problem
+from normscope.train.recipe import Training
 from normscope.train.runtime import Runtime
 
 Row = dict[str, float | int | None]
-
-
-@dataclass
-class Result:
-    """A trained model, its curve (one row per ``log_every`` steps or evaluation) and its end.
-
-    ``diverged_at`` is the step, counted from 1, whose training loss was NaN or above the bound, or
-    after which the validation loss was not finite; training stops there.
-    """
-
-    model: Transformer
-    curve: list[Row]
-    val_loss: SplitLoss | None
-    diverged_at: int | None
+CURVE = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
 
 
 def learning_rate(step: int, t: Training) -> float:
@@ -46,153 +36,226 @@ def learning_rate(step: int, t: Training) -> float:
     return t.min_lr + 0.5 * (1 + math.cos(math.pi * progress)) * (t.learning_rate - t.min_lr)
 
 
-def make_optimizer(model: nn.Module, t: Training) -> AdamW:
-    """AdamW; matrices and embeddings decay, gains, biases and scalars only with ``decays: all``."""
-    vector_decay = t.weight_decay if t.decays == "all" else 0.0
-    groups = [
-        ([p for p in model.parameters() if p.dim() >= 2], t.weight_decay),
-        ([p for p in model.parameters() if p.dim() < 2], vector_decay),
-    ]
-    return AdamW(groups, t.beta1, t.beta2)
+class Learner:
+    """What is a model's own: its batches and masks, its curve and its end.
 
+    ``curve`` has a row per ``log_every`` steps or evaluation. ``diverged_at`` is the step, counted
+    from 1, whose training loss was NaN or above the bound, or after which the validation loss was;
+    the model stays as it was then.
+    """
 
-class Trainer:
-    """All that changes during a run, and how a step changes it."""
-
-    def __init__(self, run: Run, data: Dataset, runtime: Runtime) -> None:
-        self.run, self.runtime = run, runtime
-        self.train_tokens = as_tensor(data.train)
-        self.val_tokens = as_tensor(data.val[: run.training.eval_tokens])
-        torch.manual_seed(run.seed)
-        self.model = Transformer(run.model, run.norm, run.placement, data.vocab_size)
-        self.optimizer = make_optimizer(self.model, run.training)
-        self.batches = torch.Generator().manual_seed(run.seed)
-        self.step = 0
+    def __init__(self, model: nn.Module, seed: int, device: torch.device) -> None:
+        self.model, self.seed = model, seed
+        self.batches = Generator().manual_seed(seed)
+        self.masks = Generator(device).manual_seed(seed)
         self.curve: list[Row] = []
         self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
         self.diverged_at: int | None = None
         self.val_loss: SplitLoss | None = None
 
-    @property
-    def done(self) -> bool:
-        return self.step == self.run.training.steps or self.diverged_at is not None
-
     def state(self) -> dict[str, Any]:
         return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state(),
             "batches": self.batches.get_state(),
-            "dropout": torch.get_rng_state(),
+            "masks": self.masks.get_state(),
             "curve": self.curve,
             "pending": self.pending,
             "diverged_at": self.diverged_at,
             "val_loss": asdict(self.val_loss) if self.val_loss else None,
         }
 
-    def restore(self, step: int, state: dict[str, Any]) -> None:
-        self.model.load_state_dict(state["model"])
-        self.optimizer.restore(state["optimizer"])
+    def restore(self, state: dict[str, Any]) -> None:
         self.batches.set_state(state["batches"])
-        torch.set_rng_state(state["dropout"])
-        self.step, self.curve, self.pending = step, state["curve"], state["pending"]
+        self.masks.set_state(state["masks"])
+        self.curve, self.pending = state["curve"], state["pending"]
         self.diverged_at = state["diverged_at"]
         self.val_loss = SplitLoss(**state["val_loss"]) if state["val_loss"] else None
 
-    def batch(self) -> tuple[Tensor, Tensor]:
-        """The next inputs and targets, each (batch_size, block_size)."""
-        m, t = self.run.model, self.run.training
-        return draw(self.train_tokens, m.block_size, t.batch_size, self.batches)
+
+def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Stacked parameters and buffers, ``(E, ...)`` each, of which the models' own become views."""
+    parameters, buffers = stack_module_state(list(models))
+    for i, model in enumerate(models):
+        for name, parameter in model.named_parameters():
+            parameter.data = parameters[name].detach()[i]
+        for name, _ in list(model.named_buffers()):
+            path, _, last = name.rpartition(".")
+            setattr(model.get_submodule(path), last, buffers[name][i])
+    return parameters, buffers
+
+
+def make_optimizer(parameters: Sequence[Tensor], t: Training) -> AdamW:
+    """AdamW of stacked parameters ``(E, ...)``.
+
+    Matrices and embeddings decay, gains, biases and scalars only with ``decays: all``.
+    """
+    vector_decay = t.weight_decay if t.decays == "all" else 0.0
+    decays = [t.weight_decay if p.dim() > 2 else vector_decay for p in parameters]
+    return AdamW(parameters, decays, t.beta1, t.beta2)
+
+
+def clip(gradients: Sequence[Tensor], bound: float) -> Tensor:
+    """Scale each model's gradients, stacked ``(E, ...)``, to a norm of at most ``bound``.
+
+    Returns:
+        The norms before that, (E,); as ``torch.nn.utils.clip_grad_norm_`` for each.
+    """
+    E = len(gradients[0])
+    parts = [torch.linalg.vector_norm(g.reshape(E, -1), dim=1) for g in gradients]
+    norms = torch.linalg.vector_norm(torch.stack(parts), dim=0)
+    scale = (bound / (norms + 1e-6)).clamp(max=1.0)
+    for g in gradients:
+        g.mul_(scale.view(E, *[1] * (g.dim() - 1)))
+    return norms
+
+
+def _kept(lost: Sequence[bool], tensors: Iterable[Tensor]) -> Callable[[], None]:
+    """Puts the lost models' entries of stacked tensors ``(E, ...)`` back to what they are now."""
+    if not any(lost):
+        return lambda: None
+    at = [i for i, is_lost in enumerate(lost) if is_lost]
+    before = [(tensor, tensor[at].clone()) for tensor in tensors]
+
+    def put_back() -> None:
+        for tensor, entries in before:
+            tensor[at] = entries
+
+    return put_back
+
+
+class Trainer:
+    """All that changes while models are trained, and how a step changes it.
+
+    Args:
+        problem: what the models learn.
+        seeds: E, one a model.
+        runtime: device, threads and precision.
+    """
+
+    def __init__(self, problem: Problem, seeds: Sequence[int], runtime: Runtime) -> None:
+        self.problem, self.runtime, self.training = problem, runtime, problem.training
+        self.learners: list[Learner] = []
+        for seed in seeds:
+            torch.manual_seed(seed)
+            model = problem.build().to(runtime.device)
+            self.learners.append(Learner(model, seed, runtime.device))
+        self.parameters, self.buffers = share([learner.model for learner in self.learners])
+        self.optimizer = make_optimizer(list(self.parameters.values()), self.training)
+        self.step = 0
+
+    @property
+    def done(self) -> bool:
+        return self.step == self.training.steps or all(self._lost())
+
+    def _lost(self) -> list[bool]:
+        return [learner.diverged_at is not None for learner in self.learners]
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "parameters": {name: p.detach() for name, p in self.parameters.items()},
+            "buffers": self.buffers,
+            "optimizer": self.optimizer.state(),
+            "learners": [learner.state() for learner in self.learners],
+        }
+
+    @torch.no_grad()
+    def restore(self, step: int, state: dict[str, Any]) -> None:
+        for stacked in ("parameters", "buffers"):
+            for name, own in getattr(self, stacked).items():
+                own.copy_(state[stacked][name])
+        self.optimizer.restore(state["optimizer"])
+        for learner, saved in zip(self.learners, state["learners"], strict=True):
+            learner.restore(saved)
+        self.step = step
 
     def advance(self) -> float:
-        """One optimizer step; returns its training loss and notes a divergence."""
-        x, y = self.batch()
-        with self.runtime.autocast():
-            logits = self.model(x)
-        loss = cross_entropy(logits, y)
-        value = loss.item()
-        if self.is_within_bound(value):
-            self.model.zero_grad(set_to_none=True)
-            loss.backward()
-            self.update(value)
-        return value
+        """One step of every model that has not diverged; returns their mean training loss."""
+        lost = self._lost()
+        put_back = _kept(lost, self.buffers.values())  # BatchNorm's: the lost see no more batches
+        batches = [self.problem.draw(learner.batches) for learner in self.learners]
+        x, y = (torch.stack(part).to(self.runtime.device) for part in zip(*batches, strict=True))
+        losses = self._losses(x, y)
+        values = losses.tolist()
+        for learner, loss, is_lost in zip(self.learners, values, lost, strict=True):
+            if not is_lost and not loss <= self.training.loss_bound:  # NaN compares false
+                self._diverge(learner, loss)
+        put_back()
+        if not all(self._lost()):
+            self._update(losses, values)
+        return math.fsum(v for v, is_lost in zip(values, lost, strict=True) if not is_lost) / (
+            len(lost) - sum(lost)
+        )
 
-    def is_within_bound(self, loss: float) -> bool:
-        """Whether a training loss is finite and within the bound; notes a divergence if not."""
-        if loss <= self.run.training.loss_bound:  # NaN compares false
-            return True
-        self.diverged_at = self.step + 1
+    def _losses(self, x: Tensor, y: Tensor) -> Tensor:
+        """Training loss of every model ``(E,)`` on its own batch, ``x`` and ``y`` (E, B, ...)."""
+        first = self.learners[0].model
+
+        def loss(
+            parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor
+        ) -> Tensor:
+            with self.runtime.autocast():
+                outputs = functional_call(first, (parameters, buffers), (x,))
+            return self.problem.loss(outputs, y)
+
+        with drawing([learner.masks for learner in self.learners]):
+            if len(self.learners) > 1:
+                return vmap(loss)(self.parameters, self.buffers, x, y)
+            with self.runtime.autocast():
+                outputs = first(x[0])
+            return self.problem.loss(outputs, y[0])[None]
+
+    def _gradients(self, losses: Tensor) -> list[Tensor]:
+        """Of the losses by the stacked parameters, ``(E, ...)`` each."""
+        if len(self.learners) > 1:
+            gradients = torch.autograd.grad(losses.sum(), list(self.parameters.values()))
+            # vmap gives transposed memory, which the fused optimizer would read as it lies
+            return [g.contiguous() for g in gradients]
+        parameters = list(self.learners[0].model.parameters())
+        return [g[None] for g in torch.autograd.grad(losses[0], parameters)]
+
+    def _diverge(self, learner: Learner, loss: float) -> None:
+        learner.diverged_at = self.step + 1
         shown = loss if math.isfinite(loss) else None
-        self.curve.append({"step": self.diverged_at, "train_loss": shown})
-        return False
+        learner.curve.append({"step": learner.diverged_at, "train_loss": shown})
 
-    def update(self, loss: float) -> None:
-        """Move the parameters against their gradients, and note the loss that these are of."""
-        t = self.run.training
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), t.grad_clip or math.inf)
-        gradients = [p.grad for p in self.optimizer.parameters if p.grad is not None]
+    def _update(self, losses: Tensor, values: Sequence[float]) -> None:
+        """Move the parameters of those that have not diverged, and note what was seen of them."""
+        t, lost = self.training, self._lost()
+        gradients = self._gradients(losses)
+        norms = clip(gradients, t.grad_clip or math.inf).tolist()
+        put_back = _kept(lost, [p.detach() for p in self.parameters.values()])
         self.optimizer.step(gradients, learning_rate(self.step, t))
-        self.pending.append((loss, norm.item()))
+        put_back()
         self.step += 1
-        self._record()
+        for learner, loss, norm, is_lost in zip(self.learners, values, norms, lost, strict=True):
+            if not is_lost:
+                learner.pending.append((loss, norm))
+                self._record(learner)
 
-    def _record(self) -> None:
-        t = self.run.training
+    def _record(self, learner: Learner) -> None:
+        """A row of the curve, where one is due."""
+        t = self.training
         last = self.step == t.steps
-        evaluate = last or self.step % t.eval_every == 0
-        if not (evaluate or self.step % t.log_every == 0):
+        evaluates = last or self.step % t.eval_every == 0
+        if not (evaluates or self.step % t.log_every == 0):
             return
-        if evaluate:
-            self._evaluate()
-        losses, norms = zip(*self.pending, strict=True)
-        self.pending = []
-        self.curve.append(
+        if evaluates:
+            self._evaluate(learner)
+        losses, norms = zip(*learner.pending, strict=True)
+        learner.pending = []
+        learner.curve.append(
             {
                 "step": self.step,
                 "train_loss": sum(losses) / len(losses),
                 "grad_norm": sum(norms) / len(norms),
                 "learning_rate": learning_rate(self.step - 1, t),
-                "val_loss": self.val_loss.mean if evaluate and self.val_loss else None,
+                "val_loss": learner.val_loss.mean if evaluates and learner.val_loss else None,
             }
         )
 
-    def _evaluate(self) -> None:
-        """Loss on the validation split; a divergence if it is not finite."""
-        loss = split_loss(self.model, self.val_tokens, self.run.model.block_size)
-        self.val_loss = loss if math.isfinite(loss.mean) else None
-        if self.val_loss is None:
-            self.diverged_at = self.step
-
-
-def train(
-    run: Run,
-    data: Dataset,
-    runtime: Runtime,
-    checkpoints: Checkpoints,
-    *,
-    say: Callable[[str], None],
-    progress: Callable[[int, float], None],
-) -> Result:
-    """Train ``run`` to its last step or its divergence, resuming where it was interrupted.
-
-    Args:
-        run: what to train.
-        data: tokens; both splits are longer than a window.
-        runtime: threads and precision.
-        checkpoints, say, progress: see ``normscope.train.resume.run_to_end``.
-
-    Raises:
-        DatasetError: a split is too short for a window.
-        BrokenCheckpoint, OSError: see ``Checkpoints``.
-    """
-    for split, tokens in (("train", data.train), ("val", data.val)):
-        if len(tokens) <= run.model.block_size:
-            raise DatasetError(
-                f"the {split} split has {len(tokens)} tokens; windows of block_size "
-                f"{run.model.block_size} and their targets need at least one more than that"
-            )
-    trainer = Trainer(run, data, runtime)
-    run_to_end(trainer, checkpoints, say=say, progress=progress)
-    if trainer.diverged_at is not None:
-        say(f"diverged at step {trainer.diverged_at}: the loss is not finite or above the bound")
-        return Result(trainer.model, trainer.curve, None, trainer.diverged_at)
-    return Result(trainer.model, trainer.curve, trainer.val_loss, None)
+    def _evaluate(self, learner: Learner) -> None:
+        """Loss on what was not learned from; a divergence if it is NaN or above the bound."""
+        loss = self.problem.evaluate(learner.model, learner.batches, self.runtime.device)
+        is_sound = loss.mean <= self.training.loss_bound  # NaN compares false
+        learner.val_loss = loss if is_sound else None
+        if not is_sound:
+            learner.diverged_at = self.step

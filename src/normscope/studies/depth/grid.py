@@ -1,6 +1,7 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
@@ -11,8 +12,8 @@ from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
 from normscope.studies.depth.measures import INITS, PLACEMENTS, RATES, STATES
 from normscope.studies.depth.recipe import (
+    Cell,
     DepthTables,
-    EnsembleRecipe,
     Kept,
     Place,
     Probe,
@@ -21,8 +22,9 @@ from normscope.studies.depth.recipe import (
     Start,
     WarmUp,
 )
-from normscope.studies.study import Grid, Job, Settings, Study, checked
-from normscope.train.recipe import Training, flops
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.train.recipe import Stack, Training, flops
+from normscope.train.schedule import at_schedule
 
 
 class StartGrid(Grid):
@@ -66,6 +68,12 @@ class TrainedGrid(StartGrid):
             raise ValueError("init gpt2_flat is probed at the start alone: give gpt2 or xavier")
         return self
 
+    def cells(self) -> Iterator[Cell]:
+        schedules = list(itertools.product(self.learning_rates, self.warmup_steps))
+        for shape in self.shapes():
+            for rate, warmup in schedules:
+                yield Cell(*shape, rate, warmup)
+
 
 class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
@@ -74,6 +82,7 @@ class Depth(Study):
 
     sizes: Sizes
     training: Training
+    stack: Stacked
     start: Annotated[list[StartGrid], Some]
     trained: list[TrainedGrid]
     kept: Kept = Field(description="the schedule of the trained models that are probed")
@@ -87,6 +96,13 @@ class Depth(Study):
         for shape in (shape for grid in self.start for shape in grid.shapes()):
             checked("sizes", lambda shape=shape: self._model(shape))
         checked("trained", self.trainings)
+        kept = (self.kept.learning_rate, self.kept.warmup_steps)
+        for grid in self.trained:
+            if kept not in itertools.product(grid.learning_rates, grid.warmup_steps):
+                raise ValueError(
+                    f"trained: no models at learning rate {kept[0]:g} with {kept[1]} steps of "
+                    "warm-up, which are to be kept: add both"
+                )
         return self
 
     @model_validator(mode="after")
@@ -101,31 +117,34 @@ class Depth(Study):
     def _model(self, shape: Shape) -> Model:
         return self.sizes.model(shape.depth, shape.residual, shape.init)
 
-    def trained_shapes(self) -> list[Shape]:
-        return [shape for grid in self.trained for shape in grid.shapes()]
+    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
+        """Cell and seeds of every training job, by its name."""
+        models = ((c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds)
+        return blocks(models, self.stack)
 
-    def trainings(self) -> dict[str, EnsembleRecipe]:
-        """What each training job trains, by the name of its folder."""
-        # each block has its own warm-ups: another here must train nothing again
-        training = self.training.model_copy(update={"warmup_steps": 0})
+    def _kept(self) -> dict[Shape, list[str]]:
+        """Of every trained shape the jobs whose models are probed."""
+        names: dict[Shape, list[str]] = {}
+        for name, (cell, _) in self.blocks().items():
+            if cell[-2:] == (self.kept.learning_rate, self.kept.warmup_steps):
+                names.setdefault(cell.shape, []).append(name)
+        return names
+
+    def trainings(self) -> dict[str, Stack]:
         return {
-            str(shape): EnsembleRecipe(
-                norm=ARMS[shape.arm].norm,
-                placement=shape.placement,
-                model=self._model(shape),
-                training=training,
-                learning_rates=grid.learning_rates,
-                warmup_steps=grid.warmup_steps,
-                seeds=grid.seeds,
-                kept=self.kept,
+            name: Stack(
+                norm=ARMS[cell.arm].norm,
+                placement=cell.placement,
+                seeds=seeds,
+                model=self._model(cell.shape),
+                training=at_schedule(self.training, cell.learning_rate, cell.warmup_steps),
             )
-            for grid in self.trained
-            for shape in grid.shapes()
+            for name, (cell, seeds) in self.blocks().items()
         }
 
     def probes(self) -> dict[str, Place]:
         """Models by placement: what each probing job probes."""
-        start, trained = _seeds(self.start), _seeds(self.trained)
+        start, trained = self._probed_at_start(), self._kept()
         shapes: dict[Placement, list[Shape]] = {}
         for shape in dict.fromkeys([*start, *trained]):
             shapes.setdefault(shape.placement, []).append(shape)
@@ -180,25 +199,29 @@ class Depth(Study):
         )
 
     def trained_in(self, placement: str) -> list[str]:
-        """Names of the training jobs of a placement."""
-        return [str(shape) for shape in self.trained_shapes() if shape.placement == placement]
+        """Names of the training jobs whose models are probed, of a placement."""
+        return [n for s, names in self._kept().items() for n in names if s.placement == placement]
 
     def tabulation(self, settings: Settings) -> DepthTables:
         return DepthTables(
             places=[place.placement for place in self.probes().values()],
-            shapes=self.trained_shapes(),
+            jobs={name: cell for name, (cell, _) in self.blocks().items()},
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
         )
 
     def jobs(self) -> Iterator[Job]:
-        for name, recipe in self.trainings().items():
-            runs = recipe.runs().values()
-            yield Job("depth_train", name, "", sum(flops(r.model, r.training) for r in runs))
+        trainings = self.trainings()
+        for name, stack in trainings.items():
+            yield Job("depth_train", name, "", flops(stack))
         for name, place in self.probes().items():
-            blocks = sum(p.depth * (len(p.seeds) + len(p.trained)) for p in place.probes)
+            blocks = sum(
+                probe.depth
+                * (len(probe.seeds) + sum(len(trainings[n].seeds) for n in probe.trained))
+                for probe in place.probes
+            )
             yield Job("depth_probe", name, "", blocks * place.windows * place.spectra)
 
-
-def _seeds(grids: Iterable[StartGrid]) -> dict[Shape, list[int]]:
-    return {shape: grid.seeds for grid in grids for shape in grid.shapes()}
+    def _probed_at_start(self) -> dict[Shape, list[int]]:
+        """The seeds of every shape."""
+        return {shape: grid.seeds for grid in self.start for shape in grid.shapes()}

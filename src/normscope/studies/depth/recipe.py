@@ -1,13 +1,12 @@
 """Parameters of the depth study's jobs: what is trained, probed and tabulated. No torch."""
 
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict
-from normscope.train.recipe import Run, Training
-from normscope.train.schedule import at_peak
+from normscope.schema import PositiveInt, Rate, Seed, Strict, rate_name
+from normscope.train.recipe import OnDevice
 
 WarmUp = Annotated[int, Field(ge=0, description="steps of linear warm-up")]
 
@@ -48,57 +47,31 @@ class Sizes(Strict):
         return Model(n_layer=depth, residual=residual, init=init, **self.model_dump())
 
 
-class Schedule(NamedTuple):
-    """What the models of a job differ in, beside their seeds."""
+class Cell(NamedTuple):
+    """What has one trained model a seed: a shape, and how its rate goes."""
 
+    arm: str
+    placement: Placement
+    residual: bool
+    init: Start
+    depth: int
     learning_rate: float
     warmup_steps: int
 
+    @property
+    def shape(self) -> Shape:
+        return Shape(*self[:-2])
+
+    def __str__(self) -> str:
+        """``layernorm-pre-residual-gpt2-24-0.001-40``, the beginning of its files' names."""
+        return f"{self.shape}-{rate_name(self.learning_rate)}-{self.warmup_steps}"
+
 
 class Kept(Strict):
-    """The schedule whose models are kept, to be probed block by block."""
+    """The schedule whose models are probed block by block."""
 
     learning_rate: Rate
     warmup_steps: WarmUp
-
-
-class EnsembleRecipe(Strict):
-    """Models of one shape, trained at once: every schedule with every seed."""
-
-    norm: Norm
-    placement: Placement
-    model: Model
-    training: Training = Field(description="its learning rate and warm-up are those of schedules")
-    learning_rates: Annotated[list[Rate], Some, Distinct]
-    warmup_steps: Annotated[list[WarmUp], Some, Distinct]
-    seeds: Annotated[list[Seed], Some, Distinct]
-    kept: Kept
-
-    @model_validator(mode="after")
-    def keeps_some(self) -> Self:
-        if Schedule(self.kept.learning_rate, self.kept.warmup_steps) not in self.schedules():
-            raise ValueError(
-                f"no models at learning rate {self.kept.learning_rate:g} with "
-                f"{self.kept.warmup_steps} steps of warm-up, which are to be kept: add both"
-            )
-        if self.model.dropout or self.training.precision != "fp32":
-            raise ValueError("models of the depth grid are trained in fp32, without dropout")
-        self.runs()
-        return self
-
-    def schedules(self) -> list[Schedule]:
-        return [Schedule(r, w) for r in self.learning_rates for w in self.warmup_steps]
-
-    def runs(self) -> dict[tuple[Schedule, int], Run]:
-        """Every model, by its schedule and seed."""
-        fixed = {"norm": self.norm, "placement": self.placement, "model": self.model}
-        runs = {}
-        for schedule in self.schedules():
-            at = at_peak(self.training, schedule.learning_rate).model_dump()
-            at["warmup_steps"] = schedule.warmup_steps
-            for seed in self.seeds:
-                runs[schedule, seed] = Run(**fixed, seed=seed, training=Training(**at))
-        return runs
 
 
 class Probe(Strict):
@@ -110,10 +83,10 @@ class Probe(Strict):
     init: Start
     depth: PositiveInt
     seeds: list[Seed]
-    trained: list[Seed]
+    trained: list[str] = Field(description="names of the jobs that trained them")
 
 
-class Place(Strict):
+class Place(OnDevice):
     """All models of one placement, which one job probes."""
 
     placement: Placement
@@ -124,12 +97,12 @@ class Place(Strict):
 
 
 class DepthTables(Strict):
-    """The placements that were probed, the shapes that were trained, and on what losses were taken.
+    """The placements that were probed, the cell of every training job, and on what losses are.
 
     ``eval_tokens``: of the validation split, from its begin; None is all of it.
     """
 
     places: list[Placement]
-    shapes: list[Shape]
+    jobs: dict[str, Cell]
     eval_tokens: PositiveInt | None
     level: float

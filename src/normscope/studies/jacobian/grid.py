@@ -1,19 +1,19 @@
 """The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, NamedTuple, Self, get_args
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PLACES, PREDICTORS
-from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
-from normscope.studies.study import Grid, Job, Settings, Study, checked, seeds_by_cell
-from normscope.train.recipe import Run, Training, flops
-from normscope.train.schedule import at_peak
+from normscope.studies.jacobian.recipe import Cell, JacobianProbe, JacobianTables
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.train.recipe import Stack, Training, flops
+from normscope.train.schedule import at_schedule
 
 ProtocolName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
@@ -35,22 +35,6 @@ class Protocol(Strict):
     placement: Placement
     model: Annotated[Model, AfterValidator(_leaves_to_the_runs)]
     training: Training
-
-
-class Cell(NamedTuple):
-    """What has one model a seed."""
-
-    protocol: str
-    arm: str
-    attention: Attention
-    feedback: Feedback
-    norm_backward: NormBackward
-    surrogates_in: SurrogatesIn
-    learning_rate: float
-
-    def __str__(self) -> str:
-        """``published-layernorm-softmax-fa-exact-all-0.001``, the name of its files."""
-        return "-".join([*self[:-1], rate_name(self.learning_rate)])
 
 
 class JacobianGrid(Grid):
@@ -100,6 +84,7 @@ class Jacobian(Study):
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
+    stack: Stacked
     runs: Annotated[list[JacobianGrid], Some]
     windows: PositiveInt = Field(description="windows of the batch that a model is taken apart on")
 
@@ -161,41 +146,44 @@ class Jacobian(Study):
             check_placement(cell.arm, protocol.placement)
         except ValueError as e:
             raise ValueError(f"protocol {cell.protocol}: {e}") from None
-        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self._run(cell, seed=0))
+        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self._stack(cell, [0]))
 
-    def _run(self, cell: Cell, seed: int) -> Run:
+    def _stack(self, cell: Cell, seeds: list[int]) -> Stack:
         protocol = self.protocols[cell.protocol]
         varied = {key: getattr(cell, key) for key in SET_BY_RUNS}
-        return Run(
+        return Stack(
             norm=ARMS[cell.arm].norm,
             placement=protocol.placement,
-            seed=seed,
+            seeds=seeds,
             model=protocol.model.model_copy(update=varied),
-            training=at_peak(protocol.training, cell.learning_rate),
+            training=at_schedule(
+                protocol.training, cell.learning_rate, protocol.training.warmup_steps
+            ),
         )
 
-    def trainings(self) -> dict[str, Run]:
-        return {f"{cell}-{seed}": self._run(cell, seed) for cell, seed in self._all()}
+    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
+        """Cell and seeds of every training job, by its name."""
+        return blocks(self._all(), self.stack)
+
+    def trainings(self) -> dict[str, Stack]:
+        return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass are taken apart."""
-        return {
-            cell: JacobianProbe(seeds=seeds, windows=self.windows)
-            for cell, seeds in self.cells(exact=True).items()
-        }
+        exact = [n for n, (cell, _) in self.blocks().items() if cell.norm_backward == "exact"]
+        return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
-        return JacobianTables(
-            cells=self.cells(), level=settings.level, margin_sds=settings.margin_sds
-        )
+        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
+        return JacobianTables(jobs=jobs, level=settings.level, margin_sds=settings.margin_sds)
 
     def jobs(self) -> Iterator[Job]:
-        for name, run in self.trainings().items():
-            work = flops(run.model, run.training)
-            yield Job("jacobian_train", name, run.training.precision, work)
-        for cell, seeds in self.cells(exact=True).items():
-            model = self.protocols[cell.partition("-")[0]].model
-            yield Job("jacobian_probe", cell, "", len(seeds) * model.n_layer * model.n_embd)
+        probes = self.probes()
+        for name, stack in self.trainings().items():
+            yield Job("jacobian_train", name, stack.training.precision, flops(stack))
+            if name in probes:
+                norms = len(stack.seeds) * stack.model.n_layer * stack.model.n_embd
+                yield Job("jacobian_probe", name, "", norms)
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say.
@@ -221,15 +209,3 @@ class Jacobian(Study):
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
             labels={"arm": LABELS},
         )
-
-    def cells(self, *, exact: bool = False) -> dict[str, list[int]]:
-        """The seeds of every cell, by its name; ``exact``: of those trained with the exact norm."""
-        return seeds_by_cell(
-            (cell, seed) for cell, seed in self._all() if not exact or cell.norm_backward == "exact"
-        )
-
-
-def cell_key(name: str) -> dict[str, str | float]:
-    """The parts of a cell from its name."""
-    *words, rate = name.split("-")
-    return dict(zip(Cell._fields, [*words, float(rate)], strict=True))

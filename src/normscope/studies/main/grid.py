@@ -1,7 +1,7 @@
 """The main study's part of the configuration: one Transformer an arm, placement and seed."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, NamedTuple, Self, get_args
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -9,23 +9,12 @@ from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict, distinct
-from normscope.studies.main.recipe import MainTables, StreamProbe
-from normscope.studies.study import Grid, Job, Settings, Study, checked
-from normscope.train.recipe import Run, Training, flops
+from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.train.recipe import Stack, Training, flops
 
 GAINS = ("log_gain_first", "log_gain_later", "log_gain_last")  # means of a run, in runs.csv
 LOSSES = ("diverged_at", "parameters", "train_loss", "val_loss", "val_loss_window_sd")
-
-
-class Cell(NamedTuple):
-    """What has one model a seed."""
-
-    arm: str
-    placement: Placement
-
-    def __str__(self) -> str:
-        """``layernorm-pre``, the beginning of the names of its files."""
-        return f"{self.arm}-{self.placement}"
 
 
 class MainGrid(Grid):
@@ -67,6 +56,7 @@ class Main(Study):
 
     model: Model
     training: Training
+    stack: Stacked
     runs: Annotated[list[MainGrid], Some]
     baseline: Baseline
     gain: Gain
@@ -97,10 +87,14 @@ class Main(Study):
         """The baseline's cell."""
         return Cell(self.baseline.arm, self.baseline.placement)
 
+    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
+        """Cell and seeds of every training job, by its name."""
+        return blocks(self._all(), self.stack)
+
     @property
-    def reference_runs(self) -> list[str]:
-        """Names of the baseline's runs, a seed each."""
-        return [f"{cell}-{seed}" for cell, seed in self._all() if cell == self.reference]
+    def reference_jobs(self) -> list[str]:
+        """Names of the jobs that train the baseline."""
+        return [name for name, (cell, _) in self.blocks().items() if cell == self.reference]
 
     def vocabulary(self) -> Vocabulary:
         return Vocabulary(
@@ -109,28 +103,26 @@ class Main(Study):
             labels={"arm": LABELS},
         )
 
-    def trainings(self) -> dict[str, Run]:
+    def trainings(self) -> dict[str, Stack]:
         return {
-            f"{cell}-{seed}": Run(
+            name: Stack(
                 norm=ARMS[cell.arm].norm,
                 placement=cell.placement,
-                seed=seed,
+                seeds=seeds,
                 model=self.model,
                 training=self.training,
             )
-            for cell, seed in self._all()
+            for name, (cell, seeds) in self.blocks().items()
         }
 
     def probes(self) -> dict[str, StreamProbe]:
         return dict.fromkeys(self.trainings(), StreamProbe(windows=self.gain.windows))
 
     def tabulation(self, settings: Settings) -> MainTables:
-        return MainTables(
-            runs=list(self.trainings()), baseline=str(self.reference), level=settings.level
-        )
+        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
+        return MainTables(jobs=jobs, baseline=self.reference, level=settings.level)
 
     def jobs(self) -> Iterator[Job]:
-        for name, run in self.trainings().items():
-            work = flops(run.model, run.training)
-            yield Job("main_train", name, run.training.precision, work)
-            yield Job("main_probe", name, "", 1)
+        for name, stack in self.trainings().items():
+            yield Job("main_train", name, stack.training.precision, flops(stack))
+            yield Job("main_probe", name, "", len(stack.seeds))

@@ -7,20 +7,21 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.summary import describe, split
+from normscope.studies.main.recipe import Cell
 
 KEYS = ["arm", "placement", "seed"]
 PARTS = ("first", "later", "last")  # blocks of a model
 
 
-def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
+def compare(runs: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
     """A row per arm and placement: n, mean, interval; difference to the baseline over shared seeds.
 
     The intervals of the differences hold together at ``level``: Bonferroni over those with n > 1.
     ``alpha`` is what is left to one of them: ``(1 - level) / comparisons``.
     """
-    name = runs["arm"] + "-" + runs["placement"]
-    reference = runs[name == baseline].set_index("seed")["val_loss"].dropna()
-    pairs = runs[runs["seed"].isin(reference.index) & (name != baseline)].dropna(subset="val_loss")
+    is_baseline = (runs["arm"] == baseline.arm) & (runs["placement"] == baseline.placement)
+    reference = runs[is_baseline].set_index("seed")["val_loss"].dropna()
+    pairs = runs[runs["seed"].isin(reference.index) & ~is_baseline].dropna(subset="val_loss")
     compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
     alpha = (1 - level) / max(compared, 1)
     rows = []
@@ -30,7 +31,7 @@ def compare(runs: pd.DataFrame, baseline: str, level: float) -> pd.DataFrame:
         row |= {"diverged": int(group["diverged_at"].notna().sum())} | describe(loss, level)
         paired = (loss - reference).dropna()
         row |= {"pairs": len(paired)}
-        if f"{arm}-{placement}" != baseline:
+        if (arm, placement) != baseline:
             row |= _named("difference", describe(paired, 1 - alpha))
         rows.append(row)
     columns = (
@@ -97,12 +98,6 @@ def log_gains(table: pd.DataFrame) -> pd.DataFrame:
         for part, rows in parts.items()
     }
     return pd.DataFrame(gains).reset_index()
-
-
-def run_key(name: str) -> dict[str, str | int]:
-    """Arm, placement and seed from a run's name, ``layernorm-pre-1337``."""
-    arm, placement, seed = name.split("-")
-    return {"arm": arm, "placement": placement, "seed": int(seed)}
 
 
 def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:

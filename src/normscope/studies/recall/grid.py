@@ -1,32 +1,20 @@
 """The decisive test's part of the configuration: which models it trains, and which it shows."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct, rate_name
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
-from normscope.studies.recall.recipe import RecallProbe, RecallRun, RecallTables, Task
-from normscope.studies.study import Grid, Job, Settings, Study, seeds_by_cell
+from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks
 
 TaskName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
 ]
-
-
-class Cell(NamedTuple):
-    """What has one model a seed."""
-
-    task: str
-    arm: str
-    learning_rate: float
-
-    def __str__(self) -> str:
-        """``copy-layernorm-0.0001``, the name of its files."""
-        return f"{self.task}-{self.arm}-{rate_name(self.learning_rate)}"
 
 
 class PublishedArm(Strict):
@@ -75,6 +63,7 @@ class Recall(Study):
     TABLES: ClassVar = "runs cells best curves slices spectra factors".split()
 
     tasks: Annotated[dict[TaskName, Task], Some]
+    stack: Stacked
     published: Published
     corrected: Corrected
     runs: Annotated[list[RecallGrid], Some]
@@ -143,41 +132,37 @@ class Recall(Study):
             labels={"arm": LABELS},
         )
 
-    def cells(self) -> dict[str, list[int]]:
-        """The seeds of every cell, by its name."""
-        return seeds_by_cell(self._all())
+    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
+        """Cell and seeds of every training job, by its name."""
+        return blocks(self._all(), self.stack)
 
-    def trainings(self) -> dict[str, RecallRun]:
-        """Every run to train, by the name of its directory."""
+    def trainings(self) -> dict[str, RecallStack]:
         return {
-            f"{cell}-{seed}": RecallRun(
+            name: RecallStack(
                 task=self.tasks[cell.task],
                 norm=ARMS[cell.arm].norm,
                 learning_rate=cell.learning_rate,
-                seed=seed,
+                seeds=seeds,
             )
-            for cell, seed in self._all()
+            for name, (cell, seeds) in self.blocks().items()
         }
 
     def probes(self) -> dict[str, RecallProbe]:
-        return {
-            cell: RecallProbe(seeds=seeds, directions=self.directions)
-            for cell, seeds in self.cells().items()
-        }
+        return dict.fromkeys(self.blocks(), RecallProbe(directions=self.directions))
 
     def tabulation(self, settings: Settings) -> RecallTables:
-        return RecallTables(cells=self.cells(), level=settings.level, **self.corrected.model_dump())
+        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
+        return RecallTables(jobs=jobs, level=settings.level, **self.corrected.model_dump())
 
     def jobs(self) -> Iterator[Job]:
-        runs = self.trainings()
-        for name, run in runs.items():
-            work = float(run.task.steps * run.task.batch_size * run.task.n_embd**2)
-            yield Job("recall_train", name, _kind(run), work)
-        for cell, seeds in self.cells().items():
-            yield Job("recall_probe", cell, _kind(runs[f"{cell}-{seeds[0]}"]), len(seeds))
+        for name, stack in self.trainings().items():
+            task, models = stack.task, len(stack.seeds)
+            work = float(models * task.steps * task.batch_size * task.n_embd**2)
+            yield Job("recall_train", name, _kind(stack), work)
+            yield Job("recall_probe", name, _kind(stack), models)
 
 
-def _kind(run: RecallRun) -> str:
+def _kind(stack: RecallStack) -> str:
     """BatchNorm needs all positions, other norms the query's alone."""
-    scope = "all positions" if run.norm.statistic == "batch" else "the query"
-    return f"{run.task.kind}, {scope}"
+    scope = "all positions" if stack.norm.statistic == "batch" else "the query"
+    return f"{stack.task.kind}, {scope}"

@@ -1,11 +1,12 @@
 """Parameters of the decisive test's jobs: what is trained, measured and tabulated. No torch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from normscope.nn.recipe import Norm
-from normscope.schema import PositiveFloat, PositiveInt, Seed, Strict
+from normscope.schema import PositiveFloat, PositiveInt, Strict, rate_name
+from normscope.train.recipe import OnDevice, Seeds, Training
 
 
 class Task(Strict):
@@ -52,26 +53,55 @@ class Task(Strict):
         return 1 / (self.entities * self.attributes if self.kind == "copy" else self.attributes)
 
 
-class RecallRun(Strict):
-    """One trained model: all that decides its weights."""
+class Cell(NamedTuple):
+    """What has one model a seed."""
+
+    task: str
+    arm: str
+    learning_rate: float
+
+    def __str__(self) -> str:
+        """``copy-layernorm-0.0001``, the beginning of the names of its files."""
+        return f"{self.task}-{self.arm}-{rate_name(self.learning_rate)}"
+
+
+class RecallStack(Seeds):
+    """Models that one job trains: all that decides their weights."""
 
     task: Task
     norm: Norm
     learning_rate: PositiveFloat = Field(description="of Adam, constant")
-    seed: Seed
+
+    @property
+    def training(self) -> Training:
+        """Adam as torch has it by default, at a constant rate; the notebook clips nothing."""
+        return Training(
+            steps=self.task.steps,
+            batch_size=self.task.batch_size,
+            learning_rate=self.learning_rate,
+            min_lr=self.learning_rate,
+            warmup_steps=0,
+            weight_decay=0.0,
+            beta1=0.9,
+            beta2=0.999,
+            grad_clip=0.0,
+            eval_every=self.task.steps,
+            log_every=self.task.log_every,
+            loss_bound=self.task.loss_bound,
+            precision="fp32",
+        )
 
 
-class RecallProbe(Strict):
-    """What is measured of the models of a cell, one a seed."""
+class RecallProbe(OnDevice):
+    """What is measured of the models of a job."""
 
-    seeds: list[Seed]
     directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
 
 
 class RecallTables(Strict):
-    """The seeds of every cell, by its name, and where the factors are crossed."""
+    """The cell of every training job, in order, and where the factors are crossed."""
 
-    cells: dict[str, list[Seed]]
+    jobs: dict[str, Cell]
     task: str
     learning_rate: float
     level: float

@@ -31,12 +31,6 @@ ORDER = {
 }
 
 
-def cell_key(name: str) -> dict[str, str | float]:
-    """Task, arm and learning rate from a cell's name, ``copy-layernorm-0.0001``."""
-    task, arm, rate = name.split("-")
-    return {"task": task, "arm": arm, "learning_rate": float(rate)}
-
-
 def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
     """A row per run, from its loss slices.
 

@@ -1,0 +1,60 @@
+"""Dropout whose masks come from a generator a model, so that a stack's models draw as alone."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+_GENERATORS: ContextVar[Sequence[Generator]] = ContextVar("generators of dropout masks")
+
+
+@contextmanager
+def drawing(generators: Sequence[Generator]) -> Iterator[None]:
+    """Masks inside come from these, one a model of the stack, each on its model's device."""
+    token = _GENERATORS.set(generators)
+    try:
+        yield
+    finally:
+        _GENERATORS.reset(token)
+
+
+class _Mask(torch.autograd.Function):
+    """``1/(1-p)`` where an entry is kept, else 0, in the shape of ``x``; a constant."""
+
+    @staticmethod
+    def forward(x: Tensor, p: float) -> Tensor:
+        (generator,) = _GENERATORS.get()
+        return torch.empty_like(x).bernoulli_(1 - p, generator=generator).div_(1 - p)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.mark_non_differentiable(output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None]:
+        return None, None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int, None], x: Tensor, p: float) -> tuple[Tensor, int]:
+        masks = []
+        for model, generator in zip(x.unbind(in_dims[0]), _GENERATORS.get(), strict=True):
+            with drawing([generator]):
+                masks.append(_Mask.forward(model, p))
+        return torch.stack(masks), 0
+
+
+class Dropout(nn.Module):
+    """Zeroes entries with probability ``p`` in training, and scales the others by ``1/(1-p)``.
+
+    Srivastava et al. 2014, as torch has it, but for the generators: see ``drawing``.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * _Mask.apply(x, self.p) if self.training and self.p else x

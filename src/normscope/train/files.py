@@ -1,0 +1,50 @@
+"""The files of a job's trained models."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+
+from normscope.io.files import write_bytes, write_json, write_sums
+from normscope.train.outputs import write_rows
+from normscope.train.trainer import CURVE, Learner
+
+METRICS = "seed val_loss val_loss_window_sd train_loss diverged_at parameters".split()
+
+
+def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, Any]) -> None:
+    """The trained models of a job, and last the SHA-256 sums of their files.
+
+    models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
+    step, ``CURVE``. metrics.csv: a row a seed, ``METRICS``; of a model that diverged the losses on
+    the validation split are empty.
+
+    Args:
+        out: directory of the job.
+        learners: its models, trained.
+        config: all that decided them, resolved.
+    """
+    weights = {
+        f"{learner.seed}.{name}": tensor.cpu().contiguous()
+        for learner in learners
+        for name, tensor in learner.model.state_dict().items()
+    }
+    curves = [{"seed": learner.seed, **row} for learner in learners for row in learner.curve]
+    write_bytes(out / "models.safetensors", safetensors.torch.save(weights))
+    write_json(out / "config.json", dict(config))
+    write_rows(out / "curves.csv", ("seed", *CURVE), curves)
+    write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
+    write_sums(out, ["models.safetensors", "config.json", "curves.csv", "metrics.csv"])
+
+
+def _metrics(learner: Learner) -> dict[str, Any]:
+    loss = learner.val_loss if learner.diverged_at is None else None
+    return {
+        "seed": learner.seed,
+        "val_loss": loss.mean if loss else None,
+        "val_loss_window_sd": loss.window_sd if loss else None,
+        "train_loss": learner.curve[-1]["train_loss"] if learner.curve else None,
+        "diverged_at": learner.diverged_at,
+        "parameters": sum(p.numel() for p in learner.model.parameters()),
+    }

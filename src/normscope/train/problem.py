@@ -1,0 +1,70 @@
+"""What models learn: their batches, their loss, and the loss on what they did not learn from."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Generator, Tensor, nn
+
+from normscope.io.dataset import Dataset, DatasetError
+from normscope.measure.windows import SplitLoss, as_tensor, draw, split_loss
+from normscope.nn.model import Transformer, cross_entropy
+from normscope.train.recipe import Stack, Training
+
+
+class Problem(Protocol):
+    """Shapes: B examples in a batch."""
+
+    training: Training
+
+    def build(self) -> nn.Module:
+        """A model at its start, by torch's generator of random numbers."""
+        ...
+
+    def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
+        """Inputs and targets of a step, each (B, ...), in the CPU's memory."""
+        ...
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Of one model on a batch, in nats: a scalar."""
+        ...
+
+    def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
+        """Of one model in evaluation mode; ``g`` is that of its batches."""
+        ...
+
+
+class NextCharacter:
+    """nanoGPT's problem: the next character at every position of windows of the training split.
+
+    Args:
+        stack: sizes of the model and of batches.
+        data: tokens; both splits are longer than a window.
+
+    Raises:
+        DatasetError: a split is too short for a window.
+    """
+
+    def __init__(self, stack: Stack, data: Dataset) -> None:
+        for split, tokens in (("train", data.train), ("val", data.val)):
+            if len(tokens) <= stack.model.block_size:
+                raise DatasetError(
+                    f"the {split} split has {len(tokens)} tokens; windows of block_size "
+                    f"{stack.model.block_size} and their targets need at least one more than that"
+                )
+        self.stack, self.training, self.vocab_size = stack, stack.training, data.vocab_size
+        self.train_tokens = as_tensor(data.train)
+        self.val_tokens = as_tensor(data.val[: stack.training.eval_tokens])
+        self.loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+
+    def build(self) -> Transformer:
+        s = self.stack
+        return Transformer(s.model, s.norm, s.placement, self.vocab_size)
+
+    def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
+        T, B = self.stack.model.block_size, self.training.batch_size
+        return draw(self.train_tokens, T, B, g)
+
+    def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
+        """The whole validation split, or ``eval_tokens`` of it."""
+        return split_loss(model, self.val_tokens.to(device), self.stack.model.block_size)
