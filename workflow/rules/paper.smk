@@ -5,7 +5,7 @@
 #        example.tex; manifest.json
 
 
-CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures"})
+CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures", "device"})
 # the page's words: a study without a section is left out
 SECTIONS = [f"workflow/report/sections/{study}.md" for study in STUDIES]
 WORDS = ["workflow/report/summary.md", *filter(os.path.isfile, SECTIONS)]
@@ -108,7 +108,7 @@ rule manifest:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIG.model_dump_json(exclude={"dataset"})),
+        config=verbatim(CONFIG.model_dump_json(exclude={"dataset", "device"})),
     shell:
         "python scripts/manifest.py {input.code} {input.data} --config {params.config:q}"
         " --results results --dataset {input.dataset} --out {output} &> {log}"
