@@ -31,15 +31,15 @@ class Flags(Strict):
     probes: Path = Field(description="directory with a folder a probe")
     dataset: Path = Field(description="meta.json of the dataset")
     published: Path = Field(description="published numbers")
-    references: Path = Field(description="settings that published numbers were had with, as JSON")
+    references: Path = Field(description="directory with the settings that they were had with")
     out: Path = Field(description="directory for the tables")
 
 
 def published(path: Path, references: Path, ours: Mapping[str, Any]) -> pd.DataFrame:
     """The published numbers, and whether ours were had with the same settings."""
     table = pd.read_csv(path)
-    same = is_covered(json.loads(references.read_text()), ours)
-    return table.assign(comparable=(table["settings"] == references.name) & same)
+    same = [is_covered(json.loads((references / n).read_text()), ours) for n in table["settings"]]
+    return table.assign(comparable=same)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import huggingface_hub
 import pandas as pd
-import torch
 import transformers
 from pydantic import Field
 
@@ -25,8 +24,8 @@ from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json, write_sums
 from normscope.schema import PositiveInt, Strict
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.train import runtime
 from normscope.train.outputs import check_store, write_timing
+from normscope.train.runtime import Runtime, start
 
 
 class Flags(Strict):
@@ -42,30 +41,27 @@ class Flags(Strict):
     store: Path | None = Field(default=None, description="where outputs are to be kept")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
-    gpus: int = Field(default=0, description="asked for; on the CPU if there is none")
 
 
-def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict], dict[str, Any]]:
+def measured(
+    flags: Flags, prompts: list[Prompt], arithmetic: Runtime
+) -> tuple[list[dict], list[dict], dict[str, Any]]:
     """The two tables, and what the model is."""
-    arithmetic = runtime.start("fp32", flags.threads)
+    device = arithmetic.device.type
     source = flags.recipe.source
     if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
         source = source.model_copy(update={"timeout_s": flags.fetch_s})
     located = locate(source, flags.weights)
     if isinstance(source, HubSource) and located.commit is not None:
         check_commit(flags.revisions, source, located.commit)
-    device = "cuda" if flags.gpus and torch.cuda.is_available() else "cpu"
-    if device == "cuda":
-        torch.set_float32_matmul_precision("highest")  # others mean TF32 or bf16 there
     model = load(located.directory, flags.recipe, flags.memory_mb / 1e3, device)
     sequences, adds_bos = tokenize(model.tokenizer, prompts)
     gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
-    facts = {"source": str(source), "commit": located.commit, "device": device}
+    facts = {"source": str(source), "commit": located.commit}
     facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
     if isinstance(source, WheelSource):
         kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
         facts |= {"stored": f"GGUF {kind}".strip()}
-    facts |= {"matmul": torch.get_float32_matmul_precision()}
     facts |= {"transformers": transformers.__version__}
     return gains, norms, facts
 
@@ -73,12 +69,13 @@ def measured(flags: Flags, prompts: list[Prompt]) -> tuple[list[dict], list[dict
 def main() -> None:
     flags, began = parse(Flags), time.monotonic()
     check_store(flags.store)
+    arithmetic = start("fp32", flags.threads, flags.recipe.device)
     prompts = read_prompts(flags.prompts)
     huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        gains, norms, facts = measured(flags, prompts)
+        gains, norms, facts = measured(flags, prompts, arithmetic)
         facts |= {"missing": None}
     except Exception as e:
         # one model that cannot be had does not stop the others: the reason is the result, for now

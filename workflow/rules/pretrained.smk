@@ -34,7 +34,7 @@ rule pretrained_probe:
         weights_mb=round(CONFIG.pretrained.memory_gb * 1000),
         fetch_s=timeout_s,
         runtime=growing(240),
-        gpu=0,  # one, by a profile: then on a GPU, where the machine has one
+        gpu=GPUS,
     params:
         recipe=recipe(CONFIG.pretrained.probes()),
         threads=CONFIG.pretrained.threads,
@@ -42,7 +42,7 @@ rule pretrained_probe:
     shell:
         "python scripts/pretrained_probe.py --recipe {params.recipe:q} --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb}"
-        " --gpus {resources.gpu} --fetch-s {resources.fetch_s} --weights results/weights"
+        " --fetch-s {resources.fetch_s} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions" --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/pretrained_probe/{wildcards.name}.tsv"
         " --out results/pretrained/probes/{wildcards.name} &> {log}"

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from normscope.io.corpus import Line, WheelSource
 from normscope.schema import PositiveFloat, Strict
+from normscope.train.recipe import OnDevice
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
 # without what leads out of a folder, as each names a record's file
@@ -47,8 +48,8 @@ ModelSource = Annotated[
 ]
 
 
-class Measured(Strict):
-    """All that decides a measurement, beside the prompts."""
+class Sourced(Strict):
+    """Where a model comes from, and where its blocks are."""
 
     source: ModelSource
     blocks: Dotted | None = Field(
@@ -57,3 +58,7 @@ class Measured(Strict):
     final_norm: Dotted | None = Field(
         default=None, description="norm after the last block, such as model.norm; where blocks is"
     )
+
+
+class Measured(Sourced, OnDevice):
+    """All that decides a measurement, beside the prompts."""

@@ -10,15 +10,15 @@ from normscope.io.files import write_bytes, write_json, write_sums
 from normscope.train.outputs import write_rows
 from normscope.train.trainer import CURVE, Learner
 
-METRICS = "seed val_loss val_loss_window_sd train_loss diverged_at parameters".split()
+METRICS = "seed val_loss best_val_loss val_loss_window_sd train_loss diverged_at parameters".split()
 
 
 def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, Any]) -> None:
     """The trained models of a job, and last the SHA-256 sums of their files.
 
     models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
-    step, ``CURVE``. metrics.csv: a row a seed, ``METRICS``; of a model that diverged the losses on
-    the validation split are empty.
+    step, ``CURVE``. metrics.csv: a row a seed, ``METRICS``: the last loss on the
+    validation split and the least; of a model that diverged both are empty.
 
     Args:
         out: directory of the job.
@@ -40,9 +40,11 @@ def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, An
 
 def _metrics(learner: Learner) -> dict[str, Any]:
     loss = learner.val_loss if learner.diverged_at is None else None
+    losses = [row["val_loss"] for row in learner.curve if row.get("val_loss") is not None]
     return {
         "seed": learner.seed,
         "val_loss": loss.mean if loss else None,
+        "best_val_loss": min(losses) if loss else None,
         "val_loss_window_sd": loss.window_sd if loss else None,
         "train_loss": learner.curve[-1]["train_loss"] if learner.curve else None,
         "diverged_at": learner.diverged_at,

@@ -14,7 +14,10 @@ from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks,
 from normscope.train.recipe import Stack, Training, flops
 
 GAINS = ("log_gain_first", "log_gain_later", "log_gain_last")  # means of a run, in runs.csv
-LOSSES = ("diverged_at", "parameters", "train_loss", "val_loss", "val_loss_window_sd")
+LOSSES = (
+    *("diverged_at", "parameters", "train_loss"),
+    *("val_loss", "best_val_loss", "val_loss_window_sd"),
+)
 
 
 class MainGrid(Grid):

@@ -30,6 +30,11 @@ from normscope.studies.study import Settings
 from normscope.words import DASH
 
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
+# columns of arms.csv beside the measures of published numbers
+OURS = {
+    "val_loss": ("mean", "low", "high"),
+    "best_val_loss": ("best", "best_low", "best_high"),
+}
 GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
@@ -102,12 +107,15 @@ def published_table(published: pd.DataFrame, baseline: Row, window_sd: float) ->
         baseline: the baseline's row of arms.csv.
         window_sd: standard deviation of the mean losses of validation windows.
     """
-    ours = f"{words.number(baseline['mean'])} {words.interval(baseline['low'], baseline['high'])}"
 
     def corrected(row: Row) -> str:
         if not row["comparable"]:
             return "not comparable: other settings"
-        return ours if baseline["n"] else "diverged"
+        if not baseline["n"]:
+            return "diverged"
+        columns = OURS[row["measure"]]
+        mean, low, high = (baseline[column] for column in columns)
+        return f"{words.number(mean)} {words.interval(low, high)}"
 
     def why(row: Row) -> str:
         is_sample = row["windows"] > 0  # NaN: it is none

@@ -14,7 +14,9 @@ PARTS = ("first", "later", "last")  # blocks of a model
 
 
 def compare(runs: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
-    """A row per arm and placement: n, mean, interval; difference to the baseline over shared seeds.
+    """A row per arm and placement: n, mean and interval of the last loss, and of the best.
+
+    Then the difference of the last losses to the baseline over shared seeds.
 
     The intervals of the differences hold together at ``level``: Bonferroni over those with n > 1.
     ``alpha`` is what is left to one of them: ``(1 - level) / comparisons``.
@@ -29,13 +31,14 @@ def compare(runs: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
         loss = group.set_index("seed")["val_loss"].dropna()
         row: dict = {"arm": arm, "placement": placement, "alpha": alpha}
         row |= {"diverged": int(group["diverged_at"].notna().sum())} | describe(loss, level)
+        row |= _named("best", describe(group["best_val_loss"].dropna(), level))
         paired = (loss - reference).dropna()
         row |= {"pairs": len(paired)}
         if (arm, placement) != baseline:
             row |= _named("difference", describe(paired, 1 - alpha))
         rows.append(row)
     columns = (
-        "arm placement n diverged mean low high alpha pairs "
+        "arm placement n diverged mean low high best best_low best_high alpha pairs "
         "difference difference_low difference_high"
     )
     return pd.DataFrame(rows, columns=columns.split())

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from normscope.hub.recipe import Measured, ModelName
+from normscope.hub.recipe import Measured, ModelName, Sourced
 from normscope.io.corpus import Line
 from normscope.schema import PositiveInt, Strict, distinct
 from normscope.studies.study import Job, Settings, Study
@@ -29,13 +29,13 @@ class Listed(Strict):
         return self.tuned or self.base is not None
 
 
-class PretrainedModel(Measured, Listed):
+class PretrainedModel(Sourced, Listed):
     """One model, and where it stands among the others."""
 
     @property
     def decides(self) -> Measured:
         """What is measured: not its name and family, nor how long a download may take."""
-        parts = {name: getattr(self, name) for name in Measured.model_fields}
+        parts = {name: getattr(self, name) for name in Sourced.model_fields}
         if (limit := type(self.source).model_fields.get("timeout_s")) is not None:
             parts["source"] = self.source.model_copy(update={"timeout_s": limit.default})
         return Measured(**parts)
