@@ -37,5 +37,5 @@ def train(checkout: Path, out: Path, iters: int, *flags: str) -> str:
     """The log of one training of ``iters`` steps, evaluated at its end."""
     length = [f"--max_iters={iters}", f"--lr_decay_iters={iters}"]
     length += [f"--warmup_iters={min(100, iters // 4)}", f"--eval_interval={iters}"]
-    command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *flags, *length]
+    command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *length, *flags]
     return run([*command, f"--out_dir={out}"], checkout)
