@@ -1,4 +1,4 @@
-"""Small tasks, runs and models of the decisive test, for its tests."""
+"""Small tasks, jobs and models of the decisive test, for its tests."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.recipe import RecallRun, Task
+from normscope.studies.recall.recipe import RecallStack, Task
 
 KINDS = ("copy", "recall")
 
@@ -29,11 +29,12 @@ def task(kind: str, **changes: Any) -> Task:
 
 def recall_run(
     arm: str = "layernorm", kind: str = "recall", *, learning_rate: float = 0.01, **changes: Any
-) -> RecallRun:
-    """A run of 11 steps; changes go to the task by their keys."""
-    seed = changes.pop("seed", 1337)
-    return RecallRun(
-        task=task(kind, **changes), norm=ARMS[arm].norm, learning_rate=learning_rate, seed=seed
+) -> RecallStack:
+    """Models of 11 steps: one, of ``seed``, or those of ``seeds``; changes go to the task."""
+    one = [changes.pop("seed", 1337)]
+    seeds = changes.pop("seeds", one)
+    return RecallStack(
+        task=task(kind, **changes), norm=ARMS[arm].norm, learning_rate=learning_rate, seeds=seeds
     )
 
 

@@ -1,4 +1,4 @@
-"""A small corpus, a short run, and changed configurations, for tests."""
+"""A small corpus, a short training, and changed configurations, for tests."""
 
 import json
 import random
@@ -7,7 +7,7 @@ from typing import Any
 from normscope.io import dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model, Placement
-from normscope.train.recipe import Run, Training
+from normscope.train.recipe import Stack, Training
 
 
 def text(n: int) -> str:
@@ -17,8 +17,11 @@ def text(n: int) -> str:
 DATA = dataset.encode(text(400))
 
 
-def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> Run:
-    """A run of 11 steps; changes go to model and training by their keys."""
+def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> Stack:
+    """Models of 11 steps: one, of ``seed``, or those of ``seeds``.
+
+    Other changes go to model and training by their keys.
+    """
     model = {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 8}
     training = {
         "steps": 11,
@@ -32,13 +35,14 @@ def recipe(arm: str = "layernorm", placement: Placement = "pre", **changes) -> R
         "loss_bound": 20.0,
         "precision": "fp32",
     }
-    seed = changes.pop("seed", 1337)
+    one = [changes.pop("seed", 1337)]
+    seeds = changes.pop("seeds", one)
     for key, value in changes.items():
         (model if key in Model.model_fields else training)[key] = value
-    return Run(
+    return Stack(
         norm=ARMS[arm].norm,
         placement=placement,
-        seed=seed,
+        seeds=seeds,
         model=Model.model_validate(model),
         training=Training.model_validate(training),
     )

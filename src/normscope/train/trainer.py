@@ -189,19 +189,19 @@ class Trainer:
         """Training loss of every model ``(E,)`` on its own batch, ``x`` and ``y`` (E, B, ...)."""
         first = self.learners[0].model
 
-        def loss(
-            parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor
-        ) -> Tensor:
+        def forward(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
             with self.runtime.autocast():
-                outputs = functional_call(first, (parameters, buffers), (x,))
-            return self.problem.loss(outputs, y)
+                return functional_call(first, (parameters, buffers), (x,))
 
         with drawing([learner.masks for learner in self.learners]):
             if len(self.learners) > 1:
-                return vmap(loss)(self.parameters, self.buffers, x, y)
-            with self.runtime.autocast():
-                outputs = first(x[0])
-            return self.problem.loss(outputs, y[0])[None]
+                outputs = vmap(forward)(self.parameters, self.buffers, x).unbind()
+            else:
+                with self.runtime.autocast():
+                    outputs = (first(x[0]),)
+        # not in the map, where torch's cross-entropy is Python and first loads sympy, for 0.5 s
+        pairs = zip(outputs, y, strict=True)
+        return torch.stack([self.problem.loss(logits, targets) for logits, targets in pairs])
 
     def _gradients(self, losses: Tensor) -> list[Tensor]:
         """Of the losses by the stacked parameters, ``(E, ...)`` each."""
