@@ -109,6 +109,7 @@ GRID: dict[str, Any] = {
             "seeds": [1, 2],
         }
     ],
+    "stack": 2,
     "kept": KEPT,
     "windows": 2,
     "spectra": 2,

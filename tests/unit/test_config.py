@@ -56,17 +56,14 @@ def test_config_yaml_is_valid():
 
 
 def test_every_arm_trains_with_every_placement_and_seed_of_its_block():
-    assert list(load(config()).main.trainings()) == [
-        "layernorm-pre-1",
-        "layernorm-pre-2",
-        "layernorm-post-1",
-        "layernorm-post-2",
-        "rmsnorm-pre-1",
-        "rmsnorm-pre-2",
-        "rmsnorm-post-1",
-        "rmsnorm-post-2",
-        "dyt-pre-1",
-    ]
+    trained = load(config()).main.trainings()
+    assert {name: stack.seeds for name, stack in trained.items()} == {
+        "layernorm-pre-1": [1, 2],
+        "layernorm-post-1": [1, 2],
+        "rmsnorm-pre-1": [1, 2],
+        "rmsnorm-post-1": [1, 2],
+        "dyt-pre-1": [1],
+    }
 
 
 def laid_over(base: Any, variant: Any) -> Any:
@@ -91,20 +88,28 @@ def test_variants_laid_over_config_yaml_are_valid(path):
     assert loaded == laid_over(MAIN, variant)
 
 
-def test_a_run_has_the_factors_of_its_arm_and_not_its_name():
-    run = load(config()).main.trainings()["rmsnorm-post-2"]
-    assert (run.norm, run.placement, run.seed) == (ARMS["rmsnorm"].norm, "post", 2)
-    assert "rmsnorm" not in run.model_dump_json()
+def test_a_job_has_the_factors_of_its_arm_and_not_its_name():
+    job = load(config(stack=1)).main.trainings()["rmsnorm-post-2"]
+    assert (job.norm, job.placement, job.seeds) == (ARMS["rmsnorm"].norm, "post", [2])
+    assert "rmsnorm" not in job.model_dump_json()
+
+
+def test_probes_read_the_models_of_one_job_and_tables_know_every_cell():
+    main = load(config()).main
+    assert main.probes().keys() == main.trainings().keys()
+    tables = main.tabulation(load(config()).settings)
+    assert tables.jobs["rmsnorm-post-1"]._asdict() == {"arm": "rmsnorm", "placement": "post"}
+    assert tables.jobs.keys() == main.trainings().keys()
 
 
 @pytest.mark.parametrize(
     ("key", "near", "allowed"),
     [
-        ("modle", "model", "model, training, runs, baseline, "),
+        ("modle", "model", "model, training, stack, runs, baseline, "),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
         ("runs.1.seed", "seeds", "arms, placements, seeds"),
         ("dataset.sources.1.timeout", "timeout_s", "kind, url, timeout_s"),
-        ("zzz", None, "model, training, runs, baseline, "),
+        ("zzz", None, "model, training, stack, runs, baseline, "),
     ],
 )
 def test_an_unknown_key_is_named_with_its_neighbour_and_what_is_allowed(key, near, allowed):
@@ -136,6 +141,7 @@ ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
         ("training.learning_rate", "1e-3", ["write 0.001"]),
         # a number out of bounds
         ("training.steps", 0, ["0"]),
+        ("stack", 0, ["0"]),
         ("training.warmup_steps", -1, ["0"]),
         ("model.dropout", 1.0, ["1"]),
         ("training.learning_rate", float("nan"), []),
@@ -145,6 +151,7 @@ ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
         # an unknown choice, with the known ones
         ("runs.0.placements.0", "nonsense", ["'pre', 'post', 'peri' or 'none'"]),
         ("training.precision", "nonsense", ["'fp32' or 'bf16'"]),
+        ("device", "gpu", ["'auto', 'cpu' or 'cuda'"]),
         ("runs.0.arms.0", "layer_norm", ["nearest: layernorm", *ARMS]),
         ("baseline.arm", "zzz", [*ARMS]),
         ("dataset.sources.0.kind", "ftp", ["'path'", "'url'", "'wheel'"]),
@@ -236,7 +243,9 @@ def test_reading_the_configuration_imports_no_torch():
 def test_every_study_is_a_part_in_the_order_of_the_page():
     loaded = load(MAIN)
     assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
-    assert loaded.settings.baseline == [f"layernorm-pre-{s}" for s in MAIN["runs"][0]["seeds"]]
+    baseline = {"arm": "layernorm", "placement": "post"}
+    other = load(config(**{"stack": 1, "baseline": baseline}))
+    assert other.settings.baseline == ["layernorm-post-1", "layernorm-post-2"]  # all its jobs
 
 
 def test_the_hub_models_of_the_published_studies_can_be_measured():

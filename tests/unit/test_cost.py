@@ -9,31 +9,32 @@ from pathlib import Path
 import pytest
 import yaml
 from processes import SCRIPTS
+from recipes import recipe
 
 from normscope.config import Config, load
 from normscope.cost import cost_table, jobs, projected
-from normscope.nn.recipe import Model
 from normscope.studies.study import Job
-from normscope.train.recipe import Training, flops
+from normscope.train.recipe import flops
 
 ROOT = SCRIPTS.parent
 
 
+MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+
+
 @pytest.fixture(scope="module")
 def config() -> Config:
-    return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    return load(MAIN)
 
 
-def test_flops_are_six_for_every_parameter_and_token():
-    model = Model(n_layer=2, n_head=1, n_embd=10, block_size=5)
-    settings: dict = {"steps": 3, "batch_size": 7, "learning_rate": 1, "min_lr": 1, "eval_every": 1}
-    settings |= {"warmup_steps": 0, "weight_decay": 0, "loss_bound": 9, "precision": "fp32"}
-    training = Training(**settings)
+def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
+    sizes = {"n_layer": 2, "n_head": 1, "n_embd": 10, "block_size": 5}
+    stack = recipe(seeds=[4, 5, 6, 7], steps=3, batch_size=7, **sizes)
     # 3 x 7 x 5 tokens, two blocks of 12 x 100 weights, and 2 x 5 x 10 for scores and averages
-    assert flops(model, training) == 6 * 105 * 2 * (1200 + 100)
+    assert flops(stack) == 4 * 6 * 105 * 2 * (1200 + 100)
 
 
-def test_every_model_and_cell_is_a_job(config: Config):
+def test_every_training_and_probe_is_a_job(config: Config):
     found = list(jobs(config))
     count = {rule: sum(j.rule == rule for j in found) for rule in {j.rule for j in found}}
     for name, study in config.studies.items():
@@ -41,6 +42,17 @@ def test_every_model_and_cell_is_a_job(config: Config):
         assert count.get(f"{name}_probe", 0) == len(study.probes())
     assert len({(j.rule, j.name) for j in found}) == len(found)
     assert all(j.work > 0 for j in found)
+
+
+def test_how_many_seeds_a_job_has_changes_no_sum_of_work(config: Config):
+    def works(loaded: Config) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for job in jobs(loaded):
+            sums[job.rule] = sums.get(job.rule, 0.0) + job.work
+        return sums
+
+    alone = {name: MAIN[name] | {"stack": 1} for name in ("recall", "jacobian", "depth")}
+    assert works(load(MAIN | {"stack": 1} | alone)) == pytest.approx(works(config))
 
 
 def test_batchnorm_is_another_kind_than_norms_of_a_token(config: Config):

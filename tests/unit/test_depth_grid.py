@@ -1,29 +1,28 @@
 """What the configuration trains and probes in depth; what it refuses, and how it says so."""
 
-import copy
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from depth_recipes import GRID, KEPT, depth_grid, raw_grid
+from depth_recipes import GRID, depth_grid, raw_grid
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from recipes import recipe
-from snakemake.utils import update_config
 
 from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
-from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.recipe import EnsembleRecipe, Probe, Schedule, Shape
-from normscope.train.schedule import at_peak
+from normscope.studies.depth.recipe import Cell, Probe, Shape
+from normscope.studies.study import Settings
+from normscope.train.schedule import at_schedule
 from normscope.train.trainer import learning_rate
 
 ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
-TRAINED = ["layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"]
+LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
+SCHEDULES = ("0.003-0", "0.003-2", "0.01-0", "0.01-2")
 
 
 def test_a_shape_names_its_files():
@@ -32,37 +31,34 @@ def test_a_shape_names_its_files():
     assert str(shape._replace(residual=False)) == "layernorm-pre-plain-gpt2-24"
 
 
-def test_a_trained_shape_has_a_recipe_by_its_name():
-    recipes = depth_grid().trainings()
-    assert list(recipes) == TRAINED
-    made = recipes[TRAINED[1]]
-    assert made.norm == ARMS["batchnorm"].norm
-    assert (made.placement, made.model.residual, made.model.init) == ("pre", True, "gpt2")
-    assert (made.model.n_layer, made.model.n_embd) == (2, 8)
-    assert made.kept.model_dump() == KEPT
-    assert "batchnorm" not in made.model_dump_json()  # a run has factors, no names
+def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
+    grid = depth_grid()
+    trained = grid.trainings()
+    assert list(trained) == [f"{shape}-{at}-1" for shape in (LN, BN) for at in SCHEDULES]
+    for name, job in trained.items():
+        assert job.norm == ARMS["batchnorm" if name.startswith("batch") else "layernorm"].norm
+        assert (job.placement, job.model.residual, job.model.init) == ("pre", True, "gpt2")
+        assert (job.model.n_layer, job.model.n_embd, job.seeds) == (2, 8, [1, 2])
+        assert "batchnorm" not in job.model_dump_json()  # a job has factors, no names
+    rest = {"learning_rate", "min_lr", "warmup_steps"}
+    for name, rate, warmup in ((f"{LN}-0.003-2-1", 0.003, 2), (f"{BN}-0.01-0-1", 0.01, 0)):
+        at = trained[name].training
+        assert (at.learning_rate, at.warmup_steps) == (rate, warmup)
+        assert at.min_lr == pytest.approx(0.1 * rate)  # 0.001 of 0.01 in the grid
+        assert at.model_dump(exclude=rest) == grid.training.model_dump(exclude=rest)
 
 
-def test_every_schedule_trains_with_every_seed_and_its_own_end_of_the_cosine():
-    made = depth_grid().trainings()[TRAINED[0]]
-    expected = [(r, w, s) for r in (0.003, 0.01) for w in (0, 2) for s in (1, 2)]
-    assert [(*schedule, seed) for schedule, seed in made.runs()] == expected
-    for (schedule, seed), run in made.runs().items():
-        assert run.seed == seed
-        assert run.training.learning_rate == schedule.learning_rate
-        assert run.training.warmup_steps == schedule.warmup_steps
-        # 0.001 of 0.01 in the grid
-        assert run.training.min_lr == pytest.approx(0.1 * schedule.learning_rate)
-        rest = {"learning_rate", "min_lr", "warmup_steps"}
-        assert run.training.model_dump(exclude=rest) == depth_grid().training.model_dump(
-            exclude=rest
-        )
+def test_the_tables_have_the_cell_of_every_job():
+    tables = depth_grid(stack=1).tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    assert tables.jobs[f"{BN}-0.01-0-2"] == Cell("batchnorm", "pre", True, "gpt2", 2, 0.01, 0)
+    assert len(tables.jobs) == 16
+    assert tables.places == ["pre", "post", "none"]
 
 
 @given(st.floats(1e-6, 1e3), st.floats(1e-6, 1), st.floats(0, 1))
 def test_a_schedule_at_another_peak_is_the_same_in_proportion(peak, rate, share):
     at = recipe(learning_rate=rate, min_lr=rate * share).training
-    other = at_peak(at, peak)
+    other = at_schedule(at, peak, at.warmup_steps)
     assert other.learning_rate == peak
     for step in range(at.steps):
         expected = learning_rate(step, at) * peak / rate
@@ -71,7 +67,7 @@ def test_a_schedule_at_another_peak_is_the_same_in_proportion(peak, rate, share)
     assert other.model_dump(exclude=rest) == at.model_dump(exclude=rest)
 
 
-def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
+def test_a_place_probes_all_of_its_shapes_at_the_start_and_where_they_are_trained():
     places = depth_grid().probes()
     assert list(places) == ["pre", "post", "none"]
     place = places["pre"]
@@ -83,9 +79,9 @@ def test_a_place_probes_all_of_its_shapes_with_the_seeds_of_both_parts():
         return Probe(arm=arm, norm=ARMS[arm].norm, residual=True, init=gpt2, **counts)
 
     assert [probe for probe in place.probes if probe.residual] == [
-        probe(ln, depth=2, seeds=[1, 2], trained=[1, 2]),  # in both
+        probe(ln, depth=2, seeds=[1, 2], trained=[f"{LN}-0.003-2-1"]),  # in both
         probe(ln, depth=3, seeds=[1, 2], trained=[]),  # at the start alone
-        probe("batchnorm", depth=2, seeds=[], trained=[1, 2]),  # trained alone
+        probe("batchnorm", depth=2, seeds=[], trained=[f"{BN}-0.003-2-1"]),  # trained alone
     ]
     assert {probe.depth for probe in place.probes if not probe.residual} == {2, 3}
     assert [p.init for p in places["none"].probes] == ["gpt2", "xavier"]
@@ -100,17 +96,24 @@ def test_the_unscaled_start_is_probed_and_not_trained():
 def test_without_trained_shapes_there_are_places_alone():
     grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
     assert grid.trainings() == {}
-    assert grid.trained_shapes() == []
+    assert grid.trained_in("pre") == []
     assert all(not p.trained for place in grid.probes().values() for p in place.probes)
 
 
-def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
+def test_a_probe_reads_the_kept_models_of_every_job_and_block_of_the_grid():
+    """Two jobs of two shapes, whose third seed is beyond a full job, and one of another block."""
     more = GRID["trained"][0] | {"depths": [3], "seeds": [7], "arms": ["rmsnorm"]}
-    place = depth_grid(trained=[GRID["trained"][0], more]).probes()["pre"]
-    assert [(p.arm, p.depth, p.trained) for p in place.probes if p.trained][1:] == [
-        ("batchnorm", 2, [1, 2]),
-        ("rmsnorm", 3, [7]),
-    ]
+    first = GRID["trained"][0] | {"seeds": [1, 2, 3]}
+    grid = depth_grid(trained=[first, more])
+    kept = {f"{shape}-0.003-2": shape for shape in (LN, BN)}
+    expected = [[f"{cell}-1", f"{cell}-3"] for cell in kept]
+    expected.append(["rmsnorm-pre-residual-gpt2-3-0.003-2-7"])
+    assert [p.trained for p in grid.probes()["pre"].probes if p.trained] == expected
+    assert grid.trained_in("pre") == [name for names in expected for name in names]
+    assert grid.trained_in("post") == []
+
+
+OTHER = GRID["trained"][0] | {"depths": [3]}
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,14 @@ def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
         ({"trained__0__placements": ["pre", "none"]}, "depth.trained.0: arm layernorm .* none"),
         ({"kept__learning_rate": 0.1}, "depth: trained: .*0.1 with 2 steps"),
         ({"kept__warmup_steps": 1}, "depth: trained: .*0.003 with 1 steps"),
+        (  # in one block of two
+            {"trained": [GRID["trained"][0], OTHER | {"learning_rates": [0.01]}]},
+            "depth: trained: .*0.003 with 2 steps",
+        ),
+        (  # each of its parts, and not both at once
+            {"kept": {"learning_rate": 0.01, "warmup_steps": 3}},
+            "depth: trained: .*0.01 with 3 steps.*: add both",
+        ),
         ({"start__1": GRID["start"][0]}, "depth: start: .*twice: layernorm-post-plain-gpt2-2"),
         ({"trained": GRID["trained"] * 2}, "depth: trained: .*twice: batchnorm-pre-residual-gpt2"),
         ({"trained__0__warmup_steps": [2, 2]}, "depth.trained.0.warmup_steps: .*twice: 2"),
@@ -127,7 +138,6 @@ def test_seeds_of_two_blocks_are_those_of_their_own_shapes():
         ({"trained__0__learning_rates": [0.0030000000001]}, "learning_rates.0: .*0.003:"),
         ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*nearest: layernorm"),
         ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
-        ({"training__precision": "bf16"}, "fp32"),
         ({"windows": 0}, "depth.windows: "),
         ({"sizes__width": 4}, "depth.sizes.width: "),
         # from within a recipe, said as it is
@@ -146,26 +156,3 @@ def test_what_does_not_fit_is_refused_by_its_key_in_one_line(changes, names):
 
 def test_the_small_grid_loads():
     assert load(MAIN | {"depth": raw_grid()}).depth == depth_grid()
-
-
-@pytest.mark.parametrize("variant", [None, "tiny", "paper", "pretrained"])
-def test_every_configuration_has_recipes_that_survive_the_command_line(variant):
-    raw = copy.deepcopy(MAIN)
-    if variant:
-        update_config(raw, yaml.safe_load((ROOT / "config" / f"{variant}.yaml").read_text()))
-    depth = Depth.model_validate(raw["depth"])
-    for made in depth.trainings().values():
-        again = EnsembleRecipe.model_validate_json(made.model_dump_json())
-        assert again.runs() == made.runs()
-        assert Schedule(**made.kept.model_dump()) in made.schedules()
-    for place in depth.probes().values():
-        assert type(place).model_validate_json(place.model_dump_json()) == place
-    names = set(depth.trainings())
-    assert not names & set(depth.probes())  # both are directories of results/depth
-
-
-def test_dropout_is_refused():
-    made = next(iter(depth_grid().trainings().values())).model_dump()
-    made["model"]["dropout"] = 0.1
-    with pytest.raises(ValidationError, match="fp32, without dropout"):
-        EnsembleRecipe.model_validate(made)

@@ -1,0 +1,36 @@
+"""The files of a training job, of models that were not trained, for tests."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from recall_recipes import moved
+from recipes import DATA
+
+from normscope.measure.windows import SplitLoss
+from normscope.nn.model import Transformer
+from normscope.train.files import write_models
+from normscope.train.recipe import Stack
+from normscope.train.runtime import CPU
+from normscope.train.trainer import Learner
+
+LOST_AT = 4  # the step at which a model without a loss diverged
+
+
+def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
+    """Models of a job, away from their start; one without a loss is NaN, and diverged."""
+    learners = []
+    for seed, loss in zip(stack.seeds, losses, strict=True):
+        torch.manual_seed(seed)
+        model = Transformer(stack.model, stack.norm, stack.placement, DATA.vocab_size)
+        moved(model, seed)
+        learner = Learner(model.eval(), seed, CPU)
+        if loss is None:
+            model.token_embedding.weight.data.fill_(math.nan)
+            learner.diverged_at = LOST_AT
+        else:
+            learner.val_loss = SplitLoss(loss, 0.1)
+        learners.append(learner)
+    write_models(folder, learners, stack.model_dump() | {"vocab_size": DATA.vocab_size})
+    return folder
