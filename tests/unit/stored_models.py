@@ -15,7 +15,7 @@ from normscope.train.recipe import Stack
 from normscope.train.runtime import CPU
 from normscope.train.trainer import Learner
 
-LOST_AT = 4  # the step at which a model without a loss diverged
+LOST_AT = 4  # the last step: there a model without a loss diverged
 
 
 def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
@@ -26,6 +26,7 @@ def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
         model = Transformer(stack.model, stack.norm, stack.placement, DATA.vocab_size)
         moved(model, seed)
         learner = Learner(model.eval(), seed, CPU)
+        learner.curve = [{"step": LOST_AT, "train_loss": loss, "val_loss": loss}]
         if loss is None:
             model.token_embedding.weight.data.fill_(math.nan)
             learner.diverged_at = LOST_AT
