@@ -1,24 +1,19 @@
 """The Jacobian's configuration: what it trains, under which names, and what is refused."""
 
-import copy
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from recipes import changed
-from snakemake.utils import update_config
 
-from normscope.config import load
 from normscope.nn.arms import ARMS
-from normscope.studies.jacobian.grid import Cell, Jacobian, cell_key
-from normscope.train.recipe import Run
+from normscope.schema import rate_name
+from normscope.studies.jacobian.grid import Cell, Jacobian
+from normscope.studies.study import Settings
 
-ROOT = Path(__file__).parents[2]
 PROTOCOL = {
     "placement": "pre",
     "model": {"n_layer": 1, "n_head": 2, "n_embd": 8, "block_size": 8, "tied_head": False},
@@ -72,59 +67,42 @@ def grid(**changes: Any) -> Jacobian:
     return Jacobian.model_validate(changed(GRID, ".", changes), strict=True)
 
 
-def variants() -> dict[str, dict]:
-    """config.yaml alone, and with each file of config/ laid over it."""
-    main = yaml.safe_load((ROOT / "config.yaml").read_text())
-    configs = {"config": main}
-    for path in sorted((ROOT / "config").glob("*.yaml")):
-        configs[path.stem] = copy.deepcopy(main)
-        update_config(configs[path.stem], yaml.safe_load(path.read_text()))
-    return configs
-
-
-VARIANTS = variants()
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_the_projects_configurations_train_every_cell_also_after_json(name):
-    jacobian = load(VARIANTS[name]).jacobian
-    again = Jacobian.model_validate_json(jacobian.model_dump_json())
-    assert again == jacobian
-    trained = jacobian.trainings()
-    assert again.trainings() == trained
-    runs = [f"{cell}-{seed}" for cell, seeds in jacobian.cells().items() for seed in seeds]
-    assert runs == list(dict.fromkeys(runs))
-    assert sorted(runs) == sorted(trained)
-    assert {jacobian.published, jacobian.corrected} <= {name.split("-")[0] for name in runs}
-
-
 def test_every_combination_is_trained_and_exact_replaces_nothing():
-    names = list(grid().trainings())
-    assert names == [
+    trained = grid().trainings()
+    assert list(trained) == [
         *(
-            f"small_2-{arm}-sigmoid-{feedback}-{backward}-{rate}-{seed}"
+            f"small_2-{arm}-sigmoid-{feedback}-{backward}-{rate}-1"
             for arm in ("layernorm", "rmsnorm_plain")
             for feedback in ("fa", "dfa")
             for backward in ("exact-all", "projected-all", "projected-final")
             for rate in ("0.01", "0.00001")
-            for seed in (1, 2)
         ),
         "published-manual_l2-softmax-backprop-exact-all-0.01-7",
     ]
+    *first, last = trained.values()
+    assert {tuple(job.seeds) for job in first} == {(1, 2)}
+    assert last.seeds == [7]
 
 
-def test_a_cell_has_the_seeds_of_every_block():
-    more = {**GRID["runs"][0], "seeds": [5], "feedback": ["fa"]}
-    cells = grid(runs=[*GRID["runs"], more]).cells()
-    assert cells["small_2-layernorm-sigmoid-fa-projected-final-0.01"] == [1, 2, 5]
-    assert cells["small_2-layernorm-sigmoid-dfa-projected-final-0.01"] == [1, 2]
+def test_a_cell_of_two_blocks_has_the_seeds_of_both_in_its_jobs():
+    """A block of the grid that comes later fills the job that an earlier one has begun."""
+    more = {**GRID["runs"][0], "seeds": [5, 6], "feedback": ["fa"]}
+    trained = grid(runs=[*GRID["runs"], more]).trainings()
+    cell = "small_2-layernorm-sigmoid-{}-projected-final-0.01"
+    seeds = {name: job.seeds for name, job in trained.items()}
+    fa, dfa = cell.format("fa"), cell.format("dfa")
+    ours = {name: listed for name, listed in seeds.items() if name.startswith((fa, dfa))}
+    assert ours == {f"{fa}-1": [1, 2, 5], f"{fa}-6": [6], f"{dfa}-1": [1, 2]}
 
 
-def test_exact_cells_are_probed_with_their_seeds():
-    probes = grid().probes()
-    assert {cell_key(cell)["norm_backward"] for cell in probes} == {"exact"}
+def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
+    probes, trained = grid().probes(), grid().trainings()
+    assert list(probes) == [name for name in trained if "-exact-" in name]
     assert len(probes) == 2 * 2 * 2 + 1
-    assert all(grid().cells()[cell] == probe.seeds for cell, probe in probes.items())
+    tables = grid().tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    assert list(tables.jobs) == list(trained)
+    cell = Cell("small_2", "rmsnorm_plain", "sigmoid", "dfa", "projected", "final", 1e-5)
+    assert tables.jobs[f"{cell}-1"] == cell
 
 
 @given(
@@ -133,16 +111,16 @@ def test_exact_cells_are_probed_with_their_seeds():
     places=st.sampled_from(["all", "blocks", "final"]),
     rate=st.floats(1e-12, 1e6, exclude_min=True),
 )
-def test_a_name_gives_its_cell_back(arm, backward, places, rate):
-    cell = Cell("small_2", arm, "softmax", "dfa", backward, places, rate)
-    assert re.fullmatch(r"([a-z0-9_]+-){6}[0-9.]+", str(cell))
-    assert cell_key(str(cell)) == cell._asdict()
+def test_a_name_says_its_cell(arm, backward, places, rate):
+    name = str(Cell("small_2", arm, "softmax", "dfa", backward, places, rate))
+    assert name == f"small_2-{arm}-softmax-dfa-{backward}-{places}-{rate_name(rate)}"
+    assert re.fullmatch(r"([a-z0-9_]+-){6}[0-9.]+", name)  # Snakefile, wildcard name
 
 
-def test_a_run_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
-    run = grid().trainings()["small_2-rmsnorm_plain-sigmoid-dfa-projected-final-0.00001-2"]
+def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
+    run = grid().trainings()["small_2-rmsnorm_plain-sigmoid-dfa-projected-final-0.00001-1"]
     protocol = grid().protocols["small_2"]
-    assert (run.norm, run.placement, run.seed) == (ARMS["rmsnorm_plain"].norm, "pre", 2)
+    assert (run.norm, run.placement) == (ARMS["rmsnorm_plain"].norm, "pre")
     assert run.model.model_dump() == protocol.model.model_dump() | {
         "attention": "sigmoid",
         "feedback": "dfa",
@@ -171,7 +149,7 @@ def test_a_constant_rate_stays_constant_at_every_peak(peak, rate):
     for key in ("learning_rate", "min_lr"):
         changes[f"protocols.small_2.training.{key}"] = rate
     *_, run = grid(**changes).trainings().values()
-    assert Run.model_validate_json(run.model_dump_json()) == run  # as the script reads it
+    assert type(run).model_validate_json(run.model_dump_json()) == run  # as the script reads it
     assert (run.training.learning_rate, run.training.min_lr) == (peak, peak)
 
 

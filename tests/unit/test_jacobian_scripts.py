@@ -1,6 +1,5 @@
 """The scripts of the Jacobian study, on tiny models: sound, diverged, without norms."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -8,18 +7,17 @@ from typing import Any
 import pandas as pd
 import processes
 import pytest
+import stored_models
 import torch
-from recall_recipes import by, moved
+from recall_recipes import by
 from recipes import DATA, recipe
 
 from normscope.measure.names import SURROGATES
-from normscope.nn.model import Transformer
 from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.studies.jacobian.recipe import JacobianProbe, JacobianTables
-from normscope.train.outputs import write_run
-from normscope.train.recipe import Run
-from normscope.train.trained import transformer
+from normscope.studies.jacobian.recipe import JacobianProbe
+from normscope.studies.study import Settings
+from normscope.train.trained import transformers
 
 LAYERS_HEADER = ",".join(["seed", *LAYER, *MEASURES])
 GRADIENTS_HEADER = ",".join(["seed", *GRADIENT])
@@ -60,72 +58,52 @@ def grid(**block: Any) -> Jacobian:
     )
 
 
-def write(runs: Path, name: str, run: Run, loss: float | None) -> Path:
-    """A run's files, of a model that is away from its start; no loss means a divergence."""
-    torch.manual_seed(run.seed)
-    model = Transformer(run.model, run.norm, run.placement, DATA.vocab_size)
-    moved(model, run.seed)
-    if loss is None:
-        model.token_embedding.weight.data.fill_(math.nan)
-    write_run(
-        runs / name,
-        model,
-        config=run.model_dump() | {"vocab_size": DATA.vocab_size},
-        columns=["step"],
-        curve=[],
-        metrics={"val_loss": loss, "diverged_at": None if loss is not None else 4},
-    )
-    return runs / name / "model.safetensors"
-
-
-def decompose(place: Path, data: Path, *models: Path, out: Path) -> processes.Script:
-    runs = [model.parent for model in models]
-    seeds = [int(run.name.rpartition("-")[2]) for run in runs]
-    recipe = JacobianProbe(seeds=seeds, windows=WINDOWS)
-    stem = runs[0].with_name(runs[0].name.rpartition("-")[0])
-    arguments = processes.flags(recipe=recipe, models=stem, data=data, out=out)
+def decompose(place: Path, data: Path, models: Path, out: Path) -> processes.Script:
+    paths = {"models": models, "data": data, "out": out}
+    arguments = processes.flags(recipe=JacobianProbe(windows=WINDOWS), **paths)
     return processes.Script("jacobian_probe", arguments, place / "log")
 
 
-def collect(place: Path, of: Jacobian, data: Path, out: Path) -> processes.Script:
-    recipe = JacobianTables(cells=of.cells(), level=0.95, margin_sds=3.0)
-    paths = {"models": place / "runs", "probes": place / "jacobian", "data": data}
-    arguments = processes.flags(recipe=recipe, out=out, **paths)
+def collect(place: Path, jacobian: Jacobian, data: Path) -> processes.Script:
+    recipe = jacobian.tabulation(Settings(level=0.95, margin_sds=3.0, baseline=[]))
+    paths = {"models": place / "models", "probes": place / "probes", "data": data}
+    arguments = processes.flags(recipe=recipe, out=place / "tables", **paths)
     return processes.Script("jacobian_tables", arguments, place / "log")
 
 
 class Measured:
-    """Models of the grid, the cell with the exact norm taken apart, its seed 3 diverged.
+    """Models of the grid, those with the exact norm taken apart, their seed 3 diverged.
 
-    Another rate is worse by 1 in every cell, and all its measures are 50.
+    Losses are 2, 2.125, ... at a rate of 0.01. Another rate is worse by 1 in every cell, and all
+    its measures are 50.
     """
 
-    EXACT = "small-layernorm-softmax-fa-exact-all-0.01"
+    EXACT = "small-layernorm-softmax-fa-exact-all-0.01-1"
 
     def __init__(self, place: Path, data: Path) -> None:
-        self.place, self.runs, self.out = place, place / "runs", place / "jacobian"
-        runs = grid().trainings()
-        for i, name in enumerate(n for n in runs if "-0.01-" in n):
-            lost = name == f"{self.EXACT}-3"
-            write(self.runs, name, runs[name], None if lost else 2 + i / 8)
-            other = self.runs / name.replace("-0.01-", "-0.1-")
-            other.mkdir()
-            metrics = {"val_loss": None if lost else 3 + i / 8, "diverged_at": 4 if lost else None}
-            (other / "metrics.json").write_text(json.dumps(metrics))
-        self.models = [self.runs / f"{self.EXACT}-{s}" / "model.safetensors" for s in (1, 2, 3)]
-        out = self.out / self.EXACT
-        self.log = decompose(place, data, *self.models, out=out).succeed()
+        self.place, self.models = place, place / "models" / self.EXACT
+        trained = grid().trainings()
+        for i, name in enumerate(name for name in trained if "-0.01-" in name):
+            losses = [2 + (3 * i + k) / 8 for k in range(3)]
+            if name == self.EXACT:
+                losses = [*losses[:2], None]
+            other = name.replace("-0.01-", "-0.1-")
+            worse = [None if loss is None else loss + 1 for loss in losses]
+            stored_models.write(place / "models" / name, trained[name], losses)
+            stored_models.write(place / "models" / other, trained[other], worse)
+        out = place / "probes" / self.EXACT
+        self.log = decompose(place, data, self.models, out).succeed()
         self.layers = pd.read_csv(out / "layers.csv")
         self.gradients = pd.read_csv(out / "gradients.csv")
-        other = self.out / self.EXACT.replace("0.01", "0.1")
+        other = place / "probes" / self.EXACT.replace("0.01", "0.1")
         other.mkdir()
         large = dict.fromkeys(MEASURES, 50.0)
         self.layers.assign(**large).to_csv(other / "layers.csv", index=False)
         self.gradients.assign(cosine=50.0).to_csv(other / "gradients.csv", index=False)
-        self.collected = collect(place, grid(), data, self.out).succeed()
+        self.collected = collect(place, grid(), data).succeed()
 
     def table(self, name: str) -> pd.DataFrame:
-        return pd.read_csv(self.out / f"{name}.csv")
+        return pd.read_csv(self.place / "tables" / f"{name}.csv")
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +127,7 @@ def test_every_sound_model_has_a_row_a_layer_signal_and_variant(measured):
 
 
 def test_a_diverged_model_has_rows_without_measures_and_is_named(measured):
-    assert f"{measured.models[2]}: diverged at step 4; its rows stay empty" in measured.log
+    assert "seed 3: diverged at step 4; its rows stay empty" in measured.log
     lost = measured.layers[measured.layers["seed"] == 3]
     assert lost["layer"].tolist() == NAMES
     assert set(lost["variant"]) == {"corrected"}
@@ -158,7 +136,7 @@ def test_a_diverged_model_has_rows_without_measures_and_is_named(measured):
 
 def test_the_measures_are_of_validation_windows_spread_over_the_split(measured):
     """sigma at the first norm, from the embeddings of windows cut by hand."""
-    _, model = transformer(measured.models[0])
+    model = transformers(measured.models)[1][1]
     val = torch.from_numpy(DATA.val.astype(int))
     starts = [0, (len(val) - 1 - 8) // 2, len(val) - 1 - 8]
     tokens = torch.stack([val[i : i + 8] for i in starts])
@@ -195,34 +173,27 @@ def test_all_tables_are_collected(measured):
     assert rows["center_scale"]["margin"] == pytest.approx(3 / 8 / math.sqrt(2))
 
 
-def test_a_model_without_norms_has_empty_tables_and_says_so(tmp_path, data):
-    of = grid(
-        arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
-    )
-    ((name, run),) = of.trainings().items()
-    model = write(tmp_path / "runs", name, run, 2.0)
-    cell = tmp_path / "jacobian" / "without-none-softmax-fa-exact-all-0.01"
-    log = decompose(tmp_path, data, model, out=cell).succeed()
-    assert f"{model}: the model has no norm layer; nothing to take apart" in log
-    assert (cell / "layers.csv").read_text() == f"{LAYERS_HEADER}\n"
-    assert (cell / "gradients.csv").read_text() == f"{GRADIENTS_HEADER}\n"
+@pytest.fixture(scope="module")
+def without_norms(tmp_path_factory, data) -> tuple[Path, str]:
+    """The tables of a grid whose one model has no norm, and what the scripts said."""
+    place = tmp_path_factory.mktemp("without")
+    one = {"arms": ["none"], "protocol": "without", "norm_backward": ["exact"]}
+    jacobian = grid(**one, learning_rates=[0.01], seeds=[5])
+    ((name, stack),) = jacobian.trainings().items()
+    models = stored_models.write(place / "models" / name, stack, [2.0])
+    said = decompose(place, data, models, place / "probes" / name).succeed()
+    assert f"{models}: the model has no norm layer; nothing to take apart" in said
+    assert (place / "probes" / name / "layers.csv").read_text() == f"{LAYERS_HEADER}\n"
+    assert (place / "probes" / name / "gradients.csv").read_text() == f"{GRADIENTS_HEADER}\n"
+    return place / "tables", collect(place, jacobian, data).succeed()
 
 
-def test_a_grid_without_norms_has_all_tables_and_the_losses(tmp_path, data, measured):
-    of = grid(
-        arms=["none"], protocol="without", norm_backward=["exact"], learning_rates=[0.01], seeds=[5]
-    )
-    ((name, run),) = of.trainings().items()
-    write(tmp_path / "runs", name, run, 2.0)
-    cell = tmp_path / "jacobian" / name.rpartition("-")[0]
-    cell.mkdir(parents=True)
-    (cell / "layers.csv").write_text(f"{LAYERS_HEADER}\n")
-    (cell / "gradients.csv").write_text(f"{GRADIENTS_HEADER}\n")
-    log = collect(tmp_path, of, data, tmp_path / "jacobian").succeed()
-    assert "no model has a norm layer" in log
+def test_a_grid_without_norms_has_all_tables_and_the_losses(without_norms, measured):
+    place, said = without_norms
+    assert "no model has a norm layer" in said
     sizes = {}
     for table in TABLES:
-        lines = (tmp_path / "jacobian" / f"{table}.csv").read_text().splitlines()
+        lines = (place / f"{table}.csv").read_text().splitlines()
         assert lines[0] == ",".join(measured.table(table).columns), table
         sizes[table] = len(lines) - 1
     assert sizes == dict.fromkeys(TABLES, 0) | {"losses": 1, "chosen": 1}
