@@ -13,7 +13,7 @@ from recipes import changed
 from normscope.nn.arms import ARMS
 from normscope.schema import rate_name
 from normscope.studies.recall.grid import Cell, Recall
-from normscope.studies.recall.tables import cell_key
+from normscope.studies.study import Settings
 
 GRID = {
     "tasks": {"copy": {"kind": "copy", "steps": 7}, "hard_2": {"kind": "recall", "steps": 9}},
@@ -45,35 +45,35 @@ def grid(**changes: Any) -> Recall:
     return Recall.model_validate(changed(GRID, ".", changes), strict=True)
 
 
-def test_every_arm_trains_with_every_rate_and_seed_of_its_block_after_the_published_ones():
-    names = list(grid().trainings())
-    assert names == [
-        "copy-layernorm-0.0001-1337",
-        "copy-none-0.0005-1337",
-        *(
-            f"hard_2-{arm}-{rate}-{seed}"
+def test_every_arm_trains_at_every_rate_with_the_seeds_of_its_blocks_after_the_published():
+    """A cell that is published and in a block has the seeds of both, in its jobs."""
+    trained = grid(stack=2, **{"runs.1.seeds": [4, 9]}).trainings()
+    assert {name: job.seeds for name, job in trained.items()} == {
+        "copy-layernorm-0.0001-1337": [1337, 4],
+        "copy-layernorm-0.0001-9": [9],
+        "copy-none-0.0005-1337": [1337],
+        **{
+            f"hard_2-{arm}-{rate}-1": [1, 2]
             for arm in ("layernorm", "none", "manual_l2")
             for rate in ("0.01", "0.00001")
-            for seed in (1, 2)
-        ),
-        "copy-layernorm-0.0001-4",
-    ]
+        },
+    }
 
 
-def test_a_cell_has_the_seeds_of_every_block_and_is_probed():
-    cells = grid().cells()
-    assert cells["copy-layernorm-0.0001"] == [1337, 4]
-    assert cells["hard_2-manual_l2-0.00001"] == [1, 2]
-    runs = [f"{cell}-{seed}" for cell, seeds in cells.items() for seed in seeds]
-    assert sorted(runs) == sorted(grid().trainings())
-    assert {name: probe.seeds for name, probe in grid().probes().items()} == cells
+def test_every_job_is_probed_and_the_tables_have_its_cell():
+    names = list(grid().trainings())
+    assert list(grid().probes()) == names
+    assert {probe.directions for probe in grid().probes().values()} == {3}
+    tables = grid().tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    assert list(tables.jobs) == names
+    assert tables.jobs["hard_2-manual_l2-0.00001-1"] == Cell("hard_2", "manual_l2", 1e-5)
 
 
-def test_a_run_has_the_factors_of_its_arm_and_the_task_and_no_names():
-    run = grid().trainings()["hard_2-manual_l2-0.00001-2"]
-    assert (run.norm, run.learning_rate, run.seed) == (ARMS["manual_l2"].norm, 1e-5, 2)
-    assert (run.task.kind, run.task.steps) == ("recall", 9)
-    assert not re.search("manual_l2|hard_2", run.model_dump_json())
+def test_a_job_has_the_factors_of_its_arm_and_the_task_and_no_names():
+    job = grid().trainings()["hard_2-manual_l2-0.00001-1"]
+    assert (job.norm, job.learning_rate, job.seeds) == (ARMS["manual_l2"].norm, 1e-5, [1, 2])
+    assert (job.task.kind, job.task.steps) == ("recall", 9)
+    assert not re.search("manual_l2|hard_2", job.model_dump_json())
 
 
 def test_published_and_corrected_cells_are_of_the_same_arms():
@@ -83,8 +83,8 @@ def test_published_and_corrected_cells_are_of_the_same_arms():
 
 
 def test_a_published_run_may_be_in_a_block_too_and_trains_once():
-    names = list(grid(**{"runs.1.seeds": [4, 1337]}).trainings())
-    assert names.count("copy-layernorm-0.0001-1337") == 1
+    trained = grid(**{"runs.1.seeds": [4, 1337]}).trainings()
+    assert trained["copy-layernorm-0.0001-1337"].seeds == [1337, 4]
 
 
 AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": [2, 3]}
@@ -121,5 +121,4 @@ def test_a_name_is_plain_decimal_exact_and_of_one_rate(rate, other):
     name = str(Cell("copy", "layernorm_gain", rate))
     assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard name
     assert Decimal(name.rpartition("-")[2]) == Decimal(repr(rate))
-    assert cell_key(name) == {"task": "copy", "arm": "layernorm_gain", "learning_rate": rate}
     assert (rate_name(rate) == rate_name(other)) == (rate == other)

@@ -15,7 +15,6 @@ from normscope.studies.recall.tables import (
     RESPONSES,
     best_rates,
     by_cell,
-    cell_key,
     crossed,
     factor_effects,
     factor_levels,
@@ -39,12 +38,6 @@ def diverged(arm: str, seed: int, rate: float = 0.01, task: str = "recall") -> d
 
 def table(rows: list[dict]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"diverged_at": "Int64"})
-
-
-@pytest.mark.parametrize("arm", ARMS)
-def test_cell_key_takes_a_name_apart(arm):
-    key = {"task": "recall_2", "arm": arm, "learning_rate": 2.5e-7}
-    assert cell_key(f"recall_2-{arm}-0.00000025") == key
 
 
 def test_a_cell_has_the_mean_and_interval_of_its_models():
