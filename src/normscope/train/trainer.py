@@ -178,9 +178,9 @@ class Trainer:
         for learner, loss, is_lost in zip(self.learners, values, lost, strict=True):
             if not is_lost and not loss <= self.training.loss_bound:  # NaN compares false
                 self._diverge(learner, loss)
-        put_back()
         if not all(self._lost()):
             self._update(losses, values)
+        put_back()  # after the way back, which reads them
         return math.fsum(v for v, is_lost in zip(values, lost, strict=True) if not is_lost) / (
             len(lost) - sum(lost)
         )
