@@ -7,14 +7,18 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 from page_recipes import config, shown
+from snakemake.utils import update_config
 
+from normscope.config import load
 from normscope.errors import Explained
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
 from normscope.paper.section import named
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.pages import (
+    OURS,
     gain_table,
     loss_table,
     notes,
@@ -22,18 +26,20 @@ from normscope.studies.main.pages import (
     section,
     verdict,
 )
+from normscope.studies.main.tables import is_covered
 from normscope.train.recipe import Training
 
 NAN = math.nan
 ENDS = ("", "_low", "_high")
-DATA = Path(__file__).parents[2] / "data"
-NANOGPT = json.loads((DATA / "nanogpt_cpu.json").read_text())
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "data"
 
 
 def row(**changes: Any) -> dict[str, Any]:
     """A baseline of six models; changes make it another arm."""
     key = {"arm": "layernorm", "placement": "pre", "n": 6, "pairs": 6, "diverged": 0}
     bounds = {"mean": 1.9, "low": 1.85, "high": 1.95, "alpha": 0.05}
+    bounds |= {"best": 1.7, "best_low": 1.65, "best_high": 1.75}
     return key | bounds | dict.fromkeys((f"difference{end}" for end in ENDS), NAN) | changes
 
 
@@ -95,7 +101,13 @@ def test_an_arm_is_called_by_its_label_and_placement(arm):
 
 def published(**changes: Any) -> pd.DataFrame:
     text = {"quantity": "validation loss", "protocol": "20 batches", "source": "nanoGPT, README"}
-    numbers = {"value": 1.88, "windows": 240, "differs_because": "a sample", "comparable": True}
+    numbers = {
+        "measure": "val_loss",
+        "value": 1.88,
+        "windows": 240,
+        "differs_because": "a sample",
+        "comparable": True,
+    }
     return pd.DataFrame([text | numbers | changes])
 
 
@@ -111,6 +123,11 @@ def published(**changes: Any) -> pd.DataFrame:
         ({"comparable": False}, row(), ("not comparable: other settings", "–", "")),
         ({}, row(n=0, mean=NAN, low=NAN, high=NAN), ("diverged", "–", "")),
         ({"windows": NAN}, row(), ("1.900 [1.850, 1.950]", "6", "")),
+        (
+            {"windows": NAN, "measure": "best_val_loss"},
+            row(),
+            ("1.700 [1.650, 1.750]", "6", ""),
+        ),
     ],
 )
 def test_a_published_number_is_compared_under_the_same_settings(changes, baseline, cells):
@@ -120,12 +137,25 @@ def test_a_published_number_is_compared_under_the_same_settings(changes, baselin
     assert beside["why they differ"] == f"a sample{why}"
 
 
-def test_the_published_settings_are_all_choices_but_how_a_model_is_run():
-    assert set(NANOGPT["model"]) == set(Model.model_fields)
+@pytest.mark.parametrize(("settings", "variant"), [("cpu", None), ("gpu", "gpu.yaml")])
+def test_the_published_settings_are_all_choices_but_how_a_model_is_run(settings, variant):
+    """And those of a configuration that is here."""
+    reference = json.loads((DATA / f"nanogpt_{settings}.json").read_text())
+    assert set(reference["model"]) == set(Model.model_fields)
     free = {"eval_every", "log_every", "loss_bound", "precision"}
-    assert set(NANOGPT["training"]) == set(Training.model_fields) - free
+    assert set(reference["training"]) == set(Training.model_fields) - free
+    raw = yaml.safe_load((ROOT / "config.yaml").read_text())
+    if variant:
+        update_config(raw, yaml.safe_load((ROOT / "config" / variant).read_text()))
+    main = load(raw).main
+    ours = reference | {"baseline": str(main.reference)}
+    assert is_covered(reference, ours | main.model_dump(include={"model", "training"}))
+
+
+def test_published_numbers_have_settings_and_a_measure_of_ours():
     table = pd.read_csv(DATA / "published.csv")
     assert {(DATA / name).is_file() for name in table["settings"]} == {True}
+    assert set(table["measure"]) == set(OURS)
 
 
 def test_notes_are_those_of_the_arms_that_are_there():

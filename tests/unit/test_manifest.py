@@ -22,7 +22,7 @@ def written(tmp_path, monkeypatch):
     (tmp_path / "main" / "models" / "left-over").mkdir()
     (tmp_path / "main" / "models" / "left-over" / "config.json").write_text("{}")
     (tmp_path / "meta.json").write_text('{"origin": "here"}')
-    text = whole.model_dump_json(exclude={"dataset"})
+    text = whole.model_dump_json(exclude={"dataset", "device"})
     words = [tmp_path / "meta.json", "--config", text, "--results", tmp_path]
     words += ["--dataset", tmp_path / "meta.json", "--out", tmp_path / "manifest.json"]
     monkeypatch.setattr(sys, "argv", ["manifest.py", *map(str, words)])

@@ -109,5 +109,6 @@ def test_name_family_and_base_decide_nothing():
         "source": HUB | {"timeout_s": 3600},
         "blocks": "transformer.h",
         "final_norm": None,
+        "device": "cpu",
     }
     assert Measured.model_validate_json(model.decides.model_dump_json()) == model.decides

@@ -10,6 +10,7 @@ from scipy import stats
 
 from normscope.statistics.estimate import estimate, seeds_needed
 from normscope.studies.main import tables as aggregate
+from normscope.studies.main.recipe import Cell
 
 losses = st.lists(st.floats(0.1, 20), min_size=2, max_size=8)
 
@@ -72,6 +73,7 @@ def runs() -> pd.DataFrame:
             "placement": "pre",
             "seed": seed,
             "val_loss": value,
+            "best_val_loss": value - seed / 10,
             "diverged_at": 7.0 if math.isnan(value) else math.nan,
         }
         for arm, seeds in loss.items()
@@ -81,8 +83,8 @@ def runs() -> pd.DataFrame:
 
 def compared() -> dict[str, dict]:
     """The row of each arm."""
-    compare = aggregate.compare
-    return {row["arm"]: row for row in compare(runs(), "layernorm-pre", 0.95).to_dict("records")}
+    table = aggregate.compare(runs(), Cell("layernorm", "pre"), 0.95)
+    return {row["arm"]: row for row in table.to_dict("records")}
 
 
 def test_arms_are_compared_with_the_baseline_seed_by_seed():
@@ -102,6 +104,9 @@ def test_arms_have_the_interval_of_their_own_models():
     own = stats.ttest_1samp([1.92, 1.96, 1.99], 0).confidence_interval(0.95)
     assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
     assert (row["n"], row["diverged"]) == (3, 1)
+    best = stats.ttest_1samp([1.82, 1.76, 1.59], 0).confidence_interval(0.95)
+    assert (row["best_low"], row["best_high"]) == pytest.approx((best.low, best.high))
+    assert row["best"] == pytest.approx((1.82 + 1.76 + 1.59) / 3)
 
 
 def test_one_pair_has_a_difference_and_no_interval():
