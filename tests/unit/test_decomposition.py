@@ -7,7 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 import torch
-from recipes import DATA, recipe
+import trainings
+from recipes import recipe
 from scipy.special import gammaln
 from torch import Tensor
 
@@ -25,8 +26,6 @@ from normscope.measure.decomposition import (
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
-from normscope.train.runtime import Runtime
-from normscope.train.trainer import Trainer
 
 # a row of each radius, with a gain and without, centered and not
 TOKEN_ARMS = ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2_gain", "centered_scalenorm"]
@@ -169,12 +168,10 @@ def test_constant_and_zero_tokens_have_no_radial_part(center):
 @functools.cache
 def trained(arm: str) -> TokenNorm:
     """The final norm of a Transformer after 30 steps at a rate that moves its gains far."""
-    run = recipe(arm, steps=30, learning_rate=0.1, min_lr=0.1, eval_every=30, loss_bound=1e6)
-    trainer = Trainer(run, DATA, Runtime("fp32", 1, "highest", 0.0))
-    while not trainer.done:
-        trainer.advance()
-    assert trainer.diverged_at is None
-    layer = trainer.model.double().final_norm
+    stack = recipe(arm, steps=30, learning_rate=0.1, min_lr=0.1, eval_every=30, loss_bound=1e6)
+    (learner,) = trainings.trained(stack).learners
+    assert learner.diverged_at is None
+    layer = learner.model.double().final_norm
     assert isinstance(layer, TokenNorm)
     return layer
 

@@ -7,18 +7,17 @@ from typing import get_args
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import DATA, recipe
+from recipes import recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
+from trainings import FP32, problem_of
 
 from normscope.nn.arms import ARMS
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.recipe import Feedback, Model, Placement
-from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer
 
-FP32 = Runtime("fp32", 1, "highest", 0.0)
 V, T, C = 11, 6, 12
 LINEAR = ("attention.f.qkv", "attention.f.proj", "mlp.f.fc", "mlp.f.proj")
 CELLS: list[tuple[str, Placement]] = [
@@ -229,16 +228,18 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
 
 @RANDOM
 def test_training_moves_the_weights_and_not_the_feedback(feedback):
-    trainer = Trainer(recipe(feedback=feedback, tied_head=False), DATA, FP32)
-    weights = {n: p.detach().clone() for n, p in trainer.model.named_parameters()}
-    before = feedback_of(trainer.model)
+    stack = recipe(feedback=feedback, tied_head=False)
+    trainer = Trainer(problem_of(stack), stack.seeds, FP32)
+    (model,) = (learner.model for learner in trainer.learners)
+    weights = {n: p.detach().clone() for n, p in model.named_parameters()}
+    before = feedback_of(model)
     for _ in range(4):
         trainer.advance()
-    after = feedback_of(trainer.model)
+    after = feedback_of(model)
     assert before.keys() == after.keys() != set()
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert all(b.grad is None for b in trainer.model.buffers())
-    moved = {n for n, p in trainer.model.named_parameters() if not torch.equal(p, weights[n])}
+    assert all(b.grad is None for b in model.buffers())
+    moved = {n for n, p in model.named_parameters() if not torch.equal(p, weights[n])}
     assert moved == set(weights)
 
 

@@ -1,20 +1,21 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
-import json
+import shutil
 
+import pandas as pd
 import pytest
-import safetensors.torch
+import stored_models
 import torch
 from processes import Script, flags
-from recipes import recipe
+from recipes import DATA, recipe
 from torch import Tensor, nn
 
-from normscope.io import dataset
 from normscope.measure.residual import log_gain, recording, site_names, stream_norms
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
 from normscope.studies.main.recipe import StreamProbe
+from normscope.train.trained import transformers
 
 V, T, C, LAYERS = 11, 6, 12, 3
 
@@ -124,17 +125,37 @@ def test_sites_are_named_by_depth():
     assert site_names(1, False) == ["embedding", "block_0"]
 
 
-@pytest.mark.parametrize("missing", ["config.json", "val.bin"])
-def test_the_script_names_what_is_missing(tmp_path, missing):
-    model = transformer("pre")
-    run = recipe(n_layer=LAYERS, n_head=3, n_embd=C, block_size=T)
-    (tmp_path / "config.json").write_text(json.dumps(run.model_dump() | {"vocab_size": V}))
-    safetensors.torch.save_file(model.state_dict(), tmp_path / "model.safetensors")
-    for name, content in dataset.files(dataset.encode("abcdefghijk" * 9)).items():
-        (tmp_path / name).write_bytes(content)
+@pytest.mark.parametrize("missing", ["config.json", "models.safetensors", "val.bin"])
+def test_the_script_names_what_is_missing(tmp_path, data, missing):
+    stored_models.write(tmp_path, recipe(seeds=[2, 1]), [1.5, None])
+    for name in ("train.bin", "val.bin", "meta.pkl"):
+        shutil.copy(data / name, tmp_path)
     (tmp_path / missing).unlink()
-    out, weights = tmp_path / "out", tmp_path / "model.safetensors"
-    arguments = flags(recipe=StreamProbe(windows=1), model=weights, data=tmp_path, out=out)
+    out = tmp_path / "out"
+    arguments = flags(recipe=StreamProbe(windows=1), models=tmp_path, data=tmp_path, out=out)
     error = Script("main_probe", arguments, tmp_path / "log").fail()
     assert str(tmp_path / missing) in error
     assert not out.exists()
+
+
+def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
+    """Norms of embeddings of windows cut by hand, a seed after the other."""
+    stack = recipe(seeds=[10, 2])
+    stored_models.write(tmp_path / "models", stack, [1.5, 1.6])
+    paths = {"models": tmp_path / "models", "data": data, "out": tmp_path}
+    arguments = flags(recipe=StreamProbe(windows=2), **paths)
+    Script("main_probe", arguments, tmp_path / "log").succeed()
+    stream = pd.read_csv(tmp_path / "stream.csv")
+    sites = ["embedding", "block_0", "final_norm"]
+    keys = list(stream[["seed", "site", "position"]].itertuples(index=False, name=None))
+    assert keys == [(seed, site, t) for seed in (2, 10) for site in sites for t in range(8)]
+    assert stream["log_gain"].isna().equals(stream["site"] == "embedding")
+    val = torch.from_numpy(DATA.val.astype(int))
+    windows = torch.stack([val[:8], val[-8:]])
+    for seed, model in transformers(tmp_path / "models")[1].items():
+        own = stream[stream["seed"] == seed].set_index(["site", "position"])
+        embedded = model.token_embedding(windows) + model.position_embedding.weight
+        expected = norm(embedded).log().mean(0).exp()
+        assert own.loc["embedding", "norm"].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+        gain = (norm(model.blocks[0](embedded)) / norm(embedded)).log().mean(0)
+        assert own.loc["block_0", "log_gain"].tolist() == pytest.approx(gain.tolist(), rel=1e-4)

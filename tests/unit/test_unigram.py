@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recipes import DATA, recipe
 from scipy.stats import entropy
+from torch import nn
 from torch.nn import functional as F
+from trainings import FP32, problem_of, to_end
 
 from normscope.io.dataset import DatasetError
 from normscope.measure.evaluation import validation_windows
 from normscope.measure.unigram import unigram_loss
-from normscope.train.recipe import Run
-from normscope.train.runtime import Runtime
+from normscope.nn.model import Transformer
+from normscope.train.recipe import Stack
 from normscope.train.trainer import Trainer
-
-FP32 = Runtime("fp32", 1, "highest", 0.0)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60))
@@ -33,14 +33,14 @@ def test_a_character_that_training_lacks_counts_as_seen_once():
     assert unigram_loss(train, np.array([0]), 3) == pytest.approx(np.log(11 / 8))
 
 
-def by_hand(trainer: Trainer, tokens: int) -> float:
+def by_hand(model: nn.Module, tokens: int) -> float:
     """Mean over targets 1, 2, ... of these tokens, windows one after another."""
     val = torch.from_numpy(DATA.val[:tokens].astype(int))
     losses = []
     with torch.no_grad():
         for begin in range(0, tokens - 1, 8):
             x, y = val[begin : begin + 8], val[begin + 1 : begin + 9]
-            logits = trainer.model.eval()(x[None, : len(y)])[0]
+            logits = model.eval()(x[None, : len(y)])[0]
             losses += F.cross_entropy(logits, y, reduction="none").tolist()
     assert len(losses) == tokens - 1
     return float(np.mean(losses))
@@ -48,16 +48,18 @@ def by_hand(trainer: Trainer, tokens: int) -> float:
 
 @pytest.mark.parametrize("tokens", [9, 17, 20, 40, None, 10**6])
 def test_the_validation_loss_is_of_exactly_the_first_tokens(tokens):
-    trainer = Trainer(recipe("batchnorm", eval_tokens=tokens, steps=5), DATA, FP32)
+    stack = recipe("batchnorm", eval_tokens=tokens, steps=5)
+    trainer = Trainer(problem_of(stack), stack.seeds, FP32)
+    (learner,) = trainer.learners
+    assert isinstance(learner.model, Transformer)
     with torch.no_grad():  # so that losses differ much between tokens
-        trainer.model.token_embedding.weight.mul_(30)
-    while not trainer.done:
-        trainer.advance()
-    assert trainer.val_loss is not None
+        learner.model.token_embedding.weight.mul_(30)
+    to_end(trainer)
+    assert learner.val_loss is not None
     used = min(tokens or len(DATA.val), len(DATA.val))
-    assert trainer.val_loss.mean == pytest.approx(by_hand(trainer, used), rel=1e-6)
+    assert learner.val_loss.mean == pytest.approx(by_hand(learner.model, used), rel=1e-6)
     if used < len(DATA.val):
-        assert trainer.val_loss.mean != pytest.approx(by_hand(trainer, used - 1), rel=1e-4)
+        assert learner.val_loss.mean != pytest.approx(by_hand(learner.model, used - 1), rel=1e-4)
 
 
 @pytest.mark.parametrize("tokens", [1, 8])
@@ -65,7 +67,7 @@ def test_a_part_without_a_window_is_refused(tokens):
     raw = recipe().model_dump()
     raw["training"]["eval_tokens"] = tokens
     with pytest.raises(ValueError, match=rf"eval_tokens \({tokens}\) must exceed block_size \(8\)"):
-        Run.model_validate(raw)
+        Stack.model_validate(raw)
 
 
 def test_windows_of_a_probe_begin_at_the_first_token_and_end_with_the_last_target():
