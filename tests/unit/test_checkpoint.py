@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -10,30 +11,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse, lock
 
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from normscope.train.checkpoint import Checkpoints
+from normscope.train.checkpoint import lock
 
-with Checkpoints(Path(sys.argv[1]), "f", 1).lock():
+with lock(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
-"""
-
-FILL_THE_DISK = """
-import resource, signal, sys
-from pathlib import Path
-import torch
-from normscope.train.checkpoint import Checkpoints
-
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    Checkpoints(Path(sys.argv[1]), "f", 1).save(3, {"w": torch.zeros(100_000)})
-except OSError as e:
-    print(e)
 """
 
 
@@ -161,28 +148,25 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
     ) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "locked\n"
-        checkpoints = Checkpoints(tmp_path, "f", 1)
         for _ in range(2):
-            with (
-                pytest.raises(RunInUse, match=f"process {first.pid} is training this run"),
-                checkpoints.lock(),
-            ):
+            message = f"process {first.pid} is training this run"
+            with pytest.raises(RunInUse, match=message), lock(tmp_path):
                 pass
         first.send_signal(signal.SIGKILL)
         first.wait()
-        with checkpoints.lock():
+        with lock(tmp_path):
             assert (tmp_path / "lock").read_text() == str(os.getpid())
 
 
 def test_a_full_disk_is_named_and_the_generations_stay(two):
     before = {p: p.read_bytes() for p in two.files()}
-    done = subprocess.run(
-        [sys.executable, "-c", FILL_THE_DISK, str(two.directory)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "File too large" in done.stdout
-    assert str(two.directory / "step-00000003.ckpt") in done.stdout
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as e:
+            two.save(3, {"w": torch.zeros(100_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(two.directory / "step-00000003.ckpt") in str(e.value)
     assert {p: p.read_bytes() for p in two.directory.iterdir()} == before
     assert two.load()[0] == 2

@@ -1,142 +1,349 @@
-"""The frame of a training script: what its checkpoints hold for, its lock, its timing."""
+"""A training job: its stacks one after the other, whatever interrupts them, and what it tells."""
 
+import gc
+import io
 import time
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
+import safetensors.torch
 import torch
+from recall_recipes import recall_run
 from recipes import recipe
+from torch import Generator, Tensor
+from trainings import BF16, FP32, alone, problem_of
 
-from normscope.train.checkpoint import Checkpoints, RunInUse
+from normscope.errors import Explained
+from normscope.io.files import SUMS
+from normscope.studies.recall.recipe import RecallStack
+from normscope.train import session
+from normscope.train.checkpoint import Checkpoints, RunInUse, lock
+from normscope.train.files import write_models
 from normscope.train.outputs import TrainingFlags
+from normscope.train.problem import Problem
+from normscope.train.recipe import Stack
 from normscope.train.runtime import Runtime
-from normscope.train.session import session
+from normscope.train.trainer import Learner, Trainer
 
-FP32 = Runtime("fp32", 1, "highest", 0.0)
-RECIPE = recipe()
+SEEDS = [1, 2, 3]
+EVERY = 4  # steps between checkpoints
 
 
-class Place:
-    """A script, its data and its flags in a directory."""
+class Counted:
+    """A problem that counts its batches, and ends all where one more is asked of it."""
 
-    def __init__(self, at: Path) -> None:
-        self.script, self.data = at / "script.py", at / "train.bin"
+    def __init__(self, problem: Problem, left: int) -> None:
+        self.training, self.build, self.loss = problem.training, problem.build, problem.loss
+        self.problem, self.left, self.drawn = problem, left, 0
+
+    def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
+        if self.drawn == self.left:
+            raise KeyboardInterrupt
+        self.drawn += 1
+        return self.problem.draw(g)
+
+    def evaluate(self, *args: Any) -> Any:
+        return self.problem.evaluate(*args)
+
+
+class Job:
+    """A training script with its flags, in a directory."""
+
+    def __init__(self, at: Path, stack: Stack | RecallStack, *, in_step: int = 3) -> None:
+        at.mkdir(exist_ok=True)
+        self.stack, self.in_step, self.out = stack, in_step, at / "out"
+        self.script, self.data, self.timing = at / "s.py", at / "train.bin", at / "timing.tsv"
         self.script.write_text("import normscope.io.provenance\n")
         self.data.write_bytes(b"data")
-        self.timing = at / "timing.tsv"
-        self.flags = TrainingFlags(
-            out=at / "out", checkpoints=at / "checkpoints", timing=self.timing, checkpoint_every=7
-        )
+        self.checkpoints = at / "checkpoints"
+        paths = {"out": self.out, "checkpoints": self.checkpoints, "timing": self.timing}
+        self.flags = TrainingFlags(**paths, checkpoint_every=EVERY)
+        self.runtime = BF16 if stack.training.precision == "bf16" else FP32
 
-    def __call__(self, **changes: Any):
-        given = {"flags": self.flags, "recipe": RECIPE, "steps": 3, "runtime": FP32}
-        given |= {"script": self.script, "data": [self.data]} | changes
-        first = [given.pop(k) for k in ("flags", "recipe", "steps", "runtime")]
-        return session(*first, **given)
+    def train(self, left: int = -1) -> int:
+        """How many batches were drawn; after ``left`` of them it is interrupted."""
+        problem = Counted(problem_of(self.stack), left)
+        try:
+            session.train(
+                self.flags,
+                self.stack,
+                problem,
+                self.runtime,
+                in_step=self.in_step,
+                script=self.script,
+                data=[self.data],
+                write=lambda learners: write_models(self.out, learners, {}),
+            )
+        except KeyboardInterrupt:
+            assert problem.drawn == left
+        return problem.drawn
 
-    def fingerprint(self, **changes: Any) -> str:
-        with self(**changes) as (checkpoints, _):
-            return checkpoints.fingerprint
+    def sums(self) -> str:
+        """Of all outputs."""
+        return (self.out / SUMS).read_text()
+
+    def kept(self) -> list[str]:
+        folder = self.checkpoints
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("step-*"))
+
+
+WILD = {"learning_rate": 0.05, "min_lr": 0.05, "warmup_steps": 0}  # of which one loss reaches 1.9
+KINDS: dict[str, Stack | RecallStack] = {
+    "dropout": recipe(dropout=0.3, seeds=SEEDS),
+    "batchnorm, one diverges": recipe(
+        "batchnorm", dropout=0.2, loss_bound=1.9, seeds=SEEDS, **WILD
+    ),
+    "bf16": recipe("rmsnorm", "peri", precision="bf16", seeds=SEEDS),
+    "fa": recipe(feedback="fa", tied_head=False, seeds=SEEDS),
+    "dfa": recipe("batchnorm", "post", feedback="dfa", tied_head=False, seeds=SEEDS),
+    "surrogate": recipe("rmsnorm", norm_backward="projected", decays="all", seeds=SEEDS),
+    "decisive": recall_run("batchnorm", seeds=SEEDS),
+}
+
+
+@pytest.mark.parametrize("in_step", [2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_job_writes_the_same_bytes(tmp_path, kind, in_step):
+    """In the first stack and, where there are two, in the second; other numbers are drawn then."""
+    whole = Job(tmp_path / "whole", KINDS[kind], in_step=in_step)
+    total = whole.train()
+    diverged = pd.read_csv(whole.out / "metrics.csv")["diverged_at"].notna().sum()
+    assert diverged == (kind == "batchnorm, one diverges")
+    parts = Job(tmp_path / "parts", KINDS[kind], in_step=in_step)
+    for left in (total // 4, total // 2):
+        assert parts.train(left) == left
+        assert not parts.out.exists()
+        torch.rand(5)
+    parts.train()
+    assert parts.sums() == whole.sums()
+
+
+def test_it_may_be_interrupted_at_any_step(tmp_path, capsys):
+    """Two models of 5 steps, then one, with a checkpoint after the fourth and the last."""
+    stack = recipe("batchnorm", dropout=0.3, steps=5, seeds=SEEDS)
+    whole = Job(tmp_path / "whole", stack, in_step=2)
+    assert whole.train() == 2 * 5 + 5
+    for left in range(2 * 5 + 5):
+        job = Job(tmp_path / str(left), stack, in_step=2)
+        job.train(left)
+        capsys.readouterr()
+        first, second = min(left // 2, 5), max(left - 2 * 5, 0)  # steps that were taken
+        saved = [step if step == 5 else step - step % EVERY for step in (first, second)]
+        assert job.train() == 2 * (5 - saved[0]) + 5 - saved[1]
+        log = capsys.readouterr().err.splitlines()
+        told = [f"continuing from step {step}" for step in saved if step]
+        assert [line for line in log if "continuing" in line] == told
+        assert job.sums() == whole.sums()
+
+
+def test_a_finished_job_started_again_trains_nothing_and_writes_the_same_bytes(tmp_path):
+    """The workflow may have lost the outputs before it has stored them."""
+    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=2)
+    job.train()
+    sums = job.sums()
+    assert job.kept() == ["1x2/step-00000011.ckpt", "3x1/step-00000011.ckpt"]
+    for path in job.out.iterdir():
+        path.unlink()
+    assert job.train() == 0
+    assert job.sums() == sums
+
+
+def test_models_are_written_in_the_order_of_the_seeds_however_they_were_in_step(tmp_path):
+    seeds = [10, 2, 7]
+    weights = []
+    for in_step in (1, 2, 3):
+        job = Job(tmp_path / str(in_step), recipe(seeds=seeds), in_step=in_step)
+        job.train()
+        assert pd.read_csv(job.out / "metrics.csv")["seed"].tolist() == seeds
+        assert pd.read_csv(job.out / "curves.csv")["seed"].unique().tolist() == seeds
+        weights.append(safetensors.torch.load_file(job.out / "models.safetensors"))
+    for other in weights[1:]:
+        assert other.keys() == weights[0].keys()
+        for name, tensor in other.items():
+            torch.testing.assert_close(tensor, weights[0][name], rtol=1e-5, atol=1e-5)
+
+
+def fails_beyond(limit: int, where: str, built: list[Callable[[], object]]) -> type[Trainer]:
+    """A trainer for whose stacks of more than ``limit`` models there is no memory."""
+
+    class Small(Trainer):
+        def __init__(self, problem: Problem, seeds: list[int], runtime: Runtime) -> None:
+            gc.collect()
+            assert [own for own in built if own() is not None] == []  # the others' memory is free
+            super().__init__(problem, seeds, runtime)
+            built.append(weakref.ref(self))
+            if where == "built":
+                self.fail()
+
+        def fail(self) -> None:
+            if len(self.learners) > limit:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+
+        def advance(self) -> float:
+            if where == "stepped" and self.step == 5:
+                self.fail()
+            return super().advance()
+
+    return Small
+
+
+@pytest.mark.parametrize("where", ["built", "stepped"])
+def test_stacks_that_the_memory_cannot_hold_are_halved(tmp_path, where, monkeypatch, capsys):
+    """5 models where 2 go in: 2 and 3, of which 1 and 2."""
+    built: list[Callable[[], object]] = []
+    monkeypatch.setattr(session, "Trainer", fails_beyond(2, where, built))
+    stack = recipe(seeds=[1, 2, 3, 4, 5])
+    job = Job(tmp_path, stack, in_step=5)
+    job.train()
+    assert len(built) == 5
+    log = capsys.readouterr().err
+    for n, parts in ((5, "2, then 3"), (3, "1, then 2")):
+        assert f"{n} models at once exceed the memory of cpu: {parts}\n" in log
+    weights = safetensors.torch.load_file(job.out / "models.safetensors")
+    for seed in stack.seeds:
+        for name, tensor in alone(problem_of(stack), seed).model.state_dict().items():
+            torch.testing.assert_close(weights[f"{seed}.{name}"], tensor, rtol=1e-5, atol=1e-5)
+    before = job.sums()
+    again = job.train()  # the halves are finished, the wholes are tried again
+    assert again == (0 if where == "built" else 5 + 3)
+    assert job.sums() == before
+
+
+def test_where_one_model_is_too_large_the_error_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(session, "Trainer", fails_beyond(0, "stepped", []))
+    job = Job(tmp_path, recipe(seeds=SEEDS))
+    with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
+        job.train()
+    assert "3 models at once exceed the memory of cpu: 1, then 2\n" in capsys.readouterr().err
+    assert not job.out.exists()
+
+
+class Seen(Exception):
+    """What checkpoints would be held for, and where they would lie."""
 
 
 @pytest.fixture
-def place(tmp_path) -> Place:
-    return Place(tmp_path)
+def fingerprint(monkeypatch) -> Callable[[Job], str]:
+    """Of the first stack of a job."""
+
+    def seen(folder: Path, fingerprint: str, every: int) -> None:
+        raise Seen(fingerprint)
+
+    def of_job(job: Job) -> str:
+        monkeypatch.setattr(session, "Checkpoints", seen)
+        with pytest.raises(Seen) as e:
+            job.train()
+        return str(e.value)
+
+    return of_job
 
 
-def test_a_fingerprint_is_of_recipe_runtime_code_and_data(place, tmp_path, monkeypatch):
-    base = place.fingerprint()
-    assert place.fingerprint() == base
-    seen = {
-        base,
-        place.fingerprint(recipe=recipe(seed=2)),
-        place.fingerprint(runtime=Runtime("fp32", 2, "highest", 0.0)),
-        place.fingerprint(runtime=Runtime("fp32", 1, "medium", 0.0)),
-        place.fingerprint(data=[]),
+def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, fingerprint, monkeypatch):
+    stack, places = recipe(seeds=SEEDS), iter(range(100))
+
+    def one(changed: Stack = stack, in_step: int = 3, **changes: Any) -> str:
+        job = Job(tmp_path / str(next(places)), changed, in_step=in_step)
+        code, data = changes.pop("code", None), changes.pop("data", None)
+        if code:
+            job.script.write_text(code)
+        if data:
+            job.data.write_bytes(data)
+        for name, value in changes.items():
+            setattr(job, name, value)
+        return fingerprint(job)
+
+    base = one()
+    cuda = torch.device("cuda")
+    different = {
+        "seeds": one(recipe(seeds=[1, 2, 4])),
+        "order": one(recipe(seeds=[1, 3, 2])),
+        "in step": one(in_step=2),
+        "steps": one(recipe(seeds=SEEDS, steps=12)),
+        "norm": one(recipe("rmsnorm", seeds=SEEDS)),
+        "device of the recipe": one(stack.model_copy(update={"device": "cuda"})),
+        "device": one(runtime=Runtime("fp32", 1, "highest", 0.0, cuda)),
+        "threads": one(runtime=Runtime("fp32", 2, "highest", 0.0)),
+        "products": one(runtime=Runtime("fp32", 1, "medium", 0.0)),
+        "code": one(code="import normscope.io.pins\n"),
+        "more code": one(code="import normscope.io.pins; X = 1\n"),
+        "data": one(data=b"other"),
     }
-    monkeypatch.setattr(torch, "__version__", "0.0")
-    seen.add(place.fingerprint())
-    monkeypatch.undo()
-    place.data.write_bytes(b"other")
-    seen.add(place.fingerprint())
-    place.data.write_bytes(b"data")
-    assert place.fingerprint() == base
-    for i, code in enumerate(("import normscope.io.pins", "import normscope.io.pins; X = 1")):
-        other = tmp_path / f"other-{i}.py"  # what a file does is read once a process
-        other.write_text(f"{code}\n")
-        seen.add(place.fingerprint(script=other))
-    assert len(seen) == 9
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "__version__", "0.0")
+        different["torch"] = one()
+    assert len({base, *different.values()}) == 1 + len(different)
+    # where files lie, how often they are saved, and seeds that are in another stack
+    flags = TrainingFlags(out=tmp_path, checkpoints=tmp_path / "c", checkpoint_every=1, threads=4)
+    assert one(flags=flags) == base
+    assert one(recipe(seeds=[*SEEDS, 4])) == base
 
 
-def test_where_files_lie_and_how_often_they_are_saved_decides_nothing(place, tmp_path):
-    (tmp_path / "other").mkdir()
-    other = Place(tmp_path / "other")
-    other.flags = other.flags.model_copy(update={"checkpoint_every": 1, "threads": 4})
-    assert other.fingerprint() == place.fingerprint()
+def test_checkpoints_of_another_recipe_are_said_and_not_used(tmp_path, capsys):
+    Job(tmp_path, recipe(seeds=SEEDS)).train()
+    job = Job(tmp_path, recipe(seeds=SEEDS, learning_rate=0.02))
+    assert job.train() == 33
+    assert "belongs to other settings, data or code; starting at step 0" in capsys.readouterr().err
 
 
-def test_a_run_in_use_is_refused_and_its_checkpoints_stay(place):
-    held = Checkpoints(place.flags.checkpoints, "x", 1)
-    held.save(2, {"a": 1})
-    with held.lock():
-        with pytest.raises(RunInUse, match="is training this run"), place():
-            pytest.fail("two processes train one run")
-        assert [p.name for p in held.files()] == ["step-00000002.ckpt"]
-    assert not place.timing.exists()
+def test_a_job_in_use_is_refused_and_its_checkpoints_stay(tmp_path):
+    job = Job(tmp_path, recipe(seeds=SEEDS))
+    Checkpoints(job.checkpoints / "1x3", "other", 1).save(2, {"a": 1})
+    with lock(job.checkpoints), pytest.raises(RunInUse, match="is training this run"):
+        job.train()
+    assert job.kept() == ["1x3/step-00000002.ckpt"]
+    assert not job.timing.exists()
 
 
-def test_of_the_checkpoints_the_last_is_kept(place):
-    with place() as (checkpoints, progress):
-        assert checkpoints.every == 7
-        for step in (1, 2):
-            checkpoints.save(step, {"a": step})
-            progress(step, 0.5)
-        assert len(checkpoints.files()) == 2
-    assert len(checkpoints.files()) == 1
-    assert checkpoints.load() == (2, {"a": 2}, [])
+def test_a_store_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
+    job = Job(tmp_path, recipe())
+    job.flags = job.flags.model_copy(update={"store": tmp_path / "nowhere"})
+    with pytest.raises(Explained, match=r"nowhere cannot be written(.*)SNAKEMAKE_OUTPUT_CACHE"):
+        job.train()
+    assert not job.checkpoints.exists()
 
 
-def test_a_body_that_breaks_off_keeps_them_and_the_next_session_finds_them(place):
-    def breaks(error: BaseException) -> None:
-        with place() as (checkpoints, _):
-            checkpoints.save(2, {"a": 5})
-            raise error
-
-    with pytest.raises(OSError, match="full"):
-        breaks(OSError("full"))
-    assert not place.timing.exists()
-    with place() as (checkpoints, _):
-        assert checkpoints.load() == (2, {"a": 5}, [])
-    with pytest.raises(KeyboardInterrupt):
-        breaks(KeyboardInterrupt())
-    with place(recipe=recipe(seed=3)) as (checkpoints, _):
-        step, state, (note,) = checkpoints.load()
-    assert (step, state) == (0, {})
-    assert "belongs to other settings" in note
+def test_timing_is_of_the_steps_of_this_process(tmp_path):
+    """11 steps of two models in step and 11 of one, 8 of the first from a checkpoint."""
+    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=2)
+    job.train(left=2 * 9)
+    assert not job.timing.exists()
+    job.train()
+    row = pd.read_csv(job.timing, sep="\t").iloc[0]
+    assert row["steps"] == 3 + 11
+    assert 0 < row["cpu_time"] <= time.process_time() + 0.01  # of all that this process has done
+    assert 0 <= row["ms_per_step"] / 1e3 <= row["s"] + 0.1
+    job.timing.unlink()
+    job.flags = job.flags.model_copy(update={"timing": None})
+    job.train()
+    assert not job.timing.exists()
 
 
-def test_timing_is_written_of_the_steps_of_this_process(place):
-    with place() as (_, progress):
-        progress(2, 0.5)
-        progress(3, 0.5)
-        assert not place.timing.exists()
-    head, row = place.timing.read_text().split("\n")[:2]
-    assert head == "s\tcpu_time\tsteps\tms_per_step"
-    seconds, cpu, steps, ms = row.split("\t")
-    assert 0 < float(cpu) <= time.process_time() + 0.01  # of all that this process has done
-    assert steps == "2"
-    assert 0 <= float(ms) / 1e3 <= float(seconds) + 0.1
+def test_the_log_has_the_arithmetic_and_how_each_model_ended(tmp_path, capsys):
+    job = Job(tmp_path, KINDS["batchnorm, one diverges"], in_step=2)
+    job.train()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == FP32.described
+    told = [line for line in lines if line.startswith("seed ")]
+    metrics = pd.read_csv(io.StringIO((job.out / "metrics.csv").read_text()))
+    for line, row in zip(told, metrics.itertuples(), strict=True):
+        if pd.isna(row.diverged_at):
+            assert line == f"seed {row.seed}: validation loss {row.val_loss:.4f}"
+        else:
+            at = f"diverged at step {row.diverged_at:.0f}"
+            assert line == f"seed {row.seed}: {at}: the loss is not finite or above the bound"
 
 
-def test_timing_is_written_where_it_is_asked_for_alone(place):
-    place.flags = place.flags.model_copy(update={"timing": None})
-    with place():
-        pass
-    assert not place.timing.exists()
-
-
-def test_the_log_begins_with_the_arithmetic(place, capsys):
-    with place():
-        pass
-    assert FP32.described in capsys.readouterr().err
+def test_learners_are_handed_on_trained(tmp_path, monkeypatch):
+    """In the order of seeds, and none before all are."""
+    written: list[list[Learner]] = []
+    monkeypatch.setattr(session, "say", lambda line: None)
+    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=1)
+    problem = problem_of(job.stack)
+    keywords = {"in_step": 1, "script": job.script, "write": written.append}
+    session.train(job.flags, job.stack, problem, FP32, **keywords)
+    assert [[learner.seed for learner in learners] for learners in written] == [SEEDS]
+    assert all(learner.val_loss is not None for learner in written[0])

@@ -58,16 +58,16 @@ def train(
             folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"
             checkpoints = Checkpoints(folder, f"{seeds} {decides}", flags.checkpoint_every)
             try:
-                trainer = Trainer(problem, seeds, runtime)
-                run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
+                trained = _trained(problem, seeds, runtime, checkpoints, progress)
             except torch.OutOfMemoryError:
-                half = len(seeds) // 2
+                n, half = len(seeds), len(seeds) // 2
                 if not half:
                     raise
-                say(f"{len(seeds)} models at once exceed the memory of {runtime.device}: {half}")
+                parts = f"{half}, then {n - half}"
+                say(f"{n} models at once exceed the memory of {runtime.device}: {parts}")
                 waiting[:0] = [seeds[:half], seeds[half:]]
                 continue
-            for learner in trainer.learners:
+            for learner in trained:
                 say(_told(learner))
                 learners[learner.seed] = learner
             progress.before += len(seeds) * problem.training.steps
@@ -76,6 +76,19 @@ def train(
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began, progress.steps)
     progress.bar.close()
+
+
+def _trained(
+    problem: Problem,
+    seeds: Sequence[int],
+    runtime: Runtime,
+    checkpoints: Checkpoints,
+    progress: Progress,
+) -> list[Learner]:
+    """Models in step; all that is theirs but the models is freed before the next are built."""
+    trainer = Trainer(problem, seeds, runtime)
+    run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
+    return trainer.learners
 
 
 def _told(learner: Learner) -> str:
