@@ -38,8 +38,8 @@ class _Mask(torch.autograd.Function):
         return None, None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int, None], x: Tensor, p: float) -> tuple[Tensor, int]:
-        masks = []
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
+        (x, p), masks = args, []
         for model, generator in zip(x.unbind(in_dims[0]), _GENERATORS.get(), strict=True):
             with drawing([generator]):
                 masks.append(_Mask.forward(model, p))

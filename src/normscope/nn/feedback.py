@@ -83,9 +83,8 @@ class _Catch(torch.autograd.Function):
         _, ctx.errors = inputs
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int, None], logits: Tensor, errors: Errors
-    ) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
+        logits, errors = args
         # by hand, as the error leaves the map: that of all models, (E, B, T, V)
         return _Catch.apply(logits.movedim(in_dims[0], 0), errors), 0
 
@@ -111,9 +110,8 @@ class _Deliver(torch.autograd.Function):
         ctx.save_for_backward(feedback)
 
     @staticmethod
-    def vmap(
-        info: Any, in_dims: tuple[int, int, None], x: Tensor, feedback: Tensor, errors: Errors
-    ) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> tuple[Tensor, int]:
+        x, feedback, errors = args
         # (E, B, T, C), and (E, 1, C, V) to meet the error of all models
         matrices = feedback.movedim(in_dims[1], 0).unsqueeze(1)
         return _Deliver.apply(x.movedim(in_dims[0], 0), matrices, errors), 0

@@ -40,11 +40,11 @@ def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, An
 
 def _metrics(learner: Learner) -> dict[str, Any]:
     loss = learner.val_loss if learner.diverged_at is None else None
-    losses = [row["val_loss"] for row in learner.curve if row.get("val_loss") is not None]
+    evaluated = [value for row in learner.curve if (value := row.get("val_loss")) is not None]
     return {
         "seed": learner.seed,
         "val_loss": loss.mean if loss else None,
-        "best_val_loss": min(losses) if loss else None,
+        "best_val_loss": min(evaluated) if loss else None,
         "val_loss_window_sd": loss.window_sd if loss else None,
         "train_loss": learner.curve[-1]["train_loss"] if learner.curve else None,
         "diverged_at": learner.diverged_at,

@@ -1,6 +1,5 @@
 """What models learn: their batches, their loss, and the loss on what they did not learn from."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -55,7 +54,6 @@ class NextCharacter:
         self.stack, self.training, self.vocab_size = stack, stack.training, data.vocab_size
         self.train_tokens = as_tensor(data.train)
         self.val_tokens = as_tensor(data.val[: stack.training.eval_tokens])
-        self.loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
 
     def build(self) -> Transformer:
         s = self.stack
@@ -64,6 +62,9 @@ class NextCharacter:
     def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
         T, B = self.stack.model.block_size, self.training.batch_size
         return draw(self.train_tokens, T, B, g)
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return cross_entropy(outputs, targets)
 
     def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
         """The whole validation split, or ``eval_tokens`` of it."""
