@@ -38,7 +38,7 @@ class Training(Strict):
     eval_tokens: PositiveInt | None = Field(
         default=None, description="of the val split, from its begin; without it the whole split"
     )
-    log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
+    log_every: PositiveInt = Field(default=10, description="steps averaged in a row of curves.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
     precision: Literal["fp32", "bf16"] = Field(
         description="of the branches and logits in training (bf16 is autocast); the residual "

@@ -31,7 +31,7 @@ class Task(Strict):
     )
     batch_size: PositiveInt = Field(default=128, description="sequences in a step")
     steps: PositiveInt = Field(description="optimizer steps")
-    log_every: PositiveInt = Field(default=10, description="steps averaged in one row of curve.csv")
+    log_every: PositiveInt = Field(default=10, description="steps averaged in a row of curves.csv")
     loss_bound: PositiveFloat = Field(
         default=1000.0, description="a training loss above it is divergence"
     )
