@@ -1,10 +1,10 @@
-"""What a training writes: the four files of a run, read back, and its speed."""
+"""What a job writes: the files of its models, its progress, its speed."""
 
 import csv
+import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -12,86 +12,162 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from normscope.train.outputs import Progress, write_run, write_timing
+from normscope.io.files import SUMS
+from normscope.measure.windows import SplitLoss
+from normscope.train.files import METRICS, write_models
+from normscope.train.outputs import Progress, write_timing
+from normscope.train.runtime import CPU
+from normscope.train.trainer import CURVE, Learner, Row, share
 
-COLUMNS = ("step", "train_loss", "val_loss")
-CURVE = [
-    {"step": 1, "train_loss": 0.1 + 0.2, "val_loss": 1 / 3},
-    {"step": 2, "train_loss": 1e-30, "val_loss": None},
-    {"step": 3, "train_loss": None},
-]
-
-
-def model() -> nn.Module:
-    torch.manual_seed(1)
-    net = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
-    net(torch.randn(4, 3))
-    return net
-
-
-def write(out: Path, net: nn.Module, **parts: Any) -> None:
-    defaults: dict[str, Any] = {"config": {}, "columns": COLUMNS, "curve": CURVE, "metrics": {}}
-    write_run(out, net, **{**defaults, **parts})
+FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
+ROW: Row = {"step": 1, "train_loss": 0.1 + 0.2, "grad_norm": 1e-30, "learning_rate": 1 / 3}
+CURVES: dict[int, list[Row]] = {
+    10: [
+        {**ROW, "val_loss": 2.5},
+        {**ROW, "step": 2, "val_loss": 1.25},
+        {**ROW, "step": 3, "val_loss": 1.5},
+    ],
+    2: [{**ROW, "val_loss": 1 / 3}, {"step": 2, "train_loss": None}],
+}
 
 
-def test_the_files_read_back_as_what_was_written(tmp_path):
-    net, config = model(), {"seed": 1, "model": {"n_embd": 3}}
-    write(tmp_path, net, config=config, metrics={"diverged_at": None})
-    stored = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    assert stored.keys() == net.state_dict().keys()
-    assert all(torch.equal(stored[name], t) for name, t in net.state_dict().items())
-    assert json.loads((tmp_path / "config.json").read_text()) == config
-    # 2 x 3 weights and 2 biases, then gain and bias of 2; running statistics are no parameters
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics == {"diverged_at": None, "parameters": 6 + 2 + 2 + 2}
-    raw = (tmp_path / "curve.csv").read_bytes()
-    assert b"\r" not in raw
-    rows = list(csv.DictReader(raw.decode().splitlines()))
-    assert tuple(rows[0]) == COLUMNS
-    for row, written in zip(rows, CURVE, strict=True):
-        for name in COLUMNS:
-            value = written.get(name)
-            assert (row[name] == "") == (value is None)
-            assert value is None or float(row[name]) == value
-    assert pd.read_csv(tmp_path / "curve.csv")["val_loss"].isna().tolist() == [False, True, True]
+def learners() -> list[Learner]:
+    """Two models in step, the second diverged in its second step."""
+    models: list[nn.Module] = []
+    for seed in CURVES:
+        torch.manual_seed(seed)
+        models.append(nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2)))
+        models[-1](torch.randn(4, 3))
+    share(models)
+    made = [Learner(model, seed, CPU) for model, seed in zip(models, CURVES, strict=True)]
+    for learner in made:
+        learner.curve = CURVES[learner.seed]
+        learner.val_loss = SplitLoss(1.5, 0.25)
+    made[1].diverged_at = 2
+    return made
+
+
+def test_weights_of_models_in_step_are_stored_by_seed(tmp_path):
+    made = learners()
+    write_models(tmp_path, made, {})
+    stored = safetensors.torch.load_file(tmp_path / "models.safetensors")
+    expected = {
+        f"{learner.seed}.{name}": tensor
+        for learner in made
+        for name, tensor in learner.model.state_dict().items()
+    }
+    assert stored.keys() == expected.keys()
+    assert all(torch.equal(stored[name], t) for name, t in expected.items())
+    assert not torch.equal(stored["10.0.weight"], stored["2.0.weight"])
 
 
 def test_weights_that_are_no_contiguous_memory_are_stored_as_they_are(tmp_path):
     net = nn.Linear(3, 2)
     net.weight = nn.Parameter(torch.arange(6.0).view(3, 2).T)
-    write(tmp_path, net)
-    stored = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    assert torch.equal(stored["weight"], torch.tensor([[0.0, 2, 4], [1, 3, 5]]))
+    write_models(tmp_path, [Learner(net, 0, CPU)], {})
+    stored = safetensors.torch.load_file(tmp_path / "models.safetensors")
+    assert torch.equal(stored["0.weight"], torch.tensor([[0.0, 2, 4], [1, 3, 5]]))
 
 
-def test_metrics_come_last_and_only_when_all_else_is_there(tmp_path):
-    (tmp_path / "curve.csv").mkdir()
-    with pytest.raises(OSError, match=r"curve\.csv"):
-        write(tmp_path, model())
-    assert not (tmp_path / "metrics.json").exists()
+def cells(path: Path) -> tuple[list[str], list[dict[str, float | None]]]:
+    """Columns and rows of a table of numbers."""
+    raw = path.read_bytes().decode()
+    assert "\r" not in raw
+    header, *rows = csv.reader(raw.splitlines())
+    values = [[float(cell) if cell else None for cell in row] for row in rows]
+    return header, [dict(zip(header, row, strict=True)) for row in values]
 
 
-@pytest.mark.parametrize("where", ["config", "metrics"])
-def test_json_has_no_nan(tmp_path, where):
+def test_curves_keep_every_digit_and_missing_cells_are_empty(tmp_path):
+    write_models(tmp_path, learners(), {})
+    header, rows = cells(tmp_path / "curves.csv")
+    assert header == ["seed", *CURVE]
+    empty = dict.fromkeys(CURVE)
+    assert rows == [{"seed": s, **empty, **row} for s, curve in CURVES.items() for row in curve]
+
+
+def test_metrics_have_a_row_a_seed_and_no_loss_of_a_model_that_diverged(tmp_path):
+    write_models(tmp_path, learners(), {})
+    header, rows = cells(tmp_path / "metrics.csv")
+    assert header == METRICS
+    # 2 x 3 weights and 2 biases, then gain and bias of 2; running statistics are no parameters
+    counts = {"parameters": 6 + 2 + 2 + 2}
+    sound = {"val_loss": 1.5, "best_val_loss": 1.25, "val_loss_window_sd": 0.25}
+    assert rows == [
+        {"seed": 10, **sound, "train_loss": 0.1 + 0.2, "diverged_at": None} | counts,
+        {"seed": 2, **dict.fromkeys(sound), "train_loss": None, "diverged_at": 2} | counts,
+    ]
+
+
+def test_sums_come_last_and_hold_for_all(tmp_path):
+    config = {"seed": 1, "model": {"n_embd": 3}}
+    write_models(tmp_path, learners(), config)
+    assert json.loads((tmp_path / "config.json").read_text()) == config
+    sums = [hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in FILES]
+    lines = [f"{digest}  {name}\n" for digest, name in zip(sums, FILES, strict=True)]
+    assert (tmp_path / SUMS).read_text() == "".join(lines)  # as sha256sum reads it
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_without_one_of_the_files_there_are_no_sums(tmp_path, name):
+    (tmp_path / name).mkdir()
+    with pytest.raises(OSError, match=name):
+        write_models(tmp_path, learners(), {})
+    assert not (tmp_path / SUMS).exists()
+
+
+def test_json_has_no_nan(tmp_path):
     with pytest.raises(ValueError, match="JSON"):
-        write(tmp_path, model(), **{where: {"loss": math.nan}})
-    assert not (tmp_path / "metrics.json").exists()
+        write_models(tmp_path, learners(), {"loss": math.nan})
+    assert not (tmp_path / SUMS).exists()
 
 
-def test_speed_is_a_row_of_its_own_process(tmp_path, monkeypatch):
+@pytest.fixture
+def seconds(monkeypatch) -> list[float]:
+    """What the clock says next; the last of it remains."""
+    times = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: times.pop(0) if times[1:] else times[0])
+    return times
+
+
+def test_speed_is_a_row_of_its_own_process(tmp_path, seconds):
     """Three steps of 2, 4 and 9 ms; the median is 4."""
-    now = iter([0.0, 0.002, 0.006, 0.015])
-    monkeypatch.setattr("time.monotonic", lambda: next(now))
+    seconds[:] = [0.0, 0.002, 0.006, 0.015]
     progress = Progress(10)
+    show = progress.of(1)
     for step in (8, 9, 10):  # resumed at 7
-        progress(step, 1.0)
+        show(step, 1.0)
     write_timing(tmp_path / "t.tsv", 1.31, progress.steps)
     row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
     assert row.drop("cpu_time").to_dict() == {"s": 1.3, "steps": 3, "ms_per_step": 4}
 
 
-def test_a_finished_run_started_again_has_no_speed(tmp_path):
+def test_a_finished_job_started_again_has_no_speed(tmp_path):
     write_timing(tmp_path / "t.tsv", 3.0)
     row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
     assert (row["s"], row["steps"]) == (3, 0)
     assert math.isnan(row["ms_per_step"])
+
+
+def test_a_log_says_every_few_seconds_how_far_the_job_is(seconds, capsys):
+    """Of 6 models with 10 steps, 4 in step are resumed at 5; a step lasts 3 s, of the others 6."""
+    progress = Progress(60)
+    show = progress.of(4)
+    for i, step in enumerate(range(6, 11)):
+        seconds[:] = [3.0 * (i + 1)]
+        show(step, 0.5)
+    progress.before += 40
+    show = progress.of(2)
+    for step in range(1, 11):
+        seconds[:] = [15.0 + 6 * step]
+        show(step, 0.25)
+    assert progress.steps == [3.0] * 5 + [6.0] * 10
+    lines = capsys.readouterr().err.splitlines()
+    # 8 steps in 6 s, and 60 - 28 are left; then 20 in 15 s and so on
+    assert lines[:2] == [
+        "step 28/60  loss 0.5000  24 s left",
+        "step 36/60  loss 0.5000  18 s left",
+    ]
+    assert lines[2] == f"step 42/60  loss 0.2500  {21 / 22 * 18:.0f} s left"
+    assert lines[-1] == "step 60/60  loss 0.2500  0 s left"
+    assert len(lines) == 2 + 10

@@ -31,4 +31,8 @@ def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
         return Transformer(config.model, config.norm, config.placement, config.vocab_size)
 
     stack = Stack(**{name: getattr(config, name) for name in Stack.model_fields})
-    return stack, load(folder / "models.safetensors", build)
+    weights = folder / "models.safetensors"
+    models = load(weights, build)
+    if list(models) != sorted(stack.seeds):
+        raise damaged(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")
+    return stack, models
