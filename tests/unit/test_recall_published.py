@@ -3,11 +3,11 @@
 import pytest
 import torch
 from torch.nn import functional as F
+from trainings import trained
 
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.recipe import RecallRun, Task
+from normscope.studies.recall.recipe import RecallStack, Task
 from normscope.studies.recall.tasks import draw
-from normscope.studies.recall.trainer import RecallTrainer
 
 STEPS = 1500
 
@@ -15,13 +15,9 @@ STEPS = 1500
 def test_unit_l2_at_step_1500():
     """Another seed and other batches move the loss in the third digit."""
     task = Task(kind="copy", steps=STEPS)
-    trainer = RecallTrainer(
-        RecallRun(task=task, norm=ARMS["manual_l2"].norm, learning_rate=1e-4, seed=1337)
-    )
-    while not trainer.done:
-        trainer.advance()
+    stack = RecallStack(task=task, norm=ARMS["manual_l2"].norm, learning_rate=1e-4, seeds=[1337])
+    model = trained(stack).learners[0].model.eval()
     tokens, answers = draw(task, 2048, torch.Generator().manual_seed(0))
-    trainer.model.eval()
     with torch.no_grad():
-        measured = F.cross_entropy(trainer.model(tokens), answers).item()
+        measured = F.cross_entropy(model(tokens), answers).item()
     assert measured == pytest.approx(5.02, abs=0.03)
