@@ -84,7 +84,8 @@ def grid() -> Depth:
     for name, recipe in depth.trainings().items():
         recorded = _results() / "depth" / "models" / name / "config.json"
         if recorded.is_file():
-            trained, wanted = json.loads(recorded.read_text()), recipe.model_dump(mode="json")
+            trained = json.loads(recorded.read_text())
+            wanted = recipe.model_dump(mode="json", exclude={"device"})
             if any(trained[key] != value for key, value in wanted.items()):
                 raise StaleProse(
                     f"{recorded} is of another config.yaml: run `snakemake --cores 4 tutorial`"

@@ -36,5 +36,13 @@ def test_the_table_has_a_row_for_every_arm_of_the_default_grid():
         assert len(re.findall(r"^\| .+ \| \d+ \| [\d.]+ \|", table[0], re.MULTILINE)) == len(cells)
 
 
+def test_the_names_of_jobs_are_those_of_the_configuration():
+    text = (ROOT / "docs/reference/results.md").read_text()
+    named = re.findall(r"^\| `(\w+)` \| .+ \| `([\w.-]+)` \|$", text, re.MULTILINE)
+    studies = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
+    assert {study for study, _ in named} == {name for name, s in studies.items() if s.trainings()}
+    assert [name for study, name in named if name not in studies[study].trainings()] == []
+
+
 def test_the_readme_is_read_in_one_sitting():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
