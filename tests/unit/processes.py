@@ -22,8 +22,7 @@ FORKS.set_forkserver_preload(
     [
         "pandas",
         "pytest",
-        "torch._dynamo",
-        "normscope.train.trainer",
+        "normscope.train.session",
         "normscope.studies.recall.probe",
     ]
 )

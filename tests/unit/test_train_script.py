@@ -10,30 +10,32 @@ from pathlib import Path
 
 import processes
 import pytest
+import torch
 from recipes import DATA, recipe
 
 from normscope.io import dataset
-from normscope.train.checkpoint import Checkpoints
+from normscope.train.checkpoint import lock
 
-OUTPUTS = ("model.safetensors", "config.json", "curve.csv", "metrics.json")
-STEPS = 60  # of the script, with a checkpoint after each
+OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
+STEPS = 60  # of two models in step, with a checkpoint after each
 
 
 class Script(processes.Script):
-    """scripts/train.py on a small dataset, into one directory."""
+    """scripts/main_train.py on a small dataset, into one directory."""
 
     def __init__(self, data: Path, place: Path) -> None:
         self.out, self.checkpoints = place / "out", place / "checkpoints"
-        run = recipe("batchnorm_plain", dropout=0.1, steps=STEPS, seed=1)
+        stack = recipe("batchnorm_plain", dropout=0.1, steps=STEPS, seeds=[2, 1])
         paths = {"data": data, "out": self.out, "checkpoints": self.checkpoints}
-        arguments = processes.flags(recipe=run, checkpoint_every=1, **paths)
+        arguments = processes.flags(recipe=stack, checkpoint_every=1, **paths)
         super().__init__("main_train", arguments, place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}
 
     def newest(self) -> int:
-        return max((int(p.stem.split("-")[1]) for p in self.checkpoints.glob("step-*")), default=0)
+        steps = [int(p.stem.split("-")[1]) for p in self.checkpoints.glob("2x2/step-*")]
+        return max(steps, default=0)
 
 
 def write_data(directory: Path) -> Path:
@@ -55,7 +57,7 @@ def whole(data, tmp_path_factory) -> dict[str, bytes]:
     command = [sys.executable, str(script.path), *script.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert f"step {STEPS}/{STEPS}" in done.stderr
+    assert f"step {2 * STEPS}/{2 * STEPS}" in done.stderr
     assert script.newest() == STEPS  # until the outputs are in the store
     return script.outputs()
 
@@ -66,7 +68,7 @@ def test_a_killed_script_started_again_writes_the_same_bytes(tmp_path, data, who
         assert killed.kill_when(lambda step=step: killed.newest() >= step) == -signal.SIGKILL
         assert killed.newest() >= step
         assert not killed.out.exists()
-    killed.kill_when((killed.out / "model.safetensors").exists)
+    killed.kill_when((killed.out / "models.safetensors").exists)
     killed.succeed()
     assert killed.outputs() == whole
 
@@ -75,7 +77,7 @@ def test_on_a_full_disk_the_script_stops_and_later_continues(tmp_path, data, who
     script = Script(data, tmp_path)
     script.kill_when(lambda: script.newest() >= 2)
     kept = script.newest()
-    newest = script.checkpoints / f"step-{kept:08d}.ckpt"
+    newest = script.checkpoints / f"2x2/step-{kept:08d}.ckpt"
     message = script.fail(largest_file=newest.stat().st_size // 2)
     assert "File too large while writing" in message
     assert "mend that and start again" in message
@@ -95,9 +97,9 @@ def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
     assert script.outputs() == whole
 
 
-def test_a_run_in_use_is_an_error_that_names_the_process(tmp_path, data):
+def test_a_job_in_use_is_an_error_that_names_the_process(tmp_path, data):
     script = Script(data, tmp_path)
-    with Checkpoints(script.checkpoints, "f", 1).lock():
+    with lock(script.checkpoints):
         message = script.fail()
     assert message.startswith(f"process {os.getpid()} is training this run")
     assert str(script.checkpoints) in message
@@ -116,6 +118,13 @@ def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path):
     assert json.loads(script.outputs()["config.json"])["vocab_size"] == 7
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_set(tmp_path, data):
+    message = Script(data, tmp_path).fail("--recipe.device", "cuda")
+    assert "set device: cpu or auto in config.yaml" in message
+    assert not (tmp_path / "checkpoints").exists()
+
+
 def test_a_missing_file_of_the_dataset_is_an_error_that_names_it(tmp_path):
     data = write_data(tmp_path / "data")
     (data / "meta.pkl").unlink()
@@ -129,7 +138,14 @@ def test_a_window_longer_than_the_text_is_an_error(tmp_path, data):
 
 @pytest.mark.parametrize(
     ("flag", "value"),
-    [("training.steps", "many"), ("training.warmup-steps", "60"), ("norm.elementwise", "tanh")],
+    [
+        ("training.steps", "many"),
+        ("training.warmup-steps", "60"),
+        ("norm.elementwise", "tanh"),
+        ("seeds", "[1,1]"),
+        ("seeds", "[]"),
+        ("device", "tpu"),
+    ],
 )
 def test_a_flag_laid_over_the_recipe_that_is_wrong_is_an_error(tmp_path, data, flag, value):
     assert flag.partition(".")[0] in Script(data, tmp_path).fail(f"--recipe.{flag}", value)
