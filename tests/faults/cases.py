@@ -50,12 +50,12 @@ def frequent_checkpoints(project: Project, steps: int) -> None:
 
 
 def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> None:
-    """Until two runs at work have so many; the first one waits there for the other."""
+    """Until two jobs at work have so many; the first one waits there for the other."""
     waiting: dict[Path, int] = {}
     try:
         while engine.is_alive:
             for folder in (project.root / "results/main/checkpoints").glob("*"):
-                if folder not in waiting and len(list(folder.glob("step-*.ckpt"))) >= generations:
+                if folder not in waiting and len(list(folder.glob("*/step-*.ckpt"))) >= generations:
                     with suppress(ProcessLookupError):  # it has just ended
                         trainer = int((folder / "lock").read_text())
                         os.kill(trainer, signal.SIGSTOP)

@@ -73,7 +73,7 @@ def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp
         assert status == 0, said
         same(project, modelled)
         assert list(steps_done(project).values()).count(0) >= 2
-        assert not list((project.root / "results/main/checkpoints").glob("*/step-*"))
+        assert not list((project.root / "results/main/checkpoints").glob("*/*/step-*"))
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])

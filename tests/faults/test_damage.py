@@ -29,7 +29,7 @@ def test_bins(modelled: Project, tmp_path: Path):
     for name, how in zip(names, ("bit flipped", "truncated", "emptied"), strict=True):
         with fault("a damaged dataset"):
             damage(project.root / "results/dataset" / name, how)
-            said = project.snakemake("results/main/models/layernorm-pre-1/metrics.json", ok=False)
+            said = project.snakemake("results/main/models/layernorm-pre-1/metrics.csv", ok=False)
             assert f"results/dataset/{name} is truncated or altered" in said
             assert "remove results/dataset and start again" in said
             assert "Traceback" not in said
@@ -41,7 +41,7 @@ def test_bins(modelled: Project, tmp_path: Path):
 
 def test_newest_checkpoints(half_made: Project, modelled: Project):
     folders = (half_made.root / "results/main/checkpoints").iterdir()
-    kept = [files for folder in folders if len(files := sorted(folder.glob("step-*.ckpt"))) > 1]
+    kept = [files for folder in folders if len(files := sorted(folder.glob("*/step-*.ckpt"))) > 1]
     with fault("a damaged checkpoint", len(kept)):
         for files, how in zip(kept, DAMAGES, strict=False):
             damage(files[-1], how)
@@ -52,14 +52,16 @@ def test_newest_checkpoints(half_made: Project, modelled: Project):
 
 
 def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
-    folders = (half_made.root / "results/main/checkpoints").iterdir()
+    folders = (half_made.root / "results/main/checkpoints").glob("*/*/")  # a job's, of its models
     first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]
+    job = first.parent.name
     with fault("checkpoints of another run"):
-        for a, b in ((first, "swap"), (second, first.name), (half_made.root / "swap", second.name)):
-            a.rename((half_made.root if b == "swap" else first.parent) / b)
+        aside = half_made.root / "swap"
+        for a, b in ((first, aside), (second, first), (aside, second)):
+            a.rename(b)
         newest = sorted(first.glob("step-*.ckpt"))
-        half_made.snakemake(f"results/main/models/{first.name}/metrics.json")
-        log = half_made.root / f"results/logs/main_train/{first.name}.log"
+        half_made.snakemake(f"results/main/models/{job}/metrics.csv")
+        log = half_made.root / f"results/logs/main_train/{job}.log"
         assert newest
         assert "belongs to other settings" in log.read_text()
     with fault("no sound checkpoint"):
@@ -78,13 +80,13 @@ def test_entries_of_the_store(modelled: Project, tmp_path: Path):
     for folder in ("main", "benchmarks/main_train"):
         shutil.rmtree(results / folder)
     project.snakemake(*TARGETS)  # links to the copy's own store
-    names = ("model.safetensors", "curve.csv", "SHA256SUMS")
+    names = ("models.safetensors", "SHA256SUMS")
     hit = dict(zip(sorted(results.glob("main/models/*")), names, strict=True))
     with fault("a damaged entry of the store", len(hit)):
         for (run, name), how in zip(hit.items(), DAMAGES, strict=False):
             damage((run / name).resolve(), how)
         said = project.snakemake(
-            *(f"results/main/models/{run.name}/model.safetensors" for run in hit)
+            *(f"results/main/models/{run.name}/models.safetensors" for run in hit)
         )
         assert said.count("is not what its job wrote: the entry is removed") == len(hit)
         trained = {path.stem for path in results.glob("benchmarks/main_train/*.tsv")}

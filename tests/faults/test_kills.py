@@ -22,8 +22,8 @@ from zygote import environment
 
 ON_THE_WAY = {"logs", "benchmarks", "checkpoints"}  # folders of results: not what is made
 TABLES = "main/tables/runs.csv"
-DEPTH = "depth/models/layernorm-pre-residual-gpt2-3/losses.csv"
-RECALL = "recall/models/recall-layernorm-0.01-1/metrics.json"
+DEPTH = "depth/models/layernorm-pre-residual-gpt2-3-0.003-5-1/metrics.csv"
+RECALL = "recall/models/recall-layernorm-0.01-1/metrics.csv"
 TINY = "pretrained/probes/tiny/model.json"
 AGAIN = ("--retries", "50")  # of jobs: to start the engine anew takes longer than they do
 PARTS = ("main", *(f"results/{name}" for name in (DEPTH, RECALL, TINY)))

@@ -7,11 +7,10 @@ from pathlib import Path
 import psutil
 from project import Project
 
-STEPS, SHORT = 90, 20  # of a training, of an ensemble
+STEPS, SHORT = 90, 20  # of a training, of one of the depth study
 EVERY = 5  # steps between checkpoints
 WHOLE = (
-    {"model.safetensors", "config.json", "curve.csv", "metrics.json"},
-    {"models.safetensors", "config.json", "curves.csv", "losses.csv"},
+    {"models.safetensors", "config.json", "curves.csv", "metrics.csv"},
     {"gains.csv", "norms.csv", "model.json"},
 )
 
@@ -22,7 +21,7 @@ class Watch:
     def __init__(self, project: Project) -> None:
         self.project, self.results = project, project.root / "results"
         self.stored: dict[str, tuple[int, int]] = {}
-        self.reached: dict[tuple[str, str], int] = {}  # by study and run
+        self.reached: dict[tuple[str, str], int] = {}  # by study and job
 
     def entries(self) -> dict[str, tuple[int, int]]:
         """The files of whole entries of the store: their inodes and sizes."""
@@ -42,20 +41,20 @@ class Watch:
         self.stored = now
 
     def trained_by(self, process: psutil.Process) -> Path | None:
-        """The checkpoints of the run that a process is training."""
+        """The folder of checkpoints of the job that a process is."""
         for lock in self.results.glob("*/checkpoints/*/lock"):
             if lock.read_text() == str(process.pid):
                 return lock.parent
         return None
 
     def dies(self, folder: Path) -> None:
-        """A process is dead that trained a run: what it had reached is not to be done again."""
-        steps = [int(p.stem.removeprefix("step-")) for p in folder.glob("step-*.ckpt")]
+        """A process is dead that trained: what it had reached is not to be done again."""
+        steps = [int(p.stem.removeprefix("step-")) for p in folder.glob("*/step-*.ckpt")]
         run = folder.parents[1].name, folder.name
         self.reached[run] = max([self.reached.get(run, 0), *steps])
 
     def check_steps(self) -> None:
-        """No last process of a run did steps again that were in a checkpoint."""
+        """No last process of a job did steps again that were in a checkpoint."""
         for (study, name), reached in self.reached.items():
             timing = self.results / f"benchmarks/{study}_train/{name}.tsv"
             done = int(timing.read_text().split()[6])

@@ -21,7 +21,7 @@ SNAKEMAKE = [
     *("--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "10"),
 ]
 LONG = "layernorm-pre-1"  # a training of some seconds, with checkpoints
-DONE = f"results/main/models/{LONG}/metrics.json"
+DONE = f"results/main/models/{LONG}/metrics.csv"
 
 
 class Engine:
@@ -49,7 +49,7 @@ class Engine:
     def at_checkpoint(self) -> int:
         """The id of the training process, once it has written a checkpoint."""
         checkpoints = self.root / "results/main/checkpoints" / LONG
-        wait_for(lambda: any(checkpoints.glob("step-*.ckpt")), self)
+        wait_for(lambda: any(checkpoints.glob("*/step-*.ckpt")), self)
         return int((checkpoints / "lock").read_text())
 
 

@@ -52,10 +52,10 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     # of a group: the cores and the memory of one job, the minutes of all
     expected = {
         "dataset": (1, "1000M", 10, False),
-        "train": (1, "1500M", 5 * 11, False),
-        "recall_train": (1, "1000M", 3 * 11, False),
-        "depth_train": (1, "1001M", 11, False),
-        "main_probe": (1, "1500M", 3 * 5, False),
+        "train": (1, "1001M", 4 * 11, False),  # 32 bytes for 49152 parameters of two models
+        "recall_train": (1, "1500M", 2 * 11, False),
+        "depth_train": (1, "1000M", 2 * 11, False),
+        "main_probe": (1, "1500M", 2 * 5, False),
         "recall_probe": (1, "1500M", 2 * 11, False),
         "jacobian_probe": (1, "1500M", 11, False),
         "depth_probe": (1, "2000M", 11, False),
@@ -72,9 +72,9 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         rules = job["Comment"].removeprefix("rule_")
         (kind,) = (kind for kind in expected if rules.startswith(kind))
         # a group may be submitted in parts, as its jobs are ready
-        before = asked[kind][2] if kind in asked else 0
+        _, most, before, _ = asked.get(kind, (0, "", 0, False))
         total = before + 60 * int(hours) + int(minutes)
-        asked[kind] = (int(job["NumCPUs"]), memory[1], total, gpu)
+        asked[kind] = (int(job["NumCPUs"]), max(most, memory[1]), total, gpu)
     assert asked == expected
 
 
@@ -83,7 +83,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # all is none
     submitted = len(jobs(said))
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
-    assert steps > 50
+    assert steps > 40
     assert submitted <= 16  # which jobs are ready together is a matter of time
     flags = ["--configfile", "config/paper.yaml", "-n"]
     full = engine.fresh(tmp_path / "full")
@@ -93,8 +93,8 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
     print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
-    assert steps > 6000
-    assert groups + alone < 500
+    assert steps > 1600
+    assert groups + alone < 700
 
 
 def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str], tmp_path: Path):
@@ -135,6 +135,6 @@ def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):
     assert states[-1] == "COMPLETED"
     limits = ["00:01:00", "00:02:00", "00:03:00"][: len(tries)]
     assert [job["TimeLimit"] for job in tries] == limits
-    memory = ["1500M", "3000M", "4500M"][: len(tries)]
+    memory = ["1001M", "2002M", "3003M"][: len(tries)]
     assert [job["MinMemoryNode"] for job in tries] == memory
     assert resumed(stalled.root)
