@@ -115,22 +115,22 @@ def test_the_identity_is_off_by_what_the_cosine_is_off(center, eps):
 @CENTER
 def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
     at, g = standardized(center, 0.1), normal(50, 9, seed=1) * (1 + torch.arange(50.0)[:, None])
-    found = decompose(g, at)
+    row = decompose(g, at)
     total, *parts = (part.numpy() for part in shares(g, at))
     for name, part in zip(("r_mean", "r_radial", "r_tangent"), parts, strict=True):
-        assert found[name] == pytest.approx(np.mean(part / total), rel=1e-12)
-        assert found[f"{name}_of_batch"] == pytest.approx(part.sum() / total.sum(), rel=1e-12)
-    assert (found["r_mean"] == 0) != center
+        assert row[name] == pytest.approx(np.mean(part / total), rel=1e-12)
+        assert row[f"{name}_of_batch"] == pytest.approx(part.sum() / total.sum(), rel=1e-12)
+    assert (row["r_mean"] == 0) != center
     exact = BACKWARD["exact"](g, at)
     for rule in ("center_scale", "projected", "straight_through"):
         other = BACKWARD[rule](g, at)
-        assert found[f"cos_{rule}"] == pytest.approx(cosines(other, exact).mean().item(), rel=1e-12)
+        assert row[f"cos_{rule}"] == pytest.approx(cosines(other, exact).mean().item(), rel=1e-12)
         error = np.linalg.norm(other - exact) / np.linalg.norm(exact)
-        assert found[f"error_{rule}"] == pytest.approx(error, rel=1e-12)
-    assert found["error_identity"] < 1e-12
+        assert row[f"error_{rule}"] == pytest.approx(error, rel=1e-12)
+    assert row["error_identity"] < 1e-12
     sigma = at.sigma.numpy()
-    assert found["sigma_mean"] == pytest.approx(sigma.mean())
-    assert found["sigma_std"] == pytest.approx(sigma.std(ddof=1))
+    assert row["sigma_mean"] == pytest.approx(sigma.mean())
+    assert row["sigma_std"] == pytest.approx(sigma.std(ddof=1))
 
 
 @CENTER
@@ -139,18 +139,18 @@ def test_tokens_without_gradient_count_in_sums_alone(center):
     silent = torch.arange(50) % 2 == 0
     g[silent] = 0
     g[0] = 1e-20
-    found = decompose(g, at)
-    assert all(map(math.isfinite, found.values()))
+    row = decompose(g, at)
+    assert all(map(math.isfinite, row.values()))
     heard = decompose(g[~silent], Standardized(at.z[~silent], at.sigma[~silent], center))
-    of_tokens_with_a_gradient = [k for k in found if not k.startswith(("sigma", "error_id"))]
+    of_tokens_with_a_gradient = [k for k in row if not k.startswith(("sigma", "error_id"))]
     for name in of_tokens_with_a_gradient:
-        assert found[name] == pytest.approx(heard[name], rel=1e-12), name
-    assert found["sigma_mean"] == pytest.approx(float(at.sigma.mean()))
+        assert row[name] == pytest.approx(heard[name], rel=1e-12), name
+    assert row["sigma_mean"] == pytest.approx(float(at.sigma.mean()))
 
 
 def test_a_layer_that_no_gradient_reaches_has_no_shares_and_no_cosines():
-    found = decompose(torch.zeros(50, 9, dtype=torch.float64), standardized(True, 1e-5))
-    assert all(math.isnan(v) for k, v in found.items() if not k.startswith("sigma"))
+    row = decompose(torch.zeros(50, 9, dtype=torch.float64), standardized(True, 1e-5))
+    assert all(math.isnan(v) for k, v in row.items() if not k.startswith("sigma"))
 
 
 @CENTER
@@ -209,19 +209,19 @@ def test_gradients_without_preferred_direction_are_the_null_of_shares_and_cosine
     """Shares of one and of two directions in d follow beta distributions."""
     n = 10_000
     at = standardize(layer_of(Norm(center=True), D), normal(n, D))
-    found = decompose(normal(n, D, seed=1), at)
+    row = decompose(normal(n, D, seed=1), at)
     error = 4 * math.sqrt(2 / n)  # of d times a share, whose variance is about 2
-    assert found["r_mean"] * D == pytest.approx(1, abs=error)
-    assert found["r_radial"] * D == pytest.approx(1, abs=error)
+    assert row["r_mean"] * D == pytest.approx(1, abs=error)
+    assert row["r_radial"] * D == pytest.approx(1, abs=error)
     # a cosine varies about half as much as the shares below its root
-    assert found["cos_center_scale"] == pytest.approx(
+    assert row["cos_center_scale"] == pytest.approx(
         mean_root_of_beta((D - 2) / 2, 1 / 2), abs=error / 2 / D
     )
-    assert found["cos_straight_through"] == pytest.approx(
+    assert row["cos_straight_through"] == pytest.approx(
         mean_root_of_beta((D - 2) / 2, 1), abs=error / math.sqrt(2) / D
     )
-    assert found["cos_center_scale"] == pytest.approx(0.9961, abs=5e-4)
-    assert found["cos_straight_through"] == pytest.approx(0.9922, abs=5e-4)
+    assert row["cos_center_scale"] == pytest.approx(0.9961, abs=5e-4)
+    assert row["cos_straight_through"] == pytest.approx(0.9922, abs=5e-4)
 
 
 def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
@@ -242,14 +242,14 @@ def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
         tokens["radial"].append(float(radial @ radial))
         tokens["cos_center_scale"].append(cosine((g - g.mean()) / s, exact))
         tokens["cos_straight_through"].append(cosine(g, exact))
-    of = {name: float(np.mean(values)) for name, values in tokens.items()}
+    means = {name: float(np.mean(values)) for name, values in tokens.items()}
     return {
-        "r_mean": of["mean"] / (of["energy"] + 1e-12),
-        "r_radial": of["radial"] / (of["energy"] + 1e-12),
-        "sigma_mean": of["sigma"],
+        "r_mean": means["mean"] / (means["energy"] + 1e-12),
+        "r_radial": means["radial"] / (means["energy"] + 1e-12),
+        "sigma_mean": means["sigma"],
         "sigma_std": float(np.std(tokens["sigma"], ddof=1)),
-        "cos_center_scale": of["cos_center_scale"],
-        "cos_straight_through": of["cos_straight_through"],
+        "cos_center_scale": means["cos_center_scale"],
+        "cos_straight_through": means["cos_straight_through"],
     }
 
 

@@ -189,8 +189,8 @@ def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_ow
         names, parameters = zip(*block.named_parameters(), strict=True)
         x = seen.inputs[i].requires_grad_()
         into_first, *exact = torch.autograd.grad(block(x), [x, *parameters], delivered)
-        found = {n: p.grad for n, p in zip(names, parameters, strict=True) if p.grad is not None}
-        assert_same(found, dict(zip(names, exact, strict=True)))
+        ours = {n: p.grad for n, p in zip(names, parameters, strict=True) if p.grad is not None}
+        assert_same(ours, dict(zip(names, exact, strict=True)))
     positions = model.position_embedding.weight.grad
     torch.testing.assert_close(positions, into_first.sum(0), rtol=0, atol=1e-12)
     vectors = torch.zeros(V, C, dtype=torch.float64)
@@ -286,9 +286,9 @@ def test_gradients_under_autocast_are_near_those_of_fp32(feedback, linear_bias):
     assert logits.dtype == torch.bfloat16
     targets = random_tokens(2)
     targets[:, ::2] = -100
-    found = gradients(model, cross_entropy(logits, targets))
-    assert all(g.isfinite().all() for g in found.values())
-    assert_same(found, exact, tolerance=0.03)
+    ours = gradients(model, cross_entropy(logits, targets))
+    assert all(g.isfinite().all() for g in ours.values())
+    assert_same(ours, exact, tolerance=0.03)
 
 
 @RANDOM

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from normscope.train.runtime import FP32_ERROR, product_error, start
+from normscope.errors import Explained
+from normscope.train.runtime import CPU, FP32_ERROR, Runtime, product_error, start
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +49,38 @@ def test_autocast_sets_the_operands_of_products(precision, dtype):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_threads_are_as_asked(threads):
     assert start("fp32", threads).threads == torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize(
+    ("version", "reason"),
+    [(None, "has no CUDA"), ("13.0", "built for CUDA 13.0, finds no GPU that it can use")],
+)
+def test_a_gpu_that_torch_cannot_use_is_an_error_that_says_what_to_set(
+    version, reason, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.version, "cuda", version)
+    threads = torch.get_num_threads()
+    with pytest.raises(Explained) as e:
+        start("fp32", threads + 1, "cuda")
+    message = str(e.value)
+    assert message.startswith(f"device cuda: torch {torch.__version__} {reason}: set device: ")
+    assert "cpu or auto in config.yaml" in message
+    assert "\n" not in message
+    assert torch.get_num_threads() == threads
+
+
+def test_what_is_recorded_says_what_computed():
+    runtime = start("bf16", 1)
+    assert runtime.device == CPU
+    assert runtime.described.endswith("; cpu, 1 thread(s)")
+    assert runtime.recorded == {
+        "device": "cpu",
+        "threads": 1,
+        "matmul": torch.get_float32_matmul_precision(),
+        "matmul_error": product_error(torch.bfloat16),
+        "torch": torch.__version__,
+    }
+    cuda = Runtime("bf16", 2, "highest", 0.5, torch.device("cuda", 1))
+    assert cuda.recorded["device"] == "cuda"  # whichever of them
+    assert cuda.described.endswith("; cuda:1, 2 thread(s)")

@@ -7,6 +7,7 @@ import torch
 from pydantic import ValidationError
 from recipes import recipe
 from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
 from torch.nn import functional as F
 
 from normscope.nn.arms import ARMS
@@ -120,12 +121,33 @@ def test_strides_do_not_matter(arm, rule):
 
 @ARM
 @RULE
+def test_layers_of_a_stack_have_their_own_errors(arm, rule):
+    """As training has them: mapped over the models, the way back outside the map."""
+    layers = [layer_of(arm, rule) for _ in range(3)]
+    for i, layer in enumerate(layers):
+        for p in layer.parameters():
+            p.data *= i + 1
+    parameters, _ = stack_module_state(layers)
+    x, dy = tokens(3, 2, D), drawn(3, 2, D, seed=2)
+
+    def stacked(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(layers[0], (parameters, {}), (x,))
+
+    y = vmap(stacked)(parameters, x)
+    together = torch.autograd.grad(y, [x, *parameters.values()], dy)
+    for i, layer in enumerate(layers):
+        own = x[i].detach().requires_grad_()
+        assert_same([g[i] for g in together], gradients(layer, own, dy[i]))
+
+
+@ARM
+@RULE
 def test_a_constant_and_a_zero_token_have_finite_errors(arm, rule):
     x = torch.stack([torch.zeros(D), torch.full((D,), 3.0)]).double().requires_grad_()
     layer, dy = layer_of(arm, rule), drawn(2, D, seed=2)
-    found = gradients(layer, x, dy)
-    assert all(g.isfinite().all() for g in found)
-    torch.testing.assert_close(found[0], error_by_hand(layer, x, dy, rule), rtol=1e-12, atol=1e-10)
+    ours = gradients(layer, x, dy)
+    assert all(g.isfinite().all() for g in ours)
+    torch.testing.assert_close(ours[0], error_by_hand(layer, x, dy, rule), rtol=1e-12, atol=1e-10)
 
 
 @ARM
@@ -158,7 +180,7 @@ def transformer(placement: Placement, **changes) -> Transformer:
     return model
 
 
-def rules_found(model: Transformer) -> dict[str, NormBackward]:
+def rules_seen(model: Transformer) -> dict[str, NormBackward]:
     """Each norm layer's rule, by the error it hands back."""
     errors: dict[str, list[Tensor]] = {}
     layers = {n: m for n, m in model.named_modules() if isinstance(m, TokenNorm)}
@@ -171,14 +193,14 @@ def rules_found(model: Transformer) -> dict[str, NormBackward]:
         )
     x = torch.randint(11, (2, 6), generator=torch.Generator().manual_seed(1))
     F.cross_entropy(model(x).flatten(0, 1), x.flip(1).flatten()).backward()
-    found = {}
+    rules = {}
     for name, (at, dy, dx) in errors.items():
-        (found[name],) = (
+        (rules[name],) = (
             rule
             for rule in RULES
             if torch.allclose(dx, error_by_hand(layers[name], at, dy, rule), rtol=1e-9, atol=1e-15)
         )
-    return found
+    return rules
 
 
 PLACES: dict[Placement, list[str]] = {
@@ -202,27 +224,27 @@ def test_surrogates_are_in_the_norms_that_were_named(placement, surrogates_in, r
     chosen = {"all": in_blocks | final, "blocks": in_blocks, "final": final}[surrogates_in]
     model = transformer(placement, norm_backward=rule, surrogates_in=surrogates_in)
     expected = {name: rule if name in chosen else "exact" for name in in_blocks | final}
-    assert rules_found(model) == expected
+    assert rules_seen(model) == expected
 
 
 @pytest.mark.parametrize("placement", PLACES)
 def test_norms_are_exact_where_nothing_else_is_said(placement):
-    assert set(rules_found(transformer(placement)).values()) == {"exact"}
+    assert set(rules_seen(transformer(placement)).values()) == {"exact"}
 
 
 @RULE
 @pytest.mark.parametrize("arm", ["layernorm", "rmsnorm_affine"])
 def test_under_autocast_errors_are_near_those_of_fp32(arm, rule):
     """bf16 keeps 8 bits: a few roundings on the way are some percent."""
-    run = recipe(arm, "pre", norm_backward=rule)
+    stack = recipe(arm, "pre", norm_backward=rule)
     torch.manual_seed(0)
-    model = Transformer(run.model, run.norm, "pre", 6)
+    model = Transformer(stack.model, stack.norm, "pre", 6)
     parameters = list(model.parameters())
     x = torch.randint(6, (3, 8), generator=torch.Generator().manual_seed(1))
-    found = []
+    passes = []
     for autocasts in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=autocasts):
             logits = model(x)
-        found.append(torch.autograd.grad(cross_entropy(logits, x.flip(1)), parameters))
-    for exact, ours in zip(*found, strict=True):
+        passes.append(torch.autograd.grad(cross_entropy(logits, x.flip(1)), parameters))
+    for exact, ours in zip(*passes, strict=True):
         assert float((ours - exact).norm()) <= 0.05 * float(exact.norm())
