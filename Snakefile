@@ -19,6 +19,7 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/upkeep.smk"
+include: "workflow/rules/progress.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
@@ -110,6 +111,7 @@ onstart:
     check_writable("results")
     check_pins()
     drop_leftovers()
+    say_time()
 
 
 onerror:

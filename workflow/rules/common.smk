@@ -26,8 +26,10 @@ os.environ.update(
 # bits. torch's threads are set by the scripts
 shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
 
-from normscope import cost
 from normscope.config import ConfigError, load
+from normscope.cost.machine import usable_cores
+from normscope.cost.projection import jobs, once, reference_seconds
+from normscope.cost.reference import read_reference
 from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
@@ -192,29 +194,28 @@ def slots():
     if workflow.resource_settings.nodes is not None:
         return 1  # a cluster: cores are the job's alone
     promised = workflow.resource_settings.cores or 1
-    usable = os.cpu_count()
-    if hasattr(os, "sched_getaffinity"):
-        usable = len(os.sched_getaffinity(0))
-    return max(1, min(promised, -(-promised // usable)))
+    return max(1, min(promised, -(-promised // usable_cores())))
 
 
-# work in a minute, in the units of each study's jobs: two thirds, or less, of what one core was
-# seen to do
-A_MINUTE = {
-    "main_train": 7e11,
-    "jacobian_train": 7e11,
-    "depth_train": 7e11,
-    "recall_train": 4e9,
-    "recall_probe": 2,
-    "jacobian_probe": 800,
-    "depth_probe": 6000,
-}
+# a node of a cluster may be this much slower than the machine of the reference
+SLOWEST = 4
+
+
+@functools.cache
+def reference():
+    """What jobs cost on a machine that was measured."""
+    return read_reference(Path("workflow/costs.yaml"))
 
 
 @functools.cache
 def works():
-    """The work of every job whose size the configuration decides, by rule and name."""
-    return {(job.rule, job.name): job.work for job in cost.jobs(CONFIG)}
+    """Every job whose size the configuration decides, by rule and name."""
+    return {(job.rule, job.name): job for job in jobs(CONFIG)}
+
+
+def sized(rule, name):
+    """A job of this rule, with its work."""
+    return works().get((rule, name), once(rule))
 
 
 def growing(amount):
@@ -230,7 +231,8 @@ def minutes(rule):
     """Time of a job of this rule, by its work; a scheduler that kills it gives more the next time."""
 
     def needed(wildcards):
-        return 10 + math.ceil(works().get((rule, wildcards.name), 0) / A_MINUTE[rule])
+        seconds = reference_seconds(sized(rule, wildcards.name), reference())
+        return 10 + math.ceil(SLOWEST * seconds / 60)
 
     return growing(needed)
 

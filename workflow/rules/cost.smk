@@ -1,4 +1,5 @@
-# takes: results/benchmarks/**, results/paper/manifest.json (of the run that they are of)
+# takes: workflow/costs.yaml; results/benchmarks/**, and results/paper/manifest.json of the run that
+#        they are of, where they are
 # makes: nothing; prints the core-hours that a configuration costs, measured or projected:
 #        snakemake cost --cores 1 --configfile config/paper.yaml
 
@@ -8,6 +9,7 @@
 checkpoint cost:
     input:
         code("cost"),
+        reference="workflow/costs.yaml",
     log:
         "results/logs/cost.log",
     benchmark:
@@ -17,5 +19,6 @@ checkpoint cost:
     params:
         config=verbatim(CONFIG.model_dump_json()),
     shell:
-        "python scripts/cost.py --config {params.config:q} --manifest results/paper/manifest.json"
-        " --benchmarks results/benchmarks 2>&1 | tee {log}"
+        "python scripts/cost.py --config {params.config:q} --reference {input.reference}"
+        " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
+        " 2>&1 | tee {log}"

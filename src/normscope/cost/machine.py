@@ -1,0 +1,57 @@
+"""How many cores there are, and how fast one is."""
+
+import os
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+PROBE_S = 0.25
+BLOCKS = np.linspace(-1, 1, 64 * 48 * 48, dtype=np.float32).reshape(64, 48, 48)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, however many the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _round() -> None:
+    """Half the time products of small float32 matrices, half of it Python itself.
+
+    The products are too small for the threads of a BLAS.
+    """
+    product = np.empty_like(BLOCKS)
+    for _ in range(25):
+        np.matmul(BLOCKS, BLOCKS, out=product)
+    counts = dict.fromkeys(range(97), 0)
+    for i in range(60_000):
+        counts[i % 97] += i
+
+
+class Speed(NamedTuple):
+    """How fast a core is, as a process sees it.
+
+    Args:
+        round_s: CPU seconds of a fixed piece of arithmetic.
+        crowding: wall seconds for a CPU second: 1, or more where others keep the cores busy.
+    """
+
+    round_s: float
+    crowding: float
+
+
+def probe(seconds: float = PROBE_S) -> Speed:
+    """The speed of this machine, by a piece of arithmetic that is repeated for some wall seconds.
+
+    It stands for a job on one core: products as small as those of a small Transformer, and the
+    Python around them. A rough guide: it knows nothing of bfloat16 instructions, of caches and
+    memory that jobs share, or of a disk, and what keeps the cores busy now may end.
+    """
+    rounds, wall, cpu = 0, time.perf_counter(), time.thread_time()
+    while not rounds or time.perf_counter() - wall < seconds:
+        _round()
+        rounds += 1
+    cpu_s = time.thread_time() - cpu
+    return Speed(cpu_s / rounds, max(1.0, (time.perf_counter() - wall) / cpu_s))
