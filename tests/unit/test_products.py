@@ -1,4 +1,7 @@
-"""Products of derivatives with vectors: against dense Jacobians."""
+"""Products of derivatives with vectors: against dense Jacobians, and how little they load."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -46,3 +49,16 @@ def test_what_is_not_finite_stays_where_it_is():
     x = torch.tensor([1.0, 0.0, 4.0], requires_grad=True)
     (product,) = transposed_product(x.sqrt(), x, torch.ones(3))
     np.testing.assert_array_equal(product.numpy(), [0.5, np.inf, 0.25])
+
+
+def test_neither_products_nor_lanczos_load_what_takes_seconds():
+    code = """
+import sys, torch
+from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure.sharpness import hessian
+x = torch.ones(3, requires_grad=True)
+largest_eigenvalue(hessian((x**4).sum(), [x]))
+print(*(name for name in ("sympy", "scipy", "torch._dynamo") if name in sys.modules))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
