@@ -1,19 +1,20 @@
 """Sharpness against dense Hessians, and where full-batch Adam is known to hold it."""
 
-import functools
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
+from operators import columns, operator
 from recall_recipes import dense_hessian, moved, task
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, eigsh
 from scipy.stats import ortho_group
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure import lanczos
+from normscope.measure.lanczos import TOLERANCE, Operator, largest_eigenvalue, ritz
 from normscope.measure.sharpness import hessian
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
@@ -50,13 +51,13 @@ CASES = {"mlp": mlp} | {
 def test_the_operator_is_torchs_dense_hessian_and_its_top_eigenvalue_the_sharpness(case):
     model, loss = CASES[case]()
     dense = dense_hessian(model, loss)
-    operator = hessian(loss(), list(model.parameters()))
-    assert operator.shape == dense.shape
-    ours = operator.matmat(np.eye(len(dense)))
+    h = hessian(loss(), list(model.parameters()))
+    assert h.like.shape == dense[0].shape
+    ours = columns(h.product, len(dense))
     np.testing.assert_allclose(ours, dense, rtol=0, atol=1e-10 * np.abs(dense).max())
     eigenvalues = np.linalg.eigvalsh(dense)
     assert eigenvalues[0] < 0  # indefinite, as away from a minimum they are
-    assert largest_eigenvalue(operator) == pytest.approx(eigenvalues[-1], rel=1e-3)
+    assert largest_eigenvalue(h) == pytest.approx(eigenvalues[-1], rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +68,14 @@ def test_every_kind_of_norm_has_a_hessian(arm: str):
     model, closure = recall_model(arm)
     parameters = list(model.parameters())
     v = np.random.default_rng(0).standard_normal(sum(p.numel() for p in parameters))
-    product = hessian(closure(), parameters) @ v
+    product = hessian(closure(), parameters).product(torch.from_numpy(v)).numpy()
 
     def gradient(step: float) -> np.ndarray:
         start = nn.utils.parameters_to_vector(parameters).detach()
         nn.utils.vector_to_parameters(start + step * torch.from_numpy(v), parameters)
-        found = torch.autograd.grad(closure(), parameters)
+        gradients = torch.autograd.grad(closure(), parameters)
         nn.utils.vector_to_parameters(start, parameters)
-        return torch.cat([g.flatten() for g in found]).numpy()
+        return torch.cat([g.flatten() for g in gradients]).numpy()
 
     difference = (gradient(1e-5) - gradient(-1e-5)) / 2e-5
     assert np.abs(product - difference).max() < 1e-5 * np.abs(product).max()
@@ -84,12 +85,12 @@ def test_fp32_gives_the_sharpness_of_fp64():
     model, loss = recall_model("layernorm")
     exact = np.linalg.eigvalsh(dense_hessian(model, loss))[-1]
     model.float()
-    operator = hessian(loss(), list(model.parameters()))
-    assert operator.dtype == np.float32
-    assert largest_eigenvalue(operator) == pytest.approx(exact, rel=2e-3)
+    h = hessian(loss(), list(model.parameters()))
+    assert h.like.dtype == torch.float32
+    assert largest_eigenvalue(h) == pytest.approx(exact, rel=1e-5)
 
 
-def quadratic(eigenvalues: list[float], dtype: torch.dtype = torch.float64) -> LinearOperator:
+def quadratic(eigenvalues: list[float], dtype: torch.dtype = torch.float64) -> Operator:
     """Hessian of x'Ax/2 with A of given eigenvalues, x in two parameters."""
     n = len(eigenvalues)
     q = ortho_group.rvs(n, random_state=3)
@@ -113,26 +114,98 @@ def quadratic(eigenvalues: list[float], dtype: torch.dtype = torch.float64) -> L
     ],
 )
 def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenvalues, dtype):
-    found = largest_eigenvalue(quadratic(eigenvalues, dtype))
-    assert found == pytest.approx(max(eigenvalues), rel=1e-3)
+    ours = largest_eigenvalue(quadratic(eigenvalues, dtype))
+    assert ours == pytest.approx(max(eigenvalues), rel=TOLERANCE)
 
 
 def test_the_operator_is_of_where_the_loss_was_taken():
     """x^4 / 12 has the Hessian diag(x^2); what the parameter is later does not matter to it."""
     x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
     h = hessian(x.pow(4).sum() / 12, [x])
-    np.testing.assert_allclose(h.matmat(np.eye(3)), np.diag([1, 4, 9]), rtol=1e-12)
-    assert largest_eigenvalue(h) == pytest.approx(9, rel=1e-3)
+    np.testing.assert_allclose(columns(h.product, 3), np.diag([1, 4, 9]), rtol=1e-12)
+    assert largest_eigenvalue(h) == pytest.approx(9, rel=1e-9)
+
+
+def rotated(eigenvalues: np.ndarray) -> np.ndarray:
+    """A symmetric matrix of these eigenvalues."""
+    q = ortho_group.rvs(len(eigenvalues), random_state=4)
+    return q @ np.diag(eigenvalues) @ q.T
+
+
+SPECTRA = {
+    "one stands out": np.append(np.linspace(-1, 1, 199), 3.0),
+    "an edge": np.linspace(0, 1, 200),
+    "nearly a multiple of 1": 1 + 1e-3 * np.linspace(-1, 1, 200),
+    "two that are close": np.append(np.linspace(0, 1, 198), [2.0, 2.02]),
+    "several of a value": np.repeat([1.0, 2.0, 5.0], [120, 50, 30]),
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+def test_bounds_hold_after_every_product(spectrum):
+    """Each holds an eigenvalue; Ritz values are inside the spectrum, and its ends come close."""
+    eigenvalues = np.sort(SPECTRA[spectrum])
+    steps = list(itertools.islice(ritz(operator(rotated(eigenvalues))), 60))
+    rounding = 1e-12
+    for m, (values, bounds) in enumerate(steps, 1):
+        nearest = np.abs(values.numpy()[:, None] - eigenvalues).min(1)
+        assert len(values) == m
+        assert (nearest <= bounds.numpy() + rounding).all()
+        assert eigenvalues[0] - rounding <= values[0]
+        assert values[-1] <= eigenvalues[-1] + rounding
+    ends = [[float(values[0]), float(values[-1])] for values, _ in steps]
+    assert all(a[0] >= b[0] - rounding for a, b in itertools.pairwise(ends))
+    assert all(a[1] <= b[1] + rounding for a, b in itertools.pairwise(ends))
+    width = eigenvalues[-1] - eigenvalues[0]
+    np.testing.assert_allclose(ends[-1], eigenvalues[[0, -1]], rtol=0, atol=2e-3 * width)
+
+
+def test_as_many_products_as_distinct_eigenvalues_give_them_all():
+    """Krylov vectors span no more than a direction for each."""
+    h = operator(rotated(SPECTRA["several of a value"]))
+    values, bounds = list(itertools.islice(ritz(h), 3))[-1]
+    np.testing.assert_allclose(values.numpy(), [1, 2, 5], rtol=1e-9)
+    assert bounds.max() < 1e-12
+
+
+def test_it_stops_as_soon_as_the_bound_is_within_the_tolerance():
+    h, products = operator(rotated(SPECTRA["one stands out"])), []
+
+    def counted(v: Tensor) -> Tensor:
+        products.append(v)
+        return h.product(v)
+
+    for tolerance in (1e-1, 1e-4, 1e-8):
+        products.clear()
+        value = largest_eigenvalue(Operator(counted, h.like), tolerance)
+        assert value == pytest.approx(3, rel=tolerance)
+        steps = itertools.islice(ritz(h), len(products))
+        relative = [float(bounds[-1] / values[-1].abs()) for values, bounds in steps]
+        assert relative[-1] <= tolerance < min(relative[:-1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "tolerance"), [(torch.float64, 1e-6, 1e-9), (torch.float32, 1e-2, 1e-5)]
+)
+def test_what_an_operator_adds_to_1_is_seen_however_small(dtype, size, tolerance):
+    """Little is left of a product next to the vector itself; if that were kept, it would grow."""
+    h = operator(rotated(1 + size * np.linspace(-1, 1, 100)), dtype)
+    assert largest_eigenvalue(h, tolerance) == pytest.approx(1 + size, abs=0.02 * size)
 
 
 def test_without_convergence_there_is_no_number(monkeypatch):
-    """One restart of Lanczos is not enough for the edge of a dense spectrum to 12 digits."""
-    monkeypatch.setattr("normscope.measure.lanczos.eigsh", functools.partial(eigsh, maxiter=1))
-    dense = aslinearoperator(np.diag(np.linspace(0, 1, 400)))
+    """A few products are not enough for the edge of a dense spectrum to 12 digits."""
+    dense = operator(np.diag(np.linspace(0, 1, 400)))
+    assert largest_eigenvalue(dense, tolerance=1e-12) == pytest.approx(1, rel=1e-12)
+    monkeypatch.setattr(lanczos, "STEPS", 20)
     assert math.isnan(largest_eigenvalue(dense, tolerance=1e-12))
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.0, 0.0), (math.nan, math.nan)])
 def test_a_hessian_of_zeros_or_nan_is_no_error(factor, expected):
-    found = largest_eigenvalue(aslinearoperator(factor * np.eye(30)))
-    assert found == pytest.approx(expected, nan_ok=True)
+    top = largest_eigenvalue(operator(factor * np.eye(30)))
+    assert top == pytest.approx(expected, nan_ok=True)
+
+
+def test_an_operator_of_one_number_is_its_eigenvalue():
+    assert largest_eigenvalue(operator(np.array([[-4.0]]))) == pytest.approx(-4)

@@ -1,17 +1,25 @@
 """The Jacobian of a block, I + J with a residual connection, by its products with vectors."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.sparse.linalg import LinearOperator
 from torch import Tensor, nn
 
-from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure.lanczos import TOLERANCE, Operator, ritz
+from normscope.measure.products import transposed_product
 
 
-def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
+class Jacobian(NamedTuple):
+    """A square matrix A on vectors (n,), by its products."""
+
+    product: Callable[[Tensor], Tensor]
+    transposed: Callable[[Tensor], Tensor]
+    like: Tensor  # (n,), of the dtype and on the device of the vectors
+
+
+def block_jacobian(block: nn.Module, x: Tensor) -> Jacobian:
     """dy/dx of ``y = block(x)`` over all tokens of a batch together, (n, n) with n = x.numel().
 
     Products with the transpose are backward passes; as these are linear in the vector, their own
@@ -24,44 +32,37 @@ def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
     leaf = x.detach().requires_grad_()
     y = block(leaf)
     dual = torch.zeros_like(y, requires_grad=True)
-    (transposed,) = torch.autograd.grad(y, leaf, dual, create_graph=True)
+    (image,) = transposed_product(y, leaf, dual, create_graph=True)
 
-    def product(output: Tensor, source: Tensor) -> Any:
-        def apply(v: np.ndarray) -> np.ndarray:
-            along = torch.from_numpy(np.ascontiguousarray(v)).reshape(output.shape)
-            (image,) = torch.autograd.grad(
-                output, source, along, retain_graph=True, materialize_grads=True
-            )
-            return image.reshape(-1).numpy()
+    def product(v: Tensor) -> Tensor:
+        return transposed_product(image, dual, v, retain_graph=True)[0].reshape(-1)
 
-        return apply
+    def transposed(v: Tensor) -> Tensor:
+        return transposed_product(y, leaf, v, retain_graph=True)[0].reshape(-1)
 
-    return LinearOperator(
-        (x.numel(), x.numel()),
-        matvec=product(transposed, dual),
-        rmatvec=product(y, leaf),
-        dtype=np.float64,
-    )
+    return Jacobian(product, transposed, x.detach().reshape(-1))
 
 
-def extreme_singular_values(operator: LinearOperator, resolution: float) -> tuple[float, float]:
-    """The largest and the smallest singular value of a square operator A.
+def extreme_singular_values(a: Jacobian, resolution: float) -> tuple[float, float]:
+    """The largest and the smallest singular value of a square matrix A.
 
-    The largest is the root of the largest eigenvalue c of ``A^T A``, the smallest that of
-    ``c - (largest eigenvalue of c - A^T A)``. NaN where A gives numbers that are not finite.
+    Both are roots of eigenvalues of ``A^T A``, at the two ends of one Lanczos run, each within
+    TOLERANCE of the largest of them, and as a rule much closer. NaN where A gives numbers that are
+    not finite, and for what has not converged.
 
     Args:
-        operator: square.
-        resolution: of the smallest, in units of the largest; below it is 0.
+        a: square.
+        resolution: of the smallest, in units of the largest; below it is 0. Ritz values are never
+            below the least eigenvalue: the first one below the resolution decides.
     """
-    square = operator.H @ operator
-    top = largest_eigenvalue(square, resolution)
-    if not top > 0:
-        return top, top
-    bound = top * (1 + 2 * resolution)  # above all eigenvalues, as Lanczos comes from below
-    rest = LinearOperator(operator.shape, matvec=lambda v: bound * v - square @ v, dtype=np.float64)
-    low = bound - largest_eigenvalue(rest, resolution**2)
-    if math.isnan(low):
-        return math.sqrt(top), math.nan
-    smallest = math.sqrt(max(low, 0.0))
-    return math.sqrt(top), smallest if smallest > resolution * math.sqrt(top) else 0.0
+    largest = math.nan
+    for values, bounds in ritz(Operator(lambda v: a.transposed(a.product(v)), a.like)):
+        low, top = float(values[0]), float(values[-1])
+        if bounds[-1] > TOLERANCE * top:
+            continue
+        largest = math.sqrt(top)
+        if low <= (resolution * largest) ** 2:
+            return largest, 0.0
+        if bounds[0] <= TOLERANCE * top:
+            return largest, math.sqrt(low)
+    return largest, math.nan

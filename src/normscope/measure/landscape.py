@@ -30,7 +30,7 @@ def restored(model: nn.Module) -> Iterator[None]:
 def unit_direction(model: nn.Module, g: torch.Generator) -> Direction:
     """A Gaussian direction over all parameters together, of Euclidean norm 1."""
     direction = _gaussian(model, g)
-    norm = torch.sqrt(sum((d.square().sum() for d in direction), torch.zeros(())))
+    norm = torch.sqrt(sum((d.square().sum() for d in direction), direction[0].new_zeros(())))
     return [d / norm for d in direction]
 
 
@@ -52,14 +52,14 @@ def _gaussian(model: nn.Module, g: torch.Generator) -> Direction:
     """One draw for each parameter that every norm has alike, then for the others.
 
     Matrices are what arms share; their draws come first, so that arms with other gains and biases
-    still share them.
+    still share them. Drawn on the CPU, so that they are the same on every device.
     """
     parameters = list(model.parameters())
     draws: dict[int, Tensor] = {}
     for matrices in (True, False):
         for i, p in enumerate(parameters):
             if (p.dim() > 1) == matrices:
-                draws[i] = torch.randn(p.shape, generator=g)
+                draws[i] = torch.randn(p.shape, generator=g).to(p.device)
     return [draws[i] for i in range(len(parameters))]
 
 
@@ -73,7 +73,7 @@ def slice_loss(
     with restored(model), torch.no_grad():
         for offset in offsets:
             for p, p0, d in zip(parameters, start, direction, strict=True):
-                p.copy_(p0 + offset * d)
+                torch.add(p0, d, alpha=offset, out=p)
             losses.append(loss())
     return losses
 

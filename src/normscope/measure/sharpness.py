@@ -2,32 +2,30 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from scipy.sparse.linalg import LinearOperator
 from torch import Tensor
 
+from normscope.measure.lanczos import Operator
+from normscope.measure.products import transposed_product
 
-def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
+
+def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> Operator:
     """The Hessian of ``loss`` as an operator on flat vectors (p,), without the matrix itself.
 
-    ``H v`` is the gradient of ``<gradient of the loss, v>`` (Pearlmutter 1994), exact.
+    ``H v`` is the gradient of ``<gradient of the loss, v>`` (Pearlmutter 1994), exact. The graph of
+    the gradient is made once for all products.
 
     Args:
         loss: scalar, with its graph; twice differentiable.
         parameters: that it depends on, p numbers of one dtype in all.
     """
-    gradient = torch.autograd.grad(loss, parameters, create_graph=True)
-    sizes = [p.numel() for p in parameters]
-    dtype = parameters[0].dtype
+    gradient = _flat(torch.autograd.grad(loss, parameters, create_graph=True))
 
-    def product(v: np.ndarray) -> np.ndarray:
-        parts = torch.from_numpy(np.ascontiguousarray(v).reshape(-1)).to(dtype).split(sizes)
-        along = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
-        columns = torch.autograd.grad(
-            gradient, parameters, along, retain_graph=True, materialize_grads=True
-        )
-        return torch.cat([c.reshape(-1) for c in columns]).numpy()
+    def product(v: Tensor) -> Tensor:
+        return _flat(transposed_product(gradient, parameters, v, retain_graph=True))
 
-    n = sum(sizes)
-    return LinearOperator((n, n), matvec=product, dtype=torch.empty(0, dtype=dtype).numpy().dtype)
+    return Operator(product, gradient.detach())
+
+
+def _flat(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.reshape(-1) for t in tensors])

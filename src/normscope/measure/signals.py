@@ -20,11 +20,11 @@ def length(tensors: Sequence[Tensor]) -> float:
     Their largest entry is taken out first: without residual connections entries are as small as
     1e-200, whose squares are zero.
     """
-    largest = max(float(t.detach().abs().max()) for t in tensors)
+    flat = torch.cat([t.detach().reshape(-1) for t in tensors])
+    largest = float(flat.abs().max())
     if largest == 0 or not math.isfinite(largest):
         return largest
-    squares = [float((t.detach() / largest).square().sum()) for t in tensors]
-    return largest * math.sqrt(math.fsum(squares))
+    return largest * float((flat / largest).norm())
 
 
 def angle(x: Tensor, y: Tensor) -> float:

@@ -23,6 +23,7 @@ from normscope.measure.decomposition import (
     standardize,
 )
 from normscope.measure.hooks import norm_layers, passing
+from normscope.measure.products import transposed_product
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
@@ -57,7 +58,7 @@ def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
 def _backward(layer: nn.Module, seen: Seen) -> Tensor:
     """dL/dx of one layer alone, by autograd."""
     x = seen.x.requires_grad_()
-    (dx,) = torch.autograd.grad(layer(x), x, seen.dy)
+    (dx,) = transposed_product(layer(x), x, seen.dy)
     seen.x.requires_grad_(False)
     return dx
 

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from normscope.measure.decomposition import relative_error, standardize
 from normscope.measure.hooks import norm_layers, passing
+from normscope.measure.products import transposed_product
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import Affine, TokenNorm, build
 from normscope.statistics.estimate import Estimate, estimate
@@ -73,7 +74,7 @@ def _passed(layer: nn.Module, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
     """Output and dL/dx."""
     x = x.clone().requires_grad_()
     y = layer(x)
-    (dx,) = torch.autograd.grad(y, x, dy)
+    (dx,) = transposed_product(y, x, dy)
     return y.detach(), dx
 
 

@@ -1,0 +1,64 @@
+"""Products of derivatives with vectors: against dense Jacobians, and how little they load."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from normscope.measure.products import transposed_product
+
+
+def draws(*shape: int, seed: int) -> Tensor:
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+
+def test_a_product_is_the_dense_one_for_each_input():
+    """y = A b (3, 2): dy_ij/dA_kl = [i = k] b_lj and dy_ij/db_lm = A_il [j = m]."""
+    a, b = draws(3, 4, seed=1).requires_grad_(), draws(4, 2, seed=2).requires_grad_()
+    unused = draws(5, seed=3).requires_grad_()
+    v = draws(3, 2, seed=4)
+    by_a, by_b, by_unused = transposed_product(a @ b, [a, b, unused], v)
+    torch.testing.assert_close(by_a, v @ b.detach().T)
+    torch.testing.assert_close(by_b, a.detach().T @ v)
+    assert not by_unused.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_it_has_the_bits_of_torchs_own_way(dtype):
+    x = draws(7, 5, seed=1).to(dtype).requires_grad_()
+    v = draws(5, 7, seed=2).to(dtype)
+    y = x.exp().softmax(1).T  # not contiguous
+    (ours,) = transposed_product(y, x, v, retain_graph=True)
+    (torchs,) = torch.autograd.grad(y, x, v)
+    assert torch.equal(ours, torchs)
+
+
+def test_a_product_can_be_differentiated():
+    """y = x^3: v 3 x^2 by x is v 6 x."""
+    x, v = draws(6, seed=1).requires_grad_(), draws(6, seed=2)
+    (product,) = transposed_product(x**3, x, v, create_graph=True)
+    (again,) = torch.autograd.grad(product.sum(), x)
+    torch.testing.assert_close(again, 6 * v * x.detach())
+
+
+def test_what_is_not_finite_stays_where_it_is():
+    x = torch.tensor([1.0, 0.0, 4.0], requires_grad=True)
+    (product,) = transposed_product(x.sqrt(), x, torch.ones(3))
+    np.testing.assert_array_equal(product.numpy(), [0.5, np.inf, 0.25])
+
+
+def test_neither_products_nor_lanczos_load_what_takes_seconds():
+    code = """
+import sys, torch
+from normscope.measure.lanczos import largest_eigenvalue
+from normscope.measure.sharpness import hessian
+x = torch.ones(3, requires_grad=True)
+largest_eigenvalue(hessian((x**4).sum(), [x]))
+print(*(name for name in ("sympy", "scipy", "torch._dynamo") if name in sys.modules))
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
