@@ -28,11 +28,11 @@ def block_jacobian(block: nn.Module, x: Tensor) -> LinearOperator:
 
     def product(output: Tensor, source: Tensor) -> Any:
         def apply(v: np.ndarray) -> np.ndarray:
-            along = torch.from_numpy(np.ascontiguousarray(v)).reshape(output.shape)
+            along = torch.from_numpy(np.ascontiguousarray(v)).to(output).reshape(output.shape)
             (image,) = torch.autograd.grad(
                 output, source, along, retain_graph=True, materialize_grads=True
             )
-            return image.reshape(-1).numpy()
+            return image.reshape(-1).cpu().numpy()
 
         return apply
 

@@ -59,7 +59,7 @@ def _gaussian(model: nn.Module, g: torch.Generator) -> Direction:
     for matrices in (True, False):
         for i, p in enumerate(parameters):
             if (p.dim() > 1) == matrices:
-                draws[i] = torch.randn(p.shape, generator=g)
+                draws[i] = torch.randn(p.shape, generator=g).to(p.device)
     return [draws[i] for i in range(len(parameters))]
 
 

@@ -22,12 +22,12 @@ def hessian(loss: Tensor, parameters: Sequence[Tensor]) -> LinearOperator:
     dtype = parameters[0].dtype
 
     def product(v: np.ndarray) -> np.ndarray:
-        parts = torch.from_numpy(np.ascontiguousarray(v).reshape(-1)).to(dtype).split(sizes)
+        parts = torch.from_numpy(np.ascontiguousarray(v).reshape(-1)).to(parameters[0]).split(sizes)
         along = [part.view_as(p) for part, p in zip(parts, parameters, strict=True)]
         columns = torch.autograd.grad(
             gradient, parameters, along, retain_graph=True, materialize_grads=True
         )
-        return torch.cat([c.reshape(-1) for c in columns]).numpy()
+        return torch.cat([c.reshape(-1) for c in columns]).cpu().numpy()
 
     n = sum(sizes)
     return LinearOperator((n, n), matvec=product, dtype=torch.empty(0, dtype=dtype).numpy().dtype)

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import torch
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from normscope.measure import landscape, spectrum
@@ -33,8 +34,8 @@ def evaluate(model: RecallModel, task: Task) -> Row:
     Losses are in nats. The temperature is fitted on other samples than it is judged on.
     """
     g = torch.Generator().manual_seed(0)
-    fit, fit_answers = draw(task, SAMPLES, g)
-    tokens, answers = draw(task, SAMPLES, g)
+    fit, fit_answers = _drawn(model, task, SAMPLES, g)
+    tokens, answers = _drawn(model, task, SAMPLES, g)
     with torch.no_grad():
         temperature = fit_temperature(model(fit), fit_answers)
         logits, alone = model(tokens), model(tokens[:, -1:])
@@ -48,6 +49,13 @@ def evaluate(model: RecallModel, task: Task) -> Row:
     }
 
 
+def _drawn(model: RecallModel, task: Task, n: int, g: Generator) -> tuple[Tensor, Tensor]:
+    """Samples on the model's device; drawn in main memory, they are the same on every device."""
+    tokens, answers = draw(task, n, g)
+    device = model.embedding.weight.device
+    return tokens.to(device), answers.to(device)
+
+
 def parameter_norm(model: RecallModel) -> float:
     """Euclidean norm of all parameters together."""
     return math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
@@ -59,7 +67,7 @@ def curvature(model: RecallModel, task: Task) -> Row:
     Where a norm makes the loss blind to the scale of all weights together, the product is blind to
     it too, as sharpness alone is not.
     """
-    tokens, answers = draw(task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
+    tokens, answers = _drawn(model, task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)
     value = largest_eigenvalue(hessian(loss, list(model.parameters())))
     return {"sharpness": value, "scaled_sharpness": value * parameter_norm(model) ** 2}
@@ -73,7 +81,7 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
     positions of that batch.
     """
     g = torch.Generator().manual_seed(2)
-    tokens, _ = draw(task, SAMPLES, g)
+    tokens, _ = _drawn(model, task, SAMPLES, g)
     with torch.no_grad():
         at_query = model.at_query(tokens)
         everywhere = model.everywhere(tokens[: task.batch_size]).flatten(0, 1)
@@ -106,7 +114,7 @@ def slices(model: RecallModel, task: Task, directions: int) -> list[Row]:
     where the parameters were. ``restored``: the same direction, put back before every offset; at
     the published alphas' true offsets too. ``filter``: filter-normalized directions.
     """
-    tokens, answers = draw(task, task.batch_size, torch.Generator().manual_seed(1))
+    tokens, answers = _drawn(model, task, task.batch_size, torch.Generator().manual_seed(1))
 
     def loss() -> float:
         return float(F.cross_entropy(model(tokens), answers))
