@@ -92,6 +92,17 @@ def test_another_fingerprint_starts_at_the_beginning(two):
     assert "other settings, data or code; starting at step 0" in notes[0]
 
 
+def test_a_checkpoint_of_a_gpu_is_read_where_there_is_none(two, monkeypatch):
+    """It may be one of other settings, after the device was changed."""
+    with monkeypatch.context() as patched:
+        patched.setattr("torch.serialization.location_tag", lambda storage: "cuda:0")
+        two.save(3, state(3))
+    assert b"cuda:0" in two.files()[0].read_bytes()
+    assert two.load()[::2] == (3, [])
+    assert two.load()[1]["w"].device == torch.device("cpu")
+    assert Checkpoints(two.directory, "g", 1).load()[0] == 0
+
+
 @pytest.mark.parametrize("last", [1, 2, 3])
 def test_checkpoints_of_other_settings_do_not_push_out_new_ones(tmp_path, last):
     old = Checkpoints(tmp_path, "f", 1)

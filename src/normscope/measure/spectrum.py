@@ -13,7 +13,7 @@ def singular_values(x: Tensor, *, centered: bool) -> Tensor:
             under the root; else a common offset counts as a direction.
     """
     x = x.double()
-    return torch.linalg.svdvals(x - x.mean(0) if centered else x)
+    return torch.linalg.svdvals(x - x.mean(0) if centered else x).cpu()
 
 
 def effective_rank(spectrum: Tensor) -> float:

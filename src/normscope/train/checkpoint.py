@@ -130,7 +130,9 @@ def _read(path: Path) -> dict[str, Any]:
     if hashlib.sha256(payload).hexdigest().encode() != digest:
         raise BrokenCheckpoint(f"{path} is truncated or altered ({len(raw):,} bytes)")
     try:
-        content = torch.load(io.BytesIO(payload), weights_only=True)  # noqa: TID251 - tensors
+        payload = io.BytesIO(payload)
+        # into main memory, whatever device it is of: another may be asked for, or be all that is
+        content = torch.load(payload, "cpu", weights_only=True)  # noqa: TID251 - tensors
         return {name: content[name] for name in ("fingerprint", "step", "state")}
     except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
         first = str(e).partition("\n")[0]
