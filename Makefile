@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm tools lint format schema readme prune clean
+.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -50,6 +50,9 @@ test-faults: $(READY) # what cuts a run, and what it leaves: a table; TARGET=mod
 
 test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 	pytest -s tests/slurm
+
+test-gpu: $(READY) # on a GPU that torch can use; skipped without one
+	pytest -rs tests/gpu
 
 lint: $(READY)-lint
 	ruff check

@@ -165,6 +165,7 @@ def fresh(root: Path) -> Project:
         model = {"name": name, "family": name.title(), "source": source}
         config["pretrained"]["models"].append(model)
     config["margin_sds"] = 0.9  # a level that may be
+    config["device"] = "cpu"  # on a machine with a GPU too
     (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")

@@ -47,7 +47,7 @@ def test_wrong_configuration_starts_nothing(refusal: str):
 
 
 def test_unknown_run_names_those_that_exist(made: Project):
-    output = made.snakemake("results/main/models/layernorm-pre-77/metrics.json", ok=False)
+    output = made.snakemake("results/main/models/layernorm-pre-77/metrics.csv", ok=False)
     assert "layernorm-pre-77 is not in the configuration" in output
     assert "layernorm-pre-1" in output
 
@@ -76,13 +76,13 @@ def test_divergence_is_a_result(diverged: Project):
 
 def test_a_damaged_model_is_made_again(made: Project):
     run = "results/recall/models/recall-layernorm-0.01-1"
-    stored = (made.root / run / "model.safetensors").resolve()
+    stored = (made.root / run / "models.safetensors").resolve()
     whole = stored.read_bytes()
     stored.chmod(0o644)
     stored.write_bytes(whole[:100])
     output = made.snakemake()
     assert f"{stored} is not what its job wrote: the entry is removed, to be made again" in output
-    assert (made.root / run / "model.safetensors").read_bytes() == whole
+    assert (made.root / run / "models.safetensors").read_bytes() == whole
     assert made.planned() == {}
 
 

@@ -23,7 +23,8 @@ from normscope.config import Config, ConfigError, load
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 SCRIPTS |= {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
 NO_RULE = {"publish", "prune"}
-RULES = SCRIPTS | {"jacobian_train": SCRIPTS["main_train"]}  # trainings of one kind
+SAME = ("jacobian_train", "depth_train")  # rules of another's script and command
+RULES = SCRIPTS | dict.fromkeys(SAME, SCRIPTS["main_train"])
 # scripts that import a part of every study
 PARTS = {"claims": "claims", "frame": "pages"}
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
@@ -215,7 +216,7 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
     wants(plan, with_manifest(plan, rules))
 
 
-@pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - {"cost", "jacobian_train"}))
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - {"cost", *SAME}))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
     figure = rule.startswith("figure_")
     call = "python scripts/figures/{params.figure}.py" if figure else f"python scripts/{rule}.py"
@@ -224,7 +225,7 @@ def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
     path = str(file.relative_to(project.root))
     with project.edited(path, call, f"{call} --other"):
         plan = configured.plan()
-    same = {"main_train": {"jacobian_train"}}.get(rule, set())
+    same = set(SAME) if rule == "main_train" else set()
     wants(plan, of_rules(plan, {name for name in RULES if name[:7] == "figure_"} if figure
                          else {rule} | same))  # fmt: skip
     assert entered(path) >= ({"runs"} if rule in TRAINED else set())

@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import yaml
+from dryruns import DryRun
 from project import Project
+from table import changed
 
 
 def test_touching_every_file_reruns_nothing(made: Project):
@@ -11,6 +14,21 @@ def test_touching_every_file_reruns_nothing(made: Project):
         if path.is_file() and not {".git", ".snakemake"} & set(path.parts):
             path.touch()
     assert made.planned() == {}
+
+
+def test_a_seed_beyond_full_jobs_is_one_training_and_one_probe(made: Project):
+    """Of four seeds, three to a job."""
+    config = yaml.safe_load((made.root / "config.yaml").read_text())
+    waiting = DryRun(made.root, made.env, "config")
+    first, more = (
+        waiting.plan(changed(config, {"runs.0.seeds": seeds}))
+        for seeds in ([1, 2, 3], [1, 2, 3, 4])
+    )
+    new = more.needs.keys() - first.needs.keys()
+    assert new == {"main_train layernorm-pre-4", "main_probe layernorm-pre-4"}
+    other = {job for job, by in first.decided_by.items() if more.decided_by[job] != by}
+    assert {"main_tables", "textbook_tables"} <= other
+    assert not [job for job in other if re.match(r"\w+_(train|probe) ", job)]
 
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
@@ -23,7 +41,7 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
         project.edited("config.yaml", "- layernorm\n", "- layernorm\n  - half\n"),
     ):
         planned = project.planned()
-        assert (planned["main_train"], planned["main_probe"]) == (2, 2)  # two seeds
+        assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds
         figures = ("loss", "curves", "gain")
         made_now = [f"results/paper/figures/{figure}.svg" for figure in figures]
         project.snakemake("main", *made_now)

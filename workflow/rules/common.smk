@@ -181,7 +181,7 @@ def drawn(suffix, *names):
 
 
 def probed(study):
-    """What a probe reads of its models."""
+    """What a probe reads of its models, where it leaves out those that diverged."""
     return multiext(f"results/{study}/models/{{name}}/", *TRAINED[:2], "metrics.csv")
 
 

@@ -40,7 +40,7 @@ rule main_probe:
     input:
         code("main_probe"),
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
-        probed("main"),
+        multiext("results/main/models/{name}/", *TRAINED[:2]),
     output:
         "results/main/probes/{name}/stream.csv",
     log:

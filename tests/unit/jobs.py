@@ -1,0 +1,92 @@
+"""Training jobs as a script runs them, in a directory, interrupted where a test wants it."""
+
+from pathlib import Path
+from typing import Any
+
+from recall_recipes import recall_run
+from recipes import DATA, recipe
+from torch import Generator, Tensor
+from trainings import BF16, FP32, problem_of
+
+from normscope.io.files import SUMS
+from normscope.studies.recall.recipe import RecallStack
+from normscope.train import session
+from normscope.train.files import write_models
+from normscope.train.outputs import TrainingFlags
+from normscope.train.problem import Problem
+from normscope.train.recipe import Stack
+
+EVERY = 4  # steps between checkpoints
+SEEDS = [1, 2, 3]
+WILD = {"learning_rate": 0.05, "min_lr": 0.05, "warmup_steps": 0}  # of which one loss reaches 1.9
+KINDS: dict[str, Stack | RecallStack] = {
+    "dropout": recipe(dropout=0.3, seeds=SEEDS),
+    "batchnorm, one diverges": recipe(
+        "batchnorm", dropout=0.2, loss_bound=1.9, seeds=SEEDS, **WILD
+    ),
+    "bf16": recipe("rmsnorm", "peri", precision="bf16", seeds=SEEDS),
+    "fa": recipe(feedback="fa", tied_head=False, seeds=SEEDS),
+    "dfa": recipe("batchnorm", "post", feedback="dfa", tied_head=False, seeds=SEEDS),
+    "surrogate": recipe("rmsnorm", norm_backward="projected", decays="all", seeds=SEEDS),
+    "decisive": recall_run("batchnorm", seeds=SEEDS),
+}
+
+
+class Counted:
+    """A problem that counts its batches, and ends all where one more is asked of it."""
+
+    def __init__(self, problem: Problem, left: int) -> None:
+        self.training, self.build, self.loss = problem.training, problem.build, problem.loss
+        self.problem, self.left, self.drawn = problem, left, 0
+
+    def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
+        if self.drawn == self.left:
+            raise KeyboardInterrupt
+        self.drawn += 1
+        return self.problem.draw(g)
+
+    def evaluate(self, *args: Any) -> Any:
+        return self.problem.evaluate(*args)
+
+
+class Job:
+    """A training script with its flags, in a directory."""
+
+    def __init__(self, at: Path, stack: Stack | RecallStack, *, in_step: int = 3) -> None:
+        at.mkdir(exist_ok=True)
+        self.stack, self.in_step, self.out = stack, in_step, at / "out"
+        self.script, self.data, self.timing = at / "s.py", at / "train.bin", at / "timing.tsv"
+        self.script.write_text("import normscope.io.provenance\n")
+        self.data.write_bytes(b"data")
+        self.checkpoints = at / "checkpoints"
+        paths = {"out": self.out, "checkpoints": self.checkpoints, "timing": self.timing}
+        self.flags = TrainingFlags(**paths, checkpoint_every=EVERY)
+        self.runtime = BF16 if stack.training.precision == "bf16" else FP32
+        self.text = DATA
+        self.config = stack.model_dump() | {"vocab_size": DATA.vocab_size}
+
+    def train(self, left: int = -1) -> int:
+        """How many batches were drawn; after ``left`` of them it is interrupted."""
+        problem = Counted(problem_of(self.stack, self.text), left)
+        try:
+            session.train(
+                self.flags,
+                self.stack,
+                problem,
+                self.runtime,
+                in_step=self.in_step,
+                script=self.script,
+                data=[self.data],
+                write=lambda learners: write_models(self.out, learners, self.config),
+            )
+        except KeyboardInterrupt:
+            assert problem.drawn == left
+        return problem.drawn
+
+    def sums(self) -> str:
+        """Of all outputs."""
+        return (self.out / SUMS).read_text()
+
+    def kept(self) -> list[str]:
+        folder = self.checkpoints
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("step-*"))
