@@ -130,7 +130,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder, "normscope")
         clone = ["git", "clone", "--quiet", str(ROOT), str(project)]
-        subprocess.run(clone, check=True)  # noqa: S607 - whichever git is there
+        subprocess.run(clone, check=True)
         seconds = [training(checkout)]
         wall = workflow(project, args.cores, args.configfile)
         seconds.append(training(checkout))

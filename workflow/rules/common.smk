@@ -57,7 +57,9 @@ def device(asked):
     if asked != "auto" or not os.path.exists("/proc/driver/nvidia/version"):
         return "cpu" if asked == "auto" else asked
     told = "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"
-    answer = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True
+    )
     return answer.stdout.strip() or "cpu"
 
 

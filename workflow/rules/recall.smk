@@ -72,7 +72,9 @@ rule recall_tables:
             name=CONFIG.recall.probes(),
             table=["metrics", "slices", "spectra"],
         ),
-        expand("results/recall/models/{name}/curves.csv", name=CONFIG.recall.trainings()),
+        expand(
+            "results/recall/models/{name}/curves.csv", name=CONFIG.recall.trainings()
+        ),
     output:
         tables("recall"),
     log:
