@@ -5,7 +5,7 @@
 FILE is Rahman's notebook "Experiment 3: The Decisive Test", exported as text: a line ``In [None]:``
 before the code of each cell. Its imports, classes and functions are taken as they are, not its
 execution and plots; its train_model trains each arm at the notebook's sizes and rate, and so does
-our RecallTrainer, with other random numbers. Timing the peer's code means running it: FILE is
+our Trainer, with other random numbers. Timing the peer's code means running it: FILE is
 executed, without a sandbox, so give only a file that you trust.
 
 Each measurement has a process of its own, as ours sets the allocator and the precision of products
@@ -35,9 +35,10 @@ import torch
 
 from normscope.errors import Explained, report
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.recipe import RecallRun, Task
-from normscope.studies.recall.trainer import RecallTrainer
+from normscope.studies.recall.problem import Asked
+from normscope.studies.recall.recipe import RecallStack, Task
 from normscope.train import runtime
+from normscope.train.trainer import Trainer
 
 DRAW, TRAIN = "generate_associative_recall_batch", "train_model"
 NAMES = ["layernorm", "manual_l2", "none", "batchnorm"]  # it takes any other name for none
@@ -99,8 +100,8 @@ def execute(source: str) -> dict[str, Any]:
     return names
 
 
-def plan(config: Any, arm: str, steps: int, seed: int) -> RecallRun:
-    """Our run with the notebook's sizes and rate; an error where ours would be other work."""
+def plan(config: Any, arm: str, steps: int, seed: int) -> RecallStack:
+    """Our model with the notebook's sizes and rate; an error where ours would be other work."""
     try:
         sizes = {"entities": config.N_ENTITIES, "attributes": config.M_ATTRIBUTES}
         sizes |= {"n_embd": config.EMBED_DIM, "batch_size": config.BATCH_SIZE}
@@ -115,27 +116,27 @@ def plan(config: Any, arm: str, steps: int, seed: int) -> RecallRun:
             f"NUM_HEADS, SEQ_LENGTH, VOCAB_SIZE are {size} in the notebook and {wanted} here, "
             "which is other work: set them so in the notebook"
         )
-    return RecallRun(task=task, norm=ARMS[arm].norm, learning_rate=rate, seed=seed)
+    return RecallStack(task=task, norm=ARMS[arm].norm, learning_rate=rate, seeds=[seed])
 
 
-def measured(run: RecallRun, clock: list[float], losses: list[float]) -> Measured:
+def measured(stack: RecallStack, clock: list[float], losses: list[float]) -> Measured:
     """From the clock in s, before the first step and after each, and the losses of all steps."""
-    if (len(clock) - 1, len(losses)) != (run.task.steps, run.task.steps):
+    if (len(clock) - 1, len(losses)) != (stack.task.steps, stack.task.steps):
         raise Explained(
-            f"{len(clock) - 1} batches and {len(losses)} losses in {run.task.steps} steps: the "
+            f"{len(clock) - 1} batches and {len(losses)} losses in {stack.task.steps} steps: the "
             f"notebook's {TRAIN} must draw one and note one a step"
         )
     return Measured(1e3 * float(np.median(np.diff(clock)[WARM_UP:])), mean(losses[-LAST:]))
 
 
-def theirs(run: RecallRun, threads: int, source: str, arm: str) -> Measured:
+def theirs(stack: RecallStack, threads: int, source: str, arm: str) -> Measured:
     """The notebook's loop, unchanged: it draws a batch at the start of every step."""
     torch.set_num_threads(threads)
-    torch.manual_seed(run.seed)
-    np.random.seed(run.seed)
+    torch.manual_seed(stack.seeds[0])
+    np.random.seed(stack.seeds[0])
     names, clock = execute(source), []
     draw, config = names[DRAW], names["Config"]()
-    config.TRAINING_STEPS, config.LEARNING_RATE = run.task.steps, run.learning_rate
+    config.TRAINING_STEPS, config.LEARNING_RATE = stack.task.steps, stack.learning_rate
 
     def timed(config: Any) -> Any:
         clock.append(perf_counter())
@@ -144,20 +145,19 @@ def theirs(run: RecallRun, threads: int, source: str, arm: str) -> Measured:
     names[DRAW] = timed  # its functions look each other up here
     with redirect_stdout(io.StringIO()):
         _, losses = names[TRAIN](config, arm, torch.device("cpu"))
-    return measured(run, [*clock, perf_counter()], losses)
+    return measured(stack, [*clock, perf_counter()], losses)
 
 
-def ours(run: RecallRun, threads: int) -> Measured:
+def ours(stack: RecallStack, threads: int) -> Measured:
     """Our loop, in a process that is set as the workflow sets its own."""
-    runtime.start("fp32", threads)
-    trainer = RecallTrainer(run)
+    trainer = Trainer(Asked(stack), stack.seeds, runtime.start("fp32", threads))
     clock, losses = [perf_counter()], []
     while not trainer.done:
         losses.append(trainer.advance())
         clock.append(perf_counter())
-    if trainer.diverged_at:
-        raise Explained(f"ours diverged at step {trainer.diverged_at}: try fewer --steps")
-    return measured(run, clock, losses)
+    if diverged_at := trainer.learners[0].diverged_at:
+        raise Explained(f"ours diverged at step {diverged_at}: try fewer --steps")
+    return measured(stack, clock, losses)
 
 
 def alone(side: Callable[..., Measured], *args: Any) -> Measured:
@@ -170,9 +170,9 @@ def compare(arm: str, source: str, steps: int, rounds: int, threads: int) -> Non
     """Measure one arm in alternating rounds and print it."""
     config, peer, own = execute(source)["Config"](), [], []
     for seed in range(rounds):
-        run = plan(config, arm, steps, seed)
-        peer.append(alone(theirs, run, threads, source, arm))
-        own.append(alone(ours, run, threads))
+        stack = plan(config, arm, steps, seed)
+        peer.append(alone(theirs, stack, threads, source, arm))
+        own.append(alone(ours, stack, threads))
     for name, side in (("notebook", peer), ("normscope", own)):
         ms, loss = median(m.step_ms for m in side), mean(m.loss for m in side)
         print(f"{arm}: {name} {ms:.2f} ms/step, loss {loss:.3f} at the end")

@@ -1,77 +1,113 @@
-"""Speed of models trained at once, beside the same models trained one after the other.
+"""What training models in step costs, beside one after the other.
 
-    python benchmarks/ensemble.py [--depths 4 12 24] [--models E] [--steps N] [--rounds R]
+    python benchmarks/stacking.py [--device cpu|cuda] [--models 1 3 6 12] [--steps N] [--rounds R]
 
-In one process, one thread, R times in turn: N steps of E models by their own trainers, then N steps
-of an ensemble of such models, at the sizes of config.yaml's part depth.
+In one process, on the CPU with one thread, R times in turn: N steps of stacks of E models, for each
+E, at the sizes of config.yaml: nanoGPT's CPU configuration (in bf16, as there), the Jacobian
+study's small one, the decisive test's, and 12 blocks of the depth study. Tokens are random.
 
-Prints for each depth the medians in milliseconds a step and model, then ``ratio R``: the trainers'
-time over the ensemble's, the median over rounds (least to greatest).
+Prints a table of Markdown: milliseconds a step and model, the median over rounds, in brackets how
+many times faster than alone (E = 1), the median over rounds, and last what the workflow does.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import numpy as np
+import torch
 import yaml
+from machine import chip
 
 from normscope.config import load
-from normscope.io import dataset
+from normscope.io.dataset import Dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
+from normscope.studies.recall.problem import Asked
+from normscope.studies.recall.recipe import RecallStack
 from normscope.train import runtime
-from normscope.train.ensemble import Ensemble
-from normscope.train.recipe import Run
+from normscope.train.problem import NextCharacter, Problem
+from normscope.train.recipe import Stack, Training
+from normscope.train.stacking import in_step
 from normscope.train.trainer import Trainer
 
+CONFIG = load(yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text()))
+NORM = ARMS["layernorm"].norm
+CHARACTERS = 65
+FOREVER = 10**6  # steps: no evaluation comes between
 WARM_UP = 3
 
 
+def next_character(model: Model, training: Training) -> tuple[Problem, int, int]:
+    """The problem, tokens of a batch, and width."""
+    draws = np.random.default_rng(0).integers(CHARACTERS, size=(2, 10_000), dtype=np.uint16)
+    data = Dataset(draws[0], draws[1], tuple(map(chr, range(CHARACTERS))))
+    length = {"steps": FOREVER, "eval_every": FOREVER, "warmup_steps": 0}
+    shape = {"norm": NORM, "placement": "pre", "model": model, "seeds": [0]}
+    stack = Stack(**shape, training=training.model_copy(update=length))
+    return NextCharacter(stack, data), training.batch_size * model.block_size, model.n_embd
+
+
+def decisive() -> tuple[Problem, int, int]:
+    task = CONFIG.recall.tasks["recall"].model_copy(update={"steps": FOREVER})
+    stack = RecallStack(task=task, norm=NORM, learning_rate=1e-3, seeds=[0])
+    return Asked(stack), task.batch_size, task.n_embd
+
+
+def problems() -> dict[str, tuple[Problem, int, int]]:
+    small = CONFIG.jacobian.protocols["small"]
+    deep = CONFIG.depth.sizes.model(12, True, "gpt2")
+    return {
+        "nanoGPT's for CPUs": next_character(CONFIG.main.model, CONFIG.main.training),
+        "Jacobian, small": next_character(small.model, small.training),
+        "decisive test": decisive(),
+        "depth, 12 blocks": next_character(deep, CONFIG.depth.training),
+    }
+
+
 def seconds(step: Callable[[], object], steps: int) -> float:
+    """Of that many; a step ends with its losses in main memory."""
     began = perf_counter()
     for _ in range(steps):
         step()
     return perf_counter() - began
 
 
+def measured(trainers: Sequence[Trainer], steps: int) -> list[float]:
+    """Milliseconds a step and model of each, one after the other."""
+    return [1e3 * seconds(t.advance, steps) / steps / len(t.learners) for t in trainers]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path("results/dataset"))
-    parser.add_argument("--depths", type=int, nargs="+", default=[4, 12, 24])
-    parser.add_argument("--models", type=int, default=12)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--models", type=int, nargs="+", default=[1, 3, 6, 12], help="E of stacks")
+    parser.add_argument("--steps", type=int, default=10, help="timed steps of each in a round")
+    parser.add_argument("--rounds", type=int, default=5, help="alternating rounds")
     args = parser.parse_args()
-    depth = load(yaml.safe_load(Path("config.yaml").read_text())).depth
-    data, at = dataset.read(args.data), runtime.start("fp32", 1)
-    steps = 2 * (WARM_UP + args.steps * args.rounds)  # more than are taken: no evaluation
-    training = depth.training.model_copy(update={"steps": steps, "eval_every": steps})
-    for n_layer in args.depths:
-        model = Model(n_layer=n_layer, **depth.sizes.model_dump())
-        shape = {"norm": ARMS["layernorm"].norm, "placement": "pre", "model": model}
-        runs = [Run(**shape, seed=seed, training=training) for seed in range(args.models)]
-        alone = [Trainer(run, data, at) for run in runs]
-        ensemble = Ensemble([Trainer(run, data, at) for run in runs])
-
-        def one_by_one(trainers: list[Trainer] = alone) -> None:
-            for trainer in trainers:
-                trainer.advance()
-
-        for step in (one_by_one, ensemble.advance):
-            seconds(step, WARM_UP)
-        rounds = [
-            (seconds(one_by_one, args.steps), seconds(ensemble.advance, args.steps))
-            for _ in range(args.rounds)
-        ]
-        ratios = sorted(one / many for one, many in rounds)
-        one, many = (median(r[k] for r in rounds) / args.steps / args.models for k in (0, 1))
-        print(
-            f"{n_layer} blocks, {args.models} models: alone {1e3 * one:.1f} ms, at once "
-            f"{1e3 * many:.1f} ms a step and model; ratio {median(ratios):.2f} "
-            f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
-        )
+    counts = sorted({1, *args.models})
+    if min(args.steps, args.rounds, *counts) < 1:
+        parser.error("--models, --steps and --rounds start at 1")
+    on = torch.cuda.get_device_name() if args.device == "cuda" else f"one thread of {chip()}"
+    print(f"torch {torch.__version__}, {on}\n")
+    heads = ["alone", *(f"{n} in step" for n in counts[1:])]
+    print(f"| ms a step and model | numbers in an activation | {' | '.join(heads)} | default |")
+    print(f"|---|{'---|' * (len(heads) + 2)}")
+    for name, (problem, tokens, width) in problems().items():
+        at = runtime.start(problem.training.precision, 1, args.device)
+        trainers = [Trainer(problem, range(n), at) for n in counts]
+        measured(trainers, WARM_UP)
+        rounds = [measured(trainers, args.steps) for _ in range(args.rounds)]
+        cells = []
+        for times in zip(*rounds, strict=True):
+            ratio = median(first[0] / own for first, own in zip(rounds, times, strict=True))
+            cells.append(f"{median(times):.2f} ({ratio:.2f})" if cells else f"{median(times):.2f}")
+        default = "in step" if in_step(2, args.device, tokens, width) > 1 else "alone"
+        print(f"| {name} | {tokens * width:,} | {' | '.join(cells)} | {default} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ def training_step(arm: str, rule: NormBackward) -> Callable[[], None]:
     """A step of the Transformer: loss, gradients, AdamW."""
     settings = Model(n_layer=4, n_head=4, n_embd=D, block_size=T, norm_backward=rule)
     model: nn.Module = Transformer(settings, ARMS[arm].norm, "pre", VOCABULARY)
-    optimizer = AdamW([(list(model.parameters()), 0.01)], 0.9, 0.999)
+    parameters = list(model.parameters())
+    optimizer = AdamW(parameters, [0.01] * len(parameters), 0.9, 0.999)
     x, y = torch.randint(VOCABULARY, (2, WINDOWS, T))
 
     def step() -> None:

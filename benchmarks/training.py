@@ -16,7 +16,6 @@ the losses, and last ``ratio R``: ours over nanoGPT's, the median over rounds.
 import argparse
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, Literal
 
+import nanogpt
 import safetensors.torch
 import torch
 
@@ -35,7 +35,7 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
 from normscope.train import runtime
-from normscope.train.recipe import Run, Training
+from normscope.train.recipe import Stack, Training
 
 RUNS = 4
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -52,26 +52,11 @@ class Speed:
     wall_s: float
 
 
-def run(command: list[str], cwd: Path) -> str:
-    """The output of a command; torch chooses its threads, as it does for its users."""
-    env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"error: {' '.join(command)}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
 def theirs(checkout: Path, out: Path, iters: int) -> Speed:
     """nanoGPT's runs, one after the other with all cores."""
-    sizes = [f"--{key}={value}" for key, value in SIZES.items()]
     began, step_ms = time.perf_counter(), []
     for i in range(RUNS):
-        flags = ["--device=cpu", "--compile=False", "--eval_iters=20", "--log_interval=1", *sizes]
-        flags += ["--batch_size=12", "--dropout=0.0", f"--max_iters={iters}"]
-        flags += [f"--lr_decay_iters={iters}", f"--warmup_iters={min(100, iters // 4)}"]
-        flags += [f"--eval_interval={iters}", f"--out_dir={out / str(i)}"]
-        command = [sys.executable, "train.py", "config/train_shakespeare_char.py", *flags]
-        log = run(command, checkout)
+        log = nanogpt.train(checkout, out / str(i), iters, *nanogpt.ON_CPU)
         step_ms += [float(ms) for ms in re.findall(r"^iter .* time ([\d.]+)ms", log, re.MULTILINE)]
     return Speed(1e3 / median(step_ms), time.perf_counter() - began)
 
@@ -94,11 +79,11 @@ def ours(data: Path, out: Path, iters: int, precision: Literal["fp32", "bf16"]) 
     def one(seed: int) -> float:
         """Train with a seed: milliseconds a step."""
         shape = {"norm": NORM, "placement": "pre", "model": Model(**SIZES)}
-        recipe = Run(**shape, seed=seed, training=training).model_dump_json()
+        recipe = Stack(**shape, seeds=[seed], training=training).model_dump_json()
         timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
         flags = ["--recipe", recipe, "--data", str(data), "--out", str(out / str(seed))]
         flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
-        run([sys.executable, "scripts/main_train.py", *flags], ROOT)
+        nanogpt.run([sys.executable, "scripts/main_train.py", *flags], ROOT)
         return float(timing.read_text().split()[-1])
 
     began, at_once = time.perf_counter(), min(RUNS, CORES)
@@ -143,13 +128,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="alternating rounds")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     args = parser.parse_args()
-    checkout = args.nanogpt.resolve()
+    checkout = nanogpt.check(args.nanogpt.resolve())
     data_dir = checkout / "data" / "shakespeare_char"
-    if not (checkout / "train.py").is_file() or not (data_dir / "train.bin").is_file():
-        raise SystemExit(
-            f"error: {checkout} needs train.py and data/shakespeare_char/train.bin: clone "
-            "karpathy/nanoGPT and run data/shakespeare_char/prepare.py there"
-        )
     data = dataset.read(data_dir)
     ratios, losses = [], {"nanoGPT": [], "normscope": []}
     for i in range(args.rounds):
@@ -166,7 +146,8 @@ def main() -> None:
             for j in range(RUNS):
                 weights = load_theirs(out / "theirs" / str(j) / "ckpt.pt")
                 losses["nanoGPT"].append(score(weights, data))
-                weights = safetensors.torch.load_file(out / "ours" / str(j) / "model.safetensors")
+                stored = safetensors.torch.load_file(out / f"ours/{j}/models.safetensors")
+                weights = {name.partition(".")[2]: t for name, t in stored.items()}
                 losses["normscope"].append(score(weights, data))
     for name, values in losses.items():
         print(f"{name}: validation loss {mean(values):.4f}, {min(values):.4f} to {max(values):.4f}")
