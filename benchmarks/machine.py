@@ -35,11 +35,12 @@ def with_steal(measure: Callable[[], T]) -> tuple[T, float, float]:
 
 def quiet(measure: Callable[[], T]) -> T:
     """What a round measures; it says its steal, and repeats the round where that is too much."""
-    for left in reversed(range(TRIES)):
+    left = TRIES
+    while True:
         result, seconds, steal = with_steal(measure)
+        left -= 1
         is_quiet = steal <= MOST_STEAL
         verdict = "" if is_quiet else ", too much: again" if left else ", too much, and taken"
         print(f"  steal {steal:.1%} of {seconds:.0f} s{verdict}", flush=True)
-        if is_quiet:
-            break
-    return result
+        if is_quiet or not left:
+            return result

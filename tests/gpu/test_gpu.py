@@ -133,7 +133,13 @@ def narrow() -> Iterator[Any]:
 
 def test_a_stack_that_its_memory_cannot_hold_is_halved(tmp_path, narrow, capsys):
     """Memory for two and a half models where four are to be in step."""
-    wide = {"n_layer": 4, "n_embd": 256, "block_size": 128, "batch_size": 64, "steps": 3}
+    wide: dict[str, Any] = {
+        "n_layer": 4,
+        "n_embd": 256,
+        "block_size": 128,
+        "batch_size": 64,
+        "steps": 3,
+    }
     stack = recipe(seeds=[1, 2, 3, 4], warmup_steps=1, eval_every=3, **wide)
     text = Dataset(np.tile(DATA.train, 10), np.tile(DATA.val, 10), DATA.chars)
     runtime = on_gpu()

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from recall_recipes import recall_run
 from recipes import DATA, recipe
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 from trainings import BF16, FP32, problem_of
 
 from normscope.io.files import SUMS
+from normscope.measure.windows import SplitLoss
 from normscope.studies.recall.recipe import RecallStack
 from normscope.train import session
 from normscope.train.files import write_models
@@ -36,8 +38,14 @@ class Counted:
     """A problem that counts its batches, and ends all where one more is asked of it."""
 
     def __init__(self, problem: Problem, left: int) -> None:
-        self.training, self.build, self.loss = problem.training, problem.build, problem.loss
-        self.problem, self.left, self.drawn = problem, left, 0
+        self.problem, self.training = problem, problem.training
+        self.left, self.drawn = left, 0
+
+    def build(self) -> nn.Module:
+        return self.problem.build()
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return self.problem.loss(outputs, targets)
 
     def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
         if self.drawn == self.left:
@@ -45,8 +53,8 @@ class Counted:
         self.drawn += 1
         return self.problem.draw(g)
 
-    def evaluate(self, *args: Any) -> Any:
-        return self.problem.evaluate(*args)
+    def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
+        return self.problem.evaluate(model, g, device)
 
 
 class Job:
@@ -59,7 +67,11 @@ class Job:
         self.script.write_text("import normscope.io.provenance\n")
         self.data.write_bytes(b"data")
         self.checkpoints = at / "checkpoints"
-        paths = {"out": self.out, "checkpoints": self.checkpoints, "timing": self.timing}
+        paths: dict[str, Any] = {
+            "out": self.out,
+            "checkpoints": self.checkpoints,
+            "timing": self.timing,
+        }
         self.flags = TrainingFlags(**paths, checkpoint_every=EVERY)
         self.runtime = BF16 if stack.training.precision == "bf16" else FP32
         self.text = DATA

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -40,7 +41,7 @@ def reference(start_s: float = 2.0, **seconds: float) -> Reference:
 
 
 def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
-    sizes = {"n_layer": 2, "n_head": 1, "n_embd": 10, "block_size": 5}
+    sizes: dict[str, Any] = {"n_layer": 2, "n_head": 1, "n_embd": 10, "block_size": 5}
     stack = recipe(seeds=[4, 5, 6, 7], steps=3, batch_size=7, **sizes)
     # 3 x 7 x 5 tokens, two blocks of 12 x 100 weights, and 2 x 5 x 10 for scores and averages
     assert flops(stack) == 4 * 6 * 105 * 2 * (1200 + 100)
