@@ -38,14 +38,8 @@ class Counted:
     """A problem that counts its batches, and ends all where one more is asked of it."""
 
     def __init__(self, problem: Problem, left: int) -> None:
-        self.problem, self.training = problem, problem.training
-        self.left, self.drawn = left, 0
-
-    def build(self) -> nn.Module:
-        return self.problem.build()
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        return self.problem.loss(outputs, targets)
+        self.training, self.build, self.loss = problem.training, problem.build, problem.loss
+        self.problem, self.left, self.drawn = problem, left, 0
 
     def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
         if self.drawn == self.left:
@@ -67,12 +61,8 @@ class Job:
         self.script.write_text("import normscope.io.provenance\n")
         self.data.write_bytes(b"data")
         self.checkpoints = at / "checkpoints"
-        paths: dict[str, Any] = {
-            "out": self.out,
-            "checkpoints": self.checkpoints,
-            "timing": self.timing,
-        }
-        self.flags = TrainingFlags(**paths, checkpoint_every=EVERY)
+        paths: dict[str, Any] = {"out": self.out, "checkpoints": self.checkpoints}
+        self.flags = TrainingFlags(**paths, timing=self.timing, checkpoint_every=EVERY)
         self.runtime = BF16 if stack.training.precision == "bf16" else FP32
         self.text = DATA
         self.config = stack.model_dump() | {"vocab_size": DATA.vocab_size}

@@ -207,7 +207,7 @@ def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
         assert (off(ours[name], theirs[name]) < 1e-12) == after, name
 
 
-def feedback_of(model: Transformer) -> Gradients:
+def feedback_of(model: nn.Module) -> Gradients:
     return {n: t.clone() for n, t in model.state_dict().items() if "feedback" in n}
 
 

@@ -53,8 +53,7 @@ def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
     stack = recall_run("batchnorm")
     (learner,) = trained(stack).learners
     g = torch.Generator().manual_seed(1337)
-    for _ in range(12):
-        tokens, answers = draw(stack.task, stack.task.batch_size, g)
+    *_, (tokens, answers) = (draw(stack.task, stack.task.batch_size, g) for _ in range(12))
     with torch.no_grad():
         loss = F.cross_entropy(learner.model.eval()(tokens), answers).item()
     assert learner.val_loss is not None

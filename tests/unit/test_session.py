@@ -1,7 +1,6 @@
 """A training job: its stacks one after the other, whatever interrupts them, and what it tells."""
 
 import gc
-import io
 import time
 import weakref
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from recipes import recipe
 from trainings import FP32, alone, problem_of
 
 from normscope.errors import Explained
+from normscope.io.stored import metrics
 from normscope.train import session
 from normscope.train.checkpoint import Checkpoints, RunInUse, lock
 from normscope.train.outputs import TrainingFlags
@@ -249,13 +249,14 @@ def test_the_log_has_the_arithmetic_and_how_each_model_ended(tmp_path, capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == FP32.described
     told = [line for line in lines if line.startswith("seed ")]
-    metrics = pd.read_csv(io.StringIO((job.out / "metrics.csv").read_text()))
-    for line, row in zip(told, metrics.itertuples(), strict=True):
-        if pd.isna(row.diverged_at):
-            assert line == f"seed {row.seed}: validation loss {row.val_loss:.4f}"
-        else:
-            at = f"diverged at step {row.diverged_at:.0f}"
-            assert line == f"seed {row.seed}: {at}: the loss is not finite or above the bound"
+    table = metrics(job.out)
+    one, two, three = (f"seed {seed}: " for seed in SEEDS)
+    at = table["diverged_at"][2]
+    assert told == [
+        f"{one}validation loss {table['val_loss'][1]:.4f}",
+        f"{two}diverged at step {at}: the loss is not finite or above the bound",
+        f"{three}validation loss {table['val_loss'][3]:.4f}",
+    ]
 
 
 def test_learners_are_handed_on_trained(tmp_path, monkeypatch):

@@ -26,12 +26,11 @@ from normscope.train.trainer import Learner, Trainer
 
 SEEDS = [1, 2, 3]
 UNTIED = {"tied_head": False, "n_layer": 2}
-PLACEMENTS: list[Placement] = ["pre", "post", "peri"]
+PLACEMENTS: tuple[Placement, ...] = ("pre", "post", "peri")
+PLACED: dict[str, Placement] = dict(zip(ARMS, cycle(PLACEMENTS), strict=False))
+PLACED["none"] = "none"
 STACKS: dict[str, Stack | RecallStack] = {
-    **{
-        arm: recipe(arm, "none" if arm == "none" else placement, seeds=SEEDS)
-        for arm, placement in zip(ARMS, cycle(PLACEMENTS), strict=False)
-    },
+    **{arm: recipe(arm, placement, seeds=SEEDS) for arm, placement in PLACED.items()},
     **{
         f"{arm} {rule}": recipe(arm, "peri", norm_backward=rule, seeds=SEEDS)
         for arm in ("layernorm", "rmsnorm_affine")
@@ -227,6 +226,7 @@ def test_models_of_a_stack_share_no_memory():
     model(x).square().sum().backward()
     with torch.no_grad():
         for p in model.parameters():
+            assert p.grad is not None
             p.sub_(p.grad)
 
     def same(i: int) -> dict[str, bool]:
