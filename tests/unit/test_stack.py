@@ -27,7 +27,9 @@ from normscope.train.trainer import Learner, Trainer
 SEEDS = [1, 2, 3]
 UNTIED = {"tied_head": False, "n_layer": 2}
 PLACEMENTS: tuple[Placement, ...] = ("pre", "post", "peri")
-PLACED: dict[str, Placement] = dict(zip(ARMS, cycle(PLACEMENTS), strict=False))
+PLACED: dict[str, Placement] = {
+    str(arm): placement for arm, placement in zip(ARMS, cycle(PLACEMENTS), strict=False)
+}
 PLACED["none"] = "none"
 STACKS: dict[str, Stack | RecallStack] = {
     **{arm: recipe(arm, placement, seeds=SEEDS) for arm, placement in PLACED.items()},
