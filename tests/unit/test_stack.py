@@ -7,7 +7,6 @@ AdamW carry on, a thousandfold where a gradient is nearly zero.
 
 import io
 import math
-from itertools import cycle
 
 import pytest
 import torch
@@ -27,9 +26,7 @@ from normscope.train.trainer import Learner, Trainer
 SEEDS = [1, 2, 3]
 UNTIED = {"tied_head": False, "n_layer": 2}
 PLACEMENTS: tuple[Placement, ...] = ("pre", "post", "peri")
-PLACED: dict[str, Placement] = {
-    str(arm): placement for arm, placement in zip(ARMS, cycle(PLACEMENTS), strict=False)
-}
+PLACED: dict[str, Placement] = {arm: PLACEMENTS[i % len(PLACEMENTS)] for i, arm in enumerate(ARMS)}
 PLACED["none"] = "none"
 STACKS: dict[str, Stack | RecallStack] = {
     **{arm: recipe(arm, placement, seeds=SEEDS) for arm, placement in PLACED.items()},
