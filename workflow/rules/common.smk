@@ -3,8 +3,6 @@ import functools
 import hashlib
 import math
 import os
-import shlex
-import subprocess
 import sys
 
 # jobs run on this Python and this tree's modules, whatever else is installed or activated
@@ -27,7 +25,7 @@ os.environ.update(
 shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
 
 from normscope.config import ConfigError, load
-from normscope.cost.machine import usable_cores
+from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import jobs, once, reference_seconds
 from normscope.cost.reference import read_reference
 from normscope.errors import Explained
@@ -48,19 +46,9 @@ def validated(raw):
         raise WorkflowError(str(e)) from None
 
 
-@functools.cache
 def device(asked):
-    """The device of jobs: what is asked for; for auto a GPU where torch can use one.
-
-    torch takes seconds to say, so that it is asked where the machine has a driver for GPUs.
-    """
-    if asked != "auto" or not os.path.exists("/proc/driver/nvidia/version"):
-        return "cpu" if asked == "auto" else asked
-    told = "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"
-    answer = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, text=True
-    )
-    return answer.stdout.strip() or "cpu"
+    """The device of jobs: what is asked for; for auto a GPU where torch can use one."""
+    return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
 def registered(path):

@@ -1,7 +1,10 @@
-"""How many cores there are, and how fast one is."""
+"""How many cores there are, how fast one is, and whether there is a GPU."""
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +18,18 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def has_gpu() -> bool:
+    """Whether torch can use a GPU.
+
+    torch takes seconds to say, so that it is asked, in a process of its own, only where the machine
+    has a driver for one.
+    """
+    if not Path("/proc/driver/nvidia/version").exists():
+        return False
+    told = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", told], check=False).returncode == 0
 
 
 def _round() -> None:
