@@ -14,7 +14,7 @@ from recipes import recipe
 
 from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
-from normscope.studies.depth.recipe import Cell, Probe, Shape
+from normscope.studies.depth.recipe import Cell, Probe
 from normscope.studies.study import Settings
 from normscope.train.schedule import at_schedule
 from normscope.train.trainer import learning_rate
@@ -23,12 +23,6 @@ ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 SCHEDULES = ("0.003-0", "0.003-2", "0.01-0", "0.01-2")
-
-
-def test_a_shape_names_its_files():
-    shape = Shape("layernorm", "pre", True, "gpt2", 24)
-    assert str(shape) == "layernorm-pre-residual-gpt2-24"
-    assert str(shape._replace(residual=False)) == "layernorm-pre-plain-gpt2-24"
 
 
 def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():

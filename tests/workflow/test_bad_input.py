@@ -75,14 +75,15 @@ def test_divergence_is_a_result(diverged: Project):
 
 
 def test_a_damaged_model_is_made_again(made: Project):
-    run = "results/recall/models/recall-layernorm-0.01-1"
-    stored = (made.root / run / "models.safetensors").resolve()
+    """Of the same bytes, so that nothing that reads it is to be made again."""
+    weights = "results/recall/models/recall-layernorm-0.01-1/models.safetensors"
+    stored = (made.root / weights).resolve()
     whole = stored.read_bytes()
     stored.chmod(0o644)
     stored.write_bytes(whole[:100])
-    output = made.snakemake()
+    output = made.snakemake(weights)
     assert f"{stored} is not what its job wrote: the entry is removed, to be made again" in output
-    assert (made.root / run / "models.safetensors").read_bytes() == whole
+    assert (made.root / weights).read_bytes() == whole
     assert made.planned() == {}
 
 

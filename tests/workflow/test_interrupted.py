@@ -18,7 +18,7 @@ def long_runs(tmp_path: Path) -> Project:
     config = yaml.safe_load((project.root / "config.yaml").read_text())
     config["runs"] = [{"arms": ["layernorm"], "placements": ["pre"], "seeds": [1, 2, 3, 4]}]
     config["stack"] = 2
-    config["training"] |= {"steps": 700, "eval_every": 350}
+    config["training"] |= {"steps": 500, "eval_every": 250}
     (project.root / "config.yaml").write_text(yaml.safe_dump(config))
     return project
 
@@ -32,7 +32,7 @@ def test_killed_and_started_again_ends_with_the_same_bytes(long_runs: Project):
             command, cwd=long_runs.root, env=env, stdout=quiet, stderr=quiet, start_new_session=True
         )
         checkpoints = long_runs.root / "results/main/checkpoints"
-        while len(list(checkpoints.glob("*/*/step-00000500.ckpt"))) < 1:
+        while len(list(checkpoints.glob("*/*/step-00000250.ckpt"))) < 1:
             assert engine.poll() is None
             time.sleep(0.01)
         os.killpg(engine.pid, signal.SIGKILL)

@@ -5,6 +5,7 @@ the imports, and none of these is ours. `.ci/end-to-end` runs the workflow witho
 """
 
 import atexit
+import gc
 import importlib.util
 import json
 import os
@@ -54,6 +55,8 @@ def programs() -> Path:
 def serve(address: str) -> None:
     """Fork for each client."""
     import dvc.cli  # noqa: F401, PLC0415
+    import matplotlib.backends.backend_pdf  # noqa: PLC0415
+    import matplotlib.backends.backend_svg  # noqa: PLC0415
     import matplotlib.figure  # noqa: F401, PLC0415
     import pydantic_settings  # noqa: F401, PLC0415
     import safetensors.torch  # noqa: F401, PLC0415
@@ -62,10 +65,12 @@ def serve(address: str) -> None:
     import smart_open  # noqa: F401, PLC0415
     import snakemake.report  # noqa: F401, PLC0415
     import statsmodels.regression.linear_model  # noqa: F401, PLC0415
+    import sympy  # noqa: F401, PLC0415 - which torch loads for what it maps
     import torch.func  # noqa: F401, PLC0415
     from snakemake import cli  # noqa: F401, PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: F401, PLC0415
 
+    gc.freeze()  # statsmodels collects garbage at each call, of forks this too
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
