@@ -48,11 +48,7 @@ def main() -> None:
     }
     ledger = json.loads(flags.claims.read_text())
     frame = collect(
-        sections(flags.config, flags.results),
-        ledger,
-        figures,
-        level=flags.config.level,
-        margin_sds=flags.config.margin_sds,
+        sections(flags.config, flags.results), ledger, figures, level=flags.config.level
     )
     frame.write(flags.out)
 

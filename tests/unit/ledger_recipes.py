@@ -15,7 +15,7 @@ RAW: dict[str, Any] = {
     "where": "section 1",
     "statement": "Norms help.",
     "quantity": "difference",
-    "test": "sign_flip",
+    "test": "t",
     "criterion": "it is above {bound:g}",
     "direction": "greater",
     "bound": 0.0,

@@ -97,7 +97,8 @@ def claim(**changes: Any) -> dict[str, Any]:
         **{"criterion": "it is above 0", "as_published": "was", "its_verdict": ""},
         **{"corrected": "is", "alone": "holds", "reason": "", "case": ""},
         **{"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"},
-        **{"hedges_g": 3.14159, "p": 0.03125, "p_holm": 0.0625},
+        **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},
+        **{"restated": None},
     } | changes
 
 
@@ -110,7 +111,7 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
 
 def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
     """Statements of four verdicts, a table of numbers, and figures; ``words`` stands in all."""
-    untested = {"p": None, "p_holm": None, "effect": None, "hedges_g": None}
+    untested = {"p": None, "p_flips": None, "p_holm": None, "effect": None, "hedges_g": None}
     claims = [
         claim(verdict="fails", figure=names[0]),
         claim(verdict="undecided", reason=words, quantity=words, **untested),

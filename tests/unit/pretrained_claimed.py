@@ -94,10 +94,14 @@ AT_CHANCE = judged(8, 16, 0.247, 0.753)
 
 
 def predictions(right: Mapping[str, Sequence[bool]], **changes: Any) -> pd.DataFrame:
-    """h25_models.csv: of every family, whether each of its models is as H25 predicts."""
-    key = {"experiment": "h25", "metric": "gain_hidden_states"} | changes
+    """h25_models.csv: of every family, whether each of its models is as H25 predicts: above 1."""
+    row = {"experiment": "h25", "metric": "gain_hidden_states", "n": 25, "p": 1e-4}
+    row |= {"gain": 1.2, "low": 1.1, "high": 1.3} | changes
+    sides = {True: "above 1", False: "below 1"}
     rows = [
-        key | {"model": f"{family}-{i}", "family": family, "correct": value}
+        row
+        | {"model": f"{family}-{i}", "family": family, "correct": value}
+        | {"predicted": sides[value]}
         for family, values in right.items()
         for i, value in enumerate(values)
     ]
@@ -155,6 +159,7 @@ def evidence(*measured: dict[str, Any], **changes: Any) -> Evidence:
         "by_norm": frame([compared()], compared()),
         "h25": frame([AT_CHANCE], AT_CHANCE),
         "h25_models": predictions({}),
+        "observations": pd.DataFrame(columns=["experiment", "model", "prompt", "gain"]),
         "sensitivity": frame([], cells("")[0]).astype({"usual": bool}),
         "references": REFERENCES,
     } | changes

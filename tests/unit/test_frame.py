@@ -38,7 +38,7 @@ TABLE = PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.9"),))
 
 def gathered(*claims, **sections: Section) -> Frame:
     figures = {"z": Figure("Z", "c"), "a": Figure("A", "")}
-    return collect(sections, ledger(*claims), figures, level=0.9, margin_sds=2.5)
+    return collect(sections, ledger(*claims), figures, level=0.9)
 
 
 def test_a_frame_is_read_as_it_was_written(tmp_path):
@@ -62,14 +62,14 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     assert printed.words == {
-        **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
+        **{"level": "90%", "alpha": "10%", "fewest": "6"},
         **{"claims_count": 1, "claims_tests": 1},
     }
     assert (
         printed.numbers.items()
         >= {
             **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.9"},
-            **{"level": "90%", "alpha": "10%", "margin_sds": "2.5"},
+            **{"level": "90%", "alpha": "10%", "fewest": "6"},
             **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
             **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
             **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
@@ -105,6 +105,8 @@ def test_the_ledger_says_verdicts_and_what_they_rest_on():
         "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
         "n": "20 seeds",
         "Hedges g": "3.14",
+        "p": "0.0312",
+        "p (flips)": "0.0312",
         "p (Holm)": "0.00133",
         "figure": "loss",
         "why": "one seed",

@@ -19,7 +19,6 @@ from normscope.statistics.inference import (
     partial_correlation,
     separation,
     share,
-    welch,
 )
 
 numbers = st.floats(-9, 9).map(lambda v: round(v, 3))
@@ -203,28 +202,3 @@ def test_values_that_are_all_the_same_have_an_interval_of_no_width():
 def test_no_value_and_no_finite_value_are_errors(values):
     with pytest.raises(ValueError, match="finite"):
         bootstrap_mean(values, 0.95, 99)
-
-
-def summary(values: list[float]) -> tuple[float, float, int]:
-    return float(np.mean(values)), float(np.std(values, ddof=1)), len(values)
-
-
-@pytest.mark.parametrize(("one", "other"), [(TREATED, CONTROL), (CONTROL, SKEWED)])
-def test_welchs_test_is_scipys_of_the_data_behind_the_summaries(one, other):
-    found = welch(summary(one), summary(other), 0.1)
-    test = stats.ttest_ind(one, other, equal_var=False)
-    bounds = test.confidence_interval(0.9)
-    assert found.difference == pytest.approx(np.mean(one) - np.mean(other))
-    assert (found.low, found.high) == pytest.approx((bounds.low, bounds.high))
-    assert found.p == pytest.approx(test.pvalue)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [((1.0, 0.2, 1), (3.0, 0.2, 9)), ((1.0, 0.0, 5), (3.0, 0.0, 9))]
-)
-def test_welchs_test_is_missing_where_nothing_varies(one, other):
-    for found in (welch(one, other, 0.1), welch(other, one, 0.1)):
-        assert abs(found.difference) == 2
-        assert np.isnan([found.low, found.high, found.p]).all()
-    # one group that varies is enough
-    assert welch((1.0, 0.0, 2), (3.0, 0.2, 2), 0.1).p < 0.05

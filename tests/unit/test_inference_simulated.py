@@ -14,13 +14,10 @@ from scipy import stats
 from normscope.statistics.inference import (
     Estimate,
     bootstrap_mean,
-    cluster_bootstrap,
-    equivalence,
-    hedges_g,
     holm,
     mean_test,
-    sign_flip,
 )
+from normscope.statistics.means import equivalence, hedges_g, sign_flip, student
 
 pytestmark = pytest.mark.filterwarnings("error")
 RARE = 1 / 1000
@@ -81,24 +78,6 @@ def test_an_interval_of_skewed_values_is_skewed(of_skewed):
     assert np.mean([e.high - e.mean > e.mean - e.low for e in of_skewed]) > 0.95
 
 
-def test_an_interval_of_clusters_covers_where_that_of_values_does_not():
-    """12 clusters of 8 with an intra-cluster correlation of 0.8: a mean varies 1 + 7 x 0.8 as much.
-
-    The naive interval has 1/sqrt(6.6) of the width and covers 55%, the one of clusters 90%.
-    """
-    rng = np.random.default_rng(2)
-    clusters = np.repeat(range(12), 8).tolist()
-    values = (
-        rng.normal(0, math.sqrt(0.8), (300, 12, 1)) + rng.normal(0, math.sqrt(0.2), (300, 12, 8))
-    ).reshape(300, 96)
-    whole = coverage([cluster_bootstrap(v.tolist(), clusters, 0.95, 499) for v in values], 0)
-    assert least(PLAIN - 0.01, 300) <= whole <= most(PLAIN, 300)
-    naive = coverage([bootstrap_mean(v.tolist(), 0.95, 499) for v in values], 0)
-    expected = 2 * stats.norm.cdf(1.96 / math.sqrt(1 + 7 * 0.8)) - 1
-    assert least(expected, 300) <= naive <= most(expected, 300)
-    assert naive < whole - 0.25
-
-
 def heavy(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
     return rng.standard_t(2, shape)
 
@@ -131,26 +110,33 @@ def test_5_units_never_reach_5_percent():
     assert min(two_sided(v) for v in values) == 2 / 32
 
 
+@pytest.mark.parametrize("test", [sign_flip, student])
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("margin", [0.3, 1, 5])
-def test_means_at_the_margin_are_seldom_told_to_be_inside(margin, sign):
+def test_means_at_the_margin_are_seldom_told_to_be_inside(margin, sign, test):
     """At most 5%: of 128 flips 6."""
     values = np.random.default_rng(6).normal(sign * margin, 1, (100, 7)).tolist()
-    assert np.mean([equivalence(v, margin).greater <= 0.05 for v in values]) <= most(6 / 128, 100)
+    assert np.mean([equivalence(v, margin, test).greater <= 0.05 for v in values]) <= most(
+        0.05, 100
+    )
 
 
+@pytest.mark.parametrize("test", [sign_flip, student])
 @pytest.mark.parametrize("margin", [0, 0.05, 1])
-def test_means_at_the_margin_are_seldom_told_to_be_outside_on_either_side(margin):
+def test_means_at_the_margin_are_seldom_told_to_be_outside_on_either_side(margin, test):
     """The p of being outside is one-sided, and there are two sides: twice it is a p."""
     values = np.random.default_rng(7).normal(margin, 1, (100, 7)).tolist()
-    assert np.mean([2 * equivalence(v, margin).less <= 0.05 for v in values]) <= most(6 / 128, 100)
+    assert np.mean([2 * equivalence(v, margin, test).less <= 0.05 for v in values]) <= most(
+        0.05, 100
+    )
 
 
-def test_what_is_inside_or_outside_is_found():
+@pytest.mark.parametrize("test", [sign_flip, student])
+def test_what_is_inside_or_outside_is_found(test):
     """With a standard deviation of 1 and 10 units the margin is 5 standard errors away."""
     rng = np.random.default_rng(8)
     for centre, margin, side in ((0, 1.6, "greater"), (3.2, 1.6, "less")):
-        found = [equivalence(v, margin) for v in rng.normal(centre, 1, (25, 10)).tolist()]
+        found = [equivalence(v, margin, test) for v in rng.normal(centre, 1, (25, 10)).tolist()]
         assert np.mean([getattr(f, side) <= 0.025 for f in found]) > 0.9
 
 

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.statistics.inference import Flips, equivalence, hedges_g, holm, sign_flip
+from normscope.statistics.inference import gatekeep, holm
+from normscope.statistics.means import (
+    OneSided,
+    equivalence,
+    hedges_g,
+    sign_flip,
+    student,
+    units_for_power,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 SAMPLED = 1 / 100_001  # least p where 100,000 flips are drawn
@@ -41,7 +49,7 @@ def enumerated(values: Sequence[int]) -> tuple[float, float]:
 def test_the_p_of_sign_flips_is_the_share_of_flips(values, bound):
     greater, less = enumerated([v - bound for v in values])
     n = len(values)
-    assert sign_flip([float(v) for v in values], bound) == Flips(n, greater, less, 2.0**-n)
+    assert sign_flip([float(v) for v in values], bound) == OneSided(n, greater, less, 2.0**-n)
 
 
 @given(values=tenths, bound=st.integers(-9, 9), unit=st.sampled_from([10, 3, 7e-5, 1e160]))
@@ -104,7 +112,7 @@ def test_darwins_maize_has_fishers_p():
 
 
 def test_no_values_have_no_p():
-    for found in (sign_flip([]), equivalence([], 0.1)):
+    for found in (sign_flip([]), equivalence([], 0.1, sign_flip)):
         assert found.n == 0
         assert np.isnan([found.greater, found.less, found.smallest]).all()
 
@@ -115,7 +123,7 @@ def test_a_value_or_bound_that_is_not_finite_is_an_error(bad):
         with pytest.raises(ValueError, match="finite"):
             sign_flip(values, bound)
     with pytest.raises(ValueError, match="finite"):
-        equivalence([0.1, bad], 1)
+        equivalence([0.1, bad], 1, sign_flip)
 
 
 @given(values=tenths, margin=st.integers(0, 9))
@@ -123,9 +131,9 @@ def test_equivalence_is_two_tests_against_the_ends(values, margin):
     below, above = (enumerated([v + end for v in values]) for end in (margin, -margin))
     inside, outside = max(below[0], above[1]), min(below[1], above[0])
     n = len(values)
-    expected = Flips(n, inside, outside, 2.0**-n)
-    assert equivalence([float(v) for v in values], margin) == expected
-    assert equivalence([v / 10 for v in values], margin / 10) == expected
+    expected = OneSided(n, inside, outside, 2.0**-n)
+    assert equivalence([float(v) for v in values], margin, sign_flip) == expected
+    assert equivalence([v / 10 for v in values], margin / 10, sign_flip) == expected
     ends = sign_flip([v / 10 for v in values], -margin / 10).greater
     assert inside == max(ends, sign_flip([v / 10 for v in values], margin / 10).less)
 
@@ -155,3 +163,38 @@ def test_holms_p_by_hand():
     assert found == pytest.approx([0.8, 0.08, 0.005, 0.9, 0.08], rel=1e-12)
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02], rel=1e-12)
     assert holm([0.6, 0.7]) == [1, 1]
+
+
+def test_a_tier_is_rejected_only_where_all_before_it_is():
+    """Holm within each; then no p below the largest before it. What has no p is no hurdle."""
+    first, second = gatekeep([[0.01, 0.002], [1e-4, 0.03, math.nan]])
+    assert first == pytest.approx([0.01, 0.004])
+    assert second[:2] == pytest.approx([0.01, 0.03])
+    assert math.isnan(second[2])
+    assert gatekeep([[1.0], [1e-9]]) == [[1.0], [1.0]]
+    assert gatekeep([[], [math.nan], [0.02]])[2] == pytest.approx([0.02])
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_students_t_is_of_darwins_maize_what_fisher_printed(scale):
+    """The Design of Experiments, section 17: t = 2.148 of 14 degrees of freedom."""
+    values = [v * scale for v in DARWIN]
+    assert student(values).greater == pytest.approx(stats.t.sf(2.148, 14), rel=1e-3)
+    assert student(values).less == pytest.approx(stats.t.cdf(2.148, 14), rel=1e-3)
+
+
+def test_where_nothing_varies_flips_stand_for_t():
+    assert student([0.1] * 6) == sign_flip([0.1] * 6)
+    assert student([3.0]) == sign_flip([3.0])
+
+
+@pytest.mark.parametrize(("effect", "units"), [(0.5, 44), (1.0, 13), (-1.0, 13), (2.0, 5)])
+def test_units_for_power_are_those_of_the_tables(effect, units):
+    """Two-sided 5%, 90%, one sample: G*Power 3.1's numbers."""
+    assert units_for_power(effect, 0.025) == units
+
+
+def test_units_for_power_are_none_where_there_is_no_effect():
+    assert units_for_power(0.0, 0.025) == math.inf
+    assert math.isnan(units_for_power(math.nan, 0.025))
+    assert units_for_power(math.inf, 0.025) == 2

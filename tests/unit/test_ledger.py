@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -42,7 +43,8 @@ def test_what_a_file_says_is_loaded(tmp_path):
     assert found.claims["key"].published.verdict == "holds"
 
 
-WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
+WITHIN: dict[str, Any] = {"test": "equivalence", "direction": "within", "margin": 2.0}
+WITHIN |= {"margin_because": "half or twice"}
 
 
 @pytest.mark.parametrize(
@@ -59,21 +61,24 @@ WITHIN = {"test": "equivalence", "direction": "within", "margin": 2.0}
         ({"differs_because": None}, "differs_because", "required"),
         ({"figure": None}, "figure", "required"),
         ({"unit": "seed"}, "unit", "'model', 'prompt', 'family' or 'formula'"),
-        ({"test": "t-test"}, "test", "'sign_flip', 'equivalence', 't'"),
+        ({"test": "t-test"}, "test", "'t', 'equivalence', 'sign_flip'"),
         ({"direction": "above"}, "direction", "'greater', 'less' or 'within'"),
         ({"scale": "ln"}, "scale", "'linear' or 'log'"),
         ({"bound": "0"}, "bound", "number"),
         ({"bound": True}, "bound", "number"),
         ({"bound": float("nan")}, "bound", "finite"),
         ({"bound": float("inf")}, "bound", "finite"),
-        ({"margin": "wide"}, "", "a column needs a contrast"),
+        ({"margin": "wide"}, "margin", "number"),
+        ({"margin": 2.0}, "", "margin and margin_because go together"),
+        (WITHIN | {"margin_because": None}, "", "margin and margin_because go together"),
+        ({"holds_in": "primary"}, "", "holds_in: primary goes with contrast.primary"),
         (WITHIN | {"margin": 0.0}, "margin", "greater than 0"),
         (WITHIN | {"margin": -0.5}, "margin", "greater than 0"),
         (WITHIN | {"margin": 1, "bound": 2, "scale": "log"}, "", "leaves nothing within it"),
         (WITHIN | {"margin": None}, "", "equivalence needs a margin"),
         (WITHIN | {"direction": "less"}, "", "equivalence goes with direction: within"),
         (WITHIN | {"test": "sign_flip"}, "", "equivalence goes with direction: within"),
-        ({"direction": None}, "", "sign_flip needs a direction"),
+        ({"test": "sign_flip", "direction": None}, "", "sign_flip needs a direction"),
         ({"scale": "log"}, "", "0.0 has no logarithm"),
         ({"scale": "log", "bound": -1.0}, "", "-1.0 has no logarithm"),
         ({"criterion": "above {level}"}, "", "only {bound} and {margin} are filled in"),
@@ -128,7 +133,10 @@ CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
         ({"at": {"column": "depth", "pick": "deepest"}}, {}, "greatest"),
         ({"sentence": "{third}"}, {}, "only {first}"),
         ({}, {"bound": None}, "needs a bound"),
-        ({}, {"test": "t", "bound": None}, "is of no contrast"),
+        ({}, {"direction": None}, "needs a direction"),
+        ({}, {"test": "none", "bound": None}, "is of no contrast"),
+        ({"primary": {"depth": 4}}, {"holds_in": "primary"}, "cases are told apart by nothing"),
+        ({"each": ["depth"], "primary": {"depth": 4}}, {}, "goes with contrast.primary"),
         ({"each": ["depth"]}, {"test": "fact"}, "a fact is of each row alone"),
     ],
 )

@@ -1,15 +1,18 @@
 """Tests of the statements on residual gain, against scipy and by hand."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import pytest
 import statements
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pretrained_claimed import (
     NORM,
+    REFERENCES,
     claims,
     compared,
     evidence,
@@ -23,12 +26,12 @@ from scipy import stats
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained.cases import (
     deviation_case,
-    difference_case,
     entropy_case,
     family_case,
     gain_case,
     prediction_case,
 )
+from normscope.studies.pretrained.h25 import published_models
 
 NAN = math.nan
 
@@ -79,44 +82,6 @@ def test_an_inversion_is_a_negative_correlation(r, p_holds):
     assert (case.p_holds, case.p_fails) == (pytest.approx(p_holds), pytest.approx(1 - p_holds))
     assert case.effect == r
     assert deviation_case(model("a", 0.2, r_deviation=NAN, p_deviation=NAN)).open == "no data"
-
-
-# two means by hand: 1.2 and 1.0, variances 0.04/25 and 0.09/16
-ONE = {"mean": 1.2, "sd": 0.2, "n": 25}
-OTHER = {"mean": 1.0, "sd": 0.3, "n": 16}
-
-
-def test_a_difference_of_two_models_is_welchs():
-    case = difference_case(ONE, OTHER)
-    a, b = 0.04 / 25, 0.09 / 16
-    t = 0.2 / math.sqrt(a + b)
-    df = (a + b) ** 2 / (a**2 / 24 + b**2 / 15)
-    assert case.p_fails == pytest.approx(float(stats.t.sf(t, df)))
-    half = float(stats.t.ppf(0.975, df)) * math.sqrt(a + b)
-    assert (case.effect, case.low, case.high) == pytest.approx((0.2, 0.2 - half, 0.2 + half))
-    assert (case.n, case.unit) == (41, "prompt")
-    assert case.p_holds == 1.0
-
-
-SUMMARY = st.tuples(st.floats(0.5, 2), st.floats(0.01, 1), st.integers(2, 40))
-
-
-@given(SUMMARY, SUMMARY)
-@settings(max_examples=50)
-def test_p_of_a_difference_is_scipys(a, b):
-    one, other = (dict(zip(("mean", "sd", "n"), of, strict=True)) for of in (a, b))
-    expected = float(stats.ttest_ind_from_stats(*a, *b, equal_var=False).pvalue)
-    for case in (difference_case(one, other), difference_case(other, one)):
-        assert 2 * case.p_fails == pytest.approx(expected, rel=1e-9)
-        # a difference speaks against the statement, the lack of one never for it
-        assert case.p_holds == 1.0
-        assert case.reading() != "holds"
-
-
-@pytest.mark.parametrize("changes", [{"n": 1}, {"sd": NAN}])
-def test_of_one_prompt_no_difference_is_known(changes):
-    assert difference_case(ONE | changes, OTHER).open == "no data"
-    assert difference_case(OTHER, ONE | changes).open == "no data"
 
 
 def test_families_are_compared_by_permutation():
@@ -180,53 +145,61 @@ def test_without_a_correlation_the_law_is_open():
     assert entropy_case(law(NAN, NAN, NAN)).open == "no data"
 
 
-H25 = statements.CLAIMS.claims["h25"]
+@pytest.mark.parametrize(("predicted", "p_holds"), [("above 1", 5e-5), ("below 1", 1 - 5e-5)])
+def test_a_prediction_is_of_the_side_of_1(predicted, p_holds):
+    (row,) = predictions({"a": [True]}, predicted=predicted).to_dict("records")
+    case = prediction_case(row | {"predicted": predicted})
+    assert case.p_holds == pytest.approx(p_holds)
+    assert (case.effect, case.low, case.high, case.n) == (1.2, 1.1, 1.3, 25)
+
+
+def test_one_model_on_the_other_side_refutes_h25_and_none_on_it_confirms():
+    """Every model is a case, of the study of several labs and of what is measured here."""
+    for right, reads in (([True] * 3, "holds"), ([True, True, False], "fails")):
+        claim = statements.found("h25", evidence(h25_models=predictions({"a": right})))
+        assert statements.judged(claim).verdict == reads
+    for changes in ({"experiment": "sweep"}, {"metric": "last_gain"}):
+        gone = predictions({"a": [False]}, **changes)
+        assert statements.found("h25", evidence(h25_models=gone)).cases == {}
+
+
+def test_the_p_of_a_published_gain_is_students_of_its_summary():
+    """GPT-2 XL: t = +3.84 against 1 over 25 prompts, as its notebook prints."""
+    rows = published_models(REFERENCES, 0.95)
+    xl = rows[(rows["model"] == "gpt2-xl") & (rows["metric"] == "last_gain")].iloc[0]
+    assert xl["p"] == pytest.approx(2 * stats.t.sf(3.84, 24), rel=0.01)
+
+
+def by_prompt(one: Sequence[float], other: Sequence[float], study: str = "gpt2") -> pd.DataFrame:
+    rows = [
+        {"experiment": study, "model": name, "prompt": f"p{i}", "gain": gain}
+        for name, gains in (("gpt2-xl", one), ("pythia-6.9b", other))
+        for i, gain in enumerate(gains)
+    ]
+    return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize(
-    ("shares", "p_holds", "p_fails"),
-    [
-        ([[True]] * 6, 1 / 64, 1.0),
-        ([[False]] * 6, 1.0, 1 / 64),
-        # a share of a half is no evidence: two flips are alike, so that 2 of 64
-        ([[True]] * 5 + [[True, False]], 2 / 64, 1.0),
-        # 5 of 6, one against: flips that are as large are none, that one or any one other: 7 of 64
-        ([[True]] * 5 + [[False]], 7 / 64, 63 / 64),
-        # a family of eight counts once
-        ([[True] * 8] + [[False]] * 5, 63 / 64, 7 / 64),
-    ],
+    ("apart", "reads"), [(0.05, "holds"), (-0.05, "holds"), (0.149, "open"), (0.3, "fails")]
 )
-def test_predictions_are_held_against_a_coin_by_family(shares, p_holds, p_fails):
-    case = prediction_case(predictions({f"f{i}": s for i, s in enumerate(shares)}), H25, 0.95)
-    assert (case.p_holds, case.p_fails) == (p_holds, p_fails)
-    assert (case.n, case.unit, case.smallest) == (6, "family", 1 / 64)
+def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, reads):
+    """Prompts differ by up to 3, the models by little: it is pairs that count."""
+    prompts = [1.0, 2.0, 3.0, 1.5, 2.5, 4.0, 0.5]
+    noise = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
+    one = [v + apart + e for v, e in zip(prompts, noise, strict=True)]
+    case = statements.found("consistent", evidence(observations=by_prompt(one, prompts))).cases[""]
+    assert case.effect == pytest.approx(apart)
+    assert case.p_holds == pytest.approx(
+        max(
+            stats.ttest_1samp(np.subtract(one, prompts), -0.15, alternative="greater").pvalue,
+            stats.ttest_1samp(np.subtract(one, prompts), 0.15, alternative="less").pvalue,
+        )
+    )
+    assert case.reading().startswith("undecided" if reads == "open" else reads)
 
 
-def test_the_share_is_of_models_and_its_interval_family_case(monkeypatch):
-    monkeypatch.setattr(f"{prediction_case.__module__}.RESAMPLES", 9999)
-    right = {"a": [True] * 5, "b": [False], "c": [True, False], "d": [True, True]}
-    case = prediction_case(predictions(right), H25, 0.95)
-    assert case.effect == pytest.approx(8 / 10)
-    sums, sizes = np.array([5.0, 0, 1, 2]), np.array([5.0, 1, 2, 2])
-    expected = stats.bootstrap(
-        (sums, sizes),
-        lambda total, size, axis: total.sum(axis=axis) / size.sum(axis=axis),
-        paired=True,
-        n_resamples=9999,
-        vectorized=True,
-        rng=np.random.default_rng(5),
-    ).confidence_interval
-    assert case.low == pytest.approx(expected.low, abs=0.06)
-    assert case.high == pytest.approx(expected.high, abs=0.03)
-    assert case.low < case.effect < case.high <= 1
-
-
-def test_predictions_are_those_of_the_study_of_several_labs_and_the_published_metric():
-    there = {"a": [True], "b": [False]}
-    for changes in ({"experiment": "sweep"}, {"experiment": "measured"}, {"metric": "last_gain"}):
-        assert prediction_case(predictions(there, **changes), H25, 0.95).open == "no data"
-    assert prediction_case(predictions({}), H25, 0.95).open == "no data"
-    two = prediction_case(predictions(there), H25, 0.95)
-    assert two.effect == 0.5
-    assert math.isnan(two.low)
-    assert two.reading() == "undecided: 2 families, 6 needed"
+def test_what_is_measured_here_goes_before_what_is_published():
+    far = by_prompt([2.0, 2.1, 2.2, 2.0, 2.1, 2.2], [1.0] * 6, "measured")
+    both = pd.concat([by_prompt([1.0, 1.1] * 3, [1.0] * 6), far])
+    case = statements.found("consistent", evidence(observations=both)).cases[""]
+    assert case.effect == pytest.approx(1.1)

@@ -103,22 +103,12 @@ def test_models_tuned_from_another_are_no_evidence_whatever_they_show():
 
 
 @pytest.mark.parametrize(
-    ("gains", "was", "now"),
-    [
-        ((0.80, 0.80), "CONSISTENT", "not rejected: intervals overlap"),
-        ((0.80, 0.94), "CONSISTENT", "rejected"),
-        ((0.80, 0.96), "DIVERGENT", "rejected"),
-        ((0.96, 0.80), "DIVERGENT", "rejected"),
-    ],
+    ("gains", "was"), [((0.8, 0.94), "CONSISTENT"), ((0.96, 0.8), "DIVERGENT")]
 )
-def test_gpt2_xl_is_consistent_with_pythia_where_intervals_overlap(gains, was, now):
-    """Intervals are 0.01 on either side, the published threshold is 0.15."""
-    of = {}
-    for name, gain in zip(("gpt2_xl", "pythia_6_9b"), gains, strict=True):
-        bounds = {"low": math.log(gain) - 0.01, "high": math.log(gain) + 0.01}
-        of[name] = {"mean": gain, "log_gain": math.log(gain), **bounds}
-    found = row(CONSISTENT, evidence(published=published(**of)))
-    assert (found[WAS], found[NOW]) == (was, now)
+def test_gpt2_xl_was_consistent_with_pythia_below_the_published_threshold(gains, was):
+    means = zip(("gpt2_xl", "pythia_6_9b"), gains, strict=True)
+    models = published(**{name: {"mean": gain} for name, gain in means})
+    assert row(CONSISTENT, evidence(published=models))[WAS] == was
 
 
 HIGHER = "RMSNorm is higher; that the norm is why is not shown"
@@ -195,7 +185,7 @@ def trained(**logs: Sequence[float | None]) -> dict[str, pd.DataFrame]:
         (PAIRS[:5], "undecided: 5 seeds, 6 needed"),
         (PAIRS, "holds"),
         ([-d for d in PAIRS], "fails"),
-        ([*PAIRS[:5], -0.01], "undecided: p is above 0.05"),  # 2 x 2/64
+        ([*PAIRS[:5], -0.5], "undecided: p is above 0.05"),
     ],
 )
 def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
@@ -204,7 +194,7 @@ def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
     assert found.verdict == reads
     if reads == "holds":
         case = found.cases[""]
-        assert (case.n, case.p_holds, case.effect) == (6, 1 / 64, pytest.approx(0.15))
+        assert (case.n, case.effect) == (6, pytest.approx(0.15))
         lost = trained(layernorm=[*arms["layernorm"], 0.3], rmsnorm=[*arms["rmsnorm"], None])
         assert statements.verdict("norms_differ_alone", lost) == statements.SELECTION
 

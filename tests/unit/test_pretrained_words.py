@@ -78,12 +78,6 @@ def test_one_model_is_consistent_with_none():
     assert verdict(CONSISTENT, evidence(published=models)) == "no data"
 
 
-def test_without_an_interval_nothing_overlaps():
-    lost = {"low": math.nan, "high": math.nan, "n": 2}
-    of = published(gpt2_xl=lost | {"mean": 2.0, "log_gain": math.log(2)}, pythia_6_9b=lost)
-    assert verdict(CONSISTENT, evidence(published=of)) == "no data"
-
-
 def test_a_law_that_is_reversed_in_models_says_so():
     """Clearly negative in two, clearly positive in one."""
     down = {"r": -0.7, "r_p": 1e-4, "r_without_low": -0.8, "r_without_high": -0.6}

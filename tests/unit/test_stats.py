@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.statistics.estimate import estimate, seeds_needed
+from normscope.statistics.estimate import ALPHA, FEWEST, estimate
 from normscope.studies.main import tables as aggregate
 from normscope.studies.main.recipe import Cell
 
@@ -52,11 +52,9 @@ def test_no_value_and_no_finite_value_are_errors(values):
         estimate(values, 0.95)
 
 
-@pytest.mark.parametrize(("alpha", "n"), [(0.05, 6), (0.5, 2), (0.25, 3), (0.01, 8), (0.05 / 3, 7)])
-def test_seeds_needed_are_the_first_whose_exact_test_can_reach_alpha(alpha, n):
-    """Of n differences of one sign, against the sign test's own p."""
-    assert seeds_needed(alpha) == n
-    assert stats.binomtest(n, n).pvalue <= alpha < stats.binomtest(n - 1, n - 1).pvalue
+def test_of_fewer_than_six_seeds_no_exact_test_reaches_5_percent():
+    assert stats.binomtest(FEWEST, FEWEST).pvalue < ALPHA
+    assert stats.binomtest(FEWEST - 1, FEWEST - 1).pvalue > ALPHA
 
 
 def runs() -> pd.DataFrame:

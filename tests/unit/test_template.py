@@ -108,7 +108,7 @@ def test_the_projects_own_templates_are_of_blocks_that_every_page_has_a_form_for
 def test_statements_stand_in_the_section_of_their_study(tmp_path):
     claims = [claim(key="k", study="b", statement="Of b."), claim(study="a", statement="Of a.")]
     sections = {s: Section({}, {}) for s in "ab"}
-    printed = collect(sections, ledger(*claims), {}, level=0.95, margin_sds=2)
+    printed = collect(sections, ledger(*claims), {}, level=0.95)
     folder = templates(tmp_path, "{{ sections[0] }}\n\n{{ sections[1] }}", a=TOLD, b=TOLD)
     lines = summary(summary_text(folder, printed), printed).splitlines()
     assert [line.split(" | ")[0] for line in lines if "Of" in line] == ["| Of a.", "| Of b."]

@@ -22,3 +22,26 @@ checkpoint cost:
         "python scripts/cost.py --config {params.config:q} --reference {input.reference}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"
+
+
+# takes: results/paper/claims.json; data/claims.yaml; what cost takes
+# makes: nothing; prints the seeds that would decide each open statement: snakemake power --cores 1
+rule power:
+    input:
+        code("power"),
+        reference="workflow/costs.yaml",
+        claims="data/claims.yaml",
+        ledger="results/paper/claims.json",
+    log:
+        "results/logs/power.log",
+    benchmark:
+        "results/benchmarks/power.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    params:
+        config=verbatim(CONFIG.model_dump_json()),
+    shell:
+        "python scripts/power.py --config {params.config:q} --reference {input.reference}"
+        " --claims {input.claims} --ledger {input.ledger}"
+        " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
+        " 2>&1 | tee {log}"

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from statistics import stdev
+from typing import NamedTuple, Self
 
 from normscope.ledger.entry import Entry
-from normscope.statistics.estimate import ALPHA, estimate, seeds_needed
-from normscope.statistics.inference import Flips, bootstrap_mean, equivalence, hedges_g, sign_flip
+from normscope.statistics.estimate import ALPHA, FEWEST, estimate
+from normscope.statistics.means import Test, equivalence, hedges_g, sign_flip, student
 
-RESAMPLES = 9999  # of units, for intervals
 SMALLEST = math.ulp(0.0)
 SELECTION = "undecided: runs diverged, and the others are a selection"
 GREATEST = math.nextafter(math.inf, 0)
@@ -25,8 +25,13 @@ class Case:
         n: units.
         unit: what is counted.
         p_holds, p_fails: one-sided p for the statement and for its contrary; NaN without a test.
+        flips_holds, flips_fails: the same by exact sign flips, which need no normality.
         smallest: the least one-sided p that so many units can give.
         g: Hedges' g of the units' distances from the bound.
+        spread: standard deviation over units, of logarithms on a logarithmic scale.
+        standardized: distance of the mean from the nearest value at which the answer would be
+            another (the bound, or an end of the margin), in spreads.
+        models: trained for one unit, at all settings that were tried; 0 where that is not known.
         fact: the answer where one case decides and chance has no part.
         open: why nothing can be said; empty otherwise.
     """
@@ -38,8 +43,13 @@ class Case:
     unit: str = "model"
     p_holds: float = math.nan
     p_fails: float = math.nan
+    flips_holds: float = math.nan
+    flips_fails: float = math.nan
     smallest: float = math.nan
     g: float = math.nan
+    spread: float = math.nan
+    standardized: float = math.nan
+    models: int = 0
     fact: bool | None = None
     open: str = ""
 
@@ -50,11 +60,9 @@ class Case:
         if self.fact is not None:
             return "holds" if self.fact else "fails"
         if math.isnan(self.p_holds):
-            return "no data"
+            return too_few(self.n, self.unit) or "no data"
         if 2 * self.smallest > alpha:
-            # of a permutation test, units enough for sign flips may be too few
-            least = f"{units(self.n, self.unit)} give no p below {2 * self.smallest:.2g}"
-            return too_few(self.n, self.unit, alpha) or f"undecided: {least}"
+            return f"undecided: {units(self.n, self.unit)} give no p below {2 * self.smallest:.2g}"
         if 2 * self.p_holds < alpha:
             return "holds"
         return "fails" if 2 * self.p_fails < alpha else f"undecided: p is above {alpha:g}"
@@ -70,12 +78,11 @@ class Case:
         return cls(effect=effect, n=1, unit="formula", fact=answer)
 
 
-def too_few(n: int, unit: str = "model", alpha: float = ALPHA) -> str:
+def too_few(n: int, unit: str = "model") -> str:
     """Why so few units say nothing; empty if they are enough."""
     if not n:
         return "no data"
-    needed = seeds_needed(alpha)
-    return f"undecided: {units(n, unit)}, {needed} needed" if n < needed else ""
+    return f"undecided: {units(n, unit)}, {FEWEST} needed" if n < FEWEST else ""
 
 
 def units(n: int, unit: str) -> str:
@@ -93,57 +100,86 @@ def exp(value: float) -> float:
     return GREATEST if value >= math.log(GREATEST) else math.exp(value)
 
 
-def decide(
-    entry: Entry,
-    values: Sequence[float],
-    *,
-    bound: float | None = None,
-    margin: float | None = None,
-    level: float,
-) -> Case:
-    """The exact test of an entry on a quantity's values, one a unit.
+def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
+    """The test of an entry on a quantity's values, one a unit.
 
-    The mean (of logarithms on a logarithmic scale) is compared with the bound by sign flips. The
-    interval is BCa over units, and Student's t below 3 of them.
+    The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t, or by
+    exact sign flips where the entry asks for these; the other one stands beside it. The interval is
+    Student's. Below ``FEWEST`` units there is no p.
 
     Args:
         values: in the quantity's own unit; finite but on a logarithmic scale.
-        bound, margin: where these are columns and not the entry's numbers.
         level: confidence level of the interval.
     """
     if not len(values):
         return Case.unknown("no data")
     is_log = entry.scale == "log"
     scaled = [log(v) if is_log else v for v in values]
-    limit = entry.limit if bound is None else bound
-    limit = log(limit) if is_log else limit
+    limit = log(entry.limit) if is_log else entry.limit
     distances = [v - limit for v in scaled]
-    flips, p_holds, p_fails = _flipped(entry, distances, margin)
-    e = bootstrap_mean(scaled, level, RESAMPLES) if len(scaled) > 2 else estimate(scaled, level)
+    e = estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
-    return Case(
-        mean,
-        low,
-        high,
-        n=len(scaled),
-        unit=entry.unit,
-        p_holds=p_holds,
-        p_fails=p_fails,
-        smallest=flips.smallest,
-        g=hedges_g(distances),
+    case = Case(mean, low, high, n=len(scaled), unit=entry.unit, g=hedges_g(distances))
+    if len(scaled) < FEWEST:
+        return case
+    flips = _sides(entry, distances, sign_flip)
+    main = flips if entry.test == "sign_flip" else _sides(entry, distances, student)
+    spread, distance = stdev(distances), _distance(entry, distances)
+    return replace(
+        case,
+        p_holds=main.holds,
+        p_fails=main.fails,
+        flips_holds=flips.holds,
+        flips_fails=flips.fails,
+        smallest=main.smallest,
+        spread=spread,
+        standardized=distance / spread if spread else math.inf,
     )
 
 
-def _flipped(
-    entry: Entry, distances: Sequence[float], margin: float | None
-) -> tuple[Flips, float, float]:
-    """The test, and its one-sided p for and against the statement."""
-    if entry.direction != "within":
-        flips = sign_flip(distances)
-        if entry.direction == "greater":
-            return flips, flips.greater, flips.less
-        return flips, flips.less, flips.greater
-    width = entry.margin if margin is None else margin
-    assert isinstance(width, float | int), entry.statement
-    flips = equivalence(distances, math.log(width) if entry.scale == "log" else width)
-    return flips, flips.greater, flips.less
+class _Sides(NamedTuple):
+    """One-sided p for and against a statement, and the least that there can be."""
+
+    holds: float
+    fails: float
+    smallest: float
+
+
+def _width(entry: Entry) -> float:
+    """The margin on the entry's scale; 0 without one."""
+    if entry.margin is None:
+        return 0.0
+    return math.log(entry.margin) if entry.scale == "log" else entry.margin
+
+
+def _is_small(entry: Entry, distances: Sequence[float]) -> bool:
+    """Whether the mean is within the margin of a statement that one side is greater."""
+    mean = math.fsum(distances) / len(distances)
+    return entry.direction != "within" and abs(mean) < _width(entry)
+
+
+def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
+    """A test for and against an entry.
+
+    A statement that a quantity is greater, with a margin, speaks of a difference that counts: a
+    mean within the margin can only refute it, by equivalence, and one beyond it is a direction.
+    Under no true value can both be false at once, so that the level needs no correction.
+    """
+    if entry.direction == "within":
+        inside = equivalence(distances, _width(entry), test)
+        return _Sides(inside.greater, inside.less, inside.smallest)
+    if _is_small(entry, distances):
+        inside = equivalence(distances, _width(entry), test)
+        return _Sides(1.0, inside.greater, inside.smallest)
+    tested = test(distances, 0.0)
+    sides = tested.greater, tested.less
+    holds, fails = sides if entry.direction == "greater" else sides[::-1]
+    return _Sides(holds, fails, tested.smallest)
+
+
+def _distance(entry: Entry, distances: Sequence[float]) -> float:
+    """How far the mean is from the nearest value at which the answer would be another."""
+    mean = math.fsum(distances) / len(distances)
+    if entry.direction == "within" or _is_small(entry, distances):
+        mean = abs(mean) - _width(entry)
+    return abs(mean)

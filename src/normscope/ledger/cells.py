@@ -97,13 +97,23 @@ def greatest(rows: Rows, column: str, but: Rows) -> Rows:
     return [row for row in rows if values and row[column] == max(values)]
 
 
-def best_of(rows: Rows, best: Best) -> Rows:
-    """The rows of the setting with the least mean; one at which a model diverged comes last."""
+def best_of(rows: Rows, best: Best, replicates: str) -> Rows:
+    """For every replicate the rows of the setting with the least mean over the other ones.
+
+    A single replicate has no others, and chooses for itself.
+    """
     settings = grouped(rows, best.columns)
 
-    def badness(setting: tuple) -> float:
-        values = [measure(best.by, row) for row in settings[setting]]
+    def badness(setting: tuple, replicate: Value) -> float:
+        own, others = [], []
+        for row in settings[setting]:
+            (own if row[replicates] == replicate else others).append(measure(best.by, row))
+        values = others or own
         total = math.fsum(values) / len(values)
         return math.inf if math.isnan(total) else total
 
-    return settings[min(settings, key=badness)] if rows else []
+    chosen = []
+    for replicate in dict.fromkeys(row[replicates] for row in rows):
+        setting = min(settings, key=lambda s, r=replicate: badness(s, r))
+        chosen += [row for row in settings[setting] if row[replicates] == replicate]
+    return chosen

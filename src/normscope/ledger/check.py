@@ -78,9 +78,6 @@ def _in_contrast(
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
     if entry.test == "fact":  # of every row by itself
         del named[".contrast.replicates"]
-    named[".bound"], named[".margin"] = (
-        [given] if isinstance(given, str) else [] for given in (entry.bound, entry.margin)
-    )
     for place, names in named.items():
         for name in names:
             if name not in columns:

@@ -43,11 +43,12 @@ class Finding:
     """What was found of a statement.
 
     Args:
-        cases: its tests by what they are about; the statement holds if it holds in all.
+        cases: its tests by what they are about.
         published: what its own protocol, or what is in print, shows.
         own: the verdict of the published rule on that.
         corrected: what the corrected protocol shows.
         alone: the verdict where the cases alone do not give its words.
+        primary: name of the case that decides, where one was named beforehand and is known.
     """
 
     cases: Mapping[str, Case]
@@ -55,6 +56,7 @@ class Finding:
     own: str = ""
     corrected: str = ""
     alone: str = ""
+    primary: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,16 @@ class Claim:
         return self.finding.cases
 
     @property
+    def deciding(self) -> Mapping[str, Case]:
+        """The cases that the verdict rests on: the primary one alone where the entry names one."""
+        if self.entry.holds_in != "primary":
+            return self.cases
+        return {n: case for n, case in self.cases.items() if n == self.finding.primary}
+
+    @property
     def verdict(self) -> str:
         """The answer of this statement alone, case by case."""
-        return self.finding.alone or together({n: c.reading() for n, c in self.cases.items()})
+        return self.finding.alone or together({n: c.reading() for n, c in self.deciding.items()})
 
 
 Test = Callable[[Entry, Evidence], Finding]

@@ -23,10 +23,14 @@ class At(Strict):
 
 
 class Best(Strict):
-    """The setting of each side: that of least mean; one at which a model diverged comes last."""
+    """The setting of each side, for every seed that of least mean over the *other* seeds.
+
+    So no seed is tested at a setting that it had a part in choosing. One at which the measure is
+    not known comes last.
+    """
 
     columns: Annotated[list[Column], Some] = Field(description="that make the setting")
-    by: Measure = Field(description="whose mean over seeds is the least")
+    by: Measure = Field(description="whose mean over the other seeds is the least")
 
 
 class Need(Strict):
@@ -59,6 +63,9 @@ class Contrast(Strict):
     over: Cells | None = Field(default=None, description="by which it is divided: what differs")
     each: list[Column] = Field(default=[], description="columns: a case for each of their values")
     at: At | None = None
+    primary: Cells | None = Field(
+        default=None, description="the case that decides: its values of what tells cases apart"
+    )
     best: Best | None = None
     needs: list[Need] = Field(default=[])
     as_published: Cells | None = Field(
@@ -84,6 +91,9 @@ class Contrast(Strict):
         lists = [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
         if len(lists) > 1:
             raise ValueError(f"{' and '.join(lists)}: only one column may name several values")
+        if unknown := [c for c in self.primary or {} if c not in self.told_apart_by]:
+            known = ", ".join(self.told_apart_by) or "nothing"
+            raise ValueError(f"primary: {', '.join(unknown)}: cases are told apart by {known}")
         if self.sentence is not None:
             try:
                 self.sentence.format(**NUMBERS)
@@ -91,6 +101,12 @@ class Contrast(Strict):
                 known = ", ".join(f"{{{name}}}" for name in NUMBERS)
                 raise ValueError(f"sentence: only {known} are filled in: {e}") from None
         return self
+
+    @property
+    def told_apart_by(self) -> list[str]:
+        """The columns whose values name a case."""
+        lists = [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
+        return [*lists, *self.each, *([self.at.column] if self.at else [])]
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of the table that each key names, but for those of cells."""
@@ -107,6 +123,7 @@ class Contrast(Strict):
 
     def all_cells(self) -> dict[str, Cells]:
         """The cells that each key names."""
-        keys = {name: getattr(self, name) for name in ("cells", "less", "over", "as_published")}
+        names = ("cells", "less", "over", "primary", "as_published")
+        keys = {name: getattr(self, name) for name in names}
         keys |= {f"needs.{i}.where": need.where for i, need in enumerate(self.needs)}
         return {name: cells for name, cells in keys.items() if isinstance(cells, dict)}

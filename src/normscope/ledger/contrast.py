@@ -1,14 +1,16 @@
 """What a contrast finds: a measure of some cells, alone or beside that of others.
 
 ``find`` reads a statement's entry and tables, and knows no study. Models of one seed are pairs; a
-side in which one diverged is a selection, and what is compared must meet the entry's needs.
+side in which one has no measure, as it diverged, is a selection, and what is compared must meet the
+entry's needs.
 """
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 
-from normscope.ledger.case import Case, decide, exp, log, too_few, units
+from normscope.ledger.case import Case, decide, exp, log, units
 from normscope.ledger.cells import Rows, records, select
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.comparison import Cells, Contrast
@@ -47,7 +49,10 @@ def find(entry: Entry, evidence: Evidence, table: pd.DataFrame | None = None) ->
     if c.as_published is not None:
         was = list(pairs(c, rows, vocabulary, c.as_published))
         own, published = _read_means(entry, was), _told(entry, [_means(entry, p) for p in was])
-    return Finding(cases, published, own, _told(entry, sentences))
+    primary = [pair.name for pair in now if c.primary is not None and pair.is_at(c.primary)]
+    return Finding(
+        cases, published, own, _told(entry, sentences), primary=primary[0] if primary else None
+    )
 
 
 def _find_fact(
@@ -61,7 +66,7 @@ def _find_fact(
         if not known:
             return Case.unknown("no data")
         value = max(known) if entry.direction == "less" else min(known)
-        return Case.known(_is_on_side(entry, value, entry.limit, None), value)
+        return Case.known(_is_on_side(entry, value), value)
 
     case, own = worst(c.cells), ""
     if c.as_published is not None:
@@ -71,25 +76,11 @@ def _find_fact(
 
 
 def _tested(entry: Entry, pair: Pair, level: float) -> Case:
-    """The entry's exact test of a case."""
+    """The entry's test of a case."""
     if why := pair.why_open():
         return Case.unknown(why)
-    values = pair.values(infinite=entry.scale == "log")
-    bound, margin = _thresholds(entry, pair)
-    few = too_few(len(values))
-    if isinstance(entry.bound, str) and few:  # a bound of few models is itself not known
-        return Case.unknown(few)
-    if any(v is not None and math.isnan(v) for v in (bound, margin)):
-        return Case.unknown(few or "no data")
-    return decide(entry, values, bound=bound, margin=margin, level=level)
-
-
-def _thresholds(entry: Entry, pair: Pair) -> list[float | None]:
-    """Bound and margin: numbers, or means of columns."""
-    return [
-        mean([float(row[given]) for row in pair.sides[0]]) if isinstance(given, str) else given
-        for given in (entry.bound, entry.margin)
-    ]
+    case = decide(entry, pair.values(infinite=entry.scale == "log"), level=level)
+    return replace(case, models=pair.models)
 
 
 def _read_means(entry: Entry, cases: list[Pair]) -> str:
@@ -97,24 +88,23 @@ def _read_means(entry: Entry, cases: list[Pair]) -> str:
     answers = []
     for pair in cases:
         effect = pair.effect_of_means()
-        bound, margin = _thresholds(entry, pair)
         if why := pair.why_open() or ("no data" if math.isnan(effect) else ""):
             return why
-        assert bound is not None
-        answers.append(_is_on_side(entry, effect, bound, margin))
+        answers.append(_is_on_side(entry, effect))
     if not answers:
         return "no data"
     return "holds" if (any if entry.holds_in == "any" else all)(answers) else "fails"
 
 
-def _is_on_side(entry: Entry, value: float, bound: float, margin: float | None) -> bool:
+def _is_on_side(entry: Entry, value: float) -> bool:
     """Whether a quantity is where the statement has it."""
+    bound = entry.limit
     if entry.direction != "within":
         return value > bound if entry.direction == "greater" else value < bound
-    assert margin is not None, entry.statement
+    assert entry.margin is not None, entry.statement
     if entry.scale == "log":
-        return bound / margin <= value <= bound * margin
-    return abs(value - bound) <= margin
+        return bound / entry.margin <= value <= bound * entry.margin
+    return abs(value - bound) <= entry.margin
 
 
 def _told(entry: Entry, parts: list[str]) -> str:

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
-from normscope.ledger.comparison import At, Best, Column, Contrast, Need
+from normscope.ledger.comparison import At, Best, Contrast, Need
 from normscope.ledger.vocabulary import suggest
 from normscope.schema import PositiveFloat, Strict
 
@@ -31,36 +31,37 @@ class Published(Strict):
     verdict: Verdict = "holds"
 
 
-class _Name(str):
-    """The name of a column, which stands as it is where a number would be formatted."""
-
-    __slots__ = ()
-
-    def __format__(self, spec: str) -> str:
-        return str(self)
-
-
 class Entry(Strict):
     """A statement and its test.
 
-    ``bound`` is what the quantity is compared with, ``margin`` how far from it counts as the same:
-    a number (on a logarithmic scale a factor), or a column of the contrast's table. ``holds_in``:
-    whether the statement is about all of its cases, or about any of them. What a contrast cannot
-    say, a function of the study's module ``claims`` does, marked ``@claim`` with the entry's key.
+    ``bound`` is what the quantity is compared with. ``margin`` is how far from it counts as the
+    same (on a logarithmic scale a factor): with ``direction: within`` the statement is that the
+    quantity lies inside of it; with ``greater`` and ``less`` it is the least difference that
+    counts. What a contrast cannot say, a function of the study's module ``claims`` does, marked
+    ``@claim`` with the entry's key.
     """
 
     study: Word = Field(description="whose models it is about, and whose section shows it")
     document: str = Field(description="a key of documents")
     where: Word = Field(description="part of the document")
+    primary: bool = Field(
+        default=False,
+        description="whether its document stands on it: the others are decided only after these",
+    )
     statement: Word
+    restated: Word | None = Field(default=None, description="in plain words, as it is tested")
     quantity: Word
     published: Published = Published()
-    test: Literal["sign_flip", "equivalence", "t", "permutation", "fact", "none"]
+    test: Literal["t", "equivalence", "sign_flip", "permutation", "fact", "none"]
     criterion: Word = Field(description="the test in words; {bound} and {margin} are filled in")
     direction: Literal["greater", "less", "within"] | None = None
-    holds_in: Literal["all", "any"] = "all"
-    bound: Annotated[float, Field(allow_inf_nan=False)] | Column | None = None
-    margin: PositiveFloat | Column | None = None
+    holds_in: Literal["all", "any", "primary"] = Field(
+        default="all",
+        description="about all of its cases, about any, or decided by contrast.primary alone",
+    )
+    bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    margin: PositiveFloat | None = None
+    margin_because: Word | None = Field(default=None, description="why the margin is this one")
     scale: Literal["linear", "log"] = "linear"
     unit: Literal["model", "prompt", "family", "formula"]
     contrast: Contrast | None = None
@@ -73,33 +74,35 @@ class Entry(Strict):
             raise ValueError("test: equivalence goes with direction: within, and no other")
         if self.test == "equivalence" and self.margin is None:
             raise ValueError("test: equivalence needs a margin")
-        if self.test in ("t", "permutation", "none") and (self.bound, self.margin) != (None, None):
+        if (self.margin is None) != (self.margin_because is None):
+            raise ValueError("margin and margin_because go together: it is fixed beforehand")
+        if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
         if self.test == "sign_flip" and self.direction is None:
             raise ValueError("test: sign_flip needs a direction")
-        if self.scale == "log" and isinstance(self.bound, float) and self.bound <= 0:
+        if self.scale == "log" and self.bound is not None and self.bound <= 0:
             raise ValueError(f"bound: {self.bound} has no logarithm")
-        if self.scale == "log" and isinstance(self.margin, float) and self.margin <= 1:
+        if self.scale == "log" and self.margin is not None and self.margin <= 1:
             raise ValueError(f"margin: a factor of {self.margin} leaves nothing within it")
         return self
 
     @model_validator(mode="after")
     def _contrast_fits_the_test(self) -> Self:
         c = self.contrast
+        if (self.holds_in == "primary") != (c is not None and c.primary is not None):
+            raise ValueError("holds_in: primary goes with contrast.primary, and no other")
         if c is None:
-            if isinstance(self.bound, str) or isinstance(self.margin, str):
-                raise ValueError("bound, margin: a column needs a contrast, whose table has it")
             return self
-        if self.test not in ("sign_flip", "equivalence", "fact"):
+        if self.test not in ("t", "sign_flip", "equivalence", "fact"):
             raise ValueError(
-                f"test: {self.test} is of no contrast; sign_flip, equivalence and fact are"
+                f"test: {self.test} is of no contrast; t, sign_flip, equivalence and fact are"
             )
         if self.bound is None:
             raise ValueError("contrast: needs a bound to be compared with")
+        if self.direction is None:
+            raise ValueError("contrast: needs a direction")
         if (c.over is not None) and self.scale != "log":
             raise ValueError("contrast.over: a ratio needs scale: log")
-        if self.test == "fact" and self.direction is None:
-            raise ValueError("contrast: a fact needs a direction")
         if self.test == "fact" and (c.other or c.each or c.at or c.best or c.needs):
             raise ValueError("contrast: a fact is of each row alone, of table, measure and cells")
         return self
@@ -117,18 +120,16 @@ class Entry(Strict):
     @property
     def asks(self) -> str:
         """The criterion with its numbers."""
-        given = {"bound": self.bound, "margin": self.margin}
-        words = {k: _Name(v) if isinstance(v, str) else v for k, v in given.items()}
-        return self.criterion.format(**words)
+        return self.criterion.format(bound=self.bound, margin=self.margin)
 
     @property
     def limit(self) -> float:
-        """The bound where it is a number, which a function's test needs.
+        """The bound, which a test that compares needs.
 
         Raises:
-            Explained: it is none.
+            Explained: there is none.
         """
-        if not isinstance(self.bound, float | int):
+        if self.bound is None:
             raise Explained(f"data/claims.yaml: {self.statement!r} has no bound: give its test one")
         return self.bound
 

@@ -1,4 +1,8 @@
-"""The verdict of every statement, with Holm's correction over all that are tested."""
+"""The verdict of every statement, with Holm's correction over those of its document.
+
+A document is a family: what it stands on (``primary``) is tested first, and the others only where
+all of that is decided (``gatekeep``).
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -8,9 +12,10 @@ from normscope.errors import Explained
 from normscope.ledger.case import Case, units
 from normscope.ledger.claim import TESTS, Claim, Evidence
 from normscope.ledger.contrast import find
-from normscope.ledger.entry import Claims, Entry
-from normscope.statistics.estimate import seeds_needed
-from normscope.statistics.inference import holm
+from normscope.ledger.entry import Claims
+from normscope.statistics.estimate import ALPHA
+from normscope.statistics.inference import gatekeep
+from normscope.statistics.means import units_for_power
 
 NOTHING = Case.unknown("no data")
 
@@ -38,22 +43,39 @@ class Deciding:
         least = 2 * self.cases * self.case.smallest
         return least if math.isnan(least) else min(1.0, least)
 
+    @property
+    def p_flips(self) -> float:
+        """The same p by exact sign flips; NaN where there are none."""
+        side = self.case.flips_holds if self.holds else self.case.flips_fails
+        return side if math.isnan(side) else min(1.0, 2 * self.cases * side)
+
 
 @dataclass(frozen=True)
 class Judgement:
     """A statement's line in the ledger.
 
     Args:
-        p_holm: the deciding case's p, adjusted for all tests of the ledger.
+        p_holm: the deciding case's p, adjusted for all tests of its document.
+        tests: of its document, among which its own was.
         verdict: holds, fails or undecided.
         why: why it is undecided; empty otherwise.
+        units: with which an effect of the size that was seen is found with 90% power; NaN where it
+            is decided, or has no test over units.
     """
 
     claim: Claim
     by: Deciding
     p_holm: float
+    tests: int
     verdict: str
     why: str = ""
+    units: float = math.nan
+
+    @property
+    def flips_disagree(self) -> bool:
+        """Whether exact sign flips, at the level of one test, give another answer than t does."""
+        p, flips = self.by.p, self.by.p_flips
+        return not math.isnan(p + flips) and (p < ALPHA) != (flips < ALPHA)
 
 
 def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
@@ -71,25 +93,39 @@ def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
 
 
 def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
-    """Every statement at level ``alpha``, held for all of them together (Holm 1979)."""
-    deciding = [_deciding(claim.entry, claim.cases) for claim in claims]
-    adjusted = holm([d.p for d in deciding])
-    tests = sum(not math.isnan(d.p) for d in deciding)
-    judgements = []
-    for claim, by, p_holm in zip(claims, deciding, adjusted, strict=True):
-        verdict, why = _verdict(claim, by, p_holm, tests, alpha)
-        judgements.append(Judgement(claim, by, p_holm, verdict, why))
-    return judgements
+    """Every statement at level ``alpha``, which is kept for all of a document together."""
+    deciding = [_deciding(claim) for claim in claims]
+    adjusted = [math.nan] * len(claims)
+    tests = [0] * len(claims)
+    for document in dict.fromkeys(claim.entry.document for claim in claims):
+        own = [i for i, claim in enumerate(claims) if claim.entry.document == document]
+        tiers = [[i for i in own if claims[i].entry.primary is tier] for tier in (True, False)]
+        families = gatekeep([[_gate(claims[i], deciding[i]) for i in tier] for tier in tiers])
+        for tier, family in zip(tiers, families, strict=True):
+            for i, p in zip(tier, family, strict=True):
+                adjusted[i] = math.nan if math.isnan(deciding[i].p) else p
+                tests[i] = sum(not math.isnan(deciding[j].p) for j in tier)
+    return [
+        _judged(claim, by, p_holm, n, alpha)
+        for claim, by, p_holm, n in zip(claims, deciding, adjusted, tests, strict=True)
+    ]
 
 
-def _deciding(entry: Entry, cases: Mapping[str, Case]) -> Deciding:
-    """What decides, of all cases.
+def _gate(claim: Claim, by: Deciding) -> float:
+    """The p of a statement among those of its document: 1 of a primary one that is open."""
+    is_open = math.isnan(by.p) and by.case.fact is None
+    return 1.0 if claim.entry.primary and is_open else by.p
+
+
+def _deciding(claim: Claim) -> Deciding:
+    """What decides, of the cases that the verdict rests on.
 
     A statement about all of them holds if it does in each: its p is the largest, which needs no
     correction (Berger 1982). It fails if one contradicts it: that p is the smallest, times their
     number. Cases without an answer count among these, and keep it from holding. A statement about
     any of them is the other way round.
     """
+    entry, cases = claim.entry, claim.deciding
     for name, case in cases.items():
         if case.fact is False:
             return Deciding(name, case, holds=False)
@@ -117,25 +153,31 @@ def _deciding(entry: Entry, cases: Mapping[str, Case]) -> Deciding:
 def _unknown(cases: Mapping[str, Case]) -> str:
     """Why the first case without an answer has none, with its name; empty if all have one."""
     for name, case in (cases or {"": NOTHING}).items():
-        if case.open:
-            return case.open.removeprefix("undecided: ") + (f" ({name})" if name else "")
+        reading = case.reading()
+        if case.fact is None and math.isnan(case.p_holds):
+            return reading.removeprefix("undecided: ") + (f" ({name})" if name else "")
     return ""
 
 
-def _verdict(
-    claim: Claim, by: Deciding, p_holm: float, tests: int, alpha: float
-) -> tuple[str, str]:
+def _judged(claim: Claim, by: Deciding, p_holm: float, tests: int, alpha: float) -> Judgement:
+    """The verdict, why there is none, and how many units would give one."""
+    verdict, why = _verdict(claim, by, p_holm, alpha)
+    needed = math.nan
+    if verdict == "undecided" and not math.isnan(by.case.standardized):
+        needed = units_for_power(by.case.standardized, alpha / (2 * by.cases * max(tests, 1)))
+    return Judgement(claim, by, p_holm, tests, verdict, why, needed)
+
+
+def _verdict(claim: Claim, by: Deciding, p_holm: float, alpha: float) -> tuple[str, str]:
     """The verdict, and why there is none."""
     is_decided = by.case.fact is not None or p_holm < alpha
-    unknown = _unknown(claim.cases)
+    unknown = _unknown(claim.deciding)
     if is_decided and not (unknown and by.holds != (claim.entry.holds_in == "any")):
         return ("holds" if by.holds else "fails"), ""
     if unknown or math.isnan(by.p):
         return "undecided", unknown or "no data"
-    if by.least > alpha or (by.least * tests > alpha and by.p <= by.least):
-        words = f"n too small: {units(by.case.n, by.case.unit)}"
-        if claim.entry.test not in ("sign_flip", "equivalence"):
-            return "undecided", f"{words} give no p below {by.least:.2g}"
-        needed = seeds_needed(alpha / (by.cases * tests))
-        return "undecided", f"{words}, with Holm over {tests} tests it takes {needed}"
-    return "undecided", f"p is {by.p:.2g}, with Holm over {tests} tests {p_holm:.2g}"
+    if by.least > alpha:
+        return "undecided", f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}"
+    if by.p < alpha <= p_holm:
+        return "undecided", f"p is {by.p:.2g}, among its document's statements {p_holm:.2g}"
+    return "undecided", f"p is {by.p:.2g}"

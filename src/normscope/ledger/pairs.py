@@ -5,6 +5,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from normscope.errors import Explained
 from normscope.ledger.case import SELECTION, too_few
@@ -32,27 +33,45 @@ class Pair:
 
     Args:
         name: of the case.
+        where: what tells it from the other cases of its contrast: values by column.
         contrast: that it is of.
         sides: one or two, of rows that are one a seed.
         needed: for each need the rows of other cells that it is about, by their label.
+        tried: rows of all sides before the best of them were chosen.
     """
 
     name: str
+    where: Mapping[str, Value | None]
     contrast: Contrast
     sides: Sides
     needed: Sequence[Mapping[str, Rows]]
+    tried: int
+
+    @property
+    def models(self) -> int:
+        """Models that one more replicate would take."""
+        replicates = {row[self.contrast.replicates] for rows in self.sides for row in rows}
+        return round(self.tried / max(1, len(replicates)))
+
+    def is_at(self, cells: Cells) -> bool:
+        """Whether the case is that of these values."""
+        return all(self.where.get(column) == value for column, value in cells.items())
 
     def why_open(self) -> str:
         """Why the case cannot be tested; empty if it can."""
         every = [*self.sides, *(rows for sides in self.needed for rows in sides.values())]
         if not all(every):
             return "no data"
-        if any(diverged(row) for rows in every for row in rows):
+        if any(self._is_lost(row) for rows in every for row in rows):
             return SELECTION
         for need, others in zip(self.contrast.needs, self.needed, strict=True):
             if why := self._why_not_met(need, others):
                 return why
         return ""
+
+    def _is_lost(self, row: Row) -> bool:
+        """Whether a model diverged, and that is not itself an outcome with a number."""
+        return diverged(row) and math.isnan(measure(self.contrast.measure, row))
 
     def _why_not_met(self, need: Need, others: Mapping[str, Rows]) -> str:
         if isinstance(need.where, dict):
@@ -137,15 +156,16 @@ def pairs(c: Contrast, rows: Rows, vocabulary: Vocabulary, changes: Cells) -> It
     cells = c.cells | changes
     first = _known(c, select(rows, cells, vocabulary))
     needed = [_cells_of_need(need, cells, rows, vocabulary) for need in c.needs]
-    if c.other is None:
-        for words, sides in _split(c, [first], vocabulary):
-            yield Pair(_joined(words), c, sides, needed)
-        return
-    for differs, other in partners(cells, c.other, rows, vocabulary):
+    others = partners(cells, c.other, rows, vocabulary) if c.other is not None else [(None, None)]
+    for differs, other in others:
         name = f"the pair with {vocabulary.label(*differs)}" if differs else ""
-        second = _known(c, select(rows, other, vocabulary))
-        for words, sides in _split(c, [first, second], vocabulary):
-            yield Pair(_joined([name, *words]), c, sides, needed)
+        partner = dict([differs]) if differs else {}
+        sides = [first]
+        if other is not None:
+            sides.append(_known(c, select(rows, other, vocabulary)))
+        for where, parts, tried in _split(c, sides):
+            words = [vocabulary.label(column, value) for column, value in where.items()]
+            yield Pair(_joined([name, *words]), {**partner, **where}, c, parts, needed, tried)
 
 
 def _joined(words: list[str]) -> str:
@@ -157,8 +177,8 @@ def _known(c: Contrast, rows: Rows) -> Rows:
     return [row for row in rows if diverged(row) or not math.isnan(measure(c.measure, row))]
 
 
-def _split(c: Contrast, sides: Sides, vocabulary: Vocabulary) -> Iterator[tuple[list[str], Sides]]:
-    """The sides for each value of the columns ``each``, with the words for these values."""
+def _split(c: Contrast, sides: Sides) -> Iterator[tuple[dict[str, Any], Sides, int]]:
+    """The sides for each value of the columns ``each``: these values, rows, and rows tried."""
     columns = [name for name in c.each if not (c.at and name == c.at.column)]
     groups = [grouped(rows, columns) for rows in sides]
     for key in groups[0]:
@@ -172,11 +192,12 @@ def _split(c: Contrast, sides: Sides, vocabulary: Vocabulary) -> Iterator[tuple[
         for column, given in (c.other or {}).items():
             if given == GREATEST:
                 parts[1] = greatest(parts[1], column, parts[0])
+        tried = sum(map(len, parts))
         if c.best:
-            parts = [best_of(rows, c.best) for rows in parts]
+            parts = [best_of(rows, c.best, c.replicates) for rows in parts]
         if all(parts) or not values:
             order = [*c.each, *(name for name in values if name not in c.each)]
-            yield [vocabulary.label(name, values[name]) for name in order], parts
+            yield {name: values[name] for name in order}, parts, tried
 
 
 def _at(rows: Rows, column: str, value: Value | None) -> Rows:

@@ -31,7 +31,11 @@ def record(judgement: Judgement) -> dict[str, Any]:
         **_numbers(by.case),
         "p": _known(by.p),
         "p_smallest": _known(by.least),
+        "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),
+        "tests": judgement.tests,
+        "units_needed": _known(judgement.units),
+        "models_a_unit": by.case.models,
         "cases": {
             name: {**_numbers(case), "reads": case.reading()} for name, case in claim.cases.items()
         },
@@ -39,7 +43,7 @@ def record(judgement: Judgement) -> dict[str, Any]:
 
 
 def _numbers(case: Case) -> dict[str, Any]:
-    """Effect, interval, n with its unit, and Hedges' g."""
+    """Effect, interval, n with its unit, Hedges' g, and the spread over units."""
     return {
         "effect": _known(case.effect),
         "low": _known(case.low),
@@ -47,22 +51,24 @@ def _numbers(case: Case) -> dict[str, Any]:
         "n": case.n,
         "n_unit": PLURALS[case.unit],
         "hedges_g": _known(case.g),
+        "spread": _known(case.spread),
     }
 
 
 def _known(value: float) -> float | None:
-    """The number as the tables have it; nothing for NaN."""
-    return None if math.isnan(value) else float(f"{value:.{DIGITS}g}")
+    """The number as the tables have it; nothing for NaN and infinity."""
+    return None if not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why the verdict is not the published one; empty where it is."""
+    """Why the verdict is not the published one, or not that of sign flips; empty elsewhere."""
     entry = judgement.claim.entry
-    if judgement.why:
-        return judgement.why
-    if judgement.verdict == entry.published.verdict:
-        return ""
-    return entry.differs_because
+    words = "" if judgement.verdict == entry.published.verdict else entry.differs_because
+    words = judgement.why or words
+    if not judgement.flips_disagree:
+        return words
+    flips = f"exact sign flips disagree: p {judgement.by.p_flips:.2g}"
+    return f"{words}; {flips}" if words else flips
 
 
 def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from normscope.io.files import write_json
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
+from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
 
@@ -75,7 +76,6 @@ def collect(
     figures: Mapping[str, Figure],
     *,
     level: float,
-    margin_sds: float,
 ) -> Frame:
     """All that is printed.
 
@@ -83,7 +83,6 @@ def collect(
         sections: what the studies hand over, in the paper's order.
         ledger: what claims.json holds; every claim names its study.
         level: confidence level of every interval.
-        margin_sds: what counts as no difference, in standard deviations of a baseline's seeds.
 
     Raises:
         Explained: two numbers have one name.
@@ -91,7 +90,7 @@ def collect(
     words = {
         "level": f"{level:.0%}",
         "alpha": f"{1 - level:.0%}",
-        "margin_sds": f"{margin_sds:g}",
+        "fewest": str(FEWEST),
     }
     tables = {LEDGER: ledger_table(ledger)}
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]

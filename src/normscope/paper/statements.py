@@ -8,9 +8,10 @@ from normscope.paper.table import Column, Format, PageTable, Row, tabulate, text
 from normscope.words import DASH, significant_or_tiny
 
 VERDICTS = ("holds", "fails", "undecided")
-NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_holm")
+NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm")
 ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
     "statement": "claim",
+    "restated": "in plain words",
     "criterion": "test",
     "as_published": "as published",
     "its_verdict": "its verdict",
@@ -36,6 +37,8 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         Column("effect", _effect),
         Column("n", _units),
         Column("Hedges g", _known("hedges_g")),
+        Column("p", _known("p")),
+        Column("p (flips)", _known("p_flips")),
         Column("p (Holm)", _known("p_holm")),
         Column("figure", text("figure")),
         Column("why", lambda claim: claim["reason"] or DASH),

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import scipy  # its parts load at their first use: figures need none
 
-ALPHA = 0.05  # level that seeds enough for a verdict can reach
+ALPHA = 0.05  # level of a verdict
+# trained models below which nothing is decided over seeds: of 5 sign flips, which check the t test,
+# none has a two-sided p below 2^(1 - 5) = 0.0625
+FEWEST = 6
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,3 @@ def estimate(values: Sequence[float], level: float) -> Estimate:
         return Estimate(1, mean, math.nan, math.nan)
     half = float(scipy.stats.sem(values) * scipy.stats.t.ppf((1 + level) / 2, len(values) - 1))
     return Estimate(len(values), mean, mean - half, mean + half)
-
-
-def seeds_needed(alpha: float) -> int:
-    """Pairs from which an exact test can reach ``alpha``.
-
-    Of the sign flips of n paired differences the least two-sided p is ``2^(1 - n)``.
-    """
-    return math.ceil(1 - math.log2(alpha))

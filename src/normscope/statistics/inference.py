@@ -1,7 +1,7 @@
 """Statistics over scipy and statsmodels: what a test can reach is said beside what it gives."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ SEED = 0  # of resampling: same inputs, same bytes
 MANY = 100_000  # arrangements above which a permutation test samples them
 
 
-def _varies(values: Sequence[float] | np.ndarray) -> bool:
+def varies(values: Sequence[float] | np.ndarray) -> bool:
     """Whether finite values differ by more than rounding."""
     return bool(np.ptp(values) > 1e-12 * np.abs(values).max())
 
@@ -36,7 +36,7 @@ def bootstrap_mean(values: Sequence[float], level: float, resamples: int) -> Est
         raise ValueError(f"an interval needs finite values, got {list(values)}")
     x = np.asarray(values, dtype=float)
     mean = math.fsum(values) / len(values)
-    if len(values) < 3 or not _varies(x):
+    if len(values) < 3 or not varies(x):
         bound = mean if len(values) > 2 else math.nan
         return Estimate(len(values), mean, bound, bound)
     rng = np.random.default_rng(SEED)
@@ -73,6 +73,20 @@ def holm(p: Sequence[float]) -> list[float]:
     if any(tested):
         adjusted[tested] = multipletests(np.asarray(p)[tested], method="holm")[1]
     return adjusted.tolist()
+
+
+def gatekeep(tiers: Sequence[Sequence[float]]) -> list[list[float]]:
+    """p-values adjusted by Holm in each tier, and none below any of the tiers before it.
+
+    What stands in a later tier is rejected only where all before it are: serial gatekeeping
+    (Westfall & Krishen 2001), which keeps the level for all tiers together. NaN stays and does not
+    count.
+    """
+    adjusted, gate = [], 0.0
+    for tier in tiers:
+        adjusted.append([max(p, gate) if not math.isnan(p) else p for p in holm(tier)])
+        gate = max([gate, *(p for p in adjusted[-1] if not math.isnan(p))])
+    return adjusted
 
 
 @dataclass(frozen=True)
@@ -167,133 +181,3 @@ def mean_test(values: Sequence[float]) -> float:
     if len(values) < 2 or np.ptp(values) == 0:
         return math.nan
     return float(scipy.stats.ttest_1samp(values, 0).pvalue)
-
-
-@dataclass(frozen=True)
-class Flips:
-    """A sign-flip test: one-sided p that the mean is greater, that it is less, and the least p."""
-
-    n: int
-    greater: float
-    less: float
-    smallest: float
-
-
-def sign_flip(values: Sequence[float], bound: float = 0.0) -> Flips:
-    """Whether the mean of paired differences lies above or below ``bound`` (Fisher 1935).
-
-    Under the null hypothesis every difference from the bound is as likely to have the other sign.
-    All ``2^n`` flips are gone through up to 100,000 of them, above which as many are drawn. NaN
-    where there is no value.
-
-    Raises:
-        ValueError: a value or the bound is not finite.
-    """
-    n = len(values)
-    if not n:
-        return Flips(0, math.nan, math.nan, math.nan)
-    if not all(map(math.isfinite, [*values, bound])):
-        raise ValueError(f"a sign-flip test needs finite values, got {list(values)}, {bound}")
-    scale = max(map(abs, [*values, bound])) or 1.0
-    x = np.asarray(values, dtype=float) / scale - bound / scale
-    if n == 1:  # scipy wants two, and a zero changes no share of flips
-        x = np.append(x, 0.0)
-    smallest = max(2.0**-n, 1 / (MANY + 1))
-    greater, less = (
-        float(
-            scipy.stats.permutation_test(
-                (x,),
-                # scipy's tolerance for ties is relative: off 0, it is one of the values' own size
-                lambda flipped, axis: 3 + np.mean(flipped, axis=axis),
-                permutation_type="samples",
-                alternative=side,
-                n_resamples=MANY,
-                rng=np.random.default_rng(SEED),
-                vectorized=True,
-            ).pvalue
-        )
-        for side in ("greater", "less")
-    )
-    return Flips(n, greater, less, smallest)
-
-
-def equivalence(values: Sequence[float], margin: float) -> Flips:
-    """Whether the mean of paired differences lies within a margin of 0, by two sign-flip tests.
-
-    ``greater`` is the p that the mean is inside: the larger of two one-sided ones (Schuirmann
-    1987). ``less`` is the smaller p that it is outside, on one side or the other: for a test at
-    level a, compare its double with a.
-    """
-    below, above = sign_flip(values, -margin), sign_flip(values, margin)
-    inside = max(below.greater, above.less)
-    return Flips(below.n, inside, min(below.less, above.greater), below.smallest)
-
-
-def cluster_bootstrap(
-    values: Sequence[float], clusters: Sequence[Hashable], level: float, resamples: int
-) -> Estimate:
-    """The mean of all values with its bootstrap interval (BCa), resampling whole clusters.
-
-    ``n`` counts clusters; bounds are NaN below 3 of them. A cluster counts as often as it has
-    values, as in a mean over all.
-
-    Raises:
-        ValueError: a value is not finite, or not in a cluster.
-    """
-    if not all(map(math.isfinite, values)):
-        raise ValueError(f"an interval needs finite values, got {list(values)}")
-    pairs = list(zip(values, clusters, strict=True))
-    names = list(dict.fromkeys(clusters))
-    groups = [[v for v, c in pairs if c == name] for name in names]
-    mean = math.fsum(values) / len(values) if values else math.nan
-    sums, sizes = np.array([math.fsum(v) for v in groups]), np.array([len(v) for v in groups])
-    if len(names) < 3:
-        return Estimate(len(names), mean, math.nan, math.nan)
-    if not _varies(sums / sizes):
-        return Estimate(len(names), mean, mean, mean)
-    interval = scipy.stats.bootstrap(
-        (sums, sizes),
-        lambda total, size, axis: _sum(total, axis) / _sum(size, axis),
-        paired=True,
-        n_resamples=resamples,
-        confidence_level=level,
-        rng=np.random.default_rng(SEED),
-        vectorized=True,
-    ).confidence_interval
-    return Estimate(len(names), mean, float(interval.low), float(interval.high))
-
-
-def hedges_g(differences: Sequence[float]) -> float:
-    """Mean over standard deviation, corrected for small samples (Hedges 1981); NaN below n = 3.
-
-    Of paired differences ``J(n - 1) mean/sd``, ``J(m) = gamma(m/2)/(sqrt(m/2) gamma((m - 1)/2))``.
-    """
-    m = len(differences) - 1
-    if m < 2 or not _varies(differences):
-        return math.nan
-    log_j = scipy.special.gammaln(m / 2) - scipy.special.gammaln((m - 1) / 2) - math.log(m / 2) / 2
-    return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A difference of two means with its interval and two-sided p; NaN where there is none."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-def welch(
-    one: tuple[float, float, int], other: tuple[float, float, int], alpha: float
-) -> Difference:
-    """Welch's t test of two means, each with its standard deviation (n - 1) and n."""
-    difference = one[0] - other[0]
-    if min(one[2], other[2]) < 2 or not one[1] + other[1] > 0:
-        return Difference(difference, math.nan, math.nan, math.nan)
-    test = scipy.stats.ttest_ind_from_stats(*one, *other, equal_var=False)
-    a, b = (sd**2 / n for _, sd, n in (one, other))
-    df = (a + b) ** 2 / (a**2 / (one[2] - 1) + b**2 / (other[2] - 1))
-    half = float(scipy.stats.t.ppf(1 - alpha / 2, df)) * math.sqrt(a + b)
-    return Difference(difference, difference - half, difference + half, float(test.pvalue))

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
+from normscope.train.recipe import Seeds
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Study(Strict):
 
     TABLES: ClassVar[Sequence[str]] = ()  # in results/<study>/tables/
 
-    def trainings(self) -> Mapping[str, Strict]:
+    def trainings(self) -> Mapping[str, Seeds]:
         """What each training job trains, by the name of its folder."""
         return {}
 

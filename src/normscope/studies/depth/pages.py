@@ -24,7 +24,7 @@ from normscope.paper.table import (
     to_rows,
     yes_no,
 )
-from normscope.statistics.estimate import ALPHA, seeds_needed
+from normscope.statistics.estimate import FEWEST
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import SHAPE
@@ -105,7 +105,7 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
             "kept": f"learning rate {kept.learning_rate:g}, {kept.warmup_steps} steps of warm-up",
             "windows": study.windows,
-            "seeds": seeds_needed(ALPHA),
+            "seeds": FEWEST,
         },
         tables={
             "rates": rate_table(tables["by_shape"]),

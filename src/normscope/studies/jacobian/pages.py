@@ -22,7 +22,7 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
-from normscope.statistics.estimate import ALPHA, seeds_needed
+from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.measures import PREDICTORS
@@ -129,7 +129,7 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
 
 def _reads(row: Row) -> str:
     """What a cost shows, by its joint interval and where seeds are enough for an exact test."""
-    n, needed, margin = row["n"], seeds_needed(row["alpha"]), row["margin"]
+    n, needed, margin = row["n"], FEWEST, row["margin"]
     low, high = row["joint_low"], row["joint_high"]
     ceiling = row["unigram"] - (0 if math.isnan(margin) else margin)
     answers = {
@@ -191,7 +191,7 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
             "published": _settings(was),
             "corrected": _settings(now),
             "windows": study.windows,
-            "seeds": seeds_needed(ALPHA),
+            "seeds": FEWEST,
             "has_norms": bool((tables["layers"]["protocol"] == study.published).any()),
         },
         tables={

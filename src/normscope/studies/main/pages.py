@@ -23,7 +23,7 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
-from normscope.statistics.estimate import seeds_needed
+from normscope.statistics.estimate import FEWEST
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import Main
 from normscope.studies.study import Settings
@@ -83,7 +83,7 @@ def verdict(row: Row) -> str:
         return f"{diverged} of {diverged + n} diverged: no claim"
     if math.isnan(row["difference"]):
         return "baseline" if pairs else "no seed shared with the baseline"
-    if pairs < seeds_needed(row["alpha"]):
+    if pairs < FEWEST:
         return f"{pairs} seed{'s' if pairs > 1 else ''}: no claim"
     if row["difference_low"] > 0:
         return "worse"
@@ -174,7 +174,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             **study.model.model_dump(),
             **study.training.model_dump(),
             "baseline": baseline,
-            "needed": seeds_needed(arms["alpha"].iloc[0]),
+            "needed": FEWEST,
             "characters": corpus["characters"],
             "train": f"{corpus['train_tokens']:,}",
             "val": f"{corpus['val_tokens']:,}",

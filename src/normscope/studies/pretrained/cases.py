@@ -1,16 +1,10 @@
-"""Tests of the published statements on residual gain: of a model, of two, of families."""
+"""Tests of the published statements on residual gain: of a model, of families."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pandas as pd
-
-from normscope.ledger.case import RESAMPLES, Case, decide
-from normscope.ledger.entry import Entry
-from normscope.statistics.estimate import ALPHA
-from normscope.statistics.inference import cluster_bootstrap, welch
-from normscope.statistics.summary import select
+from normscope.ledger.case import Case
 
 
 def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
@@ -36,27 +30,6 @@ def deviation_case(row: Mapping) -> Case:
     return _sided(row, row["p_deviation"], row["r_deviation"], positive=False)
 
 
-def difference_case(one: Mapping, other: Mapping) -> Case:
-    """Whether two models have the same gain: Welch's t over prompts, from means and deviations.
-
-    A difference speaks against the statement; the lack of one never for it.
-    """
-    a, b = ((r["mean"], r["sd"], int(r["n"])) for r in (one, other))
-    test = welch(a, b, ALPHA)
-    if math.isnan(test.p):
-        return Case.unknown("no data")
-    return Case(
-        test.difference,
-        test.low,
-        test.high,
-        n=int(one["n"] + other["n"]),
-        unit="prompt",
-        p_holds=1.0,
-        p_fails=test.p / 2,
-        smallest=0.0,
-    )
-
-
 def family_case(row: Mapping) -> Case:
     """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
     return Case(
@@ -79,17 +52,8 @@ def entropy_case(row: Mapping) -> Case:
     return replace(case, p_holds=1.0) if row["r"] > 0 and not is_steady and not case.open else case
 
 
-def prediction_case(models: pd.DataFrame, entry: Entry, level: float) -> Case:
-    """Whether predictions are right more often than a coin: sign flips over families.
-
-    Models of a family are not independent, so that a family's share of right ones is one unit; the
-    interval resamples families.
-    """
-    known = select(models, experiment="h25", metric="gain_hidden_states")
-    shares = known.groupby("family", sort=False)["correct"].mean()
-    case = decide(entry, list(shares), level=level)
-    if not len(shares):
-        return case
-    correct = list(known["correct"].astype(float))
-    e = cluster_bootstrap(correct, list(known["family"]), level, RESAMPLES)
-    return replace(case, effect=e.mean, low=e.low, high=e.high)
+def prediction_case(row: Mapping) -> Case:
+    """Whether a model's gain is on the side of 1 that H25 predicts: Student's t over prompts."""
+    is_above = row["predicted"] == "above 1"
+    case = _sided(row, row["p"], math.log(row["gain"]), positive=is_above)
+    return replace(case, effect=row["gain"], low=row["low"], high=row["high"])

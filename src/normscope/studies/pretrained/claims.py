@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from normscope.ledger.case import Case
+from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA
@@ -18,7 +18,6 @@ from normscope.statistics.inference import holm
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.cases import (
     deviation_case,
-    difference_case,
     entropy_case,
     family_case,
     gain_case,
@@ -41,6 +40,7 @@ REFERENCE = "pythia-6.9b"
 COMPARISON = "measured, else published"
 NORMS = ("LayerNorm", "RMSNorm")
 PLURALS = {"model": "models", "family": "families"}
+H25_CASES = ("h25", "measured")
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
 
@@ -118,23 +118,37 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
 
 
 @claim("consistent")
-def consistent(_: Entry, evidence: Evidence) -> Finding:
-    """Two models, over prompts."""
+def consistent(entry: Entry, evidence: Evidence) -> Finding:
+    """Two models, over the prompts that both were given."""
     names = (VALIDATED[0], REFERENCE)
     was = [r["mean"] for r in _published(evidence, *names)]
-    models = _models(evidence)
-    now = models[models["model"].isin(names)].to_dict("records")
-    published, own, corrected, alone = "no data", "no data", "no data", "no data"
+    published, own = "no data", "no data"
     if len(was) == 2:
         difference = abs(was[0] - was[1])
         published = f"{number(was[0])} and {number(was[1])}: {number(difference)} apart."
         own = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
-    if len(now) == 2 and all(math.isfinite(r["low"]) for r in now):
-        low, high = sorted(now, key=lambda r: r["log_gain"])
-        corrected = f"{_gain(low)}, {_gain(high)}."
-        alone = "rejected" if low["high"] < high["low"] else "not rejected: intervals overlap"
-    case = difference_case(*now) if len(now) == 2 else Case.unknown("no data")
-    return Finding({"": case}, published, own, corrected, alone)
+    differences = _by_prompt(evidence, *names)
+    case = decide(entry, differences, level=evidence.level)
+    corrected = "no data"
+    if differences:
+        corrected = (
+            f"{number(case.effect)} {interval(case.low, case.high)} apart on the same prompts"
+        )
+    return Finding({"": case}, published, own, corrected)
+
+
+def _by_prompt(evidence: Evidence, one: str, other: str) -> list[float]:
+    """The gain of one model less that of another, for every prompt that both have.
+
+    As measured here where both are, else as published.
+    """
+    table = evidence.table("pretrained.observations")
+    here = table["experiment"] == "measured"
+    for rows in (table[here], table[table["experiment"].isin(FIRST_STUDIES)]):
+        gains = rows.pivot_table(index="prompt", columns="model", values="gain", sort=False)
+        if {one, other} <= set(gains):
+            return list((gains[one] - gains[other]).dropna())
+    return []
 
 
 @claim("norms_decide")
@@ -318,8 +332,10 @@ def _measured_ratios(evidence: Evidence) -> Ratios:
 
 
 @claim("h25")
-def crowding(entry: Entry, evidence: Evidence) -> Finding:
-    """The published predictions, family by family."""
+def crowding(_: Entry, evidence: Evidence) -> Finding:
+    """Every model is a case: one on the other side of 1 than is predicted refutes it."""
+    table = select(evidence.table("pretrained.h25_models"), metric="gain_hidden_states")
+    models = table[table["experiment"].isin(H25_CASES)].to_dict("records")
     studies = {
         r["experiment"]: r
         for r in select(evidence.table("pretrained.h25"), metric="gain_hidden_states").to_dict(
@@ -335,10 +351,10 @@ def crowding(entry: Entry, evidence: Evidence) -> Finding:
     now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
     row = studies.get("h25")
     return Finding(
-        cases={"": prediction_case(evidence.table("pretrained.h25_models"), entry, evidence.level)},
+        cases={r["model"]: prediction_case(r) for r in models},
         published=f"{'; '.join(was) or 'none'}.",
         own=h25_verdict(row["right"], row["n"]) if row else "no data",
-        corrected=f"{'; '.join(now) or 'none'}. Models of a family are not independent.",
+        corrected=f"{'; '.join(now) or 'none'}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
         or "no data",
     )

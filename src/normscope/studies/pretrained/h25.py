@@ -4,21 +4,24 @@ rho is heads over head dimension. The published metric is that of the penultimat
 """
 
 import math
+from collections.abc import Mapping
 
 import pandas as pd
+import scipy  # its parts load at their first use: figures need none
 
 from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
     estimate_published,
+    mean_test,
     partial_correlation,
     share,
 )
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict
+from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict, t_of_summary
 
 COLUMNS = (
-    "experiment model family norm metric n_layers rho n gain low high predicted as_published "
+    "experiment model family norm metric n_layers rho n gain low high p predicted as_published "
     "correct reading"
 ).split()
 METRICS = ("gain_hidden_states", "last_gain")
@@ -33,7 +36,7 @@ def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
         e = estimate_published(r["value"], r["sd"], int(r["n"]), int(r["ddof"]), level)
         row = {k: r[k] for k in ("experiment", "model", "family", "norm", "metric", "n_layers")}
         row |= {"rho": r["n_heads"] / r["head_dim"], "n": e.n}
-        rows.append(row | {"gain": e.mean, "low": e.low, "high": e.high})
+        rows.append(row | {"gain": e.mean, "low": e.low, "high": e.high, "p": _p(r)})
     return _judged(rows)
 
 
@@ -52,8 +55,17 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
                 e = bootstrap_mean(logs, level, resamples)
                 bounds = {"gain": e.mean, "low": e.low, "high": e.high}
                 bounds = {name: math.exp(v) for name, v in bounds.items()}
-                rows.append({**key, "metric": metric, "n": e.n, **bounds})
+                rows.append({**key, "metric": metric, "n": e.n, **bounds, "p": mean_test(logs)})
     return _judged(rows)
+
+
+def _p(reference: Mapping) -> float:
+    """Two-sided p of a published mean gain against 1: Student's t over prompts."""
+    n, ddof = int(reference["n"]), int(reference["ddof"])
+    if n < 2:
+        return math.nan
+    sd = float(reference["sd"]) * math.sqrt((n - ddof) / (n - 1))
+    return 2 * float(scipy.stats.t.sf(abs(t_of_summary(reference["value"], sd, n)), n - 1))
 
 
 def _judged(rows: list[dict]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from normscope.paper.table import (
     to_rows,
 )
 from normscope.schema import rate_name
-from normscope.statistics.estimate import ALPHA, seeds_needed
+from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
 from normscope.studies.recall.tables import why_no_effects
@@ -109,7 +109,7 @@ def _effect(response: str, row: Row) -> str:
     if record is None:
         return words.DASH
     is_clear = record["joint_low"] > 0 or record["joint_high"] < 0
-    star = "*" if is_clear and record["n"] >= seeds_needed(record["alpha"]) else ""
+    star = "*" if is_clear and record["n"] >= FEWEST else ""
     n = "" if record["n"] == row["n"] else f", n = {record['n']}"
     form = estimate("effect", "low", "high", partial(words.number, sign=True))
     return f"{form(record)}{star}{n}"
@@ -146,7 +146,7 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
             "attributes": task.attributes,
             "corrected_task": corrected.task,
             "rate": f"{corrected.learning_rate:g}",
-            "seeds": seeds_needed(ALPHA),
+            "seeds": FEWEST,
             "tasks": [
                 {
                     "name": name,
@@ -156,7 +156,7 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
                 for name in present
             ],
             "effects": len(factors),
-            "effect_seeds": seeds_needed(factors["alpha"].iloc[0]) if len(factors) else 0,
+            "effect_seeds": FEWEST,
             "why_no_effects": "" if len(factors) else _why_no_effects(study, cells),
         },
         tables={

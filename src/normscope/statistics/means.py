@@ -1,0 +1,140 @@
+"""Tests of a mean over units: Student's t, exact sign flips beside it, equivalence, effect size."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts, and those of statsmodels, load at their first use: pages need none
+
+from normscope.statistics.inference import MANY, SEED, varies
+
+POWER = 0.9  # with which a test is to find an effect of the size that was seen
+MOST_UNITS = 10_000  # more than any run has
+LARGEST = 1000.0  # effect, in standard deviations: beyond it two units are enough
+
+
+@dataclass(frozen=True)
+class OneSided:
+    """A test of a mean: one-sided p that it is greater, that it is less, and the least p.
+
+    ``smallest`` is what so many units can give at best; 0 where there is no such limit.
+    """
+
+    n: int
+    greater: float
+    less: float
+    smallest: float
+
+
+Test = Callable[[Sequence[float], float], OneSided]
+
+
+def _scaled(values: Sequence[float], bound: float) -> np.ndarray:
+    """Distances from the bound, the largest number being 1.
+
+    Raises:
+        ValueError: a value or the bound is not finite.
+    """
+    if not all(map(math.isfinite, [*values, bound])):
+        raise ValueError(f"a test of a mean needs finite values, got {list(values)}, {bound}")
+    scale = max(map(abs, [*values, bound])) or 1.0
+    return np.asarray(values, dtype=float) / scale - bound / scale
+
+
+def student(values: Sequence[float], bound: float = 0.0) -> OneSided:
+    """Whether the mean lies above or below ``bound``: Student's t over units.
+
+    Where the values differ by rounding alone there is no t, and sign flips stand for it.
+
+    Raises:
+        ValueError: a value or the bound is not finite.
+    """
+    x = _scaled(values, bound)
+    if len(x) < 2 or not varies(x):
+        return sign_flip(values, bound)
+    greater = float(scipy.stats.ttest_1samp(x, 0, alternative="greater").pvalue)
+    return OneSided(len(x), greater, 1 - greater, 0.0)
+
+
+def sign_flip(values: Sequence[float], bound: float = 0.0) -> OneSided:
+    """Whether the mean of paired differences lies above or below ``bound`` (Fisher 1935).
+
+    Under the null hypothesis every difference from the bound is as likely to have the other sign;
+    of differences of 0 and 1 this is McNemar's exact test. All ``2^n`` flips are gone through up to
+    100,000 of them, above which as many are drawn. NaN where there is no value.
+
+    Raises:
+        ValueError: a value or the bound is not finite.
+    """
+    n = len(values)
+    if not n:
+        return OneSided(0, math.nan, math.nan, math.nan)
+    x = _scaled(values, bound)
+    if n == 1:  # scipy wants two, and a zero changes no share of flips
+        x = np.append(x, 0.0)
+    smallest = max(2.0**-n, 1 / (MANY + 1))
+    greater, less = (
+        float(
+            scipy.stats.permutation_test(
+                (x,),
+                # scipy's tolerance for ties is relative: off 0, it is one of the values' own size
+                lambda flipped, axis: 3 + np.mean(flipped, axis=axis),
+                permutation_type="samples",
+                alternative=side,
+                n_resamples=MANY,
+                rng=np.random.default_rng(SEED),
+                vectorized=True,
+            ).pvalue
+        )
+        for side in ("greater", "less")
+    )
+    return OneSided(n, greater, less, smallest)
+
+
+def equivalence(values: Sequence[float], margin: float, test: Test) -> OneSided:
+    """Whether the mean lies within a margin of 0, by two one-sided tests (Schuirmann 1987).
+
+    ``greater`` is the p that the mean is inside: the larger of two. ``less`` is the smaller p that
+    it is outside, on one side or the other: for a test at level a, compare its double with a.
+    """
+    below, above = test(values, -margin), test(values, margin)
+    inside = max(below.greater, above.less)
+    return OneSided(below.n, inside, min(below.less, above.greater), below.smallest)
+
+
+def hedges_g(differences: Sequence[float]) -> float:
+    """Mean over standard deviation, corrected for small samples (Hedges 1981); NaN below n = 3.
+
+    Of paired differences ``J(n - 1) mean/sd``, ``J(m) = gamma(m/2)/(sqrt(m/2) gamma((m - 1)/2))``.
+    """
+    m = len(differences) - 1
+    if m < 2 or not varies(differences):
+        return math.nan
+    log_j = scipy.special.gammaln(m / 2) - scipy.special.gammaln((m - 1) / 2) - math.log(m / 2) / 2
+    return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))
+
+
+def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
+    """Units with which a one-sided t test at ``alpha`` finds an effect; infinity beyond 10,000.
+
+    Args:
+        effect: distance of the mean from the bound, in standard deviations of a unit; its sign has
+            no part.
+    """
+    from statsmodels.stats.power import TTestPower  # noqa: PLC0415
+
+    if math.isnan(effect):
+        return math.nan
+    test, size = TTestPower(), min(abs(effect), LARGEST)
+
+    def reaches(n: int) -> bool:
+        return test.power(size, n, alpha, alternative="larger") >= power
+
+    if not reaches(MOST_UNITS):
+        return math.inf
+    few, many = 1, MOST_UNITS  # the power grows with n: between what is too few and what is enough
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if reaches(middle) else (middle, many)
+    return many
