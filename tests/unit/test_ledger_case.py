@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ def entry(direction: str = "greater", **changes: Any) -> Entry:
     return Entry.model_validate(words)
 
 
-def case_of(entry: Entry, values: list[float], level: float = 0.95) -> Case:
+def case_of(entry: Entry, values: Sequence[float], level: float = 0.95) -> Case:
     return decide(entry, values, level=level)
 
 

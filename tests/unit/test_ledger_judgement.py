@@ -333,8 +333,8 @@ def test_p_of_a_document_are_those_of_scipy_and_statsmodels():
     rng = np.random.default_rng(3)
     samples = [values(rng, 0.8) for _ in range(CLAIMS)]
     p = [stats.ttest_1samp(v, 0).pvalue for v in samples]
-    first, rest = (multipletests(part, method="holm")[1] for part in (p[:2], p[2:]))
-    expected = [*first, *np.maximum(rest, max(first))]
+    first, rest = (np.asarray(multipletests(part, method="holm")[1]) for part in (p[:2], p[2:]))
+    expected = [*first, *np.maximum(rest, first.max())]
     found = of(
         *(claim(cases.decide(entry(), v, level=0.95), primary=i < 2) for i, v in enumerate(samples))
     )
