@@ -72,7 +72,7 @@ def test_a_mean_is_tested_by_students_t_and_flips_stand_beside_it(values, bound)
 
 def t_interval(values: list[float]) -> tuple[float, float]:
     e = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    return e.low, e.high
+    return float(e.low), float(e.high)
 
 
 @pytest.mark.parametrize(
