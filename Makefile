@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme prune clean
+.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -72,6 +72,14 @@ schema: $(READY)
 
 readme: $(READY)
 	python docs/readme.py
+
+evidence: $(READY) # the run that decides the statements: hours; what it found is kept in evidence/
+	snakemake --cores 4 --configfile config/paper.yaml
+	python scripts/evidence.py
+
+verify: $(READY) # a random tenth of the evidence's small models, trained again here
+	snakemake --cores 4 results/dataset/meta.json
+	python scripts/verify.py
 
 prune: $(READY) # of the store: what neither config.yaml nor a variant in config/ asks for
 	python scripts/prune.py

@@ -25,7 +25,9 @@ from pathlib import Path
 from statistics import mean, median
 
 import nanogpt
-from machine import chip, quiet, with_steal
+from machine import quiet, with_steal
+
+from normscope.cost.machine import chip
 
 ROOT = Path(__file__).resolve().parents[1]
 ITERS = 2000

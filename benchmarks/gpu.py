@@ -27,9 +27,10 @@ import nanogpt
 import pandas as pd
 import torch
 import yaml
-from machine import chip, quiet, with_steal
+from machine import quiet, with_steal
 
 from normscope.config import load
+from normscope.cost.machine import chip
 from normscope.nn.arms import ARMS
 from normscope.train.recipe import Stack
 

@@ -1,4 +1,4 @@
-"""What a benchmark says of its machine: the chip, and how much the host took away."""
+"""What a benchmark says of its machine: how much the host took away."""
 
 import time
 from collections.abc import Callable
@@ -9,13 +9,6 @@ T = TypeVar("T")
 
 MOST_STEAL = 0.03  # of a round; with more it is repeated
 TRIES = 3
-
-
-def chip() -> str:
-    """The processor's name, as the kernel has it."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else 'unknown chip'}, {len(names)} cores"
 
 
 def _ticks() -> tuple[int, int]:

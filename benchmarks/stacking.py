@@ -19,9 +19,9 @@ from time import perf_counter
 import numpy as np
 import torch
 import yaml
-from machine import chip
 
 from normscope.config import load
+from normscope.cost.machine import chip
 from normscope.io.dataset import Dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model

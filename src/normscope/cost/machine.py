@@ -1,6 +1,7 @@
 """How many cores there are, how fast one is, and whether there is a GPU."""
 
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -18,6 +19,16 @@ def usable_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def chip() -> str:
+    """The processor's name, as the kernel has it, and how many cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:  # not Linux
+        return f"{platform.processor() or platform.machine()}, {usable_cores()} cores"
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {usable_cores()} cores"
 
 
 def has_gpu() -> bool:

@@ -1,0 +1,129 @@
+"""Train a part of the evidence's models again, and say whether they end where it says."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pandas as pd
+import yaml
+from pydantic import Field
+from snakemake.utils import update_config
+
+from normscope.command import parse
+from normscope.config import Config, load
+from normscope.cost.machine import chip, usable_cores
+from normscope.errors import Explained, report
+from normscope.schema import PositiveInt, Strict
+
+SCRIPTS = {"recall": "recall_train.py"}  # the others have Transformers on the corpus
+TOLERANCE = 0.02  # nats: what sums in another order have come to, between chips
+SPREADS = 3.0  # of a cell's seeds: further off than so many is another result
+MIXED = 0.05  # nats: seeds of a cell that differ by more end on plateaus of their own
+
+
+class Flags(Strict):
+    """Train a random part of the evidence again."""
+
+    evidence: Path = Path("evidence")
+    share: float = Field(default=0.1, gt=0, le=1, description="of the jobs")
+    seed: int = Field(default=0, description="of the choice; another one chooses others")
+    steps: PositiveInt = Field(default=1000, description="longer trainings are left out")
+    data: Path = Path("results/dataset")
+
+
+def configuration(name: str) -> Config:
+    """The evidence's configuration: the project's, with the run's file laid over it."""
+    raw, over = (yaml.safe_load(Path(f).read_text()) for f in ("config.yaml", name))
+    update_config(raw, over)
+    return load(raw)
+
+
+def jobs(config: Config, most_steps: int) -> list[tuple[str, str]]:
+    """Study and name of every training that is short enough."""
+    return [
+        (study, name)
+        for study, part in config.studies.items()
+        for name, recipe in part.trainings().items()
+        if getattr(recipe, "training", getattr(recipe, "task", None)).steps <= most_steps
+    ]
+
+
+def train(config: Config, study: str, name: str, data: Path, out: Path) -> pd.DataFrame:
+    """metrics.csv of a job that is trained here, by its script."""
+    script = SCRIPTS.get(study, "main_train.py")
+    recipe = config.studies[study].trainings()[name].model_dump_json()
+    command = [sys.executable, f"scripts/{script}", "--recipe", recipe, "--out", str(out)]
+    command += ["--checkpoints", str(out / "checkpoints")]
+    if script == "main_train.py":
+        command += ["--data", str(data)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Explained(f"{study}/{name} cannot be trained:\n{done.stderr}")
+    return pd.read_csv(out / "metrics.csv")
+
+
+def verdict(was: float, now: float, spread: float) -> str:
+    """Whether a model ended where the evidence has it.
+
+    Args:
+        was, now: validation losses; NaN of a model that diverged.
+        spread: standard deviation of the losses of its cell's seeds.
+    """
+    both_lost = pd.isna(was) and pd.isna(now)
+    if both_lost or abs(was - now) <= TOLERANCE:
+        return "agrees"
+    if spread > MIXED and not abs(was - now) > SPREADS * spread:
+        return "within its seeds"
+    return "differs"
+
+
+def compared(was: pd.DataFrame, now: pd.DataFrame) -> list[str]:
+    """A verdict for every seed of a job."""
+    spread = float(was["val_loss"].std())
+    both = was.merge(now, on="seed", suffixes=("", "_now"))
+    return [
+        verdict(a, b, spread) for a, b in zip(both["val_loss"], both["val_loss_now"], strict=True)
+    ]
+
+
+def main() -> None:
+    flags = parse(Flags)
+    run = yaml.safe_load((flags.evidence / "run.json").read_text())
+    evidence = pd.read_csv(flags.evidence / "models.csv")
+    config = configuration(run["configuration"])
+    every = jobs(config, flags.steps)
+    part = pd.Series(every).sample(max(1, round(flags.share * len(every))), random_state=flags.seed)
+    chosen = list(part)
+    print(f"{len(chosen)} of {len(every)} jobs; evidence: {run['chip']}; here: {chip()}")
+    counts: dict[str, int] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(usable_cores()) as pool,
+    ):
+        outs = [Path(folder) / str(i) for i in range(len(chosen))]
+        made = pool.map(
+            lambda job, out: train(config, *job, flags.data.absolute(), out), chosen, outs
+        )
+        for (study, name), now in zip(chosen, made, strict=True):
+            was = evidence[(evidence["study"] == study) & (evidence["job"] == name)]
+            verdicts = compared(was, now)
+            for word in verdicts:
+                counts[word] = counts.get(word, 0) + 1
+            words = ", ".join(f"{verdicts.count(w)} {w}" for w in dict.fromkeys(verdicts))
+            print(f"{study}/{name}: {words}", flush=True)
+    print(summary(counts))
+    if counts.get("differs"):
+        sys.exit(1)
+
+
+def summary(counts: Mapping[str, int]) -> str:
+    """One line for all."""
+    words = ", ".join(f"{n} {word}" for word, n in counts.items())
+    return f"{sum(counts.values())} models: {words}"
+
+
+if __name__ == "__main__":
+    report(main)
