@@ -24,11 +24,12 @@ SURROGATES = [rule for rule in RULES if rule != "exact"]
 ARM = pytest.mark.parametrize("arm", LAYERNORMS + RMSNORMS)
 RULE = pytest.mark.parametrize("rule", SURROGATES)
 SHAPES = [(D,), (2, 3, D)]
+DOSE = ("center_scale", 0.25)
 
 
-def layer_of(arm: str, rule: NormBackward) -> TokenNorm:
+def layer_of(arm: str, rule: NormBackward, share: float = 1.0) -> TokenNorm:
     """In float64, gain and bias random: for one arm the same under every rule."""
-    layer = build(ARMS[arm].norm, D, rule).double()
+    layer = build(ARMS[arm].norm, D, rule, share).double()
     assert isinstance(layer, TokenNorm)
     g = torch.Generator().manual_seed(0)
     for p in layer.parameters():
@@ -94,6 +95,22 @@ def test_the_error_at_the_input_is_its_closed_form(arm, shape, rule):
 
 
 @ARM
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
+def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
+    """Between autograd's own pass and center_scale in proportion; the rest is exact."""
+    x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    ours = gradients(layer_of(arm, "center_scale", share), x, dy)
+    exact = gradients(layer_of(arm, "exact"), x, dy)
+    whole = error_by_hand(layer_of(arm, "center_scale"), x, dy, "center_scale")
+    assert_same(ours, [exact[0] + share * (whole - exact[0]), *exact[1:]])
+
+
+def test_a_dose_is_of_center_scale_alone():
+    with pytest.raises(ValidationError, match="norm_backward projected takes no radial_share"):
+        recipe("layernorm", "pre", norm_backward="projected", radial_share=0.5)
+
+
+@ARM
 @RULE
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_forward_pass_and_the_gradients_of_gain_and_bias_are_exact(arm, shape, rule):
@@ -120,10 +137,10 @@ def test_strides_do_not_matter(arm, rule):
 
 
 @ARM
-@RULE
-def test_layers_of_a_stack_have_their_own_errors(arm, rule):
+@pytest.mark.parametrize(("rule", "share"), [*((rule, 1.0) for rule in SURROGATES), DOSE])
+def test_layers_of_a_stack_have_their_own_errors(arm, rule, share):
     """As training has them: mapped over the models, the way back outside the map."""
-    layers = [layer_of(arm, rule) for _ in range(3)]
+    layers = [layer_of(arm, rule, share) for _ in range(3)]
     for i, layer in enumerate(layers):
         for p in layer.parameters():
             p.data *= i + 1

@@ -1,6 +1,6 @@
 # takes: results/dataset/
 # makes: results/jacobian/models/{name}/ as main_train; a name is {protocol}-{arm}-{attention}-
-#        {feedback}-{norm_backward}-{surrogates_in}-{learning rate}-{first seed}
+#        {feedback}-{norm_backward}-{surrogates_in}-{share}-{penalty}-{learning rate}-{first seed}
 
 
 use rule main_train as jacobian_train with:
@@ -17,7 +17,7 @@ use rule main_train as jacobian_train with:
         study="jacobian",
 
 
-# takes: results/jacobian/models/{name}/ with an exact backward pass, results/dataset/
+# takes: results/jacobian/models/{name}/ with an exact backward pass and no penalty, results/dataset/
 # makes: results/jacobian/probes/{name}/ layers.csv, gradients.csv
 
 
@@ -47,7 +47,7 @@ rule jacobian_probe:
         " --out results/jacobian/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/jacobian/probes/*/, and the losses of results/jacobian/models/*/
+# takes: results/jacobian/probes/*/, and losses and curves of results/jacobian/models/*/
 # makes: results/jacobian/tables/
 
 
@@ -61,8 +61,9 @@ rule jacobian_tables:
             table=["layers", "gradients"],
         ),
         expand(
-            "results/jacobian/models/{name}/metrics.csv",
+            "results/jacobian/models/{name}/{table}.csv",
             name=CONFIG.jacobian.trainings(),
+            table=["metrics", "curves"],
         ),
     output:
         tables("jacobian"),

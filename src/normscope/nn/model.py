@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from normscope.nn.dropout import Dropout
 from normscope.nn.feedback import Errors, FeedbackLinear, catch, deliver
 from normscope.nn.norms import build
+from normscope.nn.penalty import penalized
 from normscope.nn.recipe import Model, Norm, Placement
 
 STD = 0.02  # of weights at the start, and of feedback matrices, which are drawn like them
@@ -117,7 +118,9 @@ class Branch(nn.Module):
         at = {"pre": ["before"], "peri": ["before", "after"], "post": ["outside"], "none": []}
         rule = "exact" if model.surrogates_in == "final" else model.norm_backward
         self.before, self.after, self.outside = (
-            build(norm, model.n_embd, rule) if where in at[placement] else nn.Identity()
+            build(norm, model.n_embd, rule, model.radial_share)
+            if where in at[placement]
+            else nn.Identity()
             for where in ("before", "after", "outside")
         )
 
@@ -168,7 +171,10 @@ class Transformer(nn.Module):
         self.blocks = nn.ModuleList(Block(norm, placement, model) for _ in range(model.n_layer))
         final = placement in ("pre", "peri")
         rule = "exact" if model.surrogates_in == "blocks" else model.norm_backward
-        self.final_norm = build(norm, model.n_embd, rule) if final else nn.Identity()
+        self.final_norm = (
+            build(norm, model.n_embd, rule, model.radial_share) if final else nn.Identity()
+        )
+        self.sigma_penalty = model.sigma_penalty
         self.head = None if model.tied_head else linear(model, model.n_embd, vocab_size, False)
         self.apply(self._initialize)
         for name, p in self.named_parameters():
@@ -200,6 +206,8 @@ class Transformer(nn.Module):
             x = block(x)
             if self.is_direct:
                 x = deliver(x, self.direct_feedback[i], errors)
+        if self.sigma_penalty and self.training:
+            x = penalized(x, self.sigma_penalty)
         x = self.final_norm(x)
         logits = F.linear(x, self.token_embedding.weight) if self.head is None else self.head(x)
         return catch(logits, errors) if self.is_direct else logits

@@ -52,20 +52,29 @@ class TokenNorm(Affine):
 
     then ``gain * y + bias``. The norm of ``y`` is the radius wherever eps is negligible.
     ``norm_backward`` may name a surrogate of the backward pass (``normscope.nn.surrogates``) where
-    the radius is sqrt(d).
+    the radius is sqrt(d), and ``radial_share`` a dose of it.
     """
 
-    def __init__(self, d: int, norm: Norm, norm_backward: NormBackward = "exact") -> None:
+    def __init__(
+        self, d: int, norm: Norm, norm_backward: NormBackward = "exact", radial_share: float = 1.0
+    ) -> None:
         super().__init__(d, norm.gain, norm.bias)
         self.d, self.eps, self.center, self.radius = d, norm.eps, norm.center, norm.radius
         self.norm_backward: NormBackward = norm_backward
+        self.radial_share = radial_share
         if norm.radius == "learned":
             self.g = nn.Parameter(torch.tensor(math.sqrt(d)))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.norm_backward != "exact":
-            affine, rule = (self.gain, self.bias), self.norm_backward
-            return surrogates.normalize(x, affine, self.eps, center=self.center, rule=rule)
+            return surrogates.normalize(
+                x,
+                (self.gain, self.bias),
+                self.eps,
+                center=self.center,
+                rule=self.norm_backward,
+                share=self.radial_share,
+            )
         if self.radius == "sqrt(d)":
             if self.center and self.gain is None and self.bias is not None:
                 # apart, as torch 2.13 has no second derivative of layer_norm with a bias alone
@@ -113,7 +122,9 @@ class PointwiseNorm(Affine):
         return super().forward(self.f(x if self.shift is None else x + self.shift))
 
 
-def build(norm: Norm, d: int, norm_backward: NormBackward = "exact") -> nn.Module:
+def build(
+    norm: Norm, d: int, norm_backward: NormBackward = "exact", radial_share: float = 1.0
+) -> nn.Module:
     """The layer of a norm for ``d`` channels; input and output ``(..., d)``.
 
     Raises:
@@ -122,7 +133,7 @@ def build(norm: Norm, d: int, norm_backward: NormBackward = "exact") -> nn.Modul
     if norm_backward != "exact" and not norm.has_surrogates:
         raise ValueError(f"norm_backward {norm_backward} is defined for LayerNorm and RMSNorm")
     if norm.statistic == "token":
-        return TokenNorm(d, norm, norm_backward)
+        return TokenNorm(d, norm, norm_backward, radial_share)
     if norm.statistic == "batch":
         return BatchNorm(d, norm)
     return nn.Identity() if norm.elementwise is None else PointwiseNorm(d, norm)

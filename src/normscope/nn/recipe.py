@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.schema import Fraction, PositiveFloat, PositiveInt, Strict
+from normscope.schema import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, Share, Strict
 
 Placement = Literal["pre", "post", "peri", "none"]
 Attention = Literal["softmax", "sigmoid"]
@@ -87,11 +87,25 @@ class Model(Strict):
     surrogates_in: SurrogatesIn = Field(
         default="all", description="norms whose backward pass that is; the others' is exact"
     )
+    radial_share: Share = Field(
+        default=1.0, description="of the gradient's radial part, that center_scale leaves in"
+    )
+    sigma_penalty: NonNegativeFloat = Field(
+        default=0.0,
+        description="weight in the training loss of the mean of (ln sigma)^2, with sigma the "
+        "standard deviation of a token before the final norm",
+    )
 
     @model_validator(mode="after")
     def heads_divide_width(self) -> Self:
         if self.n_embd % self.n_head:
             raise ValueError(f"n_embd ({self.n_embd}) must be a multiple of n_head ({self.n_head})")
+        return self
+
+    @model_validator(mode="after")
+    def share_is_of_center_scale(self) -> Self:
+        if self.radial_share != 1 and self.norm_backward != "center_scale":
+            raise ValueError(f"norm_backward {self.norm_backward} takes no radial_share: give 1")
         return self
 
     @model_validator(mode="after")

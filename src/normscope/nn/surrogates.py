@@ -8,14 +8,18 @@ the chain rule) is
 
 with <.> a mean over channels, and a surrogate leaves some of it out:
 
-    center_scale      (g - <g>)/sigma            the radial term is left in
+    center_scale      (g - <g>)/sigma            the radial part is left in
     projected          g - <g> - z <g z>         the scale is left out
     straight_through   g                         both, and the centering
+
+A dose of the first leaves a share s of the radial part in, ``(g - <g> - (1 - s) z <g z>)/sigma``,
+from the exact pass at 0 to center_scale at 1.
 
 RMSNorm does not center: mu = 0, sigma is the root mean square, and <g> is no part of it. Gradients
 of gain and bias are exact in all of them.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -39,7 +43,7 @@ class _Surrogate(torch.autograd.Function):
     def forward(
         x: Tensor, gain: Tensor | None, bias: Tensor | None, *settings: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        eps, center, _ = settings
+        eps, center, _, _ = settings
         if center:
             return torch.native_layer_norm(x, x.shape[-1:], gain, bias, eps)
         mean_square = torch.linalg.vector_norm(x, dim=-1, keepdim=True).square() / x.shape[-1]
@@ -50,7 +54,7 @@ class _Surrogate(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, gain, bias, _, ctx.center, ctx.rule = inputs
+        x, gain, bias, _, ctx.center, ctx.rule, ctx.share = inputs
         _, mean, rstd = output
         ctx.mark_non_differentiable(mean, rstd)
         ctx.save_for_backward(x, gain, bias, mean, rstd)
@@ -62,26 +66,25 @@ class _Surrogate(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         dy = grads[0].contiguous()
         x, gain, bias, mean, rstd = ctx.saved_tensors
-        shape, is_projected = x.shape[-1:], ctx.rule == "projected"
-        affine = [gain is not None, bias is not None]
+        shape, affine = x.shape[-1:], [gain is not None, bias is not None]
         dx, dgain, dbias = aten.native_layer_norm_backward(
-            dy, x, shape, mean, rstd, gain, bias, [is_projected, *affine]
+            dy, x, shape, mean, rstd, gain, bias, [ctx.rule == "projected", *affine]
         )
-        if is_projected:
-            dx /= rstd
+        if ctx.rule == "straight_through":
+            dx = dy if gain is None else dy * gain
+        else:
+            if ctx.rule == "center_scale":
+                # the kernel where z is this much as long: its radial part is quadratic in z
+                length = math.sqrt(1 - ctx.share)
+                dx, _, _ = aten.native_layer_norm_backward(
+                    dy, length * x, shape, length * mean, rstd, gain, bias, [True, False, False]
+                )
             if not ctx.center:  # the kernel's <g> is no part of RMSNorm's
                 g = dy.mean(-1) if gain is None else torch.linalg.vecdot(dy, gain / gain.numel())
-                dx += g.unsqueeze(-1)
-        elif ctx.rule == "center_scale" and ctx.center:
-            # the kernel at z = 0, where its radial term vanishes
-            zeros = torch.zeros_like(x), shape, torch.zeros_like(mean)
-            dx, _, _ = aten.native_layer_norm_backward(
-                dy, *zeros, rstd, gain, bias, [True, False, False]
-            )
-        else:
-            dx = dy if gain is None else dy * gain
-            dx = dx * rstd if ctx.rule == "center_scale" else dx
-        return dx, dgain if affine[0] else None, dbias if affine[1] else None, None, None, None
+                dx += g.unsqueeze(-1) * rstd
+            if ctx.rule == "projected":
+                dx /= rstd
+        return dx, dgain if affine[0] else None, dbias if affine[1] else None, *[None] * 4
 
 
 def normalize(
@@ -91,6 +94,7 @@ def normalize(
     *,
     center: bool,
     rule: NormBackward,
+    share: float = 1.0,
 ) -> Tensor:
     """LayerNorm (centered) or RMSNorm of ``x (..., d)`` with a surrogate backward pass.
 
@@ -100,5 +104,6 @@ def normalize(
         eps: added to the variance or the mean square.
         center: LayerNorm.
         rule: which surrogate; not ``exact``, which is torch's own.
+        share: of the radial part, that center_scale leaves in.
     """
-    return _Surrogate.apply(x, *affine, eps, center, rule)[0]
+    return _Surrogate.apply(x, *affine, eps, center, rule, share)[0]

@@ -17,7 +17,7 @@ def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, An
     """The trained models of a job, and last the SHA-256 sums of their files.
 
     models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
-    step, ``CURVE``. metrics.csv: a row a seed, ``METRICS``: the last loss on the
+    step, ``CURVE`` and what the problem watches. metrics.csv: a row a seed, ``METRICS``: the last loss on the
     validation split and the least; of a model that diverged both are empty.
 
     Args:
@@ -33,7 +33,8 @@ def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, An
     curves = [{"seed": learner.seed, **row} for learner in learners for row in learner.curve]
     write_bytes(out / "models.safetensors", safetensors.torch.save(weights))
     write_json(out / "config.json", dict(config))
-    write_rows(out / "curves.csv", ("seed", *CURVE), curves)
+    columns = dict.fromkeys(["seed", *CURVE, *(column for row in curves for column in row)])
+    write_rows(out / "curves.csv", columns, curves)
     write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
     write_sums(out, ["models.safetensors", "config.json", "curves.csv", "metrics.csv"])
 

@@ -6,6 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from normscope.io.dataset import Dataset, DatasetError
+from normscope.measure.hooks import passing
 from normscope.measure.windows import SplitLoss, as_tensor, draw, split_loss
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.train.recipe import Stack, Training
@@ -30,6 +31,10 @@ class Problem(Protocol):
 
     def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
         """Of one model in evaluation mode; ``g`` is that of its batches."""
+        ...
+
+    def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
+        """What else a row of the curve has of one model and its batch, by column."""
         ...
 
 
@@ -69,3 +74,14 @@ class NextCharacter:
     def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
         """The whole validation split, or ``eval_tokens`` of it."""
         return split_loss(model, self.val_tokens.to(device), self.stack.model.block_size)
+
+    def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
+        """``sigma``, where the training asks for it."""
+        if not self.training.records_sigma:
+            return {}
+        final = {"final": model.get_submodule("final_norm")}
+        with torch.no_grad(), passing(final) as seen:
+            model.eval()(inputs)
+        model.train()
+        before, _ = seen["final"]
+        return {"sigma": float(before.std(-1, correction=0).mean())}

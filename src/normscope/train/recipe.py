@@ -40,6 +40,11 @@ class Training(Strict):
     )
     log_every: PositiveInt = Field(default=10, description="steps averaged in a row of curves.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
+    records_sigma: bool = Field(
+        default=False,
+        description="in curves.csv, the standard deviation of a token before the final norm, a "
+        "mean over the batch of the row's step",
+    )
     precision: Literal["fp32", "bf16"] = Field(
         description="of the branches and logits in training (bf16 is autocast); the residual "
         "stream, norms, losses, optimizer and every evaluation are fp32"
@@ -87,6 +92,10 @@ class Stack(Seeds):
             raise ValueError(
                 f"surrogates_in {self.model.surrogates_in}: placement {self.placement} has no norm "
                 "outside the blocks; give all"
+            )
+        if self.model.sigma_penalty and self.placement not in ("pre", "peri"):
+            raise ValueError(
+                f"sigma_penalty: placement {self.placement} has no final norm to hold; give 0"
             )
         return self
 

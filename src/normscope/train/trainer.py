@@ -179,7 +179,7 @@ class Trainer:
             if not is_lost and not loss <= self.training.loss_bound:  # NaN compares false
                 self._diverge(learner, loss)
         if not all(self._lost()):
-            self._update(losses, values)
+            self._update(x, losses, values)
         put_back()  # after the way back, which reads them
         return math.fsum(v for v, is_lost in zip(values, lost, strict=True) if not is_lost) / (
             len(lost) - sum(lost)
@@ -217,7 +217,7 @@ class Trainer:
         shown = loss if math.isfinite(loss) else None
         learner.curve.append({"step": learner.diverged_at, "train_loss": shown})
 
-    def _update(self, losses: Tensor, values: Sequence[float]) -> None:
+    def _update(self, x: Tensor, losses: Tensor, values: Sequence[float]) -> None:
         """Move the parameters of those that have not diverged, and note what was seen of them."""
         t, lost = self.training, self._lost()
         gradients = self._gradients(losses)
@@ -226,12 +226,12 @@ class Trainer:
         self.optimizer.step(gradients, learning_rate(self.step, t))
         put_back()
         self.step += 1
-        for learner, loss, norm, is_lost in zip(self.learners, values, norms, lost, strict=True):
-            if not is_lost:
-                learner.pending.append((loss, norm))
-                self._record(learner)
+        for i, learner in enumerate(self.learners):
+            if not lost[i]:
+                learner.pending.append((values[i], norms[i]))
+                self._record(learner, x[i])
 
-    def _record(self, learner: Learner) -> None:
+    def _record(self, learner: Learner, inputs: Tensor) -> None:
         """A row of the curve, where one is due."""
         t = self.training
         last = self.step == t.steps
@@ -249,6 +249,7 @@ class Trainer:
                 "grad_norm": sum(norms) / len(norms),
                 "learning_rate": learning_rate(self.step - 1, t),
                 "val_loss": learner.val_loss.mean if evaluates and learner.val_loss else None,
+                **self.problem.watch(learner.model, inputs),
             }
         )
 

@@ -8,9 +8,25 @@ from pydantic import AfterValidator, Field, model_validator
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
-from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PLACES, PREDICTORS
-from normscope.studies.jacobian.recipe import Cell, JacobianProbe, JacobianTables
+from normscope.schema import (
+    Distinct,
+    NonNegativeFloat,
+    PositiveInt,
+    Rate,
+    Seed,
+    Share,
+    Some,
+    Strict,
+    distinct,
+)
+from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, PLACES
+from normscope.studies.jacobian.recipe import (
+    SETTING,
+    VARIED,
+    Cell,
+    JacobianProbe,
+    JacobianTables,
+)
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
 from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
@@ -19,7 +35,10 @@ ProtocolName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
 ]
 # keys of a model that the runs set
-SET_BY_RUNS = ("attention", "feedback", "norm_backward", "surrogates_in")
+SET_BY_RUNS = (
+    *("attention", "feedback", "norm_backward", "surrogates_in"),
+    *("radial_share", "sigma_penalty"),
+)
 
 
 def _leaves_to_the_runs(model: Model) -> Model:
@@ -46,6 +65,8 @@ class JacobianGrid(Grid):
         "feedback": "feedback",
         "norm_backward": "norm_backward",
         "surrogates_in": "surrogates_in",
+        "radial_shares": "radial_share",
+        "sigma_penalties": "sigma_penalty",
         "learning_rates": "learning_rate",
     }
 
@@ -57,19 +78,27 @@ class JacobianGrid(Grid):
     surrogates_in: Annotated[list[SurrogatesIn], Some, Distinct] = Field(
         default=["all"], description="all with norm_backward exact, which replaces none"
     )
+    radial_shares: Annotated[list[Annotated[Share, Field(gt=0)]], Some, Distinct] = Field(
+        default=[1.0], description="left in by center_scale; the exact pass leaves none in"
+    )
+    sigma_penalties: Annotated[list[NonNegativeFloat], Some, Distinct] = [0.0]
     learning_rates: Annotated[list[Rate], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
     @model_validator(mode="after")
     def has_cells(self) -> Self:
         if not list(self.cells()):
-            raise ValueError("norm_backward exact replaces nothing: give surrogates_in all")
+            raise ValueError(
+                "norm_backward exact replaces nothing: give surrogates_in all; and a share below 1 "
+                "is of center_scale"
+            )
         return self
 
     def cells(self) -> Iterator[Cell]:
         for values in self.product():
             cell = Cell(self.protocol, **values)
-            if cell.norm_backward != "exact" or cell.surrogates_in == "all":
+            is_twin = cell.norm_backward != "exact" or cell.surrogates_in == "all"
+            if is_twin and (cell.norm_backward == "center_scale" or cell.radial_share == 1):
                 yield cell
 
 
@@ -77,8 +106,8 @@ class Jacobian(Study):
     """The backward pass of norms under backpropagation and feedback alignment."""
 
     TABLES: ClassVar = (
-        *("layers", "gradients", "layers_by_cell", "losses", "chosen"),
-        *("costs", "by_place", "expected", "predictions"),
+        *("layers", "gradients", "layers_by_cell", "losses", "chosen", "by_place"),
+        *("surrogates", "costs", "slopes", "parts", "sigma"),
     )
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
@@ -109,7 +138,7 @@ class Jacobian(Study):
         for cell, seed in there:
             self._check(cell)
             is_exact = cell.norm_backward == "exact"
-            twin = cell._replace(norm_backward="exact", surrogates_in="all")
+            twin = cell._replace(norm_backward="exact", surrogates_in="all", radial_share=1.0)
             if not is_exact and (twin, seed) not in there:
                 raise ValueError(
                     f"no run to compare {cell}-{seed} with: add norm_backward exact, seed {seed}"
@@ -169,13 +198,17 @@ class Jacobian(Study):
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
     def probes(self) -> dict[str, JacobianProbe]:
-        """Only models with the exact backward pass are taken apart."""
-        exact = [n for n, (cell, _) in self.blocks().items() if cell.norm_backward == "exact"]
-        return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
+        """Only models with the exact backward pass, and no penalty, are taken apart."""
+        apart = [
+            name
+            for name, (cell, _) in self.blocks().items()
+            if cell.norm_backward == "exact" and not cell.sigma_penalty
+        ]
+        return dict.fromkeys(apart, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
-        return JacobianTables(jobs=jobs, level=settings.level, margin_sds=settings.margin_sds)
+        return JacobianTables(jobs=jobs, probed=list(self.probes()), level=settings.level)
 
     def jobs(self) -> Iterator[Job]:
         probes = self.probes()
@@ -200,8 +233,9 @@ class Jacobian(Study):
         }
         return Vocabulary(
             columns={
-                "expected": (*Cell._fields[:-1], "seed", *COSTS, *PREDICTORS, "margin", "unigram"),
-                "by_place": (*Cell._fields, *KINDS, "seed", "diverged", "d", *MEASURES),
+                "surrogates": (*VARIED, "seed", *COSTS, *COSINES),
+                "slopes": (*SETTING, "surrogates_in", "seed", "slope", "failed"),
+                "by_place": (*VARIED, "learning_rate", *KINDS, "seed", "diverged", "d", *MEASURES),
             },
             values={column: get_args(literal) for column, literal in literals.items()}
             | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}

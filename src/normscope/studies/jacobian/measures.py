@@ -17,14 +17,7 @@ MEASURES = (
 )
 PLACES = ("block", "final", "all")  # of norms: those of the blocks, the one before the head, both
 KINDS = ("signal", "variant", "place")  # what a mean over norms is of
-COSTS = ("val_loss", "val_loss_exact", "cost", "diverged")  # of a model and its exact twin
-PREDICTORS = {
-    "left_in_blocks": "energy left in, block norms",
-    "left_in_final": "energy left in, final norm",
-    "cosine_blocks": "1 - cosine, block norms",
-    "cosine_final": "1 - cosine, final norm",
-    "error_blocks": "relative error, block norms",
-    "error_final": "relative error, final norm",
-    "cosine_parameters": "1 - cosine, all parameters",
-}
+# of a model with a surrogate and its exact twin
+COSTS = ("capped_loss", "capped_loss_exact", "cost", "failed", "diverged")
+COSINES = ("cosine_blocks", "cosine_final", "cosine_parameters")  # of the surrogate, in the twin
 GRADIENT = ("signal", "norm_backward", "surrogates_in", "cosine", "error")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pandas as pd
 
@@ -15,18 +16,20 @@ from normscope.paper.table import (
     at,
     count,
     crossed,
+    estimate,
     interval,
     label,
     number,
+    short,
     tabulate,
     text,
     to_rows,
 )
 from normscope.statistics.estimate import FEWEST
-from normscope.statistics.summary import select, split
+from normscope.statistics.summary import select, split, summarize
 from normscope.studies.jacobian.grid import Jacobian, Protocol
-from normscope.studies.jacobian.measures import PREDICTORS
-from normscope.studies.jacobian.tables import ANY, VARIED
+from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.tables import PARTS
 from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"
@@ -103,73 +106,76 @@ def _means(rows: pd.DataFrame) -> dict[object, Row]:
     return {key: {"mean": mean, "times_d": mean * d} for key, mean in means.items()}
 
 
+WHERE = (
+    Column("arm", label()),
+    Column("attention", text("attention")),
+    Column("feedback", text("feedback")),
+    Column("penalty", short("sigma_penalty")),
+)
+
+
 def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
-    """A row per surrogate and setting of a protocol: its cost beside the spread of exact models.
+    """A row per surrogate and setting of a protocol: its cost, whole.
 
     Args:
         costs: costs.csv.
     """
     columns = [
-        Column("arm", label()),
-        Column("attention", text("attention")),
-        Column("feedback", text("feedback")),
+        *WHERE,
         Column("surrogate", text("norm_backward")),
         Column("in", text("surrogates_in")),
-        Column("n", count("n", "diverged")),
+        Column("n", count("n")),
+        Column("failed", count("failed")),
         Column("cost", number("mean", sign=True)),
         Column("interval", interval("low", "high", sign=True)),
-        Column("joint interval", interval("joint_low", "joint_high", sign=True)),
-        Column("margin", number("margin")),
         Column("loss", number("loss")),
-        Column("reads", _reads),
+        Column("cos of all parameters", number("cosine")),
     ]
-    shown = costs[costs["protocol"] == protocol]
+    shown = select(costs, protocol=protocol, radial_share=1.0)
     return tabulate("What a surrogate backward pass costs", shown, columns)
 
 
-def _reads(row: Row) -> str:
-    """What a cost shows, by its joint interval and where seeds are enough for an exact test."""
-    n, needed, margin = row["n"], FEWEST, row["margin"]
-    low, high = row["joint_low"], row["joint_high"]
-    ceiling = row["unigram"] - (0 if math.isnan(margin) else margin)
-    answers = {
-        f"{row['diverged']} diverged: no claim": row["diverged"] > 0,
-        f"no better than character frequencies, {words.number(row['unigram'])}": (
-            row["loss"] > ceiling
-        ),
-        f"{n} seed{'s' if n != 1 else ''}, {needed} needed": n < needed,
-        "costs more than the margin": low > margin,
-        "within the margin": -margin < low and high < margin,
-        "better by more than the margin": high < -margin,
-        "not told apart from the margin": True,
-    }
-    return next(answer for answer, applies in answers.items() if applies)
-
-
-def prediction_table(predictions: pd.DataFrame, protocol: str) -> PageTable:
-    """A row per predictor, a column per surrogate and place: rank correlation with the cost.
+def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: float) -> PageTable:
+    """A row per setting and place: the cost at each share left in, and the slope over seeds.
 
     Args:
-        predictions: predictions.csv.
+        costs: costs.csv.
+        slopes: slopes.csv.
+        protocol: whose models.
+        level: confidence level of the intervals.
     """
-    shown = predictions[predictions["protocol"] == protocol]
-    places = ["norm_backward", "surrogates_in"]
-    names = list(dict.fromkeys(shown[places].itertuples(index=False, name=None)))
+    keys = [*SETTING, "surrogates_in"]
+    lines = summarize(select(slopes, protocol=protocol), keys, ["slope"], level)
+    own = select(costs, protocol=protocol, norm_backward="center_scale")
+    own = own.merge(lines[keys])  # of places in which several shares were left in
+    shares = sorted(own["radial_share"].unique())
+    rows = crossed(pd.concat([own, lines.assign(radial_share="slope")]), keys, "radial_share")
     columns = [
-        Column("predictor", lambda row: PREDICTORS[row["predictor"]]),
-        *(
-            Column("all cells" if name[0] == ANY else ", ".join(name), at(name, _correlation))
-            for name in names
-        ),
+        *WHERE,
+        Column("in", text("surrogates_in")),
+        *(Column(f"share {x:g}", at(x, number("mean", sign=True))) for x in shares),
+        Column("n", at("slope", count("n"))),
+        Column("slope", at("slope", number("mean", sign=True))),
+        Column("interval", at("slope", interval("low", "high", sign=True))),
     ]
-    rows = crossed(shown, ["predictor"], places)
-    rows.sort(key=lambda row: list(PREDICTORS).index(row["predictor"]))
-    return tabulate("What predicts the cost: rank correlations", rows, columns)
+    return tabulate("What a share of the radial part costs", rows, columns)
 
 
-def _correlation(record: Row) -> str:
-    rho = record["rho"]
-    return words.DASH if math.isnan(rho) else f"{words.number(rho, 2)} (n {record['n']})"
+def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
+    """A row per setting and surrogate: its cost by where it is put, and what the parts leave over.
+
+    Args:
+        parts: parts.csv.
+    """
+    rows = crossed(select(parts, protocol=protocol), [*SETTING, "norm_backward"], "measure")
+    signed = partial(words.number, sign=True)
+    columns = [
+        *WHERE,
+        Column("surrogate", text("norm_backward")),
+        Column("n", count("n")),
+        *(Column(part, at(part, estimate("mean", "low", "high", signed))) for part in PARTS),
+    ]
+    return tabulate("Where the cost comes from", rows, columns)
 
 
 def _numbers(costs: pd.DataFrame) -> Iterator[Named]:
@@ -182,7 +188,7 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
 
     Args:
         study: its configuration.
-        tables: layers, layers_by_cell, costs and predictions.
+        tables: layers, layers_by_cell, costs, slopes and parts.
     """
     was, now = (study.protocols[name] for name in (study.published, study.corrected))
     costs = tables["costs"]
@@ -198,7 +204,8 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
             "formulas": formula_table(),
             "layers": layer_table(tables["layers_by_cell"], study.published),
             "costs": cost_table(costs, study.corrected),
-            "predictions": prediction_table(tables["predictions"], study.corrected),
+            "doses": dose_table(costs, tables["slopes"], study.corrected, settings.level),
+            "parts": part_table(tables["parts"], study.corrected),
         },
         numbers=list(_numbers(costs)),
     )

@@ -19,11 +19,18 @@ class Cell(NamedTuple):
     feedback: Feedback
     norm_backward: NormBackward
     surrogates_in: SurrogatesIn
+    radial_share: float
+    sigma_penalty: float
     learning_rate: float
 
     def __str__(self) -> str:
-        """``published-layernorm-softmax-fa-exact-all-0.001``, the beginning of its files' names."""
-        return "-".join([*self[:-1], rate_name(self.learning_rate)])
+        """``published-layernorm-softmax-fa-exact-all-1.0-0.0-0.001``: its files' names begin so."""
+        return "-".join(rate_name(x) if isinstance(x, float) else x for x in self)
+
+
+# what a surrogate is compared within, and all of a cell but the learning rate
+SETTING = ("protocol", "arm", "attention", "feedback", "sigma_penalty")
+VARIED = (*SETTING, "norm_backward", "surrogates_in", "radial_share")
 
 
 class JacobianProbe(OnDevice):
@@ -33,11 +40,8 @@ class JacobianProbe(OnDevice):
 
 
 class JacobianTables(Strict):
-    """The cell of every training job, in order.
-
-    ``margin_sds`` standard deviations of the exact models' losses count as no cost.
-    """
+    """The cell of every training job, in order, and which of them were probed."""
 
     jobs: dict[str, Cell]
+    probed: list[str]
     level: float
-    margin_sds: float

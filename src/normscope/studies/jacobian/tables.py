@@ -1,40 +1,29 @@
-"""From trained models to cells: what their norms remove, what surrogates cost, what predicts it."""
+"""From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
-from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
-import scipy  # its parts load at their first use: figures need none
 
 from normscope.statistics.summary import describe, select, split, summarize
-from normscope.studies.jacobian.measures import COSTS, KINDS, MEASURES, PREDICTORS, SURROGATES
+from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, SURROGATES
+from normscope.studies.jacobian.recipe import SETTING, VARIED
 
-SETTING = ["protocol", "arm", "attention", "feedback"]  # what a surrogate is compared within
-VARIED = [*SETTING, "norm_backward", "surrogates_in"]  # all but the learning rate
-REPLACED = ["protocol", "norm_backward", "surrogates_in"]
-ANY = "any"  # surrogate, place
 LARGEST = ("error_closed_form", "error_identity", "error_without_gain")  # over norms, not means
 LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
-KEPT = [*VARIED, "seed", *COSTS]
-
-# share of a gradient's energy that a surrogate leaves in where the exact pass removes it
-LEFT_IN = {
-    "center_scale": ["r_radial"],
-    "projected": [],
-    "straight_through": ["r_mean", "r_radial"],
-}
+PARTS = ("blocks", "final", "all", "interaction")
 
 
-def at_chosen_rate(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the exact models that were trained at the rate chosen for them.
+def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the models that were trained at the rate chosen for them.
 
     Args:
-        layers: layers.csv.
+        table: with the columns of a cell, and seed.
         picked: rows of ``chosen``.
     """
     keys = [*VARIED, "seed", "learning_rate"]
-    dtypes = {"seed": int, "learning_rate": float}
-    return layers.astype(dtypes).merge(picked[keys].astype(dtypes), on=keys)
+    dtypes = dict.fromkeys(("radial_share", "sigma_penalty", "learning_rate"), float) | {"seed": int}
+    return table.astype(dtypes).merge(picked[keys].astype(dtypes), on=keys)
 
 
 def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -76,168 +65,149 @@ def chosen(losses: pd.DataFrame) -> pd.DataFrame:
     """One row per cell but for its learning rate, and seed: the loss at the rate chosen for it.
 
     The rate is that of least mean loss over the *other* seeds, so that the choice has not seen the
-    loss that is reported; with one seed, over that seed. Before that counts at how few of them a
-    rate diverged.
+    loss that is reported; with one seed, over that seed. A run that diverged has the loss of
+    knowing nothing (``normscope.statistics.outcome``).
 
     Args:
-        losses: a row per model, with the columns of a cell, seed, val_loss and diverged_at.
+        losses: a row per model, with the columns of a cell, seed, capped_loss, failed, diverged_at.
     """
     rows = []
     for cell, group in split(losses, VARIED):
-        at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
-        of_seeds = at.fillna(math.inf).to_dict("index")
-        for seed, of_seed in of_seeds.items():
-            others = [v for other, v in of_seeds.items() if other != seed] or [of_seed]
-            rate = min(of_seed, key=lambda rate, others=others: _badness([v[rate] for v in others]))
-            diverged = math.isinf(of_seed[rate])
-            loss = math.nan if diverged else of_seed[rate]
-            row = {"seed": seed, "learning_rate": rate, "val_loss": loss, "diverged": diverged}
-            rows.append(cell | row)
-    columns = [*VARIED, "seed", "learning_rate", "val_loss", "diverged"]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _badness(losses: Sequence[float]) -> tuple[int, float]:
-    """How many losses are infinite, then the sum of the others: the less, the better."""
-    finite = [v for v in losses if math.isfinite(v)]
-    return len(losses) - len(finite), math.fsum(finite)
+        at = group.pivot(index="seed", columns="learning_rate", values="capped_loss")
+        for seed in at.index:
+            others = at.drop(index=seed) if len(at) > 1 else at
+            rows.append(cell | {"seed": seed, "learning_rate": others.mean().idxmin()})
+    keys = [*VARIED, "seed", "learning_rate"]
+    table = losses.assign(diverged=losses["diverged_at"].notna())
+    table = table[[*keys, "capped_loss", "failed", "diverged"]]
+    return pd.DataFrame(rows, columns=keys).astype(table[keys].dtypes).merge(table, on=keys)
 
 
 def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
     """The models trained with a surrogate, each with ``cost``: its loss above its exact twin's.
 
+    ``diverged`` and ``failed``: of either of them.
+
     Args:
         picked: rows of ``chosen``.
     """
     is_exact = picked["norm_backward"] == "exact"
-    twin = picked.loc[is_exact, [*SETTING, "seed", "val_loss", "diverged"]]
+    measures = ["learning_rate", "capped_loss", "failed", "diverged"]
+    twin = picked.loc[is_exact, [*SETTING, "seed", *measures]]
     pairs = picked[~is_exact].merge(twin, on=[*SETTING, "seed"], suffixes=("", "_exact"))
-    pairs["cost"] = pairs["val_loss"] - pairs["val_loss_exact"]
-    pairs["diverged"] |= pairs["diverged_exact"]
+    pairs["cost"] = pairs["capped_loss"] - pairs["capped_loss_exact"]
+    for outcome in ("failed", "diverged"):
+        pairs[outcome] |= pairs[f"{outcome}_exact"]
     return pairs
 
 
-def costs(picked: pd.DataFrame, level: float, unigram: float, margin_sds: float) -> pd.DataFrame:
-    """A row per surrogate and setting: its cost over seeds, its own interval and a joint one.
+def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
+    """A row per model trained with a surrogate: what it cost, and its cosines with the exact pass.
 
-    The joint intervals hold together at ``level`` in a protocol (Bonferroni, each at ``alpha``).
-    ``margin`` is ``margin_sds`` standard deviations of the exact models' losses over seeds.
-    ``loss`` is the mean loss of the surrogate's models; ``unigram`` that of character frequencies:
-    a model that does no better has learned nothing else, and its cost is a ceiling.
-    """
-    pairs = with_costs(picked)
-    exact = picked[picked["norm_backward"] == "exact"]
-    spread = exact.groupby(SETTING)["val_loss"].std().to_dict()
-    rows = []
-    for _, of_protocol in pairs.groupby("protocol", sort=False):
-        known = of_protocol.groupby(VARIED)["cost"].count()
-        alpha = (1 - level) / max(1, int((known > 1).sum()))
-        for cell, group in split(of_protocol, VARIED):
-            row = {**cell, "alpha": alpha, "diverged": int(group["diverged"].sum())}
-            row |= {"margin": margin_sds * spread[tuple(cell[k] for k in SETTING)]}
-            row |= {"loss": group.dropna(subset="cost")["val_loss"].mean(), "unigram": unigram}
-            joint = describe(group["cost"], 1 - alpha)
-            row |= {f"joint_{k}": joint[k] for k in ("low", "high") if k in joint}
-            row |= describe(group["cost"], level)
-            rows.append(row)
-    columns = "n diverged alpha margin loss unigram mean low high joint_low joint_high".split()
-    return pd.DataFrame(rows, columns=[*VARIED, *columns])
-
-
-def with_margins(expected: pd.DataFrame, paid: pd.DataFrame) -> pd.DataFrame:
-    """The models, each with the ``margin`` and ``unigram`` of its row in ``costs``."""
-    return expected.merge(paid[[*VARIED, "margin", "unigram"]], on=VARIED, how="left")
-
-
-def _of_exact_models(layers: pd.DataFrame) -> pd.DataFrame:
-    """A row per exact model: means over its block norms, and of its final norm, never of both."""
-    rows = select(layers, variant="corrected", signal="own")
-    measures = [
-        "r_mean",
-        "r_radial",
-        *(f"{x}_{rule}" for x in ("cos", "error") for rule in SURROGATES),
-    ]
-    keys = [*SETTING, "seed", "learning_rate"]
-    blocks, final = (
-        rows[rows["place"] == place].groupby(keys)[measures].mean().add_suffix(f"_{place}")
-        for place in ("block", "final")
-    )
-    return blocks.join(final, how="outer").reset_index()
-
-
-def _expected(row: dict, place: str, column: str) -> dict[str, float]:
-    """What a surrogate does to the norms of a place in the exact twin; 0 where it does nothing.
-
-    Under DFA what the final norm passes back reaches no parameter.
-    """
-    rule, is_dropped = row["norm_backward"], row["feedback"] == "dfa" and column == "final"
-    if is_dropped or row["surrogates_in"] not in ("all", column):
-        return {f"{name}_{column}": 0.0 for name in ("left_in", "cosine", "error")}
-
-    def at(measure: str) -> float:
-        return row.get(f"{measure}_{place}", math.nan)
-
-    return {
-        f"left_in_{column}": sum(at(share) for share in LEFT_IN[rule]),
-        f"cosine_{column}": 1 - at(f"cos_{rule}"),
-        f"error_{column}": at(f"error_{rule}"),
-    }
-
-
-def predictors(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
-    """The models trained with a surrogate: cost, and what their exact twins let one expect.
+    These are measured in the exact twin: means over block norms, at the final norm, and of the
+    gradient of all parameters; 1 at norms that are not replaced, and not known of a dose.
 
     Args:
         picked: rows of ``chosen``.
         layers, gradients: what was measured of the exact models.
     """
-    twins = _of_exact_models(at_chosen_rate(layers, picked))
-    table = with_costs(picked).drop(columns="learning_rate")
-    table = table.merge(twins, on=[*SETTING, "seed"], how="left")
-    keys = [*VARIED, "seed", "learning_rate"]
-    own = gradients.loc[gradients["signal"] == "own", [*keys, "cosine"]]
-    own = own.astype({"seed": int, "learning_rate": float})
-    table = table.merge(own, on=keys, how="left")
-    rows = [
-        {key: row[key] for key in KEPT}
-        | _expected(row, "block", "blocks")
-        | _expected(row, "final", "final")
-        | {"cosine_parameters": 1 - row["cosine"]}
-        for row in table.to_dict("records")
-    ]
-    return pd.DataFrame(rows, columns=[*KEPT, *PREDICTORS])
+    table = with_costs(picked)
+    own = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
+    names = [f"cos_{rule}" for rule in SURROGATES]
+    keys = [*SETTING, "seed"]
+    at = {place: rows.groupby(keys)[names].mean().to_dict() for place, rows in own.groupby("place")}
+    records = table.to_dict("records")
+    for name, place in (("blocks", "block"), ("final", "final")):
+        table[f"cosine_{name}"] = [_cosine(row, name, at.get(place, {})) for row in records]
+    whole = select(gradients, signal="own").rename(columns={"cosine": "cosine_parameters"})
+    whole = whole.rename(columns={"learning_rate": "learning_rate_exact"})
+    keys = [*SETTING, "norm_backward", "surrogates_in", "seed", "learning_rate_exact"]
+    dtypes = {"seed": int, "learning_rate_exact": float, "sigma_penalty": float}
+    whole = whole[[*keys, "cosine_parameters"]].astype(dtypes)
+    table = table.merge(whole, on=keys, how="left")
+    table.loc[table["radial_share"] < 1, list(COSINES)] = math.nan
+    return table[[*VARIED, "seed", *COSTS, *COSINES]]
 
 
-def predictions(expected: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's rank correlation of each predictor with the cost.
+def _cosine(row: dict, name: str, at: dict[str, dict[tuple, float]]) -> float:
+    """Of a surrogate with the exact pass, in the norms of the blocks or the final one.
 
-    Of one surrogate in one place over settings, which count once, with the mean over their seeds;
-    and over all cells of setting, surrogate and place (``any``). A description without a p:
-    settings are few and crossed, no sample of independent ones. ``seeds`` is the least number of
-    models behind a setting, ``diverged`` how many are missing.
+    Under DFA what the final norm passes back reaches no parameter.
+    """
+    is_dropped = row["feedback"] == "dfa" and name == "final"
+    if is_dropped or row["surrogates_in"] not in ("all", name):
+        return 1.0
+    key = tuple(row[k] for k in (*SETTING, "seed"))
+    return at.get(f"cos_{row['norm_backward']}", {}).get(key, math.nan)
+
+
+def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per surrogate, dose and setting: its cost over seeds, and how many models failed.
+
+    ``loss`` is the mean loss of the surrogate's models.
 
     Args:
-        expected: rows of ``predictors``.
+        paid: rows of ``surrogates``.
+        level: confidence level of the interval.
     """
-    groups = expected.groupby(VARIED, sort=False)
-    cells = groups[["cost", *PREDICTORS]].mean().reset_index()
-    cells["seeds"] = list(groups["cost"].count())
-    cells["diverged"] = list(groups["diverged"].sum())
-    kinds = [(key, group) for key, group in cells.groupby(REPLACED, sort=False)]
-    of_any = [((key, ANY, ANY), group) for key, group in cells.groupby("protocol", sort=False)]
+    rows = [
+        cell
+        | {name: int(group[name].sum()) for name in ("failed", "diverged")}
+        | {"loss": group["capped_loss"].mean(), "cosine": group["cosine_parameters"].mean()}
+        | describe(group["cost"], level)
+        for cell, group in split(paid, VARIED)
+    ]
+    columns = "n failed diverged loss cosine mean low high".split()
+    return pd.DataFrame(rows, columns=[*VARIED, *columns])
+
+
+def slopes(paid: pd.DataFrame) -> pd.DataFrame:
+    """A row per setting, place and seed: by how much a loss grows with what center_scale leaves in.
+
+    ``slope``, in nats from none to all of the radial part: that of a line by least squares through
+    the costs of a seed, with 0 at a share of 0. Of places in which several shares were left in.
+
+    Args:
+        paid: rows of ``surrogates``.
+    """
+    keys = [*SETTING, "surrogates_in", "seed"]
     rows = []
-    for key, group in [*kinds, *of_any]:
-        for predictor in PREDICTORS:
-            known = group[[predictor, "cost"]].dropna()
-            row = dict(zip(REPLACED, key, strict=True)) | {"predictor": predictor, "n": len(known)}
-            row |= {"seeds": group["seeds"].min(), "diverged": group["diverged"].sum()}
-            rows.append(row | {"rho": _rho(list(known[predictor]), list(known["cost"]))})
-    columns = ["n", "seeds", "diverged", "rho"]
-    return pd.DataFrame(rows, columns=[*REPLACED, "predictor", *columns])
+    for key, group in split(select(paid, norm_backward="center_scale"), keys):
+        if len(group) > 1:
+            shares, of_shares = [0.0, *group["radial_share"]], [0.0, *group["cost"]]
+            line = np.polyfit(shares, of_shares, 1)
+            rows.append(key | {"slope": line[0], "failed": int(group["failed"].max())})
+    return pd.DataFrame(rows, columns=[*keys, "slope", "failed"])
 
 
-def _rho(x: Sequence[float], y: Sequence[float]) -> float:
-    """Spearman's rho; NaN below 3 pairs, or where x or y is constant."""
-    if len(x) < 3 or len(set(x)) < 2 or len(set(y)) < 2:
-        return math.nan
-    return float(scipy.stats.spearmanr(x, y).statistic)
+def parts(paid: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Where a surrogate's cost comes from: a row per setting, surrogate and part.
+
+    Parts are its costs in the blocks alone, in the final norm alone and in all norms, and the
+    ``interaction``, by which the last exceeds the sum of the others, seed by seed.
+
+    Args:
+        paid: rows of ``surrogates``.
+        level: confidence level of the intervals.
+    """
+    keys = [*SETTING, "norm_backward", "seed"]
+    whole = select(paid, radial_share=1.0)
+    at = whole.pivot(index=keys, columns="surrogates_in", values="cost")
+    at = at.reindex(columns=["blocks", "final", "all"]).dropna().reset_index()
+    at["interaction"] = at["all"] - at["blocks"] - at["final"]
+    return summarize(at, [*SETTING, "norm_backward"], PARTS, level)
+
+
+def sigma(curves: pd.DataFrame, picked: pd.DataFrame, level: float) -> pd.DataFrame:
+    """A row per cell and step: the standard deviation before the final norm, as training goes on.
+
+    n models at their chosen rates, their geometric mean and its interval.
+
+    Args:
+        curves: the rows of curves.csv that have ``sigma``, with the columns of a cell.
+        picked: rows of ``chosen``.
+        level: confidence level of the intervals.
+    """
+    return summarize(
+        at_chosen_rate(curves, picked), [*VARIED, "step"], ["sigma"], level, geometric=["sigma"]
+    )

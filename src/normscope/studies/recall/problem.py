@@ -28,6 +28,10 @@ class Asked:
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return F.cross_entropy(outputs, targets)
 
+    def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
+        """Nothing."""
+        return {}
+
     def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
         """On one more batch: whether the weights after the last step have a loss."""
         tokens, answers = (part.to(device) for part in self.draw(g))

@@ -1,0 +1,65 @@
+"""The penalty on sigma: against autograd of its formula, and where a model has it."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+from recipes import recipe
+from torch import Tensor
+from torch.func import vmap
+
+from normscope.nn.model import Transformer, cross_entropy
+from normscope.nn.penalty import EPS, penalized
+
+WEIGHT = 0.3
+
+
+def drawn(*shape: int) -> Tensor:
+    g = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(*shape, generator=g, dtype=torch.float64) + 1
+
+
+def penalty(x: Tensor) -> Tensor:
+    """Written out: a mean over tokens."""
+    sigma = (x.var(-1, correction=0) + EPS).sqrt()
+    return WEIGHT * sigma.log().square().mean()
+
+
+def test_its_gradient_is_added_and_the_output_is_the_input():
+    x, dy = drawn(2, 3, 5).requires_grad_(), drawn(2, 3, 5)
+    y = penalized(x, WEIGHT)
+    assert torch.equal(y, x)
+    (ours,) = torch.autograd.grad(y, x, dy)
+    (own,) = torch.autograd.grad(penalty(x), x)
+    torch.testing.assert_close(ours, dy + own, rtol=0, atol=1e-14)
+
+
+def test_every_model_of_a_stack_has_its_own():
+    x, dy = drawn(4, 3, 5).requires_grad_(), drawn(4, 3, 5)
+    (ours,) = torch.autograd.grad(vmap(lambda part: penalized(part, WEIGHT))(x), x, dy)
+    for i, part in enumerate(x.detach()):
+        own = part.requires_grad_()
+        (alone,) = torch.autograd.grad(penalty(own), own)
+        torch.testing.assert_close(ours[i], dy[i] + alone, rtol=0, atol=1e-14)
+
+
+def test_a_model_in_training_descends_the_loss_with_the_penalty_of_its_final_norm():
+    stack = recipe("layernorm", "pre", sigma_penalty=WEIGHT)
+    torch.manual_seed(0)
+    model = Transformer(stack.model, stack.norm, "pre", 6).double()
+    x = torch.randint(6, (3, 8), generator=torch.Generator().manual_seed(1))
+    seen: list[Tensor] = []
+    model.final_norm.register_forward_hook(lambda _, args, __: seen.append(args[0]))
+    parameters = list(model.parameters())
+    ours = torch.autograd.grad(cross_entropy(model(x), x.flip(1)), parameters)
+    model.eval()
+    loss = cross_entropy(model(x), x.flip(1))
+    expected = torch.autograd.grad(loss + penalty(seen[-1]), parameters)
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)  # the loss is fp32
+
+
+@pytest.mark.parametrize("placement", ["post", "none"])
+def test_without_a_final_norm_it_is_refused(placement):
+    arm = "none" if placement == "none" else "layernorm"
+    with pytest.raises(ValidationError, match="sigma_penalty"):
+        recipe(arm, placement, sigma_penalty=WEIGHT)
