@@ -7,12 +7,11 @@ import pandas as pd
 
 from normscope.studies.jacobian.grid import Cell
 from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.studies.jacobian.tables import SETTING
+from normscope.studies.jacobian.recipe import SETTING
 
-LOSSES = [*Cell._fields, "seed", "val_loss", "diverged_at"]
-NAMES = ["by_layer", "chosen", "costs", "predictors", "predictions"]
-
+CEILING = 4.0  # loss of knowing nothing
 UNIGRAM = 3.3
+LOSSES = [*Cell._fields, "seed", "capped_loss", "failed", "diverged_at"]
 
 
 def cell(**changes: Any) -> dict[str, Any]:
@@ -23,6 +22,8 @@ def cell(**changes: Any) -> dict[str, Any]:
         "feedback": "fa",
         "norm_backward": "exact",
         "surrogates_in": "all",
+        "radial_share": 1.0,
+        "sigma_penalty": 0.0,
         "learning_rate": 0.01,
     }
     return values | changes
@@ -30,14 +31,15 @@ def cell(**changes: Any) -> dict[str, Any]:
 
 def model(seed: int, loss: float | None, **changes: Any) -> dict[str, Any]:
     """A row of losses.csv; no loss means a divergence."""
-    lost = None if loss is not None else 3
-    return cell(**changes) | {"seed": seed, "val_loss": loss, "diverged_at": lost}
+    lost, capped = (3, CEILING) if loss is None else (None, min(loss, CEILING))
+    outcome = {"capped_loss": capped, "failed": int(capped > UNIGRAM - 0.05)}
+    return cell(**changes) | {"seed": seed, "diverged_at": lost} | outcome
 
 
 def frame(rows: list[dict[str, Any]], columns: list[str] = LOSSES) -> pd.DataFrame:
     """As scripts read it: text, and numbers that are NaN where there is none."""
     table = pd.DataFrame(rows, columns=columns)
-    numbers = {"val_loss": float, "cosine": float} | dict.fromkeys(MEASURES, float)
+    numbers = dict.fromkeys(("capped_loss", "diverged_at", "cosine", *MEASURES), float)
     return table.astype({k: v for k, v in numbers.items() if k in columns})
 
 
@@ -64,22 +66,18 @@ GRADIENTS = [*SETTING, "learning_rate", "seed", *GRADIENT]
 def gradient(seed: int, cosine: float, rule: str, place: str = "all", **changes) -> dict[str, Any]:
     """A row of gradients.csv."""
     row = cell(norm_backward=rule, surrogates_in=place) | {"seed": seed, "signal": "own"}
+    del row["radial_share"]
     return row | {"cosine": cosine, "error": 0.1} | changes
 
 
 def picked(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> list[dict[str, Any]]:
-    """Losses of seeds 0, 1, ... by ``norm_backward``, or by that and ``surrogates_in``."""
-    return [
-        model(
-            seed,
-            loss,
-            norm_backward=rule.split()[0],
-            surrogates_in=(rule.split()[1:] or ["all"])[0],
-            **changes,
-        )
-        for rule, of_seeds in losses.items()
-        for seed, loss in enumerate(of_seeds)
-    ]
+    """Losses of seeds 0, 1, ... by ``norm_backward``, then where, then the share left in."""
+    rows = []
+    for name, of_seeds in losses.items():
+        rule, place, share = [*name.split(), *["all", "1"][len(name.split()) - 1 :]]
+        own = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
+        rows += [model(seed, loss, **own, **changes) for seed, loss in enumerate(of_seeds)]
+    return rows
 
 
 BLOCK = {

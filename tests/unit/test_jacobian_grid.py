@@ -71,13 +71,13 @@ def test_every_combination_is_trained_and_exact_replaces_nothing():
     trained = grid().trainings()
     assert list(trained) == [
         *(
-            f"small_2-{arm}-sigmoid-{feedback}-{backward}-{rate}-1"
+            f"small_2-{arm}-sigmoid-{feedback}-{backward}-1.0-0.0-{rate}-1"
             for arm in ("layernorm", "rmsnorm_plain")
             for feedback in ("fa", "dfa")
             for backward in ("exact-all", "projected-all", "projected-final")
             for rate in ("0.01", "0.00001")
         ),
-        "published-manual_l2-softmax-backprop-exact-all-0.01-7",
+        "published-manual_l2-softmax-backprop-exact-all-1.0-0.0-0.01-7",
     ]
     *first, last = trained.values()
     assert {tuple(job.seeds) for job in first} == {(1, 2)}
@@ -88,11 +88,40 @@ def test_a_cell_of_two_blocks_has_the_seeds_of_both_in_its_jobs():
     """A block of the grid that comes later fills the job that an earlier one has begun."""
     more = {**GRID["runs"][0], "seeds": [5, 6], "feedback": ["fa"]}
     trained = grid(runs=[*GRID["runs"], more]).trainings()
-    cell = "small_2-layernorm-sigmoid-{}-projected-final-0.01"
+    cell = "small_2-layernorm-sigmoid-{}-projected-final-1.0-0.0-0.01"
     seeds = {name: job.seeds for name, job in trained.items()}
     fa, dfa = cell.format("fa"), cell.format("dfa")
     ours = {name: listed for name, listed in seeds.items() if name.startswith((fa, dfa))}
     assert ours == {f"{fa}-1": [1, 2, 5], f"{fa}-6": [6], f"{dfa}-1": [1, 2]}
+
+
+def test_a_dose_is_of_center_scale_and_compared_with_an_exact_twin_of_its_penalty():
+    doses = {"norm_backward": ["exact", "center_scale"], "radial_shares": [0.25, 1.0]}
+    run = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"], **doses}
+    run |= {"sigma_penalties": [0.0, 0.1]}
+    trained = grid(runs=[run]).trainings()
+    cell = "small_2-layernorm-softmax-backprop"
+    assert list(trained) == [
+        *(f"{cell}-exact-all-1.0-{penalty}-0.01-7" for penalty in ("0.0", "0.1")),
+        *(
+            f"{cell}-center_scale-all-{share}-{penalty}-0.01-7"
+            for share in ("0.25", "1.0")
+            for penalty in ("0.0", "0.1")
+        ),
+    ]
+    held = trained[f"{cell}-center_scale-all-0.25-0.1-0.01-7"].model
+    assert (held.radial_share, held.sigma_penalty) == (0.25, 0.1)
+    assert list(grid(runs=[run]).probes()) == [f"{cell}-exact-all-1.0-0.0-0.01-7"]
+    with pytest.raises(ValidationError, match="no run to compare .*-0.25-0.1-"):
+        grid(runs=[{**run, "norm_backward": ["exact"], "sigma_penalties": [0.0]}, {
+            **run, "norm_backward": ["center_scale"], "sigma_penalties": [0.1],
+        }])
+
+
+def test_a_surrogate_has_rates_of_its_own():
+    exact = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"]}
+    other = {**exact, "norm_backward": ["projected"], "learning_rates": [0.03, 0.1]}
+    assert len(grid(runs=[exact, other]).trainings()) == 3
 
 
 def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
@@ -100,8 +129,9 @@ def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
     assert list(probes) == [name for name in trained if "-exact-" in name]
     assert len(probes) == 2 * 2 * 2 + 1
     tables = grid().tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    assert tables.probed == list(probes)
     assert list(tables.jobs) == list(trained)
-    cell = Cell("small_2", "rmsnorm_plain", "sigmoid", "dfa", "projected", "final", 1e-5)
+    cell = Cell("small_2", "rmsnorm_plain", "sigmoid", "dfa", "projected", "final", 1.0, 0.0, 1e-5)
     assert tables.jobs[f"{cell}-1"] == cell
 
 
@@ -109,16 +139,18 @@ def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
     arm=st.sampled_from(list(ARMS)),
     backward=st.sampled_from(["exact", "center_scale", "projected", "straight_through"]),
     places=st.sampled_from(["all", "blocks", "final"]),
+    share=st.floats(1e-6, 1),
     rate=st.floats(1e-12, 1e6, exclude_min=True),
 )
-def test_a_name_says_its_cell(arm, backward, places, rate):
-    name = str(Cell("small_2", arm, "softmax", "dfa", backward, places, rate))
-    assert name == f"small_2-{arm}-softmax-dfa-{backward}-{places}-{rate_name(rate)}"
-    assert re.fullmatch(r"([a-z0-9_]+-){6}[0-9.]+", name)  # Snakefile, wildcard name
+def test_a_name_says_its_cell(arm, backward, places, share, rate):
+    name = str(Cell("small_2", arm, "softmax", "dfa", backward, places, share, 0.0, rate))
+    numbers = f"{rate_name(share)}-0.0-{rate_name(rate)}"
+    assert name == f"small_2-{arm}-softmax-dfa-{backward}-{places}-{numbers}"
+    assert re.fullmatch(r"([a-z0-9_]+-){6}([0-9.]+-){2}[0-9.]+", name)  # Snakefile, wildcard name
 
 
 def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
-    run = grid().trainings()["small_2-rmsnorm_plain-sigmoid-dfa-projected-final-0.00001-1"]
+    run = grid().trainings()["small_2-rmsnorm_plain-sigmoid-dfa-projected-final-1.0-0.0-0.00001-1"]
     protocol = grid().protocols["small_2"]
     assert (run.norm, run.placement) == (ARMS["rmsnorm_plain"].norm, "pre")
     assert run.model.model_dump() == protocol.model.model_dump() | {
@@ -136,7 +168,7 @@ def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
 
 
 def test_the_protocols_own_rate_has_its_own_end():
-    run = grid().trainings()["small_2-layernorm-sigmoid-fa-exact-all-0.01-1"]
+    run = grid().trainings()["small_2-layernorm-sigmoid-fa-exact-all-1.0-0.0-0.01-1"]
     assert run.training == grid().protocols["small_2"].training
 
 
@@ -155,7 +187,7 @@ def test_a_constant_rate_stays_constant_at_every_peak(peak, rate):
 
 EXACT = {**GRID["runs"][0], "norm_backward": ["exact"], "seeds": [1]}
 ONE = {**GRID["runs"][1], "protocol": "small_2"}
-CELL = "small_2-manual_l2-softmax-backprop-exact-all"
+CELL = "small_2-manual_l2-softmax-backprop-exact-all-1.0-0.0"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +206,7 @@ CELL = "small_2-manual_l2-softmax-backprop-exact-all"
         ),
         (  # a surrogate without its exact twin, and with one of another seed
             {"runs.0.norm_backward": ["projected"]},
-            r"small_2-\S+-projected-\w+-[0-9.]+-([12]) .*exact, seed \1",
+            r"small_2-\S+-projected-\w+-1.0-0.0-[0-9.]+-([12]) .*exact, seed \1",
         ),
         (
             {"runs": [EXACT, {**EXACT, "norm_backward": ["projected"], "seeds": [1, 3]}]},
@@ -189,13 +221,15 @@ CELL = "small_2-manual_l2-softmax-backprop-exact-all"
         ({"runs.1.protocol": "without"}, "protocol without: arm manual_l2"),
         (
             {"runs": [*GRID["runs"], {**GRID["runs"][1], "seeds": [6, 7]}]},
-            "twice: published-manual_l2-softmax-backprop-exact-all-0.01-7",
+            "twice: published-manual_l2-softmax-backprop-exact-all-1.0-0.0-0.01-7",
         ),
         ({"runs.1.learning_rates": [0.01, 0.1]}, "'published' .*own learning rate, 0.01"),
         (  # rates with other seeds
             {"runs": [*GRID["runs"], ONE, {**ONE, "learning_rates": [0.25], "seeds": [7, 99]}]},
             f"{CELL}-0.01 and {CELL}-0.25",
         ),
+        ({"runs.0.radial_shares": [0.5]}, "runs.0: .*a share below 1"),
+        ({"runs.0.radial_shares": [0.0, 1.0]}, "runs.0.radial_shares.0: .*greater than 0"),
         ({"runs.0.feedback": ["fa", "dfa", "fa"]}, "runs.0.feedback: .*twice: fa"),
         ({"runs.0.seeds": []}, "runs.0.seeds"),
         ({"runs.0.learning_rates": [0.1234567891]}, "runs.0.learning_rates.0: .*0.123456789"),

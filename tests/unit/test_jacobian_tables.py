@@ -1,4 +1,4 @@
-"""From models to cells and costs: against scipy and by hand; and what is missing."""
+"""From models to cells, costs, slopes and parts: against scipy and by hand; and what is missing."""
 
 import itertools
 import math
@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jacobian_recipes import (
     BLOCK,
+    CEILING,
+    FINAL,
     GRADIENTS,
     LAYERS,
-    NAMES,
-    UNIGRAM,
+    cell,
     frame,
     gradient,
     layer,
@@ -27,18 +28,23 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.io.csvfile import write_csv
+from normscope.measure.names import SURROGATES
 from normscope.studies.jacobian.measures import MEASURES
 from normscope.studies.jacobian.tables import (
     LAYER_KEYS,
-    PREDICTORS,
+    PARTS,
     at_chosen_rate,
     by_layer,
     chosen,
     costs,
-    predictions,
-    predictors,
+    parts,
+    sigma,
+    slopes,
+    surrogates,
     with_costs,
 )
+
+NO_LAYERS, NO_GRADIENTS = frame([], LAYERS), frame([], GRADIENTS)
 
 
 def at_rates(losses: Mapping[float, Sequence[float | None]]) -> pd.DataFrame:
@@ -51,17 +57,19 @@ def at_rates(losses: Mapping[float, Sequence[float | None]]) -> pd.DataFrame:
     return chosen(frame(rows))
 
 
+def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    return surrogates(chosen(frame(rows)), NO_LAYERS, NO_GRADIENTS)
+
+
 def test_the_rate_of_a_seed_is_chosen_by_the_others():
     """Seed 0 alone is better at 0.1, where the others are worse."""
-    found = at_rates({0.1: [1.0, 3.0, 3.0], 0.01: [2.0, 2.2, 2.1]})
-    rows = by(found, "seed")
-    assert (rows[0]["learning_rate"], rows[0]["val_loss"]) == (0.01, 2.0)
+    rows = by(at_rates({0.1: [1.0, 3.0, 3.0], 0.01: [2.0, 2.2, 2.1]}), "seed")
+    assert (rows[0]["learning_rate"], rows[0]["capped_loss"]) == (0.01, 2.0)
     # without seed 1: 1.0 + 3.0 < 2.0 + 2.1, whatever seed 1 itself has
-    assert (rows[1]["learning_rate"], rows[1]["val_loss"]) == (0.1, 3.0)
-    assert not found["diverged"].any()
+    assert (rows[1]["learning_rate"], rows[1]["capped_loss"]) == (0.1, 3.0)
 
 
-@given(losses=st.lists(st.lists(st.floats(0.1, 9), min_size=3, max_size=3), min_size=1, max_size=4))
+@given(losses=st.lists(st.lists(st.floats(0.1, 4), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_a_chosen_rate_has_the_least_mean_loss_over_the_other_seeds(losses):
     rates = [10.0**-k for k in range(len(losses))]
     found = by(at_rates(dict(zip(rates, losses, strict=True))), "seed")
@@ -70,40 +78,34 @@ def test_a_chosen_rate_has_the_least_mean_loss_over_the_other_seeds(losses):
         means = np.delete(at, seed, axis=1).mean(axis=1)
         index = rates.index(found[seed]["learning_rate"])
         assert means[index] == pytest.approx(means.min())
-        assert found[seed]["val_loss"] == at[index, seed]
+        assert found[seed]["capped_loss"] == at[index, seed]
 
 
 def test_one_seed_chooses_for_itself():
     (row,) = at_rates({0.1: [2.0], 0.01: [1.5], 0.001: [1.7]}).to_dict("records")
-    assert (row["learning_rate"], row["val_loss"]) == (0.01, 1.5)
+    assert (row["learning_rate"], row["capped_loss"]) == (0.01, 1.5)
 
 
-def test_a_rate_at_which_another_seed_diverged_is_not_chosen():
+def test_a_divergence_counts_as_the_loss_of_knowing_nothing():
     found = by(at_rates({0.1: [1.0, None, 1.0], 0.01: [2.0, 2.0, 2.0]}), "seed")
-    assert (found[0]["learning_rate"], found[2]["learning_rate"]) == (0.01, 0.01)
-    # the others know nothing of seed 1's own divergence
-    assert (found[1]["learning_rate"], found[1]["diverged"]) == (0.1, True)
-    assert math.isnan(found[1]["val_loss"])
-
-
-def test_a_cell_that_diverged_at_every_rate_says_so():
-    found = at_rates({0.1: [None, None], 0.01: [None, None]})
-    assert found["diverged"].tolist() == [True, True]
-    assert found["val_loss"].isna().all()
+    # (4 + 1)/2 against 2; the others know nothing of seed 1's own divergence
+    assert [found[seed]["learning_rate"] for seed in range(3)] == [0.01, 0.1, 0.01]
+    assert (found[1]["capped_loss"], found[1]["failed"], found[1]["diverged"]) == (CEILING, 1, True)
 
 
 def test_every_cell_but_for_its_rate_chooses_for_itself():
     rows = [
         *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
-        *picked({"exact": [2.0, 2.0], "projected": [2.0, 2.0]}, learning_rate=0.01),
+        *picked({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
     ]
     found = by(chosen(frame(rows)), "norm_backward", "seed")
-    assert {key: row["learning_rate"] for key, row in found.items()} == {
-        ("exact", 0): 0.1,
-        ("exact", 1): 0.1,
+    rates = {key: row["learning_rate"] for key, row in found.items()}
+    assert rates == {("exact", 0): 0.1, ("exact", 1): 0.1} | {
         ("projected", 0): 0.01,
         ("projected", 1): 0.01,
     }
+    costs_ = by(with_costs(chosen(frame(rows))), "seed")
+    assert [costs_[seed]["cost"] for seed in (0, 1)] == [1.5, 1.0]
 
 
 EXACT = [1.0, 1.3, 1.1, 1.5]
@@ -113,85 +115,119 @@ PICKED = [
             "exact": EXACT,
             "center_scale": [1.1, 1.5, 1.15, 1.75],
             "projected": [1.0, 1.4, None, 1.4],
-            "straight_through final": [None] * 4,
         }
     ),
-    *picked(
-        {"exact": [2.0, 2.5], "center_scale": [2.25, 2.5], "projected": [2.1, None]},
-        feedback="backprop",
-    ),
-    *picked({"exact": [3.0, 3.1], "projected": [3.4, 3.3]}, protocol="published"),
+    *picked({"exact": [2.0, None], "center_scale": [2.25, 2.5]}, feedback="backprop"),
+    *picked({"exact": [3.0, 3.1], "center_scale": [3.4, 3.3]}, sigma_penalty=0.1),
 ]
 
 
-def of_costs(level: float = 0.9, margin_sds: float = 2.0) -> dict[Any, dict[str, Any]]:
-    found = costs(chosen(frame(PICKED)), level, UNIGRAM, margin_sds)
-    return by(found, "protocol", "feedback", "norm_backward")
-
-
 def test_a_cost_is_the_mean_difference_from_the_exact_twin_of_the_same_seed():
-    found = of_costs()
-    row = found["small", "fa", "center_scale"]
-    pairs = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT)
-    own, joint = (pairs.confidence_interval(level) for level in (0.9, 1 - 0.1 / 3))
-    assert (row["n"], row["diverged"]) == (4, 0)
+    found = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    row = found["fa", 0.0, "center_scale"]
+    own = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
+    assert (row["n"], row["failed"], row["diverged"]) == (4, 0, 0)
     assert row["mean"] == pytest.approx(np.mean([0.1, 0.2, 0.05, 0.25]))
     assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
-    assert (row["joint_low"], row["joint_high"]) == pytest.approx((joint.low, joint.high))
+    assert row["loss"] == pytest.approx(1.375)
+    # each with a twin of its own penalty; losses of 3.3 and more are no better than frequencies
+    row = found["fa", 0.1, "center_scale"]
+    assert (row["mean"], row["failed"]) == (pytest.approx(0.3), 2)
 
 
-def test_joint_levels_are_of_the_comparisons_of_a_protocol_that_have_an_interval():
-    found = of_costs()
-    alphas = {key[0]: row["alpha"] for key, row in found.items()}
-    assert {key: row["alpha"] for key, row in found.items()} == {
-        key: alphas[key[0]] for key in found
-    }
-    assert alphas == pytest.approx({"small": 0.1 / 3, "published": 0.1})
+def test_a_run_that_diverged_is_an_outcome_on_either_side():
+    found = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    row = found["fa", 0.0, "projected"]
+    assert (row["n"], row["failed"], row["diverged"]) == (4, 1, 1)
+    assert row["mean"] == pytest.approx(np.mean([0.0, 0.1, CEILING - 1.1, -0.1]))
+    row = found["backprop", 0.0, "center_scale"]
+    assert (row["n"], row["failed"]) == (2, 1)
+    assert row["mean"] == pytest.approx(np.mean([0.25, 2.5 - CEILING]))
 
 
-@pytest.mark.parametrize("sds", [2.0, 0.5])
-def test_margins_are_so_many_standard_deviations_of_the_exact_twins(sds):
-    found = of_costs(margin_sds=sds)
-    assert found["small", "fa", "projected"]["margin"] == pytest.approx(sds * np.std(EXACT, ddof=1))
-    assert found["small", "backprop", "center_scale"]["margin"] == pytest.approx(
-        sds * np.std([2, 2.5], ddof=1)
+def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in():
+    shares = {0.25: [1.1, 1.0], 0.5: [1.1, 1.2], 1.0: [1.5, 1.2]}
+    rows = {f"center_scale all {share}": losses for share, losses in shares.items()}
+    table = slopes(
+        paid(
+            picked(
+                {"exact": [1.0, 1.1], **rows, "center_scale blocks": [2.0, 2.0], "projected": [2, 2]}
+            )
+        )
     )
+    assert table["surrogates_in"].tolist() == ["all", "all"]  # two points make no line of doses
+    found = by(table, "seed")
+    for seed, exact in enumerate((1.0, 1.1)):
+        of_seed = [exact, *(losses[seed] for losses in shares.values())]
+        line = stats.linregress([0.0, *shares], of_seed)
+        assert found[seed]["slope"] == pytest.approx(line.slope)
 
 
-def test_pairs_of_a_diverged_model_are_counted_and_in_no_mean():
-    found = of_costs()
-    row = found["small", "fa", "projected"]
-    assert (row["n"], row["diverged"]) == (3, 1)
-    assert row["mean"] == pytest.approx(np.mean([0.0, 0.1, -0.1]))
-    row = found["small", "fa", "straight_through"]
-    assert (row["n"], row["diverged"], row["surrogates_in"]) == (0, 4, "final")
-    assert math.isnan(row["mean"])
-    assert math.isnan(row["joint_low"])
+def test_what_the_parts_leave_over_is_taken_seed_by_seed():
+    losses = {"center_scale blocks": [1.1, 2.0], "center_scale final": [1.5, 2.5]}
+    rows = picked({"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.7], "projected": [2, 3]})
+    table = parts(paid(rows), 0.9)
+    found = by(table, "measure")
+    assert table["norm_backward"].unique().tolist() == ["center_scale"]
+    assert tuple(found) == PARTS
+    means = [found[part]["mean"] for part in PARTS]
+    assert means == pytest.approx([0.05, 0.5, 0.75, 0.2])  # 0.8 - 0.1 - 0.5 and 0.7 - 0 - 0.5
+    low, high = stats.t.interval(0.9, 1, 0.2, stats.sem([0.2, 0.2]))
+    assert (found["interaction"]["n"], found["interaction"]["low"]) == (2, pytest.approx(low))
+    assert high == pytest.approx(found["interaction"]["high"])
 
 
-def test_a_pair_whose_exact_twin_diverged_is_lost_too():
-    rows = picked({"exact": [1.0, None, None], "projected": [1.5, 2.0, None]})
-    found = with_costs(chosen(frame(rows)))
-    assert found["diverged"].tolist() == [False, True, True]
-    assert found["cost"].tolist() == pytest.approx([0.5, math.nan, math.nan], nan_ok=True)
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
-    assert (row["n"], row["diverged"], row["mean"]) == (1, 2, 0.5)
-    assert math.isnan(row["low"])
-
-
-def test_a_cost_stands_beside_its_loss_and_that_of_character_frequencies():
-    rows = picked({"exact": [1.0, 2.0, None], "projected": [1.5, 2.5, 8.0]})
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
-    assert (row["loss"], row["unigram"]) == (pytest.approx(2.0), UNIGRAM)  # of whole pairs
-
-
-def test_models_are_compared_at_the_rates_chosen_for_each():
+def test_sigma_is_a_geometric_mean_at_the_rates_that_were_chosen():
     rows = [
-        *picked({"exact": [1.0, 1.0], "projected": [9.0, 9.0]}, learning_rate=0.1),
-        *picked({"exact": [4.0, 4.0], "projected": [3.0, 3.5]}, learning_rate=0.01),
+        cell(learning_rate=rate) | {"seed": seed, "step": step, "sigma": rate * 4.0**seed * step}
+        for rate, seed, step in itertools.product((0.1, 0.01), (0, 1), (10, 20))
     ]
-    (row,) = costs(chosen(frame(rows)), 0.95, UNIGRAM, 2.0).to_dict("records")
-    assert row["mean"] == pytest.approx(2.25)
+    models = at_rates({0.1: [2.0, 2.0], 0.01: [1.0, 1.0]})
+    found = by(sigma(pd.DataFrame(rows), models, 0.95), "step")
+    assert {step: row["mean"] for step, row in found.items()} == pytest.approx({10: 0.2, 20: 0.4})
+
+
+OF_SEEDS = [
+    row
+    for seed in (0, 1)
+    for row in (
+        layer(seed, "blocks.0.mlp.before", {k: v - 0.05 * seed for k, v in BLOCK.items()}),
+        layer(seed, "blocks.1.mlp.before", {k: v + 0.05 * seed for k, v in BLOCK.items()}),
+        layer(seed, "final_norm", FINAL),
+        # none of these is of the gradient that the model trains with
+        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), signal="backprop"),
+        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), variant="published"),
+        layer(seed, "blocks.0.mlp.before", dict.fromkeys(BLOCK, 50.0), learning_rate=0.5),
+    )
+]
+
+
+def cosines(name: str, **changes: Any) -> list[float]:
+    """In blocks, in the final norm and of all parameters, of a surrogate of seed 1."""
+    rows = picked({"exact": [1.0, 1.0], name: [1.5, 1.25]}, **changes)
+    rule, place = [*name.split(), "all"][:2]
+    gradients = [gradient(seed, 0.6 + 0.1 * seed, rule, place, **changes) for seed in (0, 1)]
+    gradients += [gradient(1, 0.1, rule, place, signal="backprop", **changes)]
+    gradients += [gradient(1, 0.1, rule, place, learning_rate=0.5, **changes)]
+    gradients += [gradient(1, 0.1, rule, "blocks" if place != "blocks" else "all", **changes)]
+    layers = frame([row | changes for row in OF_SEEDS], LAYERS)
+    table = surrogates(chosen(frame(rows)), layers, frame(gradients, GRADIENTS))
+    row = by(table, "seed")[1]
+    return [row[f"cosine_{where}"] for where in ("blocks", "final", "parameters")]
+
+
+@pytest.mark.parametrize("rule", SURROGATES)
+def test_cosines_are_of_the_surrogate_in_its_exact_twin(rule):
+    block, final = BLOCK[f"cos_{rule}"], FINAL[f"cos_{rule}"]
+    assert cosines(rule) == pytest.approx([block, final, 0.7])
+    # nothing is replaced elsewhere, and under DFA the final norm's reaches no parameter
+    assert cosines(f"{rule} blocks") == pytest.approx([block, 1, 0.7])
+    assert cosines(f"{rule} final") == pytest.approx([1, final, 0.7])
+    assert cosines(rule, feedback="dfa") == pytest.approx([block, 1, 0.7])
+
+
+def test_cosines_of_a_dose_are_not_known():
+    assert cosines("center_scale all 0.5") == pytest.approx([math.nan] * 3, nan_ok=True)
 
 
 def test_layers_have_the_interval_of_their_cells_models():
@@ -236,7 +272,6 @@ def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
     found = at_chosen_rate(rows, models)
     assert list(found.columns) == list(rows.columns)
     rates = dict(zip(found["seed"], found["learning_rate"], strict=True))
-    assert rates == dict(zip(models["seed"], models["learning_rate"], strict=True))
     assert rates == {0: 0.01, 1: 0.1, 2: 0.1}
     assert found["r_mean"].tolist() == pytest.approx([seed + rate for seed, rate in rates.items()])
 
@@ -254,29 +289,36 @@ def test_a_layer_has_one_row_a_measure_whatever_the_rates_of_its_models():
 
 
 def build(losses: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> dict[str, Any]:
-    """Every table, as scripts/jacobian.py makes them."""
+    """Every table that is made of these three."""
     models = chosen(losses)
-    found = predictors(models, layers, gradients)
+    found = surrogates(models, layers, gradients)
     by_cell = by_layer(at_chosen_rate(layers, models), 0.95)
-    tables = (by_cell, models, costs(models, 0.95, UNIGRAM, 2.0), found, predictions(found))
-    return dict(zip(NAMES, tables, strict=True))
+    tables = {"by_layer": by_cell, "chosen": models, "surrogates": found}
+    return tables | {
+        "costs": costs(found, 0.95),
+        "slopes": slopes(found),
+        "parts": parts(found, 0.95),
+    }
+
+
+KINDS = ("exact", "center_scale", "center_scale blocks", "center_scale final")
+KINDS = (*KINDS, "center_scale all 0.5", "projected")
 
 
 def full() -> dict[str, pd.DataFrame]:
-    """What a grid of 4 arms, 2 surrogates and 2 seeds measures; one model has diverged."""
+    """What a grid of 4 arms, surrogates and 2 seeds measures; one model has diverged."""
     rng = np.random.default_rng(0)
     losses, layers, gradients = [], [], []
-    for arm, seed in itertools.product("abcd", (0, 1)):
-        drawn = rng.normal(3, 0.1, 3).round(4).tolist()
-        if (arm, seed) == ("b", 1):
-            drawn[2] = None
-        for rule, loss in zip(("exact", "center_scale", "projected"), drawn, strict=True):
-            losses.append(model(seed, loss, arm=arm, norm_backward=rule))
-            if rule != "exact":
-                cosine = round(rng.uniform(0.5, 1), 4)
-                gradients.append(gradient(seed, cosine, rule, arm=arm))
-        for name in ("blocks.0.mlp.before", "final_norm"):
-            layers.append(layer(seed, name, {k: round(rng.random(), 4) for k in BLOCK}, arm=arm))
+    for arm in "abcd":
+        drawn = {kind: rng.normal(3, 0.1, 2).round(4).tolist() for kind in KINDS}
+        if arm == "b":
+            drawn["projected"][1] = None
+        losses += picked(drawn, arm=arm)
+        for seed in (0, 1):
+            gradients.append(gradient(seed, round(rng.uniform(0.5, 1), 4), "projected", arm=arm))
+            for name in ("blocks.0.mlp.before", "final_norm"):
+                shares = {k: round(rng.random(), 4) for k in BLOCK}
+                layers.append(layer(seed, name, shares, arm=arm))
     return {
         "losses": frame(losses),
         "layers": frame(layers, LAYERS),
@@ -292,26 +334,30 @@ def text(table: pd.DataFrame, place: Path) -> str:
     return (place / "table.csv").read_text()
 
 
+def from_files(tables: dict[str, pd.DataFrame], place: Path) -> dict[str, pd.DataFrame]:
+    for name, table in tables.items():
+        write_csv(place / f"{name}.csv", table)
+    read = {name: pd.read_csv(place / f"{name}.csv") for name in tables}
+    # the script knows a cell's numbers from its name, also where the cell has no row
+    numbers = dict.fromkeys(("learning_rate", "sigma_penalty"), float)
+    return {name: table.astype(numbers) for name, table in read.items()}
+
+
 def test_tables_are_the_same_from_files(tmp_path):
-    inputs = full()
-    for name, table in inputs.items():
-        write_csv(tmp_path / f"{name}.csv", table)
-    again = build(**{name: pd.read_csv(tmp_path / f"{name}.csv") for name in inputs})
+    again = build(**from_files(full(), tmp_path))
     assert all(len(table) for table in BUILT.values())
-    for name in NAMES:
-        assert text(BUILT[name], tmp_path) == text(again[name], tmp_path), name
+    for name, table in BUILT.items():
+        assert text(table, tmp_path) == text(again[name], tmp_path), name
 
 
 HEADERS = {name: ",".join(table.columns) for name, table in BUILT.items()}
+NONE = dict.fromkeys(BUILT, 0)
 
 
 def without_norms() -> dict[str, pd.DataFrame]:
     losses = picked({"exact": [1.0, 2.0]}, arm="none")
-    return (
-        full()
-        | {name: full()[name][:0] for name in ("layers", "gradients")}
-        | {"losses": frame(losses)}
-    )
+    nothing = {name: full()[name][:0] for name in ("layers", "gradients")}
+    return full() | nothing | {"losses": frame(losses)}
 
 
 def only_exact() -> dict[str, pd.DataFrame]:
@@ -321,47 +367,35 @@ def only_exact() -> dict[str, pd.DataFrame]:
 
 def all_diverged() -> dict[str, pd.DataFrame]:
     found = full()
-    found["losses"] = found["losses"].assign(val_loss=math.nan, diverged_at=1)
+    lost = {"capped_loss": CEILING, "failed": 1, "diverged_at": 1.0}
+    found["losses"] = found["losses"].assign(**lost)
     found["layers"][list(MEASURES)] = math.nan
-    found["gradients"] = found["gradients"][:0]
-    return found
+    return found | {"gradients": found["gradients"][:0]}
 
 
 EMPTY = {
-    without_norms: {"by_layer": 0, "chosen": 2, "costs": 0, "predictors": 0, "predictions": 0},
-    only_exact: {"by_layer": 4 * 2 * 8, "chosen": 8, "costs": 0, "predictors": 0, "predictions": 0},
+    without_norms: NONE | {"chosen": 2},
+    only_exact: NONE | {"by_layer": 4 * 2 * 8, "chosen": 8},
     all_diverged: {
-        "by_layer": 0,
-        "chosen": 24,
-        "costs": 8,
-        "predictors": 16,
-        "predictions": 3 * len(PREDICTORS),
+        **{"by_layer": 0, "chosen": 48, "surrogates": 40},
+        **{"costs": 20, "slopes": 8, "parts": 16},
     },
 }
 
 
-@pytest.mark.parametrize("from_files", [False, True], ids=["in memory", "from files"])
+@pytest.mark.parametrize("in_memory", [True, False], ids=["in memory", "from files"])
 @pytest.mark.parametrize("inputs", EMPTY, ids=lambda f: f.__name__)
-def test_where_something_is_missing_tables_are_well_formed(tmp_path, inputs, from_files):
-    tables = inputs()
-    if from_files:
-        for name, table in tables.items():
-            write_csv(tmp_path / f"{name}.csv", table)
-        tables = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in tables}
-        # the script knows a cell's rate from its name, also where the cell has no row
-        tables = {name: table.astype({"learning_rate": float}) for name, table in tables.items()}
+def test_where_something_is_missing_tables_are_well_formed(tmp_path, inputs, in_memory):
+    tables = inputs() if in_memory else from_files(inputs(), tmp_path)
     found = build(**tables)
     assert {name: len(table) for name, table in found.items()} == EMPTY[inputs]
     for name, table in found.items():
         assert text(table, tmp_path).splitlines()[0] == HEADERS[name]
 
 
-def test_where_all_diverged_no_number_is_made_up():
+def test_where_all_diverged_costs_are_0_and_all_have_failed():
     found = build(**all_diverged())
     assert found["chosen"]["diverged"].all()
-    assert found["costs"]["n"].tolist() == [0] * 8
-    assert found["costs"]["diverged"].tolist() == [2] * 8
-    assert found["costs"][["mean", "low", "joint_high", "margin"]].isna().all(axis=None)
-    assert found["predictors"]["cost"].isna().all()
-    assert found["predictions"]["n"].tolist() == [0] * 3 * len(PREDICTORS)
-    assert found["predictions"]["rho"].isna().all()
+    assert set(found["costs"]["mean"]) == {0.0}
+    assert set(found["costs"]["failed"]) == {2}
+    assert found["surrogates"][["cosine_blocks", "cosine_parameters"]].isna().sum().sum() > 0

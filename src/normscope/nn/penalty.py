@@ -1,9 +1,9 @@
 r"""A penalty on the size of activations, whose gradient is added on the way back.
 
-With ``sigma = sqrt(var(x) + eps)`` over the channels of a token, a loss that is the mean over tokens
-gets ``weight mean((ln sigma)^2)``. A norm's output does not change with sigma, so that nothing else
-holds it: as the z-loss (Chowdhery et al. 2022, arXiv:2204.02311, section 5) holds the logits'
-normalizer.
+To a loss that is a mean over tokens comes ``weight mean(sigma^2)``, with sigma^2 the variance of a
+token over its channels. A norm's output does not change with the sigma of its input, so nothing
+else holds that: as nothing but a z-loss holds the normalizer of logits (Chowdhery et al. 2022,
+arXiv:2204.02311, section 5).
 """
 
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-EPS = 1e-5  # of a norm
 
 
 class _Penalized(torch.autograd.Function):
@@ -35,10 +33,7 @@ class _Penalized(torch.autograd.Function):
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
-        u = x - x.mean(-1, keepdim=True)
-        variance = u.square().mean(-1, keepdim=True) + EPS
-        # of (ln sigma)^2 = (ln variance)^2 / 4, over as many numbers as x has
-        return grads[0] + ctx.weight / x.numel() * variance.log() / variance * u, None
+        return grads[0] + 2 * ctx.weight / x.numel() * (x - x.mean(-1, keepdim=True)), None
 
 
 def penalized(x: Tensor, weight: float) -> Tensor:

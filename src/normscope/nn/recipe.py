@@ -92,8 +92,8 @@ class Model(Strict):
     )
     sigma_penalty: NonNegativeFloat = Field(
         default=0.0,
-        description="weight in the training loss of the mean of (ln sigma)^2, with sigma the "
-        "standard deviation of a token before the final norm",
+        description="weight in the training loss of the mean of sigma^2, with sigma the standard "
+        "deviation of a token before the final norm",
     )
 
     @model_validator(mode="after")
