@@ -72,7 +72,7 @@ class Main(Study):
 
     @model_validator(mode="after")
     def gradients_are_exact(self) -> Self:
-        for key in ("feedback", "norm_backward", "surrogates_in"):
+        for key in ("feedback", "norm_backward", "surrogates_in", "radial_share", "sigma_penalty"):
             if getattr(self.model, key) != Model.model_fields[key].default:
                 raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
         return self
