@@ -22,11 +22,11 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
     """Mean cost against the share left in, with intervals: a line a place, dashed where held."""
     axis.axhline(0, color=EXACT, linewidth=0.6)
     for key, line in split(costs, ["surrogates_in", "sigma_penalty"]):
-        line = line.sort_values("radial_share")
+        doses = line.sort_values("radial_share")
         color = PLACES[key["surrogates_in"]]
         look = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
-        axis.plot([0, *line["radial_share"]], [0, *line["mean"]], **look)
-        axis.vlines(line["radial_share"], line["low"], line["high"], color=color, linewidth=0.8)
+        axis.plot([0, *doses["radial_share"]], [0, *doses["mean"]], **look)
+        axis.vlines(doses["radial_share"], doses["low"], doses["high"], color=color, linewidth=0.8)
     axis.set_xlabel("share of the radial part left in")
 
 

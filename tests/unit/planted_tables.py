@@ -13,7 +13,7 @@ from processes import SCRIPTS
 
 from normscope.paper.figures import Entry
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
-from normscope.studies.jacobian.tables import PREDICTORS, VARIED
+from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 
 NAN = math.nan
@@ -21,7 +21,12 @@ ARMS = ("layernorm", "manual_l2", "none")
 RATES = (0.001, 0.01)
 STEP = 7  # at which what is lost diverged
 UNIGRAM = 3.0
-RULES = (("center_scale", "all"), ("center_scale", "final"), ("straight_through", "blocks"))
+RULES = (
+    ("center_scale", "all", 1.0),
+    ("center_scale", "final", 1.0),
+    ("straight_through", "blocks", 1.0),
+)
+DOSE = ("center_scale", "all", 0.5)
 SITES = ("blocks.0.attention.before", "blocks.0.mlp.before", "blocks.0.mlp.after", "final_norm")
 Tables = dict[str, pd.DataFrame]
 # what entries refer to
@@ -120,24 +125,25 @@ KINDS = ("published", "restored", "filter", "filter")
 
 def jacobian(case: Case) -> Tables:
     """Two protocols of LayerNorm; a surrogate's cost is 0.1 (i + seed) of the i-th rule."""
-    losses, layers, costs, expected = [], [], [], []
+    losses, layers, costs, surrogates, sigma = [], [], [], [], []
     lost = "layernorm" in case.lost
     settings = itertools.product(("script", "small"), ("softmax", "sigmoid"), ("fa", "backprop"))
     for protocol, attention, feedback in settings:
         setting = {"protocol": protocol, "arm": "layernorm", "attention": attention}
-        setting |= {"feedback": feedback}
-        for i, (rule, place) in enumerate((("exact", "all"), *RULES)):
-            cell = setting | {"norm_backward": rule, "surrogates_in": place}
+        setting |= {"feedback": feedback, "sigma_penalty": 0.0}
+        for i, (rule, place, share) in enumerate((("exact", "all", 1.0), *RULES, DOSE)):
+            cell = setting | {"norm_backward": rule, "surrogates_in": place, "radial_share": share}
             for seed in case.seeds:
-                end = {"val_loss": NAN, "diverged_at": STEP} if lost else {"val_loss": 2 + 0.1 * i}
+                end = {"failed": int(lost), "diverged_at": STEP if lost else NAN}
                 losses.append(cell | {"learning_rate": 0.01, "seed": seed} | end)
-                if i and not lost:
-                    predicted = dict(zip(PREDICTORS, (0.5, 0.6, 0.7, 0.8), strict=False))
-                    expected.append(cell | {"seed": seed, "cost": 0.1 * (i + seed)} | predicted)
+                if i:
+                    cost = 0.0 if lost else 0.1 * (i + seed)
+                    failed = int(lost or seed == max(case.seeds))
+                    surrogates.append(cell | {"seed": seed, "cost": cost, "failed": failed})
             if i:
-                whole = {"margin": 0.2, "unigram": UNIGRAM, "loss": NAN if lost else 2 + 0.1 * i}
-                whole |= {"diverged": len(case.seeds) if lost else 0}
-                costs.append(cell | whole | case.estimate(0.1 * i, lost=lost))
+                costs.append(cell | case.estimate(0.1 * i))
+            for step in () if lost else (10, 20):
+                sigma.append(cell | {"step": step} | case.estimate(1.0 + i))
         kinds = (("own", "corrected"), ("backprop", "corrected"), ("own", "published"))
         for (k, site), kind, measure in itertools.product(
             enumerate(() if lost else SITES), kinds, ("r_mean", "r_radial")
@@ -146,13 +152,13 @@ def jacobian(case: Case) -> Tables:
             row |= {"place": "final" if site == "final_norm" else "block", "measure": measure}
             layers.append(setting | row | case.estimate(0.1 * (k + 1)))
     keys, found = " ".join(VARIED), "n mean low high"
-    setting_keys = "protocol arm attention feedback"
     return {
-        "losses": table(f"{keys} learning_rate seed val_loss diverged_at", losses),
-        "costs": table(f"{keys} margin unigram loss diverged {found}", costs),
-        "expected": table(f"{keys} seed cost {' '.join(PREDICTORS)}", expected),
+        "losses": table(f"{keys} learning_rate seed failed diverged_at", losses),
+        "costs": table(f"{keys} {found}", costs),
+        "surrogates": table(f"{keys} seed cost failed", surrogates),
+        "sigma": table(f"{keys} step {found}", sigma),
         "layers_by_cell": table(
-            f"{setting_keys} signal variant layer index d place measure {found}", layers
+            f"{' '.join(SETTING)} signal variant layer index d place measure {found}", layers
         ),
     }
 

@@ -1,25 +1,27 @@
-"""The script's statements: planted models under which each holds or fails, with exact p."""
+"""The script's statements: planted models under which each holds or fails, with p by scipy."""
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
+from scipy import stats
 from statements import CONFIG, FEW, SELECTION, UNCLEAR, found, verdict
 
-from normscope.studies.jacobian.measures import COSTS, PREDICTORS
-from normscope.studies.jacobian.tables import REPLACED, VARIED, by_place
+from normscope.studies.jacobian.measures import COSINES, COSTS
+from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.tables import by_place
 
 Planted = tuple[Mapping[str, Any], Mapping[str, Any]]  # where, and measures
 P, C = CONFIG.jacobian.published, CONFIG.jacobian.corrected
 NAMES = ("blocks.0.attention.before", "blocks.0.mlp.before", "final_norm")
-SMALL, LARGE = [0.2] * 6, [0.5] * 6
-Losses = Mapping[str, Sequence[float | None]]  # by attention and place, a seed each
-ALL, IN_BLOCKS, SIGMOID = "softmax all", "softmax blocks", "sigmoid all"
-LOSSES: Losses = {ALL: LARGE, IN_BLOCKS: LARGE, SIGMOID: SMALL}
+SMALL, LARGE = ([mean + 0.01 * i for i in (-1, 1, 0, 2, -2, 0)] for mean in (0.02, 0.5))
+Costs = Mapping[str, Sequence[float]]  # by feedback, attention and place, a seed each
+ALL, IN_BLOCKS, SIGMOID = "fa softmax all", "fa softmax blocks", "fa sigmoid all"
+COSTS_: Costs = {ALL: LARGE, IN_BLOCKS: [*reversed(LARGE)], SIGMOID: [*reversed(SMALL)]}
 # cos = sqrt((1 - 0.1 - r)/0.9): 0.96 and 0.98
 SHARES: Sequence[Planted] = (
     ({}, {"r_mean": 0.1, "error_identity": 1e-16, "error_without_gain": 1e-12, "d": 64}),
@@ -29,19 +31,32 @@ SHARES: Sequence[Planted] = (
 )
 
 
-def expected(losses: Losses = LOSSES, **changes: Any) -> dict:
-    """jacobian.expected of center_scale under FA, by attention and place; None is a divergence."""
+def surrogates(costs: Costs = COSTS_, **changes: Any) -> dict:
+    """jacobian.surrogates of center_scale."""
     rows = []
-    for name, costs in losses.items():
-        attention, place = name.split()
-        for seed, cost in enumerate(costs):
-            row = cell(protocol=C, attention=attention, feedback="fa", norm_backward="center_scale")
-            row |= {"surrogates_in": place, "seed": seed, "margin": 1.0, "unigram": 9.0}
-            row |= {"val_loss": 2 + (cost or 0), "cost": math.nan if cost is None else cost}
-            row |= {"diverged": cost is None, "cosine_blocks": 0.04, "cosine_final": 0.02}
-            rows.append(row | changes)
-    columns = [*VARIED, "seed", *COSTS, *PREDICTORS, "margin", "unigram"]
-    return {"jacobian.expected": pd.DataFrame(rows, columns=columns)}
+    for name, of_seeds in costs.items():
+        feedback, attention, place = name.split()
+        for seed, cost in enumerate(of_seeds):
+            row = cell(protocol=C, attention=attention, feedback=feedback, surrogates_in=place)
+            row |= {"norm_backward": "center_scale", "seed": seed, "cost": cost, "failed": 0}
+            row |= {"diverged": False, "cosine_blocks": 0.96, "cosine_final": 0.98} | changes
+            # what a statement must not take for its own
+            rows += [row, row | {"radial_share": 0.5, "cost": 9.0}]
+            rows += [row | {"sigma_penalty": 0.1, "cost": 9.0}]
+    columns = [*VARIED, "seed", *COSTS, *COSINES]
+    return {"jacobian.surrogates": pd.DataFrame(rows, columns=columns)}
+
+
+def slopes(of: Mapping[str, Sequence[float]]) -> dict:
+    """jacobian.slopes by feedback, place and penalty."""
+    rows = []
+    for name, values in of.items():
+        feedback, place, penalty = name.split()
+        row = {k: v for k, v in cell(protocol=C, feedback=feedback).items() if k in SETTING}
+        row |= {"surrogates_in": place, "sigma_penalty": float(penalty), "failed": 0}
+        rows += [row | {"seed": seed, "slope": slope} for seed, slope in enumerate(values)]
+    columns = [*SETTING, "surrogates_in", "seed", "slope", "failed"]
+    return {"jacobian.slopes": pd.DataFrame(rows, columns=columns)}
 
 
 def layers(*planted: Planted, now: int = 6, lost: int = 0) -> dict:
@@ -56,7 +71,7 @@ def layers(*planted: Planted, now: int = 6, lost: int = 0) -> dict:
             gone = protocol == C and seed >= n - lost
             if variant == "corrected":
                 picked = cell(**key) | {"seed": seed, "learning_rate": 0.1, "diverged": gone}
-                chosen.append(picked | {"val_loss": 2.0})
+                chosen.append(picked)
             for index, name in enumerate(NAMES):
                 row = layer(seed, name, {}, variant=variant, index=index, learning_rate=0.1, **key)
                 for where, values in (*SHARES, *planted):
@@ -69,100 +84,131 @@ def layers(*planted: Planted, now: int = 6, lost: int = 0) -> dict:
     return {f"jacobian.{name}": table for name, table in tables.items()}
 
 
-BLOCKS = {"protocol": C, "place": "block", "variant": "corrected"}
-OTHER = {**BLOCKS, "attention": "sigmoid"}
 ONE = {"protocol": C, "layer": NAMES[1], "attention": "sigmoid", "variant": "corrected"}
 
 
-@pytest.mark.parametrize(
-    ("key", "holds", "fails", "effect"),
-    [
-        ("softmax_costs_more", {}, {ALL: [0.1] * 6}, 0.3),
-        ("norms_are_alike", {}, {ALL: [1.6] * 6}, 0.0),
-        ("cosines_tell_harm", {}, {ALL: [1.1] * 6}, 0.5),
-    ],
-)
-def test_costs_are_compared_by_seed(key, holds, fails, effect):
-    claim = found(key, expected({**LOSSES, **holds}))
+def p_greater(values: Sequence[float], bound: float) -> float:
+    return float(stats.ttest_1samp(values, bound, alternative="greater").pvalue)
+
+
+def differences(costs: Costs, one: str, other: str) -> list[float]:
+    return list(np.subtract(costs[one], costs[other]))
+
+
+def test_softmax_costs_more_where_the_difference_is_beyond_the_margin():
+    claim = found("softmax_costs_more", surrogates())
     (case,) = claim.cases.values()
-    assert (claim.verdict, case.n, case.p_holds) == ("holds", 6, 1 / 64)
-    assert case.effect == pytest.approx(effect)
-    assert verdict(key, expected({**LOSSES, **fails})) == "fails"
-    assert verdict(key, expected({k: v[:5] for k, v in LOSSES.items()})) == FEW
-    lost = {**{name: [*v, 0.3] for name, v in LOSSES.items()}, ALL: [*LARGE, None]}
-    assert verdict(key, expected(lost)) == SELECTION
-    assert verdict(key, expected({})) == "no data"
+    values = differences(COSTS_, ALL, SIGMOID)
+    assert (claim.verdict, case.n, case.effect) == ("holds", 6, pytest.approx(0.48))
+    assert case.p_holds == pytest.approx(p_greater(values, 0))
+    alike = {**COSTS_, SIGMOID: [*reversed(LARGE)]}
+    claim = found("softmax_costs_more", surrogates(alike))
+    (case,) = claim.cases.values()
+    assert claim.verdict == "fails"  # within 0.05 nats: two one-sided tests
+    values = differences(alike, ALL, SIGMOID)
+    assert case.p_fails == pytest.approx(p_greater(values, -0.05))
+    less = {**COSTS_, ALL: SMALL, SIGMOID: LARGE}
+    assert verdict("softmax_costs_more", surrogates(less)) == "fails"
 
 
-def test_one_seed_of_six_on_the_other_side_decides_nothing():
-    """The two flips that are as far are 2/64 one-sided; of seven they are 2/128."""
-    assert verdict("softmax_costs_more", expected({**LOSSES, ALL: [0.5] * 5 + [0.19]})) == UNCLEAR
-    seven = {**LOSSES, SIGMOID: [0.2] * 7, ALL: [0.5] * 6 + [0.19]}
-    assert verdict("softmax_costs_more", expected(seven)) == "holds"
+def test_norms_are_alike_where_the_final_one_costs_no_more():
+    assert verdict("norms_are_alike", surrogates()) == "holds"
+    fails = {**COSTS_, IN_BLOCKS: [*reversed(SMALL)]}
+    claim = found("norms_are_alike", surrogates(fails))
+    (case,) = claim.cases.values()
+    values = differences(fails, ALL, IN_BLOCKS)
+    assert claim.verdict == "fails"
+    assert case.p_fails == pytest.approx(p_greater(values, 0.05))
+
+
+def test_a_close_cosine_tells_harm_where_the_cost_is_small():
+    claim = found("cosines_tell_harm", surrogates({ALL: SMALL}))
+    (case,) = claim.cases.values()
+    assert claim.verdict == "holds"
+    assert case.p_holds == pytest.approx(p_greater([0.05 - v for v in SMALL], 0))
+    assert verdict("cosines_tell_harm", surrogates()) == "fails"
+
+
+@pytest.mark.parametrize("key", ["softmax_costs_more", "norms_are_alike", "cosines_tell_harm"])
+def test_feedback_alignment_decides_and_backpropagation_is_shown(key):
+    more = {name.replace("fa", "backprop"): [-v for v in of] for name, of in COSTS_.items()}
+    claim, alone = found(key, surrogates({**COSTS_, **more})), found(key, surrogates())
+    assert list(claim.cases) == ["FA", "backpropagation"]
+    assert claim.verdict == alone.verdict
+    assert verdict(key, surrogates({k: v[:5] for k, v in COSTS_.items()})) == FEW
+    assert verdict(key, surrogates({})) == "no data"
 
 
 @pytest.mark.parametrize("key", ["softmax_costs_more", "norms_are_alike"])
-def test_costs_that_are_ceilings_are_not_compared(key):
-    """Losses of 2.2 to 2.5, within the margin of 1 of what characters alone reach."""
-    reads = verdict(key, expected(unigram=3.4))
+def test_costs_of_models_that_failed_are_not_compared(key):
+    reads = verdict(key, surrogates(failed=1))
     assert reads == "undecided: models do no better than character frequencies"
-    assert verdict(key, expected(unigram=3.51)) == "holds"
+
+
+def test_a_divergence_is_an_outcome():
+    """Its cost is a number, as its loss is that of knowing nothing."""
+    lost = surrogates({**COSTS_, ALL: [*LARGE[:5], 1.4]})
+    table = lost["jacobian.surrogates"]
+    table.loc[table["cost"] == 1.4, ["diverged", "failed"]] = [True, 1]
+    assert verdict("cosines_tell_harm", lost) == "fails"
 
 
 @pytest.mark.parametrize("place", ["cosine_blocks", "cosine_final"])
 def test_a_cosine_that_is_not_close_says_nothing_of_harm(place):
-    reads = verdict("cosines_tell_harm", expected(LOSSES, **{place: 0.11}))
+    reads = verdict("cosines_tell_harm", surrogates(**{place: 0.89}))
     assert reads == "undecided: a cosine is not above 0.9"
 
 
-@pytest.mark.parametrize(
-    ("key", "planted", "effect"),
-    [
-        ("radial_is_larger", (OTHER, {"r_radial": 0.09}), 64 * (0.07056 - 0.03564)),
-        ("signal_is_gradient", (BLOCKS, {"alignment": 0.85}), 0.99),
-    ],
-)
-def test_norms_are_compared_model_by_model(key, planted, effect):
-    claim = found(key, layers())
+DOSE = "fa all 0"
+
+
+def test_a_dose_in_all_norms_decides_and_the_other_places_are_shown():
+    others = {"fa blocks 0": SMALL, "fa final 0": LARGE, "fa all 0.1": SMALL}
+    claim = found("shares_predict_costs", slopes({**others, DOSE: LARGE}))
+    names = ["FA, block norms", "FA, final norm", "FA, all norms, sigma held by 0.1"]
+    assert list(claim.cases) == [*names, "FA, all norms"]
+    case = claim.cases["FA, all norms"]
+    assert (claim.verdict, case.effect) == ("holds", pytest.approx(0.5))
+    assert case.p_holds == pytest.approx(p_greater(LARGE, 0))
+    assert verdict("shares_predict_costs", slopes({**others, DOSE: SMALL})) == "fails"
+    # 0.06 on the mean, and as likely below 0 as above
+    wide = [0.06 + x for x in (-0.3, 0.3, -0.2, 0.2, -0.1, 0.1)]
+    assert verdict("shares_predict_costs", slopes({DOSE: wide})) == UNCLEAR
+    assert verdict("shares_predict_costs", slopes({DOSE: LARGE[:5]})) == FEW
+
+
+def test_radial_shares_are_compared_at_block_norms_model_by_model():
+    wide = {"r_radial": [0.07 + 0.001 * i for i in range(6)]}
+    softmax = {"protocol": C, "attention": "softmax", "variant": "corrected"}
+    claim = found("radial_is_larger", layers(({**softmax, "place": "block"}, wide)))
     (case,) = claim.cases.values()
-    assert (claim.verdict, claim.finding.own, case.p_holds) == ("holds", "holds", 1 / 64)
-    assert case.effect == pytest.approx(effect)
-    assert verdict(key, layers(planted)) == "fails"
-    final = {**planted[0], "place": "final"}
-    assert verdict(key, layers((final, planted[1]))) == "holds"  # of block norms alone
-    assert verdict(key, layers(now=5)) == FEW
-    assert verdict(key, layers(now=7, lost=1)) == SELECTION
+    values = [64 * (r - 0.03564) for r in wide["r_radial"]]
+    assert (claim.verdict, claim.finding.own) == ("holds", "holds")
+    assert case.effect == pytest.approx(np.mean(values))
+    assert case.p_holds == pytest.approx(p_greater(values, 0))
+    near = {"r_radial": [0.03564 + 0.0001 * i for i in range(-2, 4)]}
+    block = ({**softmax, "place": "block"}, near)
+    assert verdict("radial_is_larger", layers(block)) == "fails"
+    final = ({**softmax, "place": "final"}, {"r_radial": 0.5})
+    assert verdict("radial_is_larger", layers(block, final)) == "fails"  # of block norms alone
+    assert verdict("radial_is_larger", layers(now=5)) == FEW
+    assert verdict("radial_is_larger", layers(now=7, lost=1)) == SELECTION
 
 
 @pytest.mark.parametrize(
-    ("key", "wrong"),
+    ("key", "where", "wrong"),
     [
-        ("formula_is_exact", {"error_without_gain": 2e-9}),
-        ("shares_give_cosines", {"cos_center_scale": 0.9811}),
+        ("formula_is_exact", ONE, {"error_without_gain": 2e-9}),
+        ("shares_give_cosines", ONE, {"cos_center_scale": 0.9811}),
+        # a mean over the two block norms
+        ("signal_is_gradient", ONE | {"attention": "softmax"}, {"alignment": 0.8}),
     ],
 )
-def test_a_formula_fails_by_one_layer_of_one_model(key, wrong):
+def test_a_fact_fails_by_one_layer_of_one_model(key, where, wrong):
     assert verdict(key, layers(now=1)) == "holds"
-    claim = found(key, layers((ONE, wrong), now=1))
+    claim = found(key, layers((where, wrong), now=1))
     assert (claim.verdict, claim.finding.own) == ("fails", "holds")
     published = found(key, layers(({"protocol": P}, wrong)))
     assert (published.verdict, published.finding.own) == ("holds", "fails")
     none = {name: table[:0] for name, table in layers().items()}
     assert verdict(key, none) == "no data"
-
-
-@pytest.mark.parametrize(
-    ("changes", "reads"),
-    [
-        ({}, "undecided: 6 crossed settings are no independent sample"),
-        ({"seeds": 5}, FEW),
-        ({"diverged": 1}, SELECTION),
-        ({"rho": math.nan}, "no data"),
-        ({"protocol": P}, "no data"),
-    ],
-)
-def test_a_correlation_over_crossed_settings_decides_nothing(changes, reads):
-    row = dict(zip(REPLACED, (C, "center_scale", "all"), strict=True))
-    row |= {"predictor": "left_in_blocks", "n": 6, "rho": 0.9, "seeds": 6, "diverged": 0}
-    table = pd.DataFrame([row | changes])
-    assert verdict("shares_predict_costs", {"jacobian.predictions": table}) == reads

@@ -112,10 +112,17 @@ def test_a_dose_is_of_center_scale_and_compared_with_an_exact_twin_of_its_penalt
     held = trained[f"{cell}-center_scale-all-0.25-0.1-0.01-7"].model
     assert (held.radial_share, held.sigma_penalty) == (0.25, 0.1)
     assert list(grid(runs=[run]).probes()) == [f"{cell}-exact-all-1.0-0.0-0.01-7"]
-    with pytest.raises(ValidationError, match="no run to compare .*-0.25-0.1-"):
-        grid(runs=[{**run, "norm_backward": ["exact"], "sigma_penalties": [0.0]}, {
-            **run, "norm_backward": ["center_scale"], "sigma_penalties": [0.1],
-        }])
+    with pytest.raises(ValidationError, match=r"no run to compare .*-0\.25-0\.1-"):
+        grid(
+            runs=[
+                {**run, "norm_backward": ["exact"], "sigma_penalties": [0.0]},
+                {
+                    **run,
+                    "norm_backward": ["center_scale"],
+                    "sigma_penalties": [0.1],
+                },
+            ]
+        )
 
 
 def test_a_surrogate_has_rates_of_its_own():

@@ -1,31 +1,28 @@
 """The norms' backward pass in tables: what they show, and what they refuse."""
 
-import math
 from typing import Any
 
 import pandas as pd
-import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
 from page_recipes import config, shown
+from scipy import stats
 
 from normscope.paper.section import named
 from normscope.paper.table import PageTable
 from normscope.studies.jacobian.pages import (
     AVERAGE,
     cost_table,
+    dose_table,
     formula_table,
     layer_table,
-    prediction_table,
+    part_table,
     section,
 )
-from normscope.studies.jacobian.tables import ANY, LAYER_KEYS, PREDICTORS, VARIED, by_layer
+from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.tables import LAYER_KEYS, PARTS, by_layer
 
-NAN = math.nan
 P, C = "published", "small"  # protocols
-COSTS = [
-    *VARIED,
-    *"n diverged alpha margin loss unigram mean low high joint_low joint_high".split(),
-]
+COSTS = [*VARIED, *"n failed diverged loss cosine mean low high".split()]
 BY_LAYER = [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
 WAS = {"r_mean": 0.01, "r_radial": 0.02, "sigma_mean": 0.25}
 WAS |= {"cos_center_scale": 0.75, "cos_straight_through": 0.5}
@@ -114,122 +111,100 @@ def test_averages_are_of_all_norms_as_published_and_of_block_norms_corrected():
 
 
 def cost(**changes: Any) -> dict[str, Any]:
-    """A cost above the margin, of 6 seeds, the only comparison of its protocol."""
+    """A row of costs.csv."""
     row = {k: v for k, v in cell(protocol=C, norm_backward="center_scale").items() if k in VARIED}
-    row |= {"n": 6, "diverged": 0, "alpha": 0.05, "margin": 0.1, "mean": 0.5}
-    row |= {"loss": 2.5, "unigram": 9.0}
-    return row | {"low": 0.4, "high": 0.6, "joint_low": 0.3, "joint_high": 0.7} | changes
+    row |= {"n": 6, "failed": 1, "diverged": 0, "mean": 0.5, "loss": 2.5, "cosine": 0.75}
+    return row | {"low": 0.4, "high": 0.6} | changes
 
 
 def costs(*rows: dict[str, Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COSTS)
 
 
-def test_a_cost_stands_beside_its_intervals_and_the_spread_of_exact_models():
-    lost = dict.fromkeys(("low", "high", "joint_low", "joint_high", "margin", "mean", "loss"), NAN)
-    table = costs(cost(), cost(protocol=P, mean=9.0), cost(arm="rmsnorm", n=0, diverged=6, **lost))
-    one, other = shown(cost_table(table, C))
-    assert one == {
-        "arm": "LayerNorm",
-        "attention": "softmax",
-        "feedback": "fa",
+HEAD = {"arm": "LayerNorm", "attention": "softmax", "feedback": "fa", "penalty": "0"}
+
+
+def test_a_cost_is_of_a_whole_surrogate_with_what_failed():
+    dose = cost(radial_share=0.5, mean=9.0)
+    table = costs(cost(), dose, cost(protocol=P, mean=9.0), cost(sigma_penalty=0.1, mean=-0.25))
+    one, held = shown(cost_table(table, C))
+    assert one == HEAD | {
         "surrogate": "center_scale",
         "in": "all",
         "n": "6",
+        "failed": "1",
         "cost": "+0.500",
         "interval": "[+0.400, +0.600]",
-        "joint interval": "[+0.300, +0.700]",
-        "margin": "0.100",
         "loss": "2.500",
-        "reads": "costs more than the margin",
+        "cos of all parameters": "0.750",
     }
-    assert (other["arm"], other["n"]) == ("RMSNorm", "0, 6 diverged")
-    assert {other[k] for k in ("cost", "interval", "joint interval", "margin", "loss")} == {"–"}
+    assert (held["penalty"], held["cost"]) == ("0.1", "−0.250")
 
 
-BETTER = {"mean": -0.5, "low": -0.6, "high": -0.4, "joint_low": -0.7}
-BETWEEN = {"joint_low": -0.05, "joint_high": 0.05}
-ALONE = dict.fromkeys(("low", "high", "joint_low", "joint_high", "margin"), NAN)
-LOST = ALONE | {"mean": NAN, "loss": NAN}
-
-
-@pytest.mark.parametrize(
-    ("changes", "reads"),
-    [
-        ({}, "costs more than the margin"),
-        ({"joint_low": 0.101}, "costs more than the margin"),
-        ({"joint_low": 0.099}, "not told apart from the margin"),
-        (BETWEEN, "within the margin"),
-        ({**BETTER, "joint_high": -0.101}, "better by more than the margin"),
-        ({**BETTER, "joint_high": -0.099}, "not told apart from the margin"),
-        ({**BETWEEN, "joint_low": -0.101}, "not told apart from the margin"),
-        ({**BETWEEN, "joint_high": 0.101}, "not told apart from the margin"),
-        # by its own interval it would cost more
-        ({"joint_low": 0.05, "low": 0.2}, "not told apart from the margin"),
-        # 2^(1 - n) <= alpha: 6 seeds for 5%, 7 for 1 in 60, 10 for 5% over 16 comparisons
-        ({"n": 5}, "5 seeds, 6 needed"),
-        ({"n": 1, **ALONE}, "1 seed, 6 needed"),
-        ({"n": 6, "alpha": 1 / 60}, "6 seeds, 7 needed"),
-        ({"n": 7, "alpha": 1 / 60}, "costs more than the margin"),
-        ({"n": 9, "alpha": 0.05 / 16}, "9 seeds, 10 needed"),
-        ({"n": 10, "alpha": 0.05 / 16, **BETWEEN}, "within the margin"),
-        ({"n": 12, "diverged": 1}, "1 diverged: no claim"),
-        ({"n": 0, "diverged": 3, **LOST}, "3 diverged: no claim"),
-        # the margin is 0.1
-        ({"loss": 8.89}, "costs more than the margin"),
-        ({"loss": 8.91}, "no better than character frequencies, 9.000"),
-        ({"loss": 3.25, "unigram": 3.3125}, "no better than character frequencies, 3.312"),
-        ({"loss": 8.91, **BETWEEN}, "no better than character frequencies, 9.000"),
-        ({"loss": 8.91, "n": 5}, "no better than character frequencies, 9.000"),
-        ({"loss": 8.91, "diverged": 1}, "1 diverged: no claim"),
-        ({"loss": 8.99, "n": 1, **ALONE}, "1 seed, 6 needed"),
-        ({"loss": 9.01, "n": 1, **ALONE}, "no better than character frequencies, 9.000"),
-    ],
-)
-def test_what_a_cost_reads(changes, reads):
-    (row,) = shown(cost_table(costs(cost(**changes)), C))
-    assert row["reads"] == reads
-
-
-def prediction(
-    predictor: str, kind: tuple[str, str], rho: float, n: int, protocol: str = C
-) -> dict[str, Any]:
-    rule, place = kind
-    keys = {"protocol": protocol, "norm_backward": rule, "surrogates_in": place}
-    return keys | {"predictor": predictor, "n": n, "seeds": 6, "diverged": 0, "rho": rho}
-
-
-def predictions() -> pd.DataFrame:
-    kinds = [
-        ("center_scale", "all", 0.5, 4),
-        ("projected", "blocks", -1.0, 5),
-        (ANY, ANY, 0.125, 9),
-    ]
+def slopes(*of: tuple[str, list[float]], protocol: str = C) -> pd.DataFrame:
+    """Of places, one a seed."""
+    setting = {k: v for k, v in cell(protocol=protocol).items() if k in SETTING}
     rows = [
-        prediction(p, (rule, place), rho, n) for rule, place, rho, n in kinds for p in PREDICTORS
+        setting | {"surrogates_in": place, "seed": seed, "slope": slope, "failed": 0}
+        for place, values in of
+        for seed, slope in enumerate(values)
     ]
-    rows += [prediction(p, ("straight_through", "all"), 1.0, 3, P) for p in PREDICTORS]
-    table = pd.DataFrame(rows)
-    lost = (table["predictor"] == "error_final") & (table["norm_backward"] == "projected")
-    table.loc[lost, "rho"] = NAN
-    return table
+    return pd.DataFrame(rows, columns=[*SETTING, "surrogates_in", "seed", "slope", "failed"])
 
 
-def test_predictions_are_a_row_a_predictor_and_a_column_a_surrogate_and_place():
-    table = prediction_table(predictions(), C)
-    assert table.columns == ("predictor", "center_scale, all", "projected, blocks", "all cells")
-    assert table.cells(0) == tuple(PREDICTORS.values())
-    assert set(table.cells(1)) == {"0.50 (n 4)"}
-    lost = list(PREDICTORS).index("error_final")
-    assert table.cells(2)[lost] == "–"
-    assert {*table.cells(2)[:lost], *table.cells(2)[lost + 1 :]} == {"−1.00 (n 5)"}
-    assert set(table.cells(3)) == {"0.12 (n 9)"}
+def test_a_dose_has_its_costs_by_share_and_the_slope_over_seeds():
+    table = costs(
+        *(cost(radial_share=x, mean=x / 2) for x in (1.0, 0.25)),
+        cost(surrogates_in="final", radial_share=0.25, mean=0.75),
+        cost(surrogates_in="blocks"),  # a single share is no dose
+        cost(norm_backward="projected", mean=9.0),
+    )
+    lines = slopes(("all", [0.2, 0.4, 0.6]), ("final", [0.5]))
+    one, other = shown(dose_table(table, lines, C, 0.9))
+    low, high = stats.t.interval(0.9, 2, 0.4, stats.sem([0.2, 0.4, 0.6]))
+    assert one == HEAD | {
+        "in": "all",
+        "share 0.25": "+0.125",
+        "share 1": "+0.500",
+        "n": "3",
+        "slope": "+0.400",
+        "interval": f"[{low:+.3f}, {high:+.3f}]",
+    }
+    assert [other[k] for k in ("in", "share 0.25", "share 1", "slope", "interval")] == (
+        ["final", "+0.750", "–", "+0.500", "–"]
+    )
+
+
+def parts(*means: float, protocol: str = C) -> pd.DataFrame:
+    setting = {k: v for k, v in cell(protocol=protocol).items() if k in SETTING}
+    rows = [
+        setting
+        | {"norm_backward": "center_scale", "measure": part, "n": 6, "mean": mean}
+        | {"low": mean - 0.125, "high": mean + 0.125}
+        for part, mean in zip(PARTS, means, strict=False)
+    ]
+    columns = [*SETTING, "norm_backward", "measure", "n", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_the_parts_of_a_cost_stand_beside_each_other():
+    table = pd.concat([parts(0, 0.25, 0.5, 0.25), parts(9, 9, 9, 9, protocol=P)])
+    (row,) = shown(part_table(table, C))
+    assert row == HEAD | {
+        "surrogate": "center_scale",
+        "n": "6",
+        "blocks": "+0.000 [−0.125, +0.125]",
+        "final": "+0.250 [+0.125, +0.375]",
+        "all": "+0.500 [+0.375, +0.625]",
+        "interaction": "+0.250 [+0.125, +0.375]",
+    }
 
 
 def handed_over(layers: pd.DataFrame, by_cell: pd.DataFrame, of_costs: pd.DataFrame):
     whole = config()
     tables = {"layers": layers, "layers_by_cell": by_cell, "costs": of_costs}
-    return section(whole.jacobian, tables | {"predictions": predictions()}, whole.settings)
+    tables |= {"slopes": slopes(), "parts": parts()}
+    return section(whole.jacobian, tables, whole.settings)
 
 
 def test_a_section_shows_layers_as_published_and_costs_as_corrected():
@@ -237,11 +212,13 @@ def test_a_section_shows_layers_as_published_and_costs_as_corrected():
     whole = frame(rows, LAYERS)
     of_costs = costs(cost(), cost(protocol=P, arm="rmsnorm"))
     part = handed_over(whole, by_layer(whole, 0.95), of_costs)
-    assert list(part.tables) == ["formulas", "layers", "costs", "predictions"]
+    assert list(part.tables) == ["formulas", "layers", "costs", "doses", "parts"]
     assert [r["r_mean x d"] for r in shown(part.tables["layers"])] == ["2.00", "–"]
     assert [r["arm"] for r in shown(part.tables["costs"])] == ["LayerNorm"]
     assert part.words["has_norms"] is True
-    assert named(part.numbers)["small layernorm softmax fa center_scale all cost"] == "0.500"
+    assert (
+        named(part.numbers)["small layernorm softmax fa 0.0 center_scale all 1.0 cost"] == "0.500"
+    )
     assert part.words["published"] == (
         "blocks: 4, heads: 4, width 128, context 64, placement pre, causal: True, head: not tied; "
         "fp32, steps: 250, windows a step: 32, learning rate 0.001"
@@ -252,7 +229,7 @@ def test_a_section_shows_layers_as_published_and_costs_as_corrected():
 def test_a_section_of_no_norm_and_no_surrogate_has_tables_without_rows():
     none = pd.DataFrame([], columns=LAYERS)
     part = handed_over(none, pd.DataFrame([], columns=BY_LAYER), costs())
-    assert [len(part.tables[name].rows) for name in ("layers", "costs")] == [0, 0]
+    assert [len(part.tables[name].rows) for name in list(part.tables)[1:]] == [0] * 4
     assert part.words["has_norms"] is False
 
 

@@ -13,7 +13,7 @@ from recall_recipes import by
 from recipes import DATA, recipe
 
 from normscope.measure.names import SURROGATES
-from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.jacobian.grid import SET_BY_RUNS, Jacobian
 from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
 from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.studies.study import Settings
@@ -21,10 +21,10 @@ from normscope.train.trained import transformers
 
 LAYERS_HEADER = ",".join(["seed", *LAYER, *MEASURES])
 GRADIENTS_HEADER = ",".join(["seed", *GRADIENT])
-TABLES = "layers gradients layers_by_cell losses chosen costs expected predictions".split()
+TABLES = Jacobian.TABLES
 NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
 WINDOWS = 3
-OF_A_CELL = {"attention", "feedback", "norm_backward", "surrogates_in"}
+OF_A_CELL = set(SET_BY_RUNS)
 
 
 def grid(**block: Any) -> Jacobian:
@@ -74,21 +74,21 @@ def collect(place: Path, jacobian: Jacobian, data: Path) -> processes.Script:
 class Measured:
     """Models of the grid, those with the exact norm taken apart, their seed 3 diverged.
 
-    Losses are 2, 2.125, ... at a rate of 0.01. Another rate is worse by 1 in every cell, and all
+    Losses are 1/2, 9/16, ... at a rate of 0.01. Another rate is worse by 1/2 in every cell, and all
     its measures are 50.
     """
 
-    EXACT = "small-layernorm-softmax-fa-exact-all-0.01-1"
+    EXACT = "small-layernorm-softmax-fa-exact-all-1.0-0.0-0.01-1"
 
     def __init__(self, place: Path, data: Path) -> None:
         self.place, self.models = place, place / "models" / self.EXACT
         trained = grid().trainings()
         for i, name in enumerate(name for name in trained if "-0.01-" in name):
-            losses = [2 + (3 * i + k) / 8 for k in range(3)]
+            losses = [0.5 + (3 * i + k) / 16 for k in range(3)]
             if name == self.EXACT:
                 losses = [*losses[:2], None]
             other = name.replace("-0.01-", "-0.1-")
-            worse = [None if loss is None else loss + 1 for loss in losses]
+            worse = [None if loss is None else loss + 0.5 for loss in losses]
             stored_models.write(place / "models" / name, trained[name], losses)
             stored_models.write(place / "models" / other, trained[other], worse)
         out = place / "probes" / self.EXACT
@@ -158,19 +158,20 @@ def test_all_tables_are_collected(measured):
     assert set(found["gradients"]["norm_backward"]) == set(SURROGATES)
     losses = by(found["losses"], "norm_backward", "learning_rate", "seed")
     assert len(losses) == 2 * 9
-    assert losses["center_scale", 0.01, 2]["val_loss"] == 2.5
-    assert math.isnan(losses["exact", 0.01, 3]["val_loss"])
-    assert losses["exact", 0.01, 3]["diverged_at"] == 4
-    assert found["chosen"]["learning_rate"].tolist()[3:] == [0.01] * 6
+    assert losses["center_scale", 0.01, 2]["capped_loss"] == 0.75
+    lost = losses["exact", 0.01, 3]
+    assert math.isnan(lost["val_loss"])
+    assert (lost["diverged_at"], lost["failed"]) == (4, 1)
+    assert lost["capped_loss"] == pytest.approx(math.log(DATA.vocab_size))
+    assert found["chosen"]["learning_rate"].tolist() == [0.01] * 9
     rows = by(found["costs"], "norm_backward")
     assert {rule: (row["n"], row["diverged"]) for rule, row in rows.items()} == {
-        "center_scale": (2, 1),
-        "straight_through": (2, 1),
+        "center_scale": (3, 1),
+        "straight_through": (3, 1),
     }
-    assert rows["straight_through"]["mean"] == pytest.approx(6 / 8)
-    assert rows["center_scale"]["mean"] == pytest.approx(3 / 8)
-    # exact losses of 2 and 2.125, and 3 standard deviations, as the flag says
-    assert rows["center_scale"]["margin"] == pytest.approx(3 / 8 / math.sqrt(2))
+    for i, rule in ((1, "center_scale"), (2, "straight_through")):
+        costs = [3 * i / 16, 3 * i / 16, 0.5 + (3 * i + 2) / 16 - math.log(DATA.vocab_size)]
+        assert rows[rule]["mean"] == pytest.approx(sum(costs) / 3)
 
 
 @pytest.fixture(scope="module")

@@ -151,7 +151,12 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
     table = slopes(
         paid(
             picked(
-                {"exact": [1.0, 1.1], **rows, "center_scale blocks": [2.0, 2.0], "projected": [2, 2]}
+                {
+                    "exact": [1.0, 1.1],
+                    **rows,
+                    "center_scale blocks": [2.0, 2.0],
+                    "projected": [2, 2],
+                }
             )
         )
     )
@@ -164,15 +169,15 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
 
 
 def test_what_the_parts_leave_over_is_taken_seed_by_seed():
-    losses = {"center_scale blocks": [1.1, 2.0], "center_scale final": [1.5, 2.5]}
-    rows = picked({"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.7], "projected": [2, 3]})
+    losses = {"center_scale blocks": [1.1, 2.0], "center_scale final": [1.5, 2.6]}
+    rows = picked({"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.9], "projected": [2, 3]})
     table = parts(paid(rows), 0.9)
     found = by(table, "measure")
     assert table["norm_backward"].unique().tolist() == ["center_scale"]
     assert tuple(found) == PARTS
     means = [found[part]["mean"] for part in PARTS]
-    assert means == pytest.approx([0.05, 0.5, 0.75, 0.2])  # 0.8 - 0.1 - 0.5 and 0.7 - 0 - 0.5
-    low, high = stats.t.interval(0.9, 1, 0.2, stats.sem([0.2, 0.2]))
+    assert means == pytest.approx([0.05, 0.55, 0.85, 0.25])  # 0.8 - 0.1 - 0.5 and 0.9 - 0 - 0.6
+    low, high = stats.t.interval(0.9, 1, 0.25, stats.sem([0.2, 0.3]))
     assert (found["interaction"]["n"], found["interaction"]["low"]) == (2, pytest.approx(low))
     assert high == pytest.approx(found["interaction"]["high"])
 

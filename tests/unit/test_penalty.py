@@ -1,14 +1,17 @@
-"""The penalty on sigma: against autograd of its formula, and where a model has it."""
+"""Sigma before the final norm: held by a penalty, against autograd of its formula; and recorded."""
 
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import recipe
+from recipes import DATA, recipe
 from torch import Tensor
 from torch.func import vmap
 
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.penalty import penalized
+from normscope.train.problem import NextCharacter
+from normscope.train.runtime import Runtime
+from normscope.train.trainer import Trainer
 
 WEIGHT = 0.3
 
@@ -62,3 +65,22 @@ def test_without_a_final_norm_it_is_refused(placement):
     arm = "none" if placement == "none" else "layernorm"
     with pytest.raises(ValidationError, match="sigma_penalty"):
         recipe(arm, placement, sigma_penalty=WEIGHT)
+
+
+def test_a_training_records_it_for_every_model_on_the_batch_of_the_step():
+    stack = recipe(records_sigma=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5)
+    problem = NextCharacter(stack, DATA)
+    trainer = Trainer(problem, stack.seeds, Runtime("fp32", 1, "highest", 0.0))
+    while not trainer.done:
+        trainer.advance()
+    for learner in trainer.learners:
+        assert [row["step"] for row in learner.curve if "sigma" in row] == [3, 5, 6, 9, 10, 11]
+        g = torch.Generator().manual_seed(learner.seed)
+        for _ in range(stack.training.steps):
+            tokens, _ = problem.draw(g)
+        seen: list[Tensor] = []
+        final = learner.model.get_submodule("final_norm")
+        final.register_forward_hook(lambda _, args, __, seen=seen: seen.append(args[0]))
+        learner.model.eval()(tokens)
+        expected = seen[0].var(-1, correction=0).sqrt().mean().item()
+        assert learner.curve[-1]["sigma"] == pytest.approx(expected, rel=1e-5)

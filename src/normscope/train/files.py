@@ -17,8 +17,8 @@ def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, An
     """The trained models of a job, and last the SHA-256 sums of their files.
 
     models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
-    step, ``CURVE`` and what the problem watches. metrics.csv: a row a seed, ``METRICS``: the last loss on the
-    validation split and the least; of a model that diverged both are empty.
+    step, ``CURVE`` and what the problem watches. metrics.csv: a row a seed, ``METRICS``: the last
+    loss on the validation split and the least; of a model that diverged both are empty.
 
     Args:
         out: directory of the job.

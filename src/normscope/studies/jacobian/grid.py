@@ -81,7 +81,9 @@ class JacobianGrid(Grid):
     radial_shares: Annotated[list[Annotated[Share, Field(gt=0)]], Some, Distinct] = Field(
         default=[1.0], description="left in by center_scale; the exact pass leaves none in"
     )
-    sigma_penalties: Annotated[list[NonNegativeFloat], Some, Distinct] = [0.0]
+    sigma_penalties: Annotated[list[NonNegativeFloat], Some, Distinct] = Field(
+        default=[0.0], description="weights of the penalty on sigma before the final norm"
+    )
     learning_rates: Annotated[list[Rate], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
@@ -134,9 +136,7 @@ class Jacobian(Study):
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
         distinct([f"{cell}-{seed}" for cell, seed in self._all()])
-        exact = {
-            (cell[:-1], seed) for cell, seed in self._all() if cell.norm_backward == "exact"
-        }
+        exact = {(cell[:-1], seed) for cell, seed in self._all() if cell.norm_backward == "exact"}
         for cell, seed in dict.fromkeys(self._all()):
             self._check(cell)
             twin = cell._replace(norm_backward="exact", surrogates_in="all", radial_share=1.0)
@@ -245,7 +245,11 @@ class Jacobian(Study):
             labels={
                 "arm": LABELS,
                 "feedback": {"fa": "FA", "dfa": "DFA", "backprop": "backpropagation"},
-                "surrogates_in": {"all": "all norms", "blocks": "block norms", "final": "final norm"},
+                "surrogates_in": {
+                    "all": "all norms",
+                    "blocks": "block norms",
+                    "final": "final norm",
+                },
                 "sigma_penalty": {
                     penalty: f"sigma held by {penalty:g}" if penalty else ""
                     for grid in self.runs

@@ -22,7 +22,9 @@ def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
         picked: rows of ``chosen``.
     """
     keys = [*VARIED, "seed", "learning_rate"]
-    dtypes = dict.fromkeys(("radial_share", "sigma_penalty", "learning_rate"), float) | {"seed": int}
+    dtypes = dict.fromkeys(("radial_share", "sigma_penalty", "learning_rate"), float) | {
+        "seed": int
+    }
     return table.astype(dtypes).merge(picked[keys].astype(dtypes), on=keys)
 
 
