@@ -70,11 +70,6 @@ class Studies(Main):
     level: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.95, description="confidence level of every interval"
     )
-    margin_sds: PositiveFloat = Field(
-        default=2.0,
-        description="what counts as no difference: so many standard deviations of the baseline's "
-        "seeds",
-    )
     recall: Recall
     jacobian: Jacobian
     depth: Depth
@@ -95,9 +90,7 @@ class Studies(Main):
     @property
     def settings(self) -> Settings:
         """What all studies share."""
-        return Settings(
-            level=self.level, margin_sds=self.margin_sds, baseline=self.main.reference_jobs
-        )
+        return Settings(level=self.level, baseline=self.main.reference_jobs)
 
 
 class Config(Studies):

@@ -110,7 +110,7 @@ def section(*models: str | tuple[str, str]) -> Pretrained:
 
 def grid(*models: str | tuple[str, str]) -> PretrainedTables:
     """What the job that makes the tables is told of these models."""
-    return section(*models).tabulation(Settings(level=0.95, margin_sds=2.0, baseline=[]))
+    return section(*models).tabulation(Settings(level=0.95, baseline=[]))
 
 
 def run(name: str, arguments: list[str]) -> None:

@@ -146,7 +146,7 @@ ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
         ("model.dropout", 1.0, ["1"]),
         ("training.learning_rate", float("nan"), []),
         ("level", 1.0, ["1"]),
-        ("margin_sds", float("inf"), ["finite"]),
+        ("figures.width_mm", float("inf"), ["finite"]),
         ("runs.0.seeds.0", -1, ["0"]),
         # an unknown choice, with the known ones
         ("runs.0.placements.0", "nonsense", ["'pre', 'post', 'peri' or 'none'"]),

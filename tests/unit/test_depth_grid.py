@@ -43,7 +43,7 @@ def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
 
 
 def test_the_tables_have_the_cell_of_every_job():
-    tables = depth_grid(stack=1).tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    tables = depth_grid(stack=1).tabulation(Settings(level=0.9, baseline=[]))
     assert tables.jobs[f"{BN}-0.01-0-2"] == Cell("batchnorm", "pre", True, "gpt2", 2, 0.01, 0)
     assert len(tables.jobs) == 16
     assert tables.places == ["pre", "post", "none"]

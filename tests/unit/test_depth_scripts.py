@@ -49,7 +49,7 @@ def probe(place: Path, data: Path, depth: Depth, name: str) -> processes.Script:
 
 
 def tables(place: Path, data: Path, depth: Depth) -> processes.Script:
-    recipe = depth.tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    recipe = depth.tabulation(Settings(level=0.9, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data, "out": place}
     return processes.Script(
         "depth_tables", processes.flags(recipe=recipe, **paths), place / "tables_log"

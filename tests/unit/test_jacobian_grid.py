@@ -135,7 +135,7 @@ def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
     probes, trained = grid().probes(), grid().trainings()
     assert list(probes) == [name for name in trained if "-exact-" in name]
     assert len(probes) == 2 * 2 * 2 + 1
-    tables = grid().tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    tables = grid().tabulation(Settings(level=0.9, baseline=[]))
     assert tables.probed == list(probes)
     assert list(tables.jobs) == list(trained)
     cell = Cell("small_2", "rmsnorm_plain", "sigmoid", "dfa", "projected", "final", 1.0, 0.0, 1e-5)

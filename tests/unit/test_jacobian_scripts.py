@@ -65,7 +65,7 @@ def decompose(place: Path, data: Path, models: Path, out: Path) -> processes.Scr
 
 
 def collect(place: Path, jacobian: Jacobian, data: Path) -> processes.Script:
-    recipe = jacobian.tabulation(Settings(level=0.95, margin_sds=3.0, baseline=[]))
+    recipe = jacobian.tabulation(Settings(level=0.95, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data}
     arguments = processes.flags(recipe=recipe, out=place / "tables", **paths)
     return processes.Script("jacobian_tables", arguments, place / "log")

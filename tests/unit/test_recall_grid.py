@@ -64,7 +64,7 @@ def test_every_job_is_probed_and_the_tables_have_its_cell():
     names = list(grid().trainings())
     assert list(grid().probes()) == names
     assert {probe.directions for probe in grid().probes().values()} == {3}
-    tables = grid().tabulation(Settings(level=0.9, margin_sds=2.0, baseline=[]))
+    tables = grid().tabulation(Settings(level=0.9, baseline=[]))
     assert list(tables.jobs) == names
     assert tables.jobs["hard_2-manual_l2-0.00001-1"] == Cell("hard_2", "manual_l2", 1e-5)
 

@@ -164,7 +164,6 @@ def fresh(root: Path) -> Project:
         source = {"kind": "directory", "path": folder.name}
         model = {"name": name, "family": name.title(), "source": source}
         config["pretrained"]["models"].append(model)
-    config["margin_sds"] = 0.9  # a level that may be
     config["device"] = "cpu"  # on a machine with a GPU too
     (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     project = Project(root)

@@ -36,7 +36,6 @@ class Settings(Strict):
     """What all studies share."""
 
     level: float = Field(description="confidence level of every interval")
-    margin_sds: float = Field(description="standard deviations of a baseline that are a margin")
     baseline: list[str] = Field(description="jobs of the main study that others are compared with")
 
 
