@@ -27,7 +27,7 @@ DECIDED = ("statement", "source", "published", "corrected", "why")
 LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 FIGURES = (
-    "loss slice factors surrogates jacobian comparison sensitivity signals trainability".split()
+    "loss slice factors surrogates dose jacobian comparison sensitivity signals trainability".split()
 )
 
 
@@ -59,7 +59,8 @@ def tables() -> dict[str, PageTable]:
             *("accuracy without context", "effective rank"),
         ),
         "surrogates": costs.select(
-            "attention", "feedback", "surrogate", "in", "n", "cost", "interval", "loss"
+            *("attention", "feedback", "penalty", "surrogate", "in"),
+            *("n", "failed", "cost", "interval", "loss"),
         ),
         "depth": rate_table(shapes[is_shown]).select(
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),

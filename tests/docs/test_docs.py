@@ -154,7 +154,7 @@ def test_pages_of_keys_show_those_of_the_code(monkeypatch: pytest.MonkeyPatch):
     _, outermost, *_ = keys.configuration().split("\n## ")
     assert all(f"| `{key}` |" in outermost for key in config().model_dump())
     assert all(f"`{arm}`" in keys.arms() for arm in ARMS)
-    assert "`jacobian.expected`" in keys.vocabulary()
+    assert "`jacobian.surrogates`" in keys.vocabulary()
     for page in PAGES:
         assert "<!-- keys:" not in keys.filled(page.read_text())
 

@@ -64,9 +64,8 @@ def changed(*path: str | int, seeds: Sequence[int]) -> Config:
             "jacobian",
             ("jacobian", "runs", 0),
             [
-                f"published-layernorm-{attention}-{feedback}-exact-all-0.001"
+                f"published-layernorm-{attention}-fa-exact-all-1.0-0.0-0.001"
                 for attention in ("softmax", "sigmoid")
-                for feedback in ("fa", "backprop")
             ],
         ),
         ("depth", ("depth", "trained", 2), ["layernorm-pre-plain-gpt2-12-0.001-40"]),

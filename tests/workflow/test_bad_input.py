@@ -10,7 +10,7 @@ from project import Project
 
 FIGURES = (
     *("loss", "curves", "gain", "notebook", "decisive", "slice", "factors"),
-    *("jacobian", "surrogates"),
+    "jacobian",
 )
 
 
