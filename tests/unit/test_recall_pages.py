@@ -45,7 +45,7 @@ def test_a_row_of_a_task_has_the_means_of_its_arm_and_rate():
         **{"arm": "No norm", "learning rate": "0.0005", "n": "1", "loss": "0.0625"},
         **{"accuracy": "0.500", "temperature": "1.00", "calibrated loss": "1.00"},
         **{"accuracy without context": "1.000", "effective rank": "1.00", "sharpness": "1.00"},
-        **{"sharpness x norm²": "1.00"},
+        **{"of squares": "1.00", "share of Adam's limit": "1.00"},
     }
     assert (second["arm"], second["n"], second["loss"]) == ("LayerNorm", "3, 2 diverged", "1,234")
     assert (third["arm"], third["n"], third["loss"]) == ("No norm", "0, 3 diverged", "–")

@@ -37,8 +37,9 @@ SHOWN = {
     "calibrated_loss": "calibrated loss",
     "accuracy_without_context": "accuracy without context",
     "effective_rank_query": "effective rank",
+    "effective_rank_squares_query": "of squares",
     "sharpness": "sharpness",
-    "scaled_sharpness": "sharpness x norm²",
+    "edge": "share of Adam's limit",
 }
 
 
@@ -140,6 +141,7 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
     return Section(
         words={
             "width": task.n_embd,
+            "copy_width": copy.n_embd,
             "copy_entities": copy.entities,
             "copy_attributes": copy.attributes,
             "entities": task.entities,
