@@ -59,7 +59,11 @@ def changed(*path: str | int, seeds: Sequence[int]) -> Config:
     ("study", "grid", "cells"),
     [  # of config.yaml: its cells by hand
         ("main", ("runs", 0), ["layernorm-pre", "rmsnorm-pre"]),
-        ("recall", ("recall", "runs", 1), ["copy-manual_l2-0.001"]),
+        (
+            "recall",
+            ("recall", "runs", 1),
+            [f"copy_small-manual_l2-{rate}" for rate in (0.003, 0.01, 0.03)],
+        ),
         (
             "jacobian",
             ("jacobian", "runs", 0),

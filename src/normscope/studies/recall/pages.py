@@ -88,8 +88,7 @@ def best_table(best: pd.DataFrame) -> PageTable:
 def factor_table(factors: pd.DataFrame) -> PageTable:
     """A row per contrast, a column per response: effect, interval, and a star if it stands.
 
-    It stands if its joint interval excludes 0 and there are seeds enough for an exact test to agree
-    at the joint level.
+    It stands if its joint interval excludes 0 and it has the seeds that a verdict needs.
 
     Args:
         factors: factors.csv.
@@ -158,7 +157,6 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
                 for name in present
             ],
             "effects": len(factors),
-            "effect_seeds": FEWEST,
             "why_no_effects": "" if len(factors) else _why_no_effects(study, cells),
         },
         tables={
