@@ -36,8 +36,9 @@ def main() -> None:
     flags = parse(Flags)
     recipe = flags.recipe
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
-    slices = collect(flags.probes, "slices.csv", keys)
-    runs = collect(flags.probes, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    probes = {name: {} for name in recipe.probes}
+    slices = collect(flags.probes, "slices.csv", probes)
+    runs = collect(flags.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
     runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
     shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
     factors = factor_effects(shown, recipe.level)
@@ -50,7 +51,7 @@ def main() -> None:
         "best": best_rates(runs),
         "curves": collect(flags.models, "curves.csv", keys)[CURVES],
         "slices": slices,
-        "spectra": collect(flags.probes, "spectra.csv", keys),
+        "spectra": collect(flags.probes, "spectra.csv", probes),
         "factors": factors,
     }
     write_tables(flags.out, tables)

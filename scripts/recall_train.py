@@ -31,7 +31,7 @@ def main() -> None:
         runtime,
         in_step=in_step(len(stack.seeds), stack.device, task.batch_size, task.n_embd),
         script=Path(__file__),
-        write=lambda learners: write_models(flags.out, learners, config),
+        write=lambda learners: write_models(flags.out, learners, config, moments=True),
     )
     say(f"outputs in {flags.out}")
 

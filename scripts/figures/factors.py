@@ -18,7 +18,7 @@ ROWS = {
     "calibrated_loss": "calibrated loss",
     "accuracy": "accuracy",
     "effective_rank_query": "effective rank",
-    "sharpness": "sharpness",
+    "edge": "share of Adam's limit",
 }
 LINEAR = ("accuracy", "effective_rank_query")
 CENTER: dict[str, dict] = {

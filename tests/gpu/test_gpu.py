@@ -21,7 +21,7 @@ from normscope.io import dataset
 from normscope.io.dataset import Dataset
 from normscope.studies.jacobian.recipe import JacobianProbe
 from normscope.studies.main.recipe import StreamProbe
-from normscope.studies.recall.recipe import RecallProbe, RecallStack
+from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack
 from normscope.train.recipe import Device, Stack
 from normscope.train.runtime import FP32_ERROR, Runtime, product_error, start
 from normscope.train.trainer import Trainer
@@ -215,8 +215,8 @@ def test_measures_of_the_decisive_test_are_those_of_the_cpu(tmp_path, arm):
     job = Job(tmp_path, recall_run(arm, seeds=[1, 2], steps=50))
     job.train()
     tables = ("metrics", "slices", "spectra")
-    probe = RecallProbe(directions=2)
-    assert_same_on_both("recall_probe", probe, tmp_path, *tables, models=job.out)
+    probe = RecallProbe(jobs={job.out.name: Cell("recall", arm, 0.01)}, directions=2)
+    assert_same_on_both("recall_probe", probe, tmp_path, *tables, models=job.out.parent)
 
 
 def test_the_script_trains_there_and_says_so(tmp_path, data):

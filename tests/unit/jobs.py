@@ -79,7 +79,7 @@ class Job:
                 in_step=self.in_step,
                 script=self.script,
                 data=[self.data],
-                write=lambda learners: write_models(self.out, learners, self.config),
+                write=lambda learners: write_models(self.out, learners, self.config, moments=True),
             )
         except KeyboardInterrupt:
             assert problem.drawn == left

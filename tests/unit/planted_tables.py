@@ -96,7 +96,7 @@ def main(case: Case) -> Tables:
 
 def recall(case: Case) -> Tables:
     """One task at two rates; every measure is 0.1 (i + seed) of the i-th arm."""
-    measures = "loss calibrated_loss accuracy effective_rank_query sharpness"
+    measures = "loss calibrated_loss accuracy effective_rank_query edge"
     runs, curves, slices, spectra = [], [], [], []
     for (i, arm), rate, seed in itertools.product(enumerate(ARMS), RATES, case.seeds):
         key = {"task": "recall", "arm": arm, "learning_rate": rate, "seed": seed}

@@ -50,6 +50,17 @@ def test_adamw_is_torchs_to_the_bit(rate, decays):
             assert torch.equal(ours.steps[i], torchs.state[p]["step"])
 
 
+def test_second_moments_are_means_of_squares():
+    """Of the squares of gradients, each weighted by what 0.95 leaves of it."""
+    ours, steps = adamw(drawn(1)), range(7)
+    for step in steps:
+        ours.step(gradients(step), 0.01)
+    weights = [0.95 ** (len(steps) - 1 - step) for step in steps]
+    for i, found in enumerate(ours.second_moments()):
+        squares = [w * gradients(step)[i].square() for w, step in zip(weights, steps, strict=True)]
+        torch.testing.assert_close(found, sum(squares) / sum(weights), rtol=1e-5, atol=0)
+
+
 def test_one_step_from_rest_is_the_learning_rate_long_after_the_decay():
     """Loshchilov & Hutter, algorithm 2: the bias-corrected moments are then g and g^2."""
     grads, decays = drawn(2), (0.1, 0.0, 0.0, 0.1)

@@ -18,6 +18,7 @@ from normscope.train.files import METRICS, write_models
 from normscope.train.outputs import Progress, write_timing
 from normscope.train.runtime import CPU
 from normscope.train.trainer import CURVE, Learner, Row, share
+from normscope.train.weights import tensors_by_seed
 
 FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
 ROW: Row = {"step": 1, "train_loss": 0.1 + 0.2, "grad_norm": 1e-30, "learning_rate": 1 / 3}
@@ -59,6 +60,16 @@ def test_weights_of_models_in_step_are_stored_by_seed(tmp_path):
     assert stored.keys() == expected.keys()
     assert all(torch.equal(stored[name], t) for name, t in expected.items())
     assert not torch.equal(stored["10.0.weight"], stored["2.0.weight"])
+
+
+def test_moments_are_stored_beside_the_weights_where_they_are_asked_for(tmp_path):
+    made = learners()
+    for learner in made:
+        learner.second_moments = {"0.weight": torch.full((2, 3), 0.5 * learner.seed)}
+    write_models(tmp_path, made, {}, moments=True)
+    stored = tensors_by_seed(tmp_path / "moments.safetensors")
+    assert {seed: float(t["0.weight"].mean()) for seed, t in stored.items()} == {2: 1.0, 10: 5.0}
+    assert "moments.safetensors" in (tmp_path / SUMS).read_text()
 
 
 def test_weights_that_are_no_contiguous_memory_are_stored_as_they_are(tmp_path):

@@ -60,12 +60,15 @@ def test_every_arm_trains_at_every_rate_with_the_seeds_of_its_blocks_after_the_p
     }
 
 
-def test_every_job_is_probed_and_the_tables_have_its_cell():
-    names = list(grid().trainings())
-    assert list(grid().probes()) == names
-    assert {probe.directions for probe in grid().probes().values()} == {3}
+def test_every_job_is_probed_with_those_of_its_task_and_the_tables_have_its_cell():
+    names, probes = list(grid().trainings()), grid().probes()
+    assert list(probes) == ["copy", "hard_2"]
+    assert [name for probe in probes.values() for name in probe.jobs] == names
+    assert {cell.task for cell in probes["hard_2"].jobs.values()} == {"hard_2"}
+    assert list(probes["copy"].jobs) == grid().trained_in("copy")
+    assert {probe.directions for probe in probes.values()} == {3}
     tables = grid().tabulation(Settings(level=0.9, baseline=[]))
-    assert list(tables.jobs) == names
+    assert (list(tables.jobs), tables.probes) == (names, ["copy", "hard_2"])
     assert tables.jobs["hard_2-manual_l2-0.00001-1"] == Cell("hard_2", "manual_l2", 1e-5)
 
 

@@ -144,20 +144,25 @@ def test_temperature_and_loss_are_of_different_samples_the_same_for_every_arm(ki
 
 @pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])
 def test_curvature_is_the_top_of_the_dense_hessian_on_one_batch(arm):
+    """And of the same divided by Adam's denominators, here drawn, as a share of a limit of 7."""
     t = task("copy", entities=2, attributes=2, n_embd=4)
     torch.manual_seed(1)
     model = RecallModel(t, ARMS[arm].norm)
     moved(model)
     model.eval()
     rows: list[measure.Row] = []
-    (tokens,) = batches_of(model, lambda: rows.append(curvature(model, t)))
+    g = torch.Generator().manual_seed(3)
+    moments = {name: torch.rand(p.shape, generator=g) for name, p in model.named_parameters()}
+    (tokens,) = batches_of(model, lambda: rows.append(curvature(model, t, moments, 7.0)))
     assert len(tokens) == measure.CURVATURE_SAMPLES
-    flat = np.concatenate([p.detach().numpy().ravel() for p in model.parameters()])
+    roots = np.concatenate([v.sqrt().numpy().ravel() for v in moments.values()])
     model.double()
     dense = dense_hessian(model, lambda: F.cross_entropy(model(tokens), tokens[:, -1]))
     top = np.linalg.eigvalsh(dense)[-1]
     assert rows[0]["sharpness"] == pytest.approx(top, rel=1e-5)
-    assert rows[0]["scaled_sharpness"] == pytest.approx(top * (flat @ flat), rel=1e-5)
+    of_adam = np.linalg.eigvals(dense / (roots[:, None] + 1e-8)).real.max()
+    assert rows[0]["preconditioned_sharpness"] == pytest.approx(of_adam, rel=1e-4)
+    assert rows[0]["edge"] == pytest.approx(of_adam / 7, rel=1e-4)
 
 
 def test_ranks_of_outputs_that_are_one_direction_a_token():
@@ -169,7 +174,7 @@ def test_ranks_of_outputs_that_are_one_direction_a_token():
     with torch.no_grad():
         model.embedding.weight.copy_(3 * torch.eye(20))
     ranks, rows = spectra(model, t)
-    for name in ("effective_rank", "effective_rank_sv", "stable_rank", "participation_ratio"):
+    for name in ("effective_rank", "effective_rank_squares", "stable_rank", "participation_ratio"):
         # the stable rank has the largest of the eigenvalues below it, the noisiest
         rel = 0.15 if name == "stable_rank" else 0.01
         assert ranks[f"{name}_query"] == pytest.approx(3, rel=rel)

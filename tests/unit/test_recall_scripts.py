@@ -6,7 +6,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import processes
@@ -18,7 +20,13 @@ from normscope.nn.arms import ARMS
 from normscope.studies.recall.measures import MEASURES
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallTables
 
-OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
+OUTPUTS = (
+    "models.safetensors",
+    "moments.safetensors",
+    "config.json",
+    "curves.csv",
+    "metrics.csv",
+)
 STEPS = 150  # with a checkpoint after each
 SEEDS = [10, 2]  # as text, 10 comes before 2
 CELL = Cell("recall", "batchnorm", 0.01)
@@ -113,16 +121,18 @@ def job(whole, diverged, tmp_path_factory) -> Path:
     shutil.copy(whole.out / "config.json", folder)
     for name in ("metrics.csv", "curves.csv"):
         pd.concat([pd.read_csv(p / name) for p in parts]).to_csv(folder / name, index=False)
-    weights = [safetensors.torch.load_file(part / "models.safetensors") for part in parts]
-    safetensors.torch.save_file(weights[0] | weights[1], folder / "models.safetensors")
+    for name in ("models.safetensors", "moments.safetensors"):
+        tensors = [safetensors.torch.load_file(part / name) for part in parts]
+        safetensors.torch.save_file(tensors[0] | tensors[1], folder / name)
     return folder
 
 
 def probe(place: Path, models: Path) -> processes.Script:
-    """The script on a copy of a job's files."""
-    shutil.copytree(models, place / "models", dirs_exist_ok=True)
+    """The script on a copy of a job's files, of a task that has no other."""
+    shutil.copytree(models, place / "models" / "job", dirs_exist_ok=True)
     paths = {"models": place / "models", "out": place / "probe"}
-    arguments = processes.flags(recipe=RecallProbe(directions=2), **paths)
+    recipe = RecallProbe(jobs={"job": CELL}, directions=2)
+    arguments = processes.flags(recipe=recipe, **paths)
     return processes.Script("recall_probe", arguments, place / "log")
 
 
@@ -137,6 +147,8 @@ def test_models_are_measured_in_the_order_of_seeds_and_a_diverged_one_is_not(pro
     names = ("metrics", "slices", "spectra")
     metrics, slices, spectra = (pd.read_csv(probed / f"{name}.csv") for name in names)
     assert metrics["seed"].tolist() == [2, 3, 10]
+    for table in (metrics, slices, spectra):
+        assert set(table[[*Cell._fields]].itertuples(index=False, name=None)) == {CELL}
     assert metrics["parameters"].tolist() == [PARAMETERS] * 3
     rows = by(metrics, "seed")
     measures = [m for m in MEASURES if m in metrics]
@@ -153,10 +165,19 @@ def test_models_are_measured_in_the_order_of_seeds_and_a_diverged_one_is_not(pro
     assert set(spectra["seed"]) == {2, 10}
 
 
-@pytest.mark.parametrize("damage", ["cut", "other width"])
-def test_a_damaged_model_is_an_error_that_names_it(tmp_path, whole, damage):
-    script, folder = probe(tmp_path, whole.out), tmp_path / "models"
-    weights = folder / "models.safetensors"
+def test_the_share_of_adams_limit_is_at_the_rate_that_was_trained(probed):
+    """38 over the rate: at beta1 = 0.9 (2 + 2 beta1) / (1 - beta1)."""
+    row = by(pd.read_csv(probed / "metrics.csv"), "seed")[2]
+    limit = 38 / CELL.learning_rate
+    assert row["edge"] == pytest.approx(row["preconditioned_sharpness"] / limit, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("damage", "file"), [("cut", "models"), ("cut", "moments"), ("other width", "models")]
+)
+def test_a_damaged_model_is_an_error_that_names_it(tmp_path, whole, damage, file):
+    script, folder = probe(tmp_path, whole.out), tmp_path / "models" / "job"
+    weights = folder / f"{file}.safetensors"
     if damage == "other width":
         config = json.loads((folder / "config.json").read_text())
         config["task"]["n_embd"] = 16
@@ -170,7 +191,7 @@ def test_a_damaged_model_is_an_error_that_names_it(tmp_path, whole, damage):
 @pytest.mark.parametrize("name", ["config.json", "metrics.csv"])
 @pytest.mark.parametrize("content", [None, "{", "{}"])
 def test_a_file_of_a_job_that_is_missing_or_damaged_is_an_error(tmp_path, whole, name, content):
-    script, path = probe(tmp_path, whole.out), tmp_path / "models" / name
+    script, path = probe(tmp_path, whole.out), tmp_path / "models" / "job" / name
     path.unlink() if content is None else path.write_text(content)
     assert str(path) in script.fail()
 
@@ -187,26 +208,35 @@ class Decisive(processes.Script):
         cell = Cell("recall", arm, rate)
         name = f"{cell}-{seeds[0]}"
         self.jobs[name] = cell
-        probe, models = self.place / "probes" / name, self.place / "models" / name
-        probe.mkdir(parents=True)
+        models, key = self.place / "models" / name, cell._asdict()
         models.mkdir(parents=True)
         row = dict.fromkeys(MEASURES, 1.0) | {"diverged_at": None, "parameters": 7} | measures
-        pd.DataFrame([{"seed": s, **row} for s in seeds]).to_csv(probe / "metrics.csv", index=False)
+        self.append("metrics", [{**key, "seed": s, **row} for s in seeds])
         cuts = [(s, k, o) for s in seeds for k in ("published", "filter") for o in (-0.5, 0, 0.5)]
-        pd.DataFrame(
+        at = {**key, "direction": 0}
+        self.append(
+            "slices",
             [
-                {"seed": s, "kind": k, "direction": 0, "alpha": o, "offset": o, "loss": 1 + o * o}
+                {**at, "seed": s, "kind": k, "alpha": o, "offset": o, "loss": 1 + o * o}
                 for s, k, o in cuts
-            ]
-        ).to_csv(probe / "slices.csv", index=False)
-        spectrum = [{"seed": s, "where": "query", "index": 0, "value": 2.0} for s in seeds]
-        pd.DataFrame(spectrum).to_csv(probe / "spectra.csv", index=False)
+            ],
+        )
+        value = {**key, "where": "query", "index": 0, "value": 2.0}
+        self.append("spectra", [{**value, "seed": s} for s in seeds])
         lines = ["seed,step,train_loss,val_loss", *(f"{seed},5,2.5," for seed in seeds)]
         (models / "curves.csv").write_text("\n".join(lines) + "\n")
 
+    def append(self, table: str, rows: Sequence[Mapping[str, Any]] | pd.DataFrame) -> None:
+        """To what was probed of the task."""
+        path = self.place / "probes" / "recall" / f"{table}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parts = [pd.read_csv(path)] if path.is_file() else []
+        pd.concat([*parts, pd.DataFrame(rows)]).to_csv(path, index=False)
+
     def collect(self) -> str:
         """Run to the end; the log."""
-        recipe = RecallTables(jobs=self.jobs, task="recall", learning_rate=0.01, level=0.95)
+        shown = {"task": "recall", "learning_rate": 0.01}
+        recipe = RecallTables(jobs=self.jobs, probes=["recall"], **shown, level=0.95)
         paths = {"models": self.place / "models", "probes": self.place / "probes"}
         self.arguments = processes.flags(recipe=recipe, out=self.tables, **paths)
         return self.succeed()
@@ -259,7 +289,8 @@ def test_measured_models_and_diverged_ones_are_collected(tmp_path, probed, job):
         script.add(arm, 1, 2)
     name = f"{CELL}-10"
     script.jobs[name] = CELL
-    shutil.copytree(probed, tmp_path / "probes" / name)
+    for table in ("metrics", "slices", "spectra"):
+        script.append(table, pd.read_csv(probed / f"{table}.csv"))
     shutil.copytree(job, tmp_path / "models" / name)
     script.collect()
     runs = by(script.read("runs"), "arm", "seed")

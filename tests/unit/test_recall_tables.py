@@ -23,7 +23,11 @@ from normscope.studies.recall.tables import (
 )
 
 COLUMNS = (*MEASURES, *HEIGHTS)
-TOKEN_ARMS = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
+TOKEN_ARMS = [
+    name
+    for name, arm in ARMS.items()
+    if arm.norm.statistic == "token" and arm.norm.radius != "learned"
+]
 
 
 def run(arm: str, seed: int, rate: float = 0.01, task: str = "recall", **measures: float) -> dict:
@@ -89,19 +93,25 @@ def test_cells_of_other_tasks_and_rates_are_apart():
         ("rmsnorm", ["no", "sqrt(d)", "yes", "no"]),
         ("manual_l2", ["no", "1", "no", "no"]),
         ("centered_l2_affine", ["yes", "1", "yes", "yes"]),
-        ("scalenorm", ["no", "learned", "no", "no"]),
-        ("centered_scalenorm_gain", ["yes", "learned", "yes", "no"]),
     ],
 )
 def test_levels_are_the_factors_of_the_arm(arm, levels):
     assert factor_levels([arm]).values.tolist() == [[arm, *levels]]
 
 
-def test_arms_without_token_statistics_have_no_levels():
+def test_arms_without_token_statistics_or_of_a_learned_radius_have_no_levels():
     found = factor_levels(list(ARMS))
     assert list(found["arm"]) == TOKEN_ARMS
-    assert not set(found["arm"]) & {"batchnorm", "batchnorm_plain", "dyt", "derf", "none"}
-    assert len(found.drop(columns="arm").drop_duplicates()) == 24
+    others = {
+        "batchnorm",
+        "dyt",
+        "none",
+        "scalenorm",
+        "centered_scalenorm_gain",
+        "manual_l2_scaled",
+    }
+    assert not set(found["arm"]) & others
+    assert len(found.drop(columns="arm").drop_duplicates()) == 16
 
 
 def test_factors_that_do_not_vary_are_not_crossed():
@@ -111,7 +121,7 @@ def test_factors_that_do_not_vary_are_not_crossed():
     assert set(found["arm"]) == set(arms) - {"none"}
 
 
-def test_planted_effects_of_the_24_arms_come_back_where_they_multiply_and_where_they_add():
+def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_they_add():
     """Centering halves the loss, radius 1 with a gain multiplies it by 9; a bias adds accuracy."""
     rows = []
     for arm in TOKEN_ARMS:
@@ -120,15 +130,16 @@ def test_planted_effects_of_the_24_arms_come_back_where_they_multiply_and_where_
         for seed in (1, 2, 3):
             loss, accuracy = factor * 10.0**seed, 0.1 * seed + 0.25 * norm.bias
             rows.append(run(arm, seed, loss=loss, accuracy=accuracy))
-    found = factor_effects(table([*rows, run("none", 1), run("batchnorm", 2)]), 0.95)
+    others = [run("none", 1), run("batchnorm", 2), run("scalenorm", 1, loss=1e9)]
+    found = factor_effects(table([*rows, *others]), 0.95)
     assert set(found["n"]) == {3}
     assert set(found["response"]) == set(RESPONSES.values())
-    assert len(found) == 14 * len(RESPONSES)
-    assert found["alpha"].to_numpy() == pytest.approx(np.full(len(found), 0.05 / 14))
+    assert len(found) == 10 * len(RESPONSES)
+    assert found["alpha"].to_numpy() == pytest.approx(np.full(len(found), 0.05 / 10))
     planted = {
         ("ln loss", "center: yes − no"): -math.log(2),
         ("ln loss", "radius: 1 − sqrt(d)"): math.log(9) / 2,
-        ("ln loss", "gain: yes − no"): math.log(9) / 3,
+        ("ln loss", "gain: yes − no"): math.log(9) / 2,
         ("ln loss", "radius: 1 − sqrt(d) x gain: yes − no"): math.log(9),
         ("accuracy", "bias: yes − no"): 0.25,
     }
@@ -138,14 +149,15 @@ def test_planted_effects_of_the_24_arms_come_back_where_they_multiply_and_where_
 
 @pytest.mark.filterwarnings("error")
 def test_a_seed_is_left_out_of_the_responses_that_it_lacks():
-    """Diverged: of all. No logarithm, as of a sharpness below 0: of that one."""
+    """Diverged: of all. No logarithm, as of a curvature below 0: of that one."""
     arms = ("layernorm", "layernorm_gain", "layernorm_bias", "layernorm_plain")
     rows = [run(arm, seed) for arm in arms for seed in (1, 2, 3)]
     rows[0] |= diverged("layernorm", 1)
-    rows[4]["sharpness"] = -2.0
+    rows[4]["edge"] = -2.0
     found = factor_effects(table(rows), 0.95)
-    assert set(found.loc[found["response"] == "ln sharpness", "n"]) == {1}
-    assert set(found.loc[found["response"] != "ln sharpness", "n"]) == {2}
+    name = RESPONSES["edge"]
+    assert set(found.loc[found["response"] == name, "n"]) == {1}
+    assert set(found.loc[found["response"] != name, "n"]) == {2}
 
 
 def test_an_incomplete_crossing_has_no_effects_and_all_columns():
@@ -168,7 +180,7 @@ def test_an_arm_is_swept_where_a_task_has_it_at_two_rates():
 
 def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edge():
     losses = {
-        "layernorm": {0.1: (3.0, 5.0), 0.2: (1.0, 2.0), 0.3: (0.5, 9.0)},
+        "layernorm": {0.1: (3.0, 5.0), 0.2: (1.0, 1.5), 0.3: (0.5, 9.0)},
         "none": {0.1: (3.0, 5.0), 0.2: (1.0, 2.0)},
     }
     rows = [
@@ -179,9 +191,19 @@ def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edg
     ]
     found = best_rates(table([*rows, run("dyt", 1)]))
     assert found.values.tolist() == [
-        ["recall", "layernorm", 3, 0.2, 2, 1.5, 0.75, False],
+        ["recall", "layernorm", 3, 0.2, 2, 5.0, pytest.approx((1 + 1 / 9) / 2), False],
         ["recall", "none", 2, 0.2, 2, 1.5, 0.75, True],
     ]
+
+
+def test_no_seed_has_a_part_in_the_choice_of_its_own_rate():
+    """Of three seeds; each alone would be best where its loss is 0, and no two are so together."""
+    losses = {0.1: (0.0, 4.0, 4.0), 0.2: (5.0, 0.0, 5.0), 0.3: (6.0, 6.0, 0.0)}
+    rows = [run("none", s, r, loss=x) for r, of in losses.items() for s, x in enumerate(of)]
+    (found,) = best_rates(table(rows)).to_dict("records")
+    # means of the others: without seed 0: 4, 2.5, 3; without 1: 2, 5, 3; without 2: 2, 2.5, 6
+    assert (found["best"], found["n"]) == (0.1, 3)
+    assert found["loss"] == pytest.approx((5 + 4 + 4) / 3)
 
 
 def test_a_rate_at_which_a_run_diverged_is_not_the_best():

@@ -15,10 +15,11 @@ from torch.nn import functional as F
 
 from normscope.measure import lanczos
 from normscope.measure.lanczos import TOLERANCE, Operator, largest_eigenvalue, ritz
-from normscope.measure.sharpness import hessian
+from normscope.measure.sharpness import hessian, preconditioned
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.tasks import draw
+from normscope.train.optimizer import AdamW, preconditioner, stability_limit
 
 Closure = Callable[[], Tensor]
 
@@ -88,6 +89,44 @@ def test_fp32_gives_the_sharpness_of_fp64():
     h = hessian(loss(), list(model.parameters()))
     assert h.like.dtype == torch.float32
     assert largest_eigenvalue(h) == pytest.approx(exact, rel=1e-5)
+
+
+def test_preconditioned_it_has_the_eigenvalues_of_the_dense_quotient_whatever_the_units():
+    """Also where every parameter is c times another number: its moment then is, its square too."""
+    model, loss = mlp()
+    parameters = list(model.parameters())
+    h, n = hessian(loss(), parameters), sum(p.numel() for p in parameters)
+    g = torch.Generator().manual_seed(4)
+    p, units = (torch.rand(n, generator=g, dtype=torch.float64) + 0.1 for _ in range(2))
+    dense = dense_hessian(model, loss)
+    expected = np.linalg.eigvals(dense / p.numpy()[:, None]).real.max()
+    found = largest_eigenvalue(preconditioned(h, p))
+    assert found == pytest.approx(expected, rel=1e-6)
+    rescaled = Operator(lambda v: units * h.product(units * v), h.like)
+    assert largest_eigenvalue(preconditioned(rescaled, units**2 * p)) == pytest.approx(expected)
+    assert largest_eigenvalue(rescaled) != pytest.approx(largest_eigenvalue(h), rel=0.1)
+
+
+@pytest.mark.parametrize("rate", [1e-3, 3e-3])
+def test_full_batch_adam_brings_the_preconditioned_sharpness_to_38_over_its_rate(rate):
+    """Cohen et al. 2022 (arXiv:2207.14484): it hovers there, once training has brought it up."""
+    torch.manual_seed(0)
+    width = 32
+    layers = [nn.Linear(4, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh()]
+    model = nn.Sequential(*layers, nn.Linear(width, 1)).double()
+    x, y = (torch.randn(40, n, dtype=torch.float64) for n in (4, 1))
+    parameters = list(model.parameters())
+    optimizer = AdamW([p.detach() for p in parameters], [0.0] * len(parameters), 0.9, 0.99)
+    shares = []
+    for step in range(1, 2001):
+        loss = F.mse_loss(model(x), y)
+        if step > 1000 and step % 50 == 0:
+            p = preconditioner(optimizer.second_moments())
+            top = largest_eigenvalue(preconditioned(hessian(loss, parameters), p))
+            shares.append(top / (38 / rate))
+        optimizer.step(torch.autograd.grad(loss, parameters), rate)
+    assert stability_limit(rate, 0.9) == pytest.approx(38 / rate)
+    assert np.mean(shares) == pytest.approx(1, abs=0.1)
 
 
 def quadratic(eigenvalues: list[float], dtype: torch.dtype = torch.float64) -> Operator:

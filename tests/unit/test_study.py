@@ -59,7 +59,11 @@ def changed(*path: str | int, seeds: Sequence[int]) -> Config:
     ("study", "grid", "cells"),
     [  # of config.yaml: its cells by hand
         ("main", ("runs", 0), ["layernorm-pre", "rmsnorm-pre"]),
-        ("recall", ("recall", "runs", 1), ["copy-manual_l2-0.001"]),
+        (
+            "recall",
+            ("recall", "runs", 1),
+            [f"copy_small-manual_l2-{rate}" for rate in (0.003, 0.01, 0.03)],
+        ),
         (
             "jacobian",
             ("jacobian", "runs", 0),
@@ -83,7 +87,8 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
         assert before == {job: recipe for job, recipe in after.items() if job not in new}
         assert all(after[job].model_dump()["seeds"] == [stack + 1] for job in new)
         probes = more.studies[name].probes().keys() - first.studies[name].probes().keys()
-        assert probes == (set() if name == "depth" else new)  # whose probes are placements
+        # whose probes are placements, and tasks
+        assert probes == (set() if name in ("depth", "recall") else new)
 
 
 def variants() -> dict[str, Config]:

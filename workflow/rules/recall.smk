@@ -1,5 +1,5 @@
 # takes: nothing but the configuration: its data are drawn
-# makes: results/recall/models/{name}/ as main_train; a name is
+# makes: results/recall/models/{name}/ as main_train, and Adam's second moments; a name is
 #        {task}-{arm}-{learning rate}-{first seed}
 
 
@@ -7,7 +7,7 @@ rule recall_train:
     input:
         code("recall_train"),
     output:
-        multiext("results/recall/models/{name}/", *TRAINED),
+        multiext("results/recall/models/{name}/", *TRAINED, "moments.safetensors"),
     log:
         "results/logs/recall_train/{name}.log",
     cache: "omit-software"
@@ -29,14 +29,18 @@ rule recall_train:
         " --out results/recall/models/{wildcards.name} &> {log}"
 
 
-# takes: results/recall/models/{name}/
-# makes: results/recall/probes/{name}/ metrics.csv, slices.csv, spectra.csv
+# takes: results/recall/models/*/ of a task
+# makes: results/recall/probes/{name}/ metrics.csv, slices.csv, spectra.csv; a name is a task
 
 
 rule recall_probe:
     input:
         code("recall_probe"),
-        probed("recall"),
+        lambda wildcards: expand(
+            "results/recall/models/{name}/{file}",
+            name=CONFIG.recall.trained_in(wildcards.name),
+            file=[*TRAINED[:2], "metrics.csv", "moments.safetensors"],
+        ),
     output:
         multiext(
             "results/recall/probes/{name}/", "metrics.csv", "slices.csv", "spectra.csv"
@@ -56,7 +60,7 @@ rule recall_probe:
         recipe=recipe(CONFIG.recall.probes()),
     shell:
         "python scripts/recall_probe.py --recipe {params.recipe:q} --threads 1"
-        " --models results/recall/models/{wildcards.name}"
+        " --models results/recall/models"
         " --out results/recall/probes/{wildcards.name} &> {log}"
 
 

@@ -60,10 +60,10 @@ def standardize(layer: TokenNorm, x: Tensor) -> Standardized:
 
 def gradient_at_z(layer: TokenNorm, dy: Tensor, *, gain: bool = True) -> Tensor:
     """``gain * r / sqrt(d) * dy``, of the tokens dy ``(tokens, d)``; or without the gain."""
-    g = dy * layer.gain.detach() if gain and layer.gain is not None else dy
+    g = dy * layer.size(layer.gain).detach() if gain and layer.gain is not None else dy
     if layer.radius == "sqrt(d)":
         return g
-    radius = layer.g.detach() if layer.radius == "learned" else 1.0
+    radius = layer.size(layer.g).detach() if layer.radius == "learned" else 1.0
     return g * radius / math.sqrt(dy.shape[-1])
 
 

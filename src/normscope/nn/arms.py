@@ -31,16 +31,21 @@ NS19 = "Nguyen & Salazar 2019, arXiv:1910.05895, eq. 3"
 ZH25 = "Zhu et al. 2025, arXiv:2503.10622, eq. 1"
 CH25 = "Chen et al. 2025, arXiv:2512.10938"
 UNIT = "x / max(||x||, 1e-9): an RMSNorm without its sqrt(d)"
+SCALED = "s x / max(||x||, 1e-9), s learned from 1: NormFace, Wang et al. 2017, arXiv:1704.06369"
 CENTERED = "u / max(||u||, 1e-9), u = x - mean(x): a LayerNorm without its sqrt(d)"
 CROSSED = "g u / max(||u||, eps), u = x - mean(x): ScaleNorm's radius with LayerNorm's centering"
+
+
+LOG_RATE = 10.0  # so that 100 steps at 1e-3 take a gain from 1 to e
 
 
 def _token(**factors) -> Norm:
     return Norm(statistic="token", **factors)
 
 
-def _unit(**factors) -> Norm:
-    return Norm(statistic="token", radius="1", eps=1e-9, **factors)
+def _unit(*, gain: bool = False, **factors) -> Norm:
+    free = LOG_RATE if gain else None
+    return Norm(statistic="token", radius="1", eps=1e-9, gain=gain, log_rate=free, **factors)
 
 
 def _learned(**factors) -> Norm:
@@ -68,6 +73,9 @@ ARMS: dict[str, Arm] = {
     "manual_l2_gain": Arm("Unit L2, gain only", UNIT, _unit(gain=True)),
     "manual_l2_bias": Arm("Unit L2, bias only", UNIT, _unit(bias=True)),
     "manual_l2_affine": Arm("Unit L2, affine", UNIT, _unit(gain=True, bias=True)),
+    "manual_l2_scaled": Arm(
+        "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
+    ),
     "centered_l2": Arm("Centered L2", CENTERED, _unit(center=True)),
     "centered_l2_gain": Arm("Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
     "centered_l2_bias": Arm("Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),

@@ -23,19 +23,26 @@ class Affine(nn.Module):
         d: channels.
         gain: learn a gain, started at 1.
         bias: learn a bias, started at 0.
+        log_rate: of ``normscope.nn.recipe.Norm``.
     """
 
     gain: Tensor | None
     bias: Tensor | None
 
-    def __init__(self, d: int, gain: bool, bias: bool) -> None:
+    def __init__(self, d: int, gain: bool, bias: bool, log_rate: float | None = None) -> None:
         super().__init__()
-        self.register_parameter("gain", nn.Parameter(torch.ones(d)) if gain else None)
+        self.log_rate = log_rate
+        start = torch.ones(d) if log_rate is None else torch.zeros(d)
+        self.register_parameter("gain", nn.Parameter(start) if gain else None)
         self.register_parameter("bias", nn.Parameter(torch.zeros(d)) if bias else None)
+
+    def size(self, p: Tensor) -> Tensor:
+        """The gain or radius that a parameter stands for: itself, or by its logarithm."""
+        return p if self.log_rate is None else (self.log_rate * p).exp()
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gain is not None:
-            x = x * self.gain
+            x = x * self.size(self.gain)
         return x if self.bias is None else x + self.bias
 
 
@@ -48,7 +55,8 @@ class TokenNorm(Affine):
                                                            RMSNorm (Zhang & Sennrich 2019, eq. 4)
         radius 1:        y = u / max(||u||, eps)           unit L2
         radius learned:  y = g u / max(||u||, eps)         ScaleNorm (Nguyen & Salazar 2019, eq. 3),
-                                                           g started at sqrt(d)
+                                                           g started at sqrt(d), or at 1
+                                                           where it has a log_rate
 
     then ``gain * y + bias``. The norm of ``y`` is the radius wherever eps is negligible.
     ``norm_backward`` may name a surrogate of the backward pass (``normscope.nn.surrogates``) where
@@ -58,12 +66,12 @@ class TokenNorm(Affine):
     def __init__(
         self, d: int, norm: Norm, norm_backward: NormBackward = "exact", radial_share: float = 1.0
     ) -> None:
-        super().__init__(d, norm.gain, norm.bias)
+        super().__init__(d, norm.gain, norm.bias, norm.log_rate)
         self.d, self.eps, self.center, self.radius = d, norm.eps, norm.center, norm.radius
         self.norm_backward: NormBackward = norm_backward
         self.radial_share = radial_share
         if norm.radius == "learned":
-            self.g = nn.Parameter(torch.tensor(math.sqrt(d)))
+            self.g = nn.Parameter(torch.tensor(0.0 if norm.log_rate else math.sqrt(d)))
 
     def forward(self, x: Tensor) -> Tensor:
         if self.norm_backward != "exact":
@@ -85,7 +93,7 @@ class TokenNorm(Affine):
             return y if self.bias is None else y + self.bias
         u = x - x.mean(-1, keepdim=True) if self.center else x
         y = F.normalize(u, dim=-1, eps=self.eps)
-        return super().forward(y * self.g if self.radius == "learned" else y)
+        return super().forward(y * self.size(self.g) if self.radius == "learned" else y)
 
 
 class BatchNorm(nn.BatchNorm1d):

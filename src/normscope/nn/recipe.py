@@ -24,6 +24,10 @@ class Norm(Strict):
 
     ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
     ``elementwise`` map may bound the activations instead (DyT, Derf), or the layer is the identity.
+
+    Adam moves every parameter about as far in a step, so that a gain that starts at 1 cannot become
+    sqrt(d) within a short training. With ``log_rate`` gain and learned radius are
+    ``exp(log_rate * p)``, ``p`` from 0: their logarithm has so many times the learning rate.
     """
 
     statistic: Literal["token", "batch", "none"] = "token"
@@ -33,6 +37,7 @@ class Norm(Strict):
     bias: bool = False
     elementwise: Literal["tanh", "erf"] | None = None
     eps: PositiveFloat = 1e-5
+    log_rate: PositiveFloat | None = None
 
     @model_validator(mode="after")
     def factors_fit(self) -> Self:
@@ -46,6 +51,9 @@ class Norm(Strict):
             raise ValueError("without a statistic there is no center and no radius")
         if self.is_identity and (self.gain or self.bias):
             raise ValueError("an identity has no gain and no bias")
+        is_sphere = self.statistic == "token" and self.radius != "sqrt(d)"
+        if self.log_rate and not (is_sphere and (self.gain or self.radius == "learned")):
+            raise ValueError("log_rate: of a gain at radius 1, or of a learned radius")
         return self
 
     @property

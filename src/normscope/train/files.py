@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import safetensors.torch
+from torch import Tensor
 
 from normscope.io.files import write_bytes, write_json, write_sums
 from normscope.train.outputs import write_rows
@@ -13,30 +14,44 @@ from normscope.train.trainer import CURVE, Learner
 METRICS = "seed val_loss best_val_loss val_loss_window_sd train_loss diverged_at parameters".split()
 
 
-def write_models(out: Path, learners: Sequence[Learner], config: Mapping[str, Any]) -> None:
+def write_models(
+    out: Path, learners: Sequence[Learner], config: Mapping[str, Any], *, moments: bool = False
+) -> None:
     """The trained models of a job, and last the SHA-256 sums of their files.
 
     models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
     step, ``CURVE`` and what the problem watches. metrics.csv: a row a seed, ``METRICS``: the last
-    loss on the validation split and the least; of a model that diverged both are empty.
+    loss on the validation split and the least; of a model that diverged both are empty. With
+    ``moments`` moments.safetensors: Adam's second moments, as the parameters that they are of.
 
     Args:
         out: directory of the job.
         learners: its models, trained.
         config: all that decided them, resolved.
+        moments: whether to keep these too, as large as the models.
     """
-    weights = {
-        f"{learner.seed}.{name}": tensor.cpu().contiguous()
-        for learner in learners
-        for name, tensor in learner.model.state_dict().items()
-    }
+    tensors = {"models.safetensors": [learner.model.state_dict() for learner in learners]}
+    if moments:
+        tensors["moments.safetensors"] = [learner.second_moments for learner in learners]
     curves = [{"seed": learner.seed, **row} for learner in learners for row in learner.curve]
-    write_bytes(out / "models.safetensors", safetensors.torch.save(weights))
+    for name, of_each in tensors.items():
+        write_bytes(out / name, safetensors.torch.save(_named(learners, of_each)))
     write_json(out / "config.json", dict(config))
     columns = dict.fromkeys(["seed", *CURVE, *(column for row in curves for column in row)])
     write_rows(out / "curves.csv", columns, curves)
     write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
-    write_sums(out, ["models.safetensors", "config.json", "curves.csv", "metrics.csv"])
+    write_sums(out, [*tensors, "config.json", "curves.csv", "metrics.csv"])
+
+
+def _named(
+    learners: Sequence[Learner], of_each: Sequence[Mapping[str, Tensor]]
+) -> dict[str, Tensor]:
+    """The tensors of every learner, each by ``<seed>.<name>``."""
+    return {
+        f"{learner.seed}.{name}": tensor.cpu().contiguous()
+        for learner, tensors in zip(learners, of_each, strict=True)
+        for name, tensor in tensors.items()
+    }
 
 
 def _metrics(learner: Learner) -> dict[str, Any]:

@@ -6,6 +6,22 @@ import torch
 from torch import Tensor
 from torch.optim.adamw import adamw
 
+EPS = 1e-8  # torch's, of the denominator
+
+
+def preconditioner(second_moments: Sequence[Tensor]) -> Tensor:
+    """What Adam divides each parameter's step by, flat (p,): ``sqrt(v) + EPS``."""
+    return torch.cat([v.sqrt().reshape(-1) for v in second_moments]) + EPS
+
+
+def stability_limit(learning_rate: float, beta1: float) -> float:
+    """The preconditioned sharpness up to which a step of full-batch Adam does not swing out.
+
+    ``(2 + 2 beta1) / ((1 - beta1) learning_rate)``, 38 over the rate at beta1 = 0.9 (Cohen et al.
+    2022, arXiv:2207.14484); training brings the sharpness up to it.
+    """
+    return (2 + 2 * beta1) / ((1 - beta1) * learning_rate)
+
 
 class AdamW:
     """``torch.optim.AdamW`` to the bit (Loshchilov & Hutter 2019, arXiv:1711.05101).
@@ -54,9 +70,14 @@ class AdamW:
                 beta2=self.beta2,
                 lr=learning_rate,
                 weight_decay=decay,
-                eps=1e-8,
+                eps=EPS,
                 maximize=False,
             )
+
+    def second_moments(self) -> list[Tensor]:
+        """The running means of squared gradients, corrected for their start, one a parameter."""
+        pairs = zip(self.second, self.steps, strict=True)
+        return [second / (1 - self.beta2**steps) for second, steps in pairs]
 
     def state(self) -> dict[str, list[Tensor]]:
         return {"first": self.first, "second": self.second, "steps": self.steps}

@@ -88,6 +88,7 @@ def _trained(
     """Models in step; all that is theirs but the models is freed before the next are built."""
     trainer = Trainer(problem, seeds, runtime)
     run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
+    trainer.hand_over()
     return trainer.learners
 
 

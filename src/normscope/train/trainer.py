@@ -52,6 +52,7 @@ class Learner:
         self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
         self.diverged_at: int | None = None
         self.val_loss: SplitLoss | None = None
+        self.second_moments: dict[str, Tensor] = {}  # Adam's, by parameter: see Trainer.hand_over
 
     def state(self) -> dict[str, Any]:
         return {
@@ -156,6 +157,13 @@ class Trainer:
             "optimizer": self.optimizer.state(),
             "learners": [learner.state() for learner in self.learners],
         }
+
+    def hand_over(self) -> None:
+        """Give the learners what outlives the training beside their models, in the CPU's memory."""
+        stacks = zip(self.parameters, self.optimizer.second_moments(), strict=True)
+        for name, stacked in stacks:
+            for learner, moments in zip(self.learners, stacked.cpu(), strict=True):
+                learner.second_moments[name] = moments
 
     @torch.no_grad()
     def restore(self, step: int, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Weights of trained models from models.safetensors."""
+"""Weights of trained models from models.safetensors, and what else is kept by seed and name."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,17 +23,31 @@ def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
     Raises:
         Damaged: the file is truncated, or holds other models.
     """
-    tensors: dict[str, dict[str, Tensor]] = {}
     models: dict[int, Module] = {}
     try:
-        for key, tensor in safetensors.torch.load(weights.read_bytes()).items():
-            seed, _, name = key.partition(".")
-            tensors.setdefault(seed, {})[name] = tensor
-        for seed in sorted(tensors, key=int):
-            models[int(seed)] = build()
-            models[int(seed)].load_state_dict(tensors[seed])
-            models[int(seed)].eval()
-    except (safetensors.SafetensorError, RuntimeError, ValueError) as e:
-        reason = f"it does not hold the models of its config.json: {e}"
-        raise damaged(weights, reason) from e
+        for seed, tensors in tensors_by_seed(weights).items():
+            models[seed] = build()
+            models[seed].load_state_dict(tensors)
+            models[seed].eval()
+    except RuntimeError as e:
+        raise damaged(weights, f"it does not hold the models of its config.json: {e}") from e
     return models
+
+
+def tensors_by_seed(path: Path) -> dict[int, dict[str, Tensor]]:
+    """The tensors of a file by seed, in order, and name.
+
+    Args:
+        path: each tensor by ``<seed>.<name>``.
+
+    Raises:
+        Damaged: the file is truncated, or its tensors have other names.
+    """
+    tensors: dict[int, dict[str, Tensor]] = {}
+    try:
+        for key, tensor in safetensors.torch.load(path.read_bytes()).items():
+            seed, _, name = key.partition(".")
+            tensors.setdefault(int(seed), {})[name] = tensor
+    except (safetensors.SafetensorError, ValueError) as e:
+        raise damaged(path, f"it does not hold tensors by seed and name: {e}") from e
+    return dict(sorted(tensors.items()))

@@ -148,18 +148,30 @@ class Recall(Study):
         }
 
     def probes(self) -> dict[str, RecallProbe]:
-        return dict.fromkeys(self.blocks(), RecallProbe(directions=self.directions))
+        """A job a task, whose models are so small that starting one for each would cost more."""
+        jobs: dict[str, dict[str, Cell]] = {}
+        for name, (cell, _) in self.blocks().items():
+            jobs.setdefault(cell.task, {})[name] = cell
+        return {t: RecallProbe(jobs=own, directions=self.directions) for t, own in jobs.items()}
+
+    def trained_in(self, task: str) -> list[str]:
+        """Names of the training jobs of a task."""
+        return [name for name, (cell, _) in self.blocks().items() if cell.task == task]
 
     def tabulation(self, settings: Settings) -> RecallTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
-        return RecallTables(jobs=jobs, level=settings.level, **self.corrected.model_dump())
+        shown = self.corrected.model_dump()
+        return RecallTables(jobs=jobs, probes=[*self.probes()], level=settings.level, **shown)
 
     def jobs(self) -> Iterator[Job]:
-        for name, stack in self.trainings().items():
-            task, models = stack.task, len(stack.seeds)
-            work = float(models * task.steps * task.batch_size * task.n_embd**2)
+        trainings = self.trainings()
+        for name, stack in trainings.items():
+            task = stack.task
+            work = float(len(stack.seeds) * task.steps * task.batch_size * task.n_embd**2)
             yield Job("recall_train", name, _kind(stack), work)
-            yield Job("recall_probe", name, _kind(stack), models)
+        for name, probe in self.probes().items():
+            models = sum(len(trainings[job].seeds) for job in probe.jobs)
+            yield Job("recall_probe", name, "", models * self.tasks[name].n_embd)
 
 
 def _kind(stack: RecallStack) -> str:

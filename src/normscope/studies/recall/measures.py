@@ -8,11 +8,17 @@ MEASURES = (
     "accuracy_without_context",
     "parameter_norm",
     "sharpness",
-    "scaled_sharpness",
+    "preconditioned_sharpness",
+    "edge",
     *(
         f"{rank}_{where}"
         for where in ("query", "all")
-        for rank in ("effective_rank", "effective_rank_sv", "stable_rank", "participation_ratio")
+        for rank in (
+            "effective_rank",
+            "effective_rank_squares",
+            "stable_rank",
+            "participation_ratio",
+        )
     ),
 )
 

@@ -37,8 +37,9 @@ SHOWN = {
     "calibrated_loss": "calibrated loss",
     "accuracy_without_context": "accuracy without context",
     "effective_rank_query": "effective rank",
+    "effective_rank_squares_query": "of squares",
     "sharpness": "sharpness",
-    "scaled_sharpness": "sharpness x norm²",
+    "edge": "share of Adam's limit",
 }
 
 
@@ -87,8 +88,7 @@ def best_table(best: pd.DataFrame) -> PageTable:
 def factor_table(factors: pd.DataFrame) -> PageTable:
     """A row per contrast, a column per response: effect, interval, and a star if it stands.
 
-    It stands if its joint interval excludes 0 and there are seeds enough for an exact test to agree
-    at the joint level.
+    It stands if its joint interval excludes 0 and it has the seeds that a verdict needs.
 
     Args:
         factors: factors.csv.
@@ -140,6 +140,7 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
     return Section(
         words={
             "width": task.n_embd,
+            "copy_width": copy.n_embd,
             "copy_entities": copy.entities,
             "copy_attributes": copy.attributes,
             "entities": task.entities,
@@ -156,7 +157,6 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
                 for name in present
             ],
             "effects": len(factors),
-            "effect_seeds": FEWEST,
             "why_no_effects": "" if len(factors) else _why_no_effects(study, cells),
         },
         tables={

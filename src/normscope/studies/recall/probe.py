@@ -6,6 +6,7 @@ directions.
 """
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from torch.nn import functional as F
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.lanczos import largest_eigenvalue
-from normscope.measure.sharpness import hessian
+from normscope.measure.sharpness import hessian, preconditioned
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.recipe import Task
 from normscope.studies.recall.tasks import draw
+from normscope.train.optimizer import preconditioner
 
 SAMPLES = 4096  # to evaluate on, and as many others to fit the temperature on
 CURVATURE_SAMPLES = 256  # the batch of every Hessian
@@ -61,16 +63,29 @@ def parameter_norm(model: RecallModel) -> float:
     return math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
 
 
-def curvature(model: RecallModel, task: Task) -> Row:
-    """Sharpness, and sharpness times the squared norm of the parameters.
+def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], limit: float) -> Row:
+    """The sharpness of the loss, and what of it can be compared between norms.
 
-    Where a norm makes the loss blind to the scale of all weights together, the product is blind to
-    it too, as sharpness alone is not.
+    ``sharpness`` is in the units of the parameters, which a norm changes. What Adam meets is not:
+    ``preconditioned_sharpness``, and ``edge``, the share that this is of the limit.
+
+    Args:
+        model: trained.
+        task: that it was trained on.
+        moments: Adam's second moments at the end of that, by parameter.
+        limit: preconditioned sharpness up to which its rate is stable.
     """
     tokens, answers = _samples(model, task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)
-    value = largest_eigenvalue(hessian(loss, list(model.parameters())))
-    return {"sharpness": value, "scaled_sharpness": value * parameter_norm(model) ** 2}
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    h = hessian(loss, parameters)
+    p = preconditioner([moments[name] for name in names])
+    value, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
+    return {
+        "sharpness": value,
+        "preconditioned_sharpness": of_adam,
+        "edge": of_adam / limit,
+    }
 
 
 def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
@@ -94,8 +109,8 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
     for where in ("query", "all"):
         s = values[where]
         ranks |= {
-            f"effective_rank_{where}": spectrum.effective_rank(s.square()),
-            f"effective_rank_sv_{where}": spectrum.effective_rank(s),
+            f"effective_rank_{where}": spectrum.effective_rank(s),
+            f"effective_rank_squares_{where}": spectrum.effective_rank(s.square()),
             f"stable_rank_{where}": spectrum.stable_rank(s),
             f"participation_ratio_{where}": spectrum.participation_ratio(s),
         }

@@ -93,15 +93,17 @@ class RecallStack(Seeds):
 
 
 class RecallProbe(OnDevice):
-    """What is measured of the models of a job."""
+    """The cell of every job that trains on a task, in order, and what is measured of its models."""
 
+    jobs: dict[str, Cell]
     directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
 
 
 class RecallTables(Strict):
-    """The cell of every training job, in order, and where the factors are crossed."""
+    """The cell of every training job, the probing jobs, and where the factors are crossed."""
 
     jobs: dict[str, Cell]
+    probes: list[str]
     task: str
     learning_rate: float
     level: float

@@ -18,14 +18,14 @@ RESPONSES = {
     "calibrated_loss": "ln calibrated loss",
     "accuracy": "accuracy",
     "effective_rank_query": "effective rank",
-    "sharpness": "ln sharpness",
+    "edge": "ln share of Adam's limit",
 }
 LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
 
 
 ORDER = {
     "center": ("no", "yes"),
-    "radius": ("sqrt(d)", "1", "learned"),
+    "radius": ("sqrt(d)", "1"),
     "gain": ("no", "yes"),
     "bias": ("no", "yes"),
 }
@@ -67,33 +67,47 @@ def swept(runs: pd.DataFrame) -> pd.DataFrame:
 def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
     """The learning rate of least mean loss, for each arm that was trained at more than one.
 
-    ``at_edge``: it is the smallest or the largest that was tried, so that the best may lie beyond.
-    A rate at which a run diverged is not the best one.
+    ``best``: over all seeds; ``at_edge``: it is the smallest or the largest that was tried, so that
+    the best may lie beyond. ``loss`` and ``accuracy``: means over ``n`` seeds, each at the rate
+    that is best over the *other* seeds, so that none had a part in its own choice; a single seed
+    chooses for itself. A rate at which a run diverged is not the best one.
     """
     rows = []
     for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
         lost = group.loc[group["diverged_at"].notna(), "learning_rate"]
-        kept = group[~group["learning_rate"].isin(lost)].groupby("learning_rate")
+        kept = group[~group["learning_rate"].isin(lost)]
         row: dict = {"task": task, "arm": arm, "rates": group["learning_rate"].nunique()}
         if len(kept):
-            means = kept[["loss", "accuracy"]].mean()
-            means["n"] = kept.size()
-            best = means.sort_values("loss").reset_index().iloc[0]
-            tried = group["learning_rate"]
-            row |= {"best": best["learning_rate"], **best[["n", "loss", "accuracy"]].to_dict()}
-            row |= {"at_edge": best["learning_rate"] in (tried.min(), tried.max())}
+            best, tried = _best(kept), group["learning_rate"]
+            row |= {"best": best, "at_edge": best in (tried.min(), tried.max())}
+            ends = _at_rates_of_others(kept)[["loss", "accuracy"]]
+            row |= {"n": len(ends), **ends.mean().to_dict()}
         rows.append(row)
     return pd.DataFrame(rows, columns="task arm rates best n loss accuracy at_edge".split())
+
+
+def _best(runs: pd.DataFrame) -> float:
+    """The learning rate of least mean loss."""
+    return float(runs.groupby("learning_rate")["loss"].mean().idxmin())
+
+
+def _at_rates_of_others(runs: pd.DataFrame) -> pd.DataFrame:
+    """Of every seed the run at the rate that is best over the other seeds."""
+    chosen = {s: runs[runs["seed"] != s] for s in runs["seed"].unique()}
+    rates = {s: _best(others if len(others) else runs) for s, others in chosen.items()}
+    return runs[runs["learning_rate"] == runs["seed"].map(rates)]
 
 
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
     """Center, radius, gain and bias of the arms with token statistics, a row each.
 
+    A learned radius is no level: it starts as one of the others, and ends where it was trained to.
     Of arms that these factors do not tell apart (another eps) the first in the registry stands for
     them; the others are left out, as they would pass for repetitions of it.
     """
     arms = sorted(set(arms), key=list(ARMS).index)
-    norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
+    all_norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
+    norms = {arm: norm for arm, norm in all_norms.items() if norm.radius in ORDER["radius"]}
     yes = {True: "yes", False: "no"}
     return pd.DataFrame(
         [
