@@ -24,6 +24,7 @@ class Norm(Strict):
 
     ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
     ``elementwise`` map may bound the activations instead (DyT, Derf), or the layer is the identity.
+    With some norms comes a learned factor outside of the blocks, started at sqrt(d).
     """
 
     statistic: Literal["token", "batch", "none"] = "token"
@@ -32,6 +33,13 @@ class Norm(Strict):
     gain: bool = False
     bias: bool = False
     elementwise: Literal["tanh", "erf"] | None = None
+    alpha: PositiveFloat = Field(default=0.5, description="of an elementwise map at the start")
+    embedding_scale: bool = Field(
+        default=False, description="a learned factor of the embedding, sqrt(d) at the start"
+    )
+    logit_scale: bool = Field(
+        default=False, description="a learned factor of the logits, sqrt(d) at the start"
+    )
     eps: PositiveFloat = 1e-5
 
     @model_validator(mode="after")
@@ -46,6 +54,8 @@ class Norm(Strict):
             raise ValueError("without a statistic there is no center and no radius")
         if self.is_identity and (self.gain or self.bias):
             raise ValueError("an identity has no gain and no bias")
+        if self.elementwise is None and self.alpha != 0.5:
+            raise ValueError("alpha is of an elementwise map")
         return self
 
     @property
