@@ -29,6 +29,7 @@ from normscope.studies.main.grid import NANOGPT, Main
 from normscope.studies.study import Settings
 from normscope.words import DASH
 
+BY = ("arm", "placement", "learning_rate")
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
 LOSS = "Validation loss of the trained models"
 GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
@@ -213,7 +214,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "characters": corpus["characters"],
             "train": f"{corpus['train_tokens']:,}",
             "val": f"{corpus['val_tokens']:,}",
-            "count": count_models(select(tables["chosen"], protocol=NANOGPT)),
+            "count": count_models(select(runs, protocol=NANOGPT), BY),
+            "others": int((runs["protocol"] != NANOGPT).sum()),
             "models": len(runs),
             "diverged": int(runs["diverged_at"].notna().sum()),
             "failed": int(runs["failed"].sum()),
