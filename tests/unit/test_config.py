@@ -203,7 +203,7 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("runs.0.protocol", "smal", ["runs.0.protocol", "'smal'", "nanogpt, small"]),
         ("gain.protocols", ["smal"], ["gain.protocols.0", "'smal'", "nanogpt, small"]),
         ("protocols.nanogpt", MAIN["protocols"]["small"], ["at the top"]),
-        ("protocols.small.model.feedback", "fa", ["model.feedback", "jacobian"]),
+        ("protocols.small.model.norm_backward", "projected", ["model.norm_backward", "jacobian"]),
         ("runs.0.learning_rates", [0.001, 0.001], ["twice: 0.001"]),
         ("model.norm_backward", "projected", ["model.norm_backward"]),
         ("model.surrogates_in", "blocks", ["model.surrogates_in"]),

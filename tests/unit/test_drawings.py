@@ -25,7 +25,6 @@ FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
 LOST = (*ARMS, "measured")
 # what a figure says where there is nothing to show
 EMPTY = {
-    "loss": "diverged",
     "slice": "diverged",
     "decisive": "diverged",
     "jacobian": "all models diverged",
@@ -359,4 +358,4 @@ def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
     assert dots == [[pytest.approx(1.1)]]
     assert ticks(pretrained) == ["gpt2-xl", "ours"]
     assert "No norm" not in figure.words
-    assert "Diverged, and in no mean: manual_l2 pre seed 1 at step 7" in figure.n
+    assert "Diverged, and in no mean: nanogpt manual_l2 seed 1 at step 7" in figure.n

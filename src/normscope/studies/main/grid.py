@@ -41,7 +41,7 @@ def _has_exact_gradients(model: Model) -> Model:
 ExactModel = Annotated[Model, AfterValidator(_has_exact_gradients)]
 
 
-class Protocol(Strict):
+class MainProtocol(Strict):
     """Sizes and training that cells are compared under; the runs vary the rest."""
 
     model: ExactModel
@@ -102,7 +102,7 @@ class Main(Study):
 
     model: ExactModel
     training: Training
-    protocols: dict[ProtocolName, Protocol] = Field(
+    protocols: dict[ProtocolName, MainProtocol] = Field(
         default={}, description=f"others than {NANOGPT}, which is that of model and training"
     )
     stack: Stacked
@@ -111,9 +111,9 @@ class Main(Study):
     gain: Gain
 
     @property
-    def every_protocol(self) -> dict[str, Protocol]:
+    def every_protocol(self) -> dict[str, MainProtocol]:
         """Protocols by name, that of the keys ``model`` and ``training`` first."""
-        return {NANOGPT: Protocol(model=self.model, training=self.training), **self.protocols}
+        return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
 
     def _all(self) -> list[tuple[Cell, int]]:
         """Cell and seed of every run, in the order of the configuration."""
@@ -215,7 +215,8 @@ class Main(Study):
 
     def jobs(self) -> Iterator[Job]:
         probes = self.probes()
-        for name, stack in self.trainings().items():
+        for name, (cell, seeds) in self.blocks().items():
+            stack = self._stack(cell, seeds)
             yield Job("main_train", name, stack.training.precision, flops(stack))
             if name in probes:
-                yield Job("main_probe", name, "", len(stack.seeds))
+                yield Job("main_probe", name, cell.protocol, len(seeds))
