@@ -15,6 +15,7 @@ from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
 from normscope.paper.statements import ledger_table
 from normscope.paper.table import PageTable
+from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
 from normscope.studies.main.pages import loss_table
@@ -51,7 +52,9 @@ def tables() -> dict[str, PageTable]:
     is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
     is_shown &= shapes["depth"].isin([24, 48])
     return {
-        "results": loss_table(table("main", "arms")).select("arm", "n", "loss", "interval"),
+        "results": loss_table(select(table("main", "arms"), protocol="nanogpt")).select(
+            *("arm", "n", "learning rate", "loss", "interval")
+        ),
         "ledger": ledger_table(ledger).select(*LEDGER),
         "decided": ledger_table(decided(ledger)).select(*DECIDED),
         "copy": copy.select(

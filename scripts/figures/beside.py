@@ -1,6 +1,6 @@
 """Figure beside: the last block's gain of trained arms beside that of pretrained models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.pretrained.figures import (
     NORMS,
     OTHER,
@@ -22,23 +23,25 @@ from normscope.studies.pretrained.figures import (
 from normscope.studies.pretrained.studies import FIRST_STUDIES
 
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
+ASIDE = 0.25  # between protocols
 TURNED: dict = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 LOOKS: dict[str, dict] = {
     **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
     "another norm": {"color": OTHER, "linestyle": "-"},
-    "published": {"color": "0.4", "marker": "s", "mfc": "none", "linestyle": ""},
-    "measured": {"color": "0.4", "marker": "s", "linestyle": ""},
+    "published": {"color": "0.4", "marker": "P", "mfc": "none", "linestyle": ""},
+    "measured": {"color": "0.4", "marker": "P", "linestyle": ""},
 }
 
 
-def draw_trained(axis: Axes, gains: pd.DataFrame) -> None:
-    """A marker an arm, with its interval over trained models, in the colour of its norm."""
-    labels = [ARMS[arm].label for arm in gains["arm"]]
-    for x, (label, row) in enumerate(zip(labels, gains.to_dict("records"), strict=True)):
-        color = norm_color(label)
-        axis.plot(x, row["last"], "o", color=color)
+def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) -> None:
+    """A marker an arm and protocol, with its interval over trained models, in its norm's colour."""
+    arms = style.in_order(list(gains["arm"]))
+    for row in gains.to_dict("records"):
+        x = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
+        color = norm_color(ARMS[row["arm"]].label)
+        axis.plot(x, row["last"], markers[row["protocol"]], color=color)
         axis.vlines(x, row["last_low"], row["last_high"], color=color)
-    axis.set_xticks(range(len(gains)), labels, **TURNED)
+    axis.set_xticks(range(len(arms)), [ARMS[arm].label for arm in arms], **TURNED)
     axis.set_title("trained here, all else equal")
     axis.set_ylabel("gain of the last block")
 
@@ -49,27 +52,34 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     for x, row in enumerate(table.to_dict("records")):
         color = norm_color(row["norm"])
         fill = color if row["experiment"] == "measured" else "none"
-        axis.plot(x, np.exp(row["log_gain"]), "s", color=color, mfc=fill)
+        axis.plot(x, np.exp(row["log_gain"]), "P", color=color, mfc=fill)
         axis.vlines(x, np.exp(row["low"]), np.exp(row["high"]), color=color)
     axis.set_xticks(range(len(table)), list(table["model"]), **TURNED)
     axis.set_title("pretrained, much else unequal")
 
 
-def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
+) -> tuple[Figure, str]:
     """Trained and pretrained models side by side."""
-    gains, runs, by_model = (tables[k] for k in ("main.gain_by_arm", "main.runs", "by_model"))
-    trained = runs[runs["placement"] == PLACEMENT]
+    gains, by_model = tables["main.gain_by_arm"], tables["by_model"]
+    gains = gains[(gains["placement"] == PLACEMENT) & gains["last"].notna()]
+    trained = select(tables["main.chosen"], placement=PLACEMENT)
+    trained = trained[trained["protocol"].isin(protocols)]
+    markers = dict(zip(protocols, style.MARKERS, strict=False))
+    looks = {name: {"color": "0.4", "marker": m, "linestyle": ""} for name, m in markers.items()}
     figure, axes = style.canvas(look.width_mm, 90, 1, 2)
-    draw_trained(axes[0, 0], gains[(gains["placement"] == PLACEMENT) & gains["last"].notna()])
+    draw_trained(axes[0, 0], gains, markers)
     draw_pretrained(axes[0, 1], by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))])
     for axis in axes[0]:
         style.log_y(axis)
         mark_one(axis)
-    style.legend_below(figure, style.samples(axes[0, 1], LOOKS), ncols=5)
+    style.legend_below(figure, style.samples(axes[0, 1], LOOKS | looks), ncols=5)
+    by = ("protocol", "arm")
     return figure, (
-        f"n: {count(trained)}, bars: {look.level:.0%} t interval over trained models; "
+        f"n: {count(trained, by)}, bars: {look.level:.0%} t interval over trained models; "
         f"{count_prompts(by_model)} of each pretrained model, bars: bootstrap over prompts. "
-        f"{divergences(trained)} {list_models(tables['models'])}"
+        f"{divergences(trained, by)} {list_models(tables['models'])}"
     )
 
 

@@ -10,6 +10,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.main.figures import placement_title
 
 TICKS = (1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 7, 10, 15, 20)
@@ -36,9 +37,9 @@ def draw_panel(axis: Axes, curves: pd.DataFrame, arms: list[str]) -> None:
     axis.minorticks_off()
 
 
-def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """Loss curves."""
-    runs, curves = tables["runs"], tables["curves"]
+def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
+    """Loss curves of a protocol, each arm at its best rate."""
+    runs, curves = (select(tables[name], protocol=protocol) for name in ("chosen", "curves"))
     placements = list(dict.fromkeys(runs["placement"]))
     width = max(1, curves["step"].max() // BINS)
     curves = curves.assign(bin=(curves["step"] - 1) // width)

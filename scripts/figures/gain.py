@@ -11,6 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.main.figures import placement_title
 
 ASIDE = 0.06  # between arms, so that intervals do not hide each other
@@ -33,9 +34,10 @@ def draw_lines(axis: Axes, table: pd.DataFrame, column: str, arms: list[str]) ->
         axis.vlines(x, low, high, color=look["color"], linewidth=0.8)
 
 
-def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """The residual stream by depth."""
-    runs, gain, table = tables["runs"], tables["gain"], tables["gain_by_depth"]
+def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
+    """The residual stream by depth in the models of a protocol, each arm at its best rate."""
+    names = ("chosen", "gain", "gain_by_depth")
+    runs, gain, table = (select(tables[name], protocol=protocol) for name in names)
     table = table[table["positions"] == "later"]
     norms = {f"norm{s}": np.exp(table[f"log_norm{s}"]) for s in ("", "_low", "_high")}
     table = table.assign(**norms)

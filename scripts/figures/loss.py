@@ -1,6 +1,6 @@
-"""Figure loss: validation loss by arm and placement, every seed a point."""
+"""Figure loss: validation loss above the baseline's by arm and placement, every seed a point."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,52 +11,74 @@ from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import select
-from normscope.studies.main.figures import arm_label
+from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
 
-MM_PER_ROW, PAGE_MM = 6, 230
-NEAR = (0.98, 1.06)  # what the right panel shows, as a share of the baseline's loss
+MM_PER_ROW, PAGE_MM = 5.5, 230
+LINEAR = 0.1  # nats up to which the axis is linear: seeds differ by hundredths, arms by up to 1
+TICKS = (-1, -0.3, -0.1, 0, 0.1, 0.3, 1)
+
+
+def above_baseline(chosen: pd.DataFrame, baseline: Mapping[str, str]) -> pd.DataFrame:
+    """The models of a protocol with ``above``: their loss less that of the baseline's same seed."""
+    reference = select(chosen, **baseline).set_index("seed")["capped_loss"]
+    return chosen.assign(above=chosen["capped_loss"] - chosen["seed"].map(reference))
 
 
 def draw_rows(
-    axis: Axes, rows: list[tuple[str, str]], runs: pd.DataFrame, arms: pd.DataFrame
+    axis: Axes, rows: list[tuple[str, str]], chosen: pd.DataFrame, arms: pd.DataFrame
 ) -> None:
-    """A line of markers for each arm and placement, with mean and interval where n > 1."""
+    """A line of markers for each arm and placement, with the mean and its joint interval."""
+    names = [arm for arm, _ in rows]
     for y, (arm, placement) in enumerate(rows):
-        look: dict = style.arm_look(arm, list(runs["arm"])) | {"linestyle": ""}
-        losses = select(runs, arm=arm, placement=placement)["val_loss"].dropna()
-        axis.plot(losses, np.full(len(losses), y), markerfacecolor="none", **look)
-        cell = select(arms, arm=arm, placement=placement).iloc[0]
-        if cell["n"] > 1:
-            axis.plot([cell["low"], cell["high"]], [y, y], color=look["color"], linewidth=1)
-            axis.plot([cell["mean"]] * 2, [y - 0.35, y + 0.35], color=look["color"], linewidth=1.6)
-        if not len(losses):
-            axis.text(0.02, y, "diverged", transform=axis.get_yaxis_transform(), va="center")
+        look: dict = style.arm_look(arm, names) | {"linestyle": ""}
+        cell = select(arms, arm=arm, placement=placement)
+        if cell.empty:
+            continue
+        above = select(chosen, arm=arm, placement=placement)["above"].dropna()
+        axis.plot(above, np.full(len(above), y), markerfacecolor="none", **look)
+        mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
+        axis.plot([low, high], [y, y], color=look["color"], linewidth=1)
+        axis.plot([mean] * 2, [y - 0.35, y + 0.35], color=look["color"], linewidth=1.6)
+    axis.axvline(0, color="0.6", linewidth=0.6, zorder=0)
     axis.set_ylim(len(rows) - 0.5, -0.5)
+    axis.set_xscale("symlog", linthresh=LINEAR)
+    low, high = axis.get_xlim()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
     axis.grid(axis="x", linewidth=0.3, color="0.85")
     axis.set_axisbelow(True)
 
 
 def draw(
-    tables: Mapping[str, pd.DataFrame], look: Look, baseline: Mapping[str, str]
+    tables: Mapping[str, pd.DataFrame],
+    look: Look,
+    protocols: Sequence[str],
+    baseline: Mapping[str, str],
 ) -> tuple[Figure, str]:
-    """All losses, and on the right those around the baseline's, an arm and a placement."""
-    runs, arms = tables["runs"], tables["arms"]
-    cells = set(zip(runs["arm"], runs["placement"], strict=True))
-    placements = list(dict.fromkeys(runs["placement"]))
-    grid = [(a, p) for a in style.in_order(list(runs["arm"])) for p in placements]
+    """A panel a protocol: losses above the baseline's, each arm at its best rate."""
+    chosen, arms = (t[t["protocol"].isin(protocols)] for t in (tables["chosen"], tables["arms"]))
+    cells = dict.fromkeys(zip(chosen["arm"], chosen["placement"], strict=True))
+    placements = list(dict.fromkeys(chosen["placement"]))
+    grid = [(a, p) for a in style.in_order(list(chosen["arm"])) for p in placements]
     rows = [cell for cell in grid if cell in cells]
-    figure, axes = style.canvas(look.width_mm, min(20 + MM_PER_ROW * len(rows), PAGE_MM), 1, 2)
-    for axis in axes[0]:
-        draw_rows(axis, rows, runs, arms)
-    axes[0, 0].set_yticks(range(len(rows)), [arm_label(*cell) for cell in rows])
-    loss = select(arms, **baseline)["mean"].iloc[0]
-    near = ""
-    if np.isfinite(loss):
-        axes[0, 1].set_xlim(NEAR[0] * loss, NEAR[1] * loss)
-        near = f"Right: the same from {NEAR[0] * loss:.2f} to {NEAR[1] * loss:.2f}."
-    figure.supxlabel("validation loss (nats per character, whole split)", fontsize=look.font_pt)
-    bars = f"Bars: {look.level:.0%} t interval and mean, where n > 1."
-    return figure, f"{near} n: {count(runs)}. {bars} {divergences(runs)}"
+    shown = list(dict.fromkeys(chosen["protocol"]))
+    height = min(20 + MM_PER_ROW * len(rows), PAGE_MM)
+    figure, axes = style.canvas(look.width_mm, height, 1, len(shown), shared=False)
+    words = []
+    for axis, protocol in zip(axes[0], shown, strict=True):
+        own = above_baseline(select(chosen, protocol=protocol), baseline)
+        draw_rows(axis, rows, own, select(arms, protocol=protocol))
+        axis.set_title(protocol)
+        axis.set_yticks(range(len(rows)), [arm_label(*cell) for cell in rows])
+        words.append(f"{protocol}: {count(own)}.")
+    for axis in axes[0, 1:]:
+        axis.set_yticklabels([])
+    label = f"validation loss above that of {arm_label(**baseline)} (nats per character)"
+    figure.supxlabel(label, fontsize=look.font_pt)
+    bars = f"Bars: mean and {look.level:.0%} t intervals that hold together in a protocol."
+    lost = divergences(chosen, ("protocol", "arm", "placement"), AS_NOTHING_KNOWN)
+    return figure, f"n: {' '.join(words)} {bars} {lost}"
 
 
 if __name__ == "__main__":

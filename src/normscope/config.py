@@ -145,8 +145,10 @@ def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
             node = node["items"]
         elif "discriminator" in node:
             node = {"$ref": node["discriminator"]["mapping"][part]}
-        else:
+        elif part in node.get("properties", {}):
             node = node["properties"][part]
+        else:  # a name that the configuration gives
+            (node,) = node["patternProperties"].values()
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
     return list(node["properties"])

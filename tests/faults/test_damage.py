@@ -29,7 +29,9 @@ def test_bins(modelled: Project, tmp_path: Path):
     for name, how in zip(names, ("bit flipped", "truncated", "emptied"), strict=True):
         with fault("a damaged dataset"):
             damage(project.root / "results/dataset" / name, how)
-            said = project.snakemake("results/main/models/layernorm-pre-1/metrics.csv", ok=False)
+            said = project.snakemake(
+                "results/main/models/nanogpt-layernorm-pre-0.001-1/metrics.csv", ok=False
+            )
             assert f"results/dataset/{name} is truncated or altered" in said
             assert "remove results/dataset and start again" in said
             assert "Traceback" not in said

@@ -9,7 +9,7 @@ import yaml
 from project import IDENTITY, Project
 
 KEPT = ("main_train", "recall_train", "jacobian_train", "depth_train", "pretrained_probe")
-RUN = "results/main/models/layernorm-pre-1"
+RUN = "results/main/models/nanogpt-layernorm-pre-0.001-1"
 
 
 def trained(project: Project) -> list[str]:

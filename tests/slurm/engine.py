@@ -20,7 +20,7 @@ SNAKEMAKE = [
     *("--slurm-no-account", "--slurm-status-command", "squeue"),
     *("--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "10"),
 ]
-LONG = "layernorm-pre-1"  # a training of some seconds, with checkpoints
+LONG = "nanogpt-layernorm-pre-0.001-1"  # a training of some seconds, with checkpoints
 DONE = f"results/main/models/{LONG}/metrics.csv"
 
 

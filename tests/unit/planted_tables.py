@@ -32,6 +32,7 @@ Tables = dict[str, pd.DataFrame]
 # what entries refer to
 CONFIGURATION: dict[str, Any] = {
     "baseline": {"arm": "layernorm", "placement": "pre"},
+    "gain": {"protocols": ["nanogpt"]},
     "recall": {
         "published": {"seeds": [1]},
         "published_cells": [["recall", arm, 0.001] for arm in ARMS],
@@ -65,32 +66,49 @@ def renamed(estimate: dict[str, float], name: str) -> dict[str, float]:
 
 
 def main(case: Case) -> Tables:
-    """Arms at pre (none at none), whose losses are 1.5, 2, 2.5 and a hundredth of the seed."""
-    runs, arms, curves, gain, by_depth, by_arm = [], [], [], [], [], []
+    """Arms at pre (none at none) in one protocol, at three rates.
+
+    Losses are 1.5, 2, 2.5 and a hundredth of the seed, 0.5 more at the rates that are not chosen,
+    and 3.5 where a run diverged. At batch size 1 they are 1 more than at 8.
+    """
+    runs, arms, batches, curves, gain, by_depth, by_arm = [], [], [], [], [], [], []
     for i, arm in enumerate(ARMS):
         key, lost = {"arm": arm, "placement": "none" if arm == "none" else "pre"}, arm in case.lost
-        loss = 1.5 + 0.5 * i
-        arms.append(key | case.estimate(loss, lost=lost))
+        key = {"protocol": "nanogpt"} | key
+        loss = 3.5 if lost else 1.5 + 0.5 * i
+        above = case.estimate(loss - 1.5)
+        arms.append(key | case.estimate(loss) | renamed(above, "difference"))
         by_arm.append(key | renamed(case.estimate(1.1 + i, lost=lost), "last"))
         for seed in case.seeds:
-            end = {"val_loss": NAN if lost else loss + 0.01 * seed}
-            runs.append(key | {"seed": seed, "diverged_at": STEP if lost else NAN} | end)
+            end = loss + 0.01 * seed
+            model = key | {"seed": seed, "diverged_at": STEP if lost else NAN, "failed": int(lost)}
+            for rate in (RATES[0], 0.003, RATES[1]):
+                more = 0.5 * (rate > RATES[0])
+                runs.append(model | {"learning_rate": rate, "capped_loss": end + more})
+            batches += [
+                model | {"batch_size": size, "capped_loss": end + more, "excess": more}
+                for size, more in ((1, 1.0), (8, 0.0))
+            ]
             for step in (1, 5, 10):
                 curves.append(key | {"seed": seed, "step": step, "train_loss": loss + 3 / step})
-                curves[-1] |= end if step == 10 else {}
+                curves[-1] |= {"val_loss": end} if step == 10 and not lost else {}
         gain.append(key | {"windows": 16, "position": 31})
         for depth, site in enumerate([] if lost else ["embedding", "block_0", "final_norm"]):
             measures = renamed(case.estimate(0.1 * depth), "log_norm")
             measures |= renamed(case.estimate(NAN if depth == 0 else 0.2 + i), "log_gain")
             by_depth.append(key | {"positions": "later", "depth": depth, "site": site} | measures)
     ends = "log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
+    cell, model = "protocol arm placement", "seed diverged_at failed capped_loss"
+    trained = table(f"{cell} learning_rate {model}", runs)
     return {
-        "runs": table("arm placement seed val_loss diverged_at", runs),
-        "arms": table("arm placement n mean low high", arms),
-        "curves": table("arm placement seed step train_loss val_loss", curves),
-        "gain": table("arm placement windows position", gain),
-        "gain_by_depth": table(f"arm placement positions depth site {ends}", by_depth),
-        "gain_by_arm": table("arm placement last last_low last_high", by_arm),
+        "runs": trained,
+        "chosen": trained[trained["learning_rate"] == RATES[0]],
+        "arms": table(f"{cell} n mean low high difference difference_low difference_high", arms),
+        "batches": table(f"{cell} batch_size {model} excess", batches),
+        "curves": table(f"{cell} seed step train_loss val_loss", curves),
+        "gain": table(f"{cell} windows position", gain),
+        "gain_by_depth": table(f"{cell} positions depth site {ends}", by_depth),
+        "gain_by_arm": table(f"{cell} last last_low last_high", by_arm),
     }
 
 

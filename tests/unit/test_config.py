@@ -15,9 +15,10 @@ from normscope.nn.arms import ARMS
 
 ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+KEYS = {"protocol": "nanogpt", "learning_rates": [0.001]}
 RUNS = [
-    {"arms": ["layernorm", "rmsnorm"], "placements": ["pre", "post"], "seeds": [1, 2]},
-    {"arms": ["dyt"], "placements": ["pre"], "seeds": [1]},
+    {**KEYS, "arms": ["layernorm", "rmsnorm"], "placements": ["pre", "post"], "seeds": [1, 2]},
+    {**KEYS, "arms": ["dyt"], "placements": ["pre"], "seeds": [1]},
 ]
 SOURCES = [
     {"kind": "path", "path": "text.txt"},
@@ -58,12 +59,38 @@ def test_config_yaml_is_valid():
 def test_every_arm_trains_with_every_placement_and_seed_of_its_block():
     trained = load(config()).main.trainings()
     assert {name: stack.seeds for name, stack in trained.items()} == {
-        "layernorm-pre-1": [1, 2],
-        "layernorm-post-1": [1, 2],
-        "rmsnorm-pre-1": [1, 2],
-        "rmsnorm-post-1": [1, 2],
-        "dyt-pre-1": [1],
+        "nanogpt-layernorm-pre-0.001-1": [1, 2],
+        "nanogpt-layernorm-post-0.001-1": [1, 2],
+        "nanogpt-rmsnorm-pre-0.001-1": [1, 2],
+        "nanogpt-rmsnorm-post-0.001-1": [1, 2],
+        "nanogpt-dyt-pre-0.001-1": [1],
     }
+
+
+def test_a_rate_of_a_run_moves_the_whole_schedule_of_its_protocol():
+    """Of training, or of a protocol: peak and end of the cosine in proportion."""
+    small = {**RUNS[0], "protocol": "small", "arms": ["layernorm"], "learning_rates": [0.01]}
+    trained = load(config(runs=[*RUNS, small])).main.trainings()
+    own = trained["nanogpt-layernorm-pre-0.001-1"]
+    assert own.training.model_dump() == MAIN["training"] | {
+        "decays": "matrices",
+        "eval_tokens": None,
+    }
+    other = trained["small-layernorm-pre-0.01-1"]
+    ours = MAIN["protocols"]["small"]
+    assert other.model.n_embd == ours["model"]["n_embd"] != own.model.n_embd
+    ratio = ours["training"]["min_lr"] / ours["training"]["learning_rate"]
+    assert other.training.learning_rate == 0.01
+    assert other.training.min_lr == pytest.approx(0.01 * ratio)
+    longer = load(config(**{"training.steps": 3000})).main.trainings()
+    assert {stack.training.steps for stack in longer.values()} == {3000}
+
+
+def test_protocols_that_differ_in_the_batch_size_alone_are_known():
+    sizes = {f"batch_{n}": n for n in (1, 2, 4, 16, 32)}
+    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}]
+    steps = load(config(**{"protocols.batch_1.training.steps": 301})).main.batch_sizes
+    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}]
 
 
 def laid_over(base: Any, variant: Any) -> Any:
@@ -89,7 +116,7 @@ def test_variants_laid_over_config_yaml_are_valid(path):
 
 
 def test_a_job_has_the_factors_of_its_arm_and_not_its_name():
-    job = load(config(stack=1)).main.trainings()["rmsnorm-post-2"]
+    job = load(config(stack=1)).main.trainings()["nanogpt-rmsnorm-post-0.001-2"]
     assert (job.norm, job.placement, job.seeds) == (ARMS["rmsnorm"].norm, "post", [2])
     assert "rmsnorm" not in job.model_dump_json()
 
@@ -98,18 +125,20 @@ def test_probes_read_the_models_of_one_job_and_tables_know_every_cell():
     main = load(config()).main
     assert main.probes().keys() == main.trainings().keys()
     tables = main.tabulation(load(config()).settings)
-    assert tables.jobs["rmsnorm-post-1"]._asdict() == {"arm": "rmsnorm", "placement": "post"}
-    assert tables.jobs.keys() == main.trainings().keys()
+    cell = ("nanogpt", "rmsnorm", "post", 0.001)
+    assert tables.jobs["nanogpt-rmsnorm-post-0.001-1"] == cell
+    assert tables.jobs.keys() == main.trainings().keys() == set(tables.probed)
 
 
 @pytest.mark.parametrize(
     ("key", "near", "allowed"),
     [
-        ("modle", "model", "model, training, stack, runs, baseline, "),
+        ("modle", "model", "model, training, protocols, stack, runs, baseline, "),
         ("model.n_layers", "n_layer", "n_layer, n_head, n_embd"),
-        ("runs.1.seed", "seeds", "arms, placements, seeds"),
+        ("runs.1.seed", "seeds", "protocol, arms, placements, learning_rates, seeds"),
+        ("protocols.small.modle", "model", "model, training"),
         ("dataset.sources.1.timeout", "timeout_s", "kind, url, timeout_s"),
-        ("zzz", None, "model, training, stack, runs, baseline, "),
+        ("zzz", None, "model, training, protocols, stack, runs, baseline, "),
     ],
 )
 def test_an_unknown_key_is_named_with_its_neighbour_and_what_is_allowed(key, near, allowed):
@@ -122,10 +151,11 @@ def test_an_unknown_key_is_named_with_its_neighbour_and_what_is_allowed(key, nea
 
 
 LAYERNORM_TWICE = [
-    {"arms": ["layernorm", "dyt"], "placements": ["pre"], "seeds": [1, 2]},
-    {"arms": ["dyt"], "placements": ["post", "pre"], "seeds": [2, 3]},
+    {**KEYS, "arms": ["layernorm", "dyt"], "placements": ["pre"], "seeds": [1, 2]},
+    {**KEYS, "arms": ["dyt"], "placements": ["post", "pre"], "seeds": [2, 3]},
 ]
-ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
+ALONE = [{**KEYS, "arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
+SMALL = [{**RUNS[0], "protocol": "small"}]
 
 
 @pytest.mark.parametrize(
@@ -160,7 +190,7 @@ ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
         ("runs.0.arms", [], []),
         ("runs.0.arms", ["layernorm", "rmsnorm", "layernorm"], ["twice: layernorm"]),
         ("runs.0.seeds", [1, 2, 2, 1], ["twice: 1, 2"]),
-        ("runs", LAYERNORM_TWICE, ["twice: dyt-pre-2"]),
+        ("runs", LAYERNORM_TWICE, ["twice: nanogpt-dyt-pre-0.001-2"]),
         # parts that do not fit together
         ("runs.0.placements", ["none"], ["layernorm", "placement none"]),
         ("runs.0.arms", ["none"], ["none", "placement pre"]),
@@ -169,6 +199,12 @@ ALONE = [{"arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
         ("training.min_lr", 0.01, ["min_lr (0.01)", "learning_rate (0.001)"]),
         ("training.steps", 100, ["warmup_steps (100)", "steps (100)"]),
         ("model.n_head", 3, ["n_embd (128)", "n_head (3)"]),
+        ("runs", SMALL, ["baseline", "nanogpt-layernorm-pre"]),  # whom published numbers are of
+        ("runs.0.protocol", "smal", ["runs.0.protocol", "'smal'", "nanogpt, small"]),
+        ("gain.protocols", ["smal"], ["gain.protocols.0", "'smal'", "nanogpt, small"]),
+        ("protocols.nanogpt", MAIN["protocols"]["small"], ["at the top"]),
+        ("protocols.small.model.norm_backward", "projected", ["model.norm_backward", "jacobian"]),
+        ("runs.0.learning_rates", [0.001, 0.001], ["twice: 0.001"]),
         ("model.norm_backward", "projected", ["model.norm_backward"]),
         ("model.surrogates_in", "blocks", ["model.surrogates_in"]),
         ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
@@ -245,7 +281,10 @@ def test_every_study_is_a_part_in_the_order_of_the_page():
     assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
     baseline = {"arm": "layernorm", "placement": "post"}
     other = load(config(**{"stack": 1, "baseline": baseline}))
-    assert other.settings.baseline == ["layernorm-post-1", "layernorm-post-2"]  # all its jobs
+    assert other.settings.baseline == [
+        "nanogpt-layernorm-post-0.001-1",
+        "nanogpt-layernorm-post-0.001-2",
+    ]  # all its jobs
 
 
 def test_the_hub_models_of_the_published_studies_can_be_measured():

@@ -184,7 +184,7 @@ def test_the_script_prints_core_hours_before_and_after_a_run(config: Config, tmp
     trained = str(len(config.main.trainings()))
     assert lines["main_train"][:3] == [trained, "0", "0.00"]
     assert float(lines["total"][3]) > float(lines["main_train"][3]) > 0
-    benchmark(tmp_path / "benchmarks/main_train/layernorm-pre-1337.tsv", 360.0)
+    benchmark(tmp_path / "benchmarks/main_train/nanogpt-layernorm-pre-0.001-1337.tsv", 360.0)
     benchmark(tmp_path / "benchmarks/claims.tsv", 3600.0)
     ran = json.loads(config.model_dump_json(exclude={"dataset"}))
     (tmp_path / "manifest.json").write_text(json.dumps({"config": ran}))

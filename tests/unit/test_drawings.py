@@ -24,7 +24,6 @@ FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
 LOST = (*ARMS, "measured")
 # what a figure says where there is nothing to show
 EMPTY = {
-    "loss": "diverged",
     "slice": "diverged",
     "decisive": "diverged",
     "jacobian": "all models diverged",
@@ -78,25 +77,46 @@ def test_of_one_seed_and_of_nothing_a_figure_is_drawn(name, tmp_path):
 @pytest.mark.parametrize("name", [n for n, f in FIGURES.items() if f.study in ("main", "recall")])
 def test_who_diverged_is_named_and_the_others_are_drawn(name):
     figure = drawn(name, Case(lost=("none",)))
-    lost = figure.n.partition("Diverged, and in no mean: ")[2]
+    lost = figure.n.partition("Diverged, ")[2].partition(": ")[2]
     assert re.findall(r"(\w+)(?: recall [\d.]+)? seed \d at step 7", lost)
     assert "layernorm" not in lost
     words = " ".join(figure.words)
     assert "radius 1" in words if name in ("factors", "sweep") else "Unit L2" in words
 
 
-def test_losses_of_every_seed_with_mean_and_interval():
-    figure = drawn("loss")
-    axis, near = figure.axes
+def test_losses_above_the_baseline_with_mean_and_interval():
+    """Seed by seed: its own hundredths fall out."""
+    figure = drawn("loss", Case(lost=("none",)))
+    (axis,) = figure.axes
     assert ticks(axis, "y") == ["LayerNorm, pre", "Unit L2, pre", "No norm"]
     shown = [data(x)[0] for x in axis.lines if x.get_linestyle() == "None"]
-    assert shown == [pytest.approx([loss + 0.01, loss + 0.02]) for loss in (1.5, 2.0, 2.5)]
+    assert shown == [pytest.approx([above] * 2) for above in (0, 0.5, 2)]
     bars = [data(x)[0] for x in axis.lines if x.get_linestyle() == "-"]
-    assert bars[:2] == [pytest.approx([1.4, 1.6]), pytest.approx([1.5, 1.5])]
-    assert near.get_xlim() == pytest.approx((0.98 * 1.5, 1.06 * 1.5))
-    assert figure.n.startswith("Right: the same from 1.47 to 1.59. n: 2 trained models each of")
-    (alone, _) = drawn("loss", Case(seeds=(1,))).axes
-    assert not [x for x in alone.lines if x.get_linestyle() == "-"]
+    assert bars[2:4] == [pytest.approx([0.4, 0.6]), pytest.approx([0.5, 0.5])]
+    assert figure.n.startswith("n: nanogpt: 2 trained models each of layernorm pre, ")
+    assert figure.n.endswith("nanogpt none seed 1 at step 7, nanogpt none seed 2 at step 7.")
+
+
+def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
+    pre, _ = drawn("rates", Case(lost=("manual_l2",))).axes
+    color = style.arm_look("layernorm", ARMS)["color"]
+    line, dots, *_ = [data(x) for x in pre.lines if x.get_color() == color]
+    assert line == ([0.001, 0.003, 0.01], pytest.approx([1.515, 2.015, 2.015]))
+    assert sorted(dots[1]) == pytest.approx([1.51, 1.52, 2.01, 2.01, 2.02, 2.02])
+    assert len(points(pre, "x")) == 6
+    two = tables_of(FIGURES["rates"], Case())
+    two["runs"] = two["runs"][two["runs"]["learning_rate"] != 0.01]
+    figure = draw("rates", two, protocols=["nanogpt"])
+    assert figure.n == "Here no arm has 3 learning rates."
+
+
+def test_what_a_small_batch_costs_is_drawn_beside_the_losses():
+    losses, excess = drawn("batch_size").axes
+    assert ticks(losses) == ["1", "8"]
+    color = style.arm_look("manual_l2", ARMS)["color"]
+    line, dots, *_ = [data(x) for x in excess.lines if x.get_color() == color]
+    assert line == ([1, 8], [1, 0])
+    assert dots == ([1, 8, 1, 8], [1, 0, 1, 0])
 
 
 def test_curves_are_means_over_seeds_and_validation_points_are_runs():
@@ -284,6 +304,14 @@ def test_a_comparison_is_sorted_and_fills_what_is_measured():
     assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
 
 
+def test_what_was_published_of_a_model_twice_stands_once():
+    tables = tables_of(FIGURES["comparison"], Case())
+    rows = tables["by_model"]
+    again = rows[rows["experiment"] != "measured"].assign(experiment="twins", dtype="bf16")
+    axis = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes[0]
+    assert ticks(axis, "y") == ["ours", "gpt2-xl (fp32, published)"]
+
+
 def test_three_ratios_rho_and_the_sites_of_a_model():
     ratios, rho, depth = drawn("final_norm").axes
     assert ticks(ratios) == ["pythia-6.9b (published)", "gpt-j-6b (published)", "ours"]
@@ -335,4 +363,4 @@ def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
     assert dots == [[pytest.approx(1.1)]]
     assert ticks(pretrained) == ["gpt2-xl", "ours"]
     assert "No norm" not in figure.words
-    assert "Diverged, and in no mean: manual_l2 pre seed 1 at step 7" in figure.n
+    assert "Diverged, and in no mean: nanogpt manual_l2 seed 1 at step 7" in figure.n

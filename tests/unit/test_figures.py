@@ -20,13 +20,14 @@ from normscope.paper import style
 from normscope.paper.caption import count, divergences
 
 RUNS = """\
-arm,placement,seed,val_loss,diverged_at
-layernorm,pre,1,1.5,
-layernorm,pre,2,1.6,
+protocol,arm,placement,seed,capped_loss,diverged_at
+small,layernorm,pre,1,1.5,
+small,rmsnorm,pre,1,1.6,
 """
 CELLS = """\
-arm,placement,n,mean,low,high
-layernorm,pre,2,1.55,1.4,1.7
+protocol,arm,placement,n,difference,difference_low,difference_high
+small,layernorm,pre,1,,,
+small,rmsnorm,pre,1,0.1,,
 """
 
 
@@ -45,10 +46,11 @@ def by_hand(*words: object, seed: int = 1) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
-    (tmp_path / "runs.csv").write_text(RUNS)
+    (tmp_path / "chosen.csv").write_text(RUNS)
     (tmp_path / "arms.csv").write_text(CELLS)
-    words: list[object] = [f"--tables=runs={tmp_path}/runs.csv,arms={tmp_path}/arms.csv"]
-    words += ["--params", '{"baseline": {"arm": "layernorm", "placement": "pre"}}']
+    words: list[object] = [f"--tables=chosen={tmp_path}/chosen.csv,arms={tmp_path}/arms.csv"]
+    baseline = '"baseline": {"arm": "layernorm", "placement": "pre"}'
+    words += ["--params", f'{{"protocols": ["small"], {baseline}}}']
     words += ["--look", '{"width_mm": 170, "font_pt": 8, "level": 0.9}']
     caption = 'Of {braces}, "quotes"\n and   lines.'
     written = []
@@ -60,9 +62,10 @@ def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
     assert set(written[0]) == {"figure.pdf", "figure.svg", "figure.txt"}
     assert written[0] == written[1]
     text = written[0]["figure.txt"].decode()
-    assert text.startswith('Of {braces}, "quotes" and lines. Right: ')
-    assert text.endswith("Bars: 90% t interval and mean, where n > 1. No run diverged.\n")
-    missing = by_hand(*words, "--tables", "runs=nowhere.csv", "--out", tmp_path / "x")
+    assert text.startswith('Of {braces}, "quotes" and lines. n: small: 1 trained model each of ')
+    assert "90% t intervals" in text
+    assert text.endswith(" No run diverged.\n")
+    missing = by_hand(*words, "--tables", "chosen=nowhere.csv", "--out", tmp_path / "x")
     assert missing.returncode == 1
     assert missing.stderr.startswith("error: ")
     assert "nowhere.csv" in missing.stderr

@@ -272,3 +272,25 @@ def test_cross_entropy_of_uniform_logits_is_ln_v():
     loss = cross_entropy(torch.zeros(2, T, V, dtype=torch.bfloat16), random_tokens())
     assert loss.dtype == torch.float32
     assert float(loss) == pytest.approx(math.log(V), rel=1e-6)
+
+
+def test_a_factor_of_the_embedding_is_as_of_larger_embeddings():
+    """Both of them: tokens' and positions'; sqrt(d) at the start."""
+    scaled = transformer("dyt_scaled", "pre", tied_head=False)
+    plain = transformer("dyt_scaled", "pre", tied_head=False)
+    nn.init.constant_(scaled.embedding_scale.factor, math.sqrt(C))
+    nn.init.ones_(plain.embedding_scale.factor)
+    with torch.no_grad():
+        for embedding in (plain.token_embedding, plain.position_embedding):
+            embedding.weight.mul_(math.sqrt(C))
+    torch.testing.assert_close(scaled(random_tokens()), plain(random_tokens()))
+    started = Transformer(SIZES, ARMS["dyt_scaled"].norm, "pre", V).embedding_scale.factor
+    assert float(started.detach()) == pytest.approx(math.sqrt(C))
+
+
+def test_a_factor_of_the_logits_is_a_temperature_of_the_same_model():
+    plain, scaled = transformer("manual_l2", "pre"), transformer("manual_l2_logits", "pre")
+    missing = scaled.load_state_dict(plain.state_dict(), strict=False)
+    assert missing.missing_keys == ["logit_scale.factor"]
+    nn.init.constant_(scaled.logit_scale.factor, 3.0)
+    torch.testing.assert_close(scaled(random_tokens()), 3 * plain(random_tokens()))

@@ -32,6 +32,7 @@ from pretrained_claimed import (
     told,
     verdict,
 )
+from scipy import stats
 
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
@@ -162,20 +163,21 @@ def test_the_published_dichotomy_is_of_the_seven_models():
     assert row(NORM, evidence(published=also))[WAS] == "STRONGLY CONFIRMED"
 
 
-# by seed: RMSNorm's log-gain less LayerNorm's, of pre-norm models
+# by seed: ln of RMSNorm's gain over LayerNorm's, of pre-norm models
 PAIRS = [0.1, 0.2, 0.1, 0.2, 0.1, 0.2]
 
 
-def trained(**logs: Sequence[float | None]) -> dict[str, pd.DataFrame]:
-    """runs.csv of pre-norm models by arm; None is a divergence."""
+def trained(differences: Sequence[float], protocol: str = "small") -> pd.DataFrame:
+    """chosen.csv of pre-norm models, and of an arm that nobody asks for."""
+    logs = {"layernorm": [0.3] * len(differences), "rmsnorm": [0.3 + d for d in differences]}
     rows = [
-        {"arm": arm, "placement": "pre", "seed": seed, "log_gain_last": value}
-        | {"diverged_at": 9.0 if value is None else math.nan}
-        for arm, values in logs.items()
+        {"protocol": protocol, "arm": arm, "placement": "pre", "seed": seed}
+        | {"gain_last": math.exp(value), "diverged_at": math.nan}
+        for arm, values in (logs | {"dyt": [9.0] * len(differences)}).items()
         for seed, value in enumerate(values)
     ]
-    columns = ["arm", "placement", "seed", "diverged_at", "log_gain_last"]
-    return {"main.runs": pd.DataFrame(rows, columns=columns).astype({"log_gain_last": float})}
+    columns = ["protocol", "arm", "placement", "seed", "diverged_at", "gain_last"]
+    return pd.DataFrame(rows, columns=columns).astype({"gain_last": float})
 
 
 @pytest.mark.parametrize(
@@ -185,18 +187,21 @@ def trained(**logs: Sequence[float | None]) -> dict[str, pd.DataFrame]:
         (PAIRS[:5], "undecided: 5 seeds, 6 needed"),
         (PAIRS, "holds"),
         ([-d for d in PAIRS], "fails"),
-        ([*PAIRS[:5], -0.5], "undecided: p is above 0.05"),
+        # the same within 5%: 0.01 of ln 1.05 = 0.049
+        ([d / 10 for d in PAIRS], "fails"),
+        ([*PAIRS[:5], -0.6], "undecided: p is above 0.05"),
     ],
 )
 def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
-    arms = {"layernorm": [0.3] * len(differences), "rmsnorm": [0.3 + d for d in differences]}
-    found = statements.found("norms_differ_alone", trained(**arms, dyt=[9.0] * 6))
+    """One protocol decides; what another shows stands beside it."""
+    other = trained([-1.0, -1.1], "nanogpt")
+    chosen = pd.concat([trained(differences), other], ignore_index=True)
+    found = statements.found("norms_differ_alone", {"main.chosen": chosen})
     assert found.verdict == reads
     if reads == "holds":
-        case = found.cases[""]
-        assert (case.n, case.effect) == (6, pytest.approx(0.15))
-        lost = trained(layernorm=[*arms["layernorm"], 0.3], rmsnorm=[*arms["rmsnorm"], None])
-        assert statements.verdict("norms_differ_alone", lost) == statements.SELECTION
+        (case,) = [c for name, c in found.cases.items() if "small" in name]
+        assert (case.n, case.effect) == (6, pytest.approx(math.exp(0.15)))
+        assert case.p_holds == pytest.approx(stats.ttest_1samp(PAIRS, 0).pvalue / 2)
 
 
 # of eight models Holm's p of the least is 0.008

@@ -58,7 +58,7 @@ def changed(*path: str | int, seeds: Sequence[int]) -> Config:
 @pytest.mark.parametrize(
     ("study", "grid", "cells"),
     [  # of config.yaml: its cells by hand
-        ("main", ("runs", 0), ["layernorm-pre", "rmsnorm-pre"]),
+        ("main", ("runs", 0), ["nanogpt-layernorm-pre-0.001", "nanogpt-layernorm-pre-0.003"]),
         (
             "recall",
             ("recall", "runs", 1),

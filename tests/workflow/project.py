@@ -146,7 +146,8 @@ def fresh(root: Path) -> Project:
         "sha256": hashlib.sha256(text.encode()).hexdigest(),
         "sources": [{"kind": "path", "path": "corpus.txt"}],
     }
-    # one arm of the decisive test is enough to see what runs again
+    # one rate of the main runs, and one arm of the decisive test, are enough to see what runs again
+    config["runs"][0]["learning_rates"] = [0.001]
     recall = config["recall"]
     recall["published"]["arms"] = recall["published"]["arms"][:1]
     recall["runs"][0]["arms"] = ["layernorm"]

@@ -47,9 +47,11 @@ def test_wrong_configuration_starts_nothing(refusal: str):
 
 
 def test_unknown_run_names_those_that_exist(made: Project):
-    output = made.snakemake("results/main/models/layernorm-pre-77/metrics.csv", ok=False)
-    assert "layernorm-pre-77 is not in the configuration" in output
-    assert "layernorm-pre-1" in output
+    output = made.snakemake(
+        "results/main/models/nanogpt-layernorm-pre-0.001-77/metrics.csv", ok=False
+    )
+    assert "nanogpt-layernorm-pre-0.001-77 is not in the configuration" in output
+    assert "nanogpt-layernorm-pre-0.001-1" in output
 
 
 def test_no_source_names_each_one_tried(made: Project):

@@ -27,7 +27,12 @@ def test_what_trains_or_measures_models_asks_for_a_gpu_where_that_computes(
 def test_a_gpu_that_is_not_there_is_one_error_with_the_way_out(made: Project, tmp_path: Path):
     """Of the job, which a machine without GPUs may have submitted to one that has."""
     project = made.copy(tmp_path / "project")
-    command = ("snakemake", "--cores", "2", "results/main/models/none-none-1/metrics.csv")
+    command = (
+        "snakemake",
+        "--cores",
+        "2",
+        "results/main/models/nanogpt-none-none-0.001-1/metrics.csv",
+    )
     without = ("env", "CUDA_VISIBLE_DEVICES=")  # on a machine with a GPU too
     said = project.run(*without, *command, "--config", "device=cuda", ok=False)
     assert re.search(r"^error: device cuda: torch .*: set device: cpu or auto", said, re.MULTILINE)

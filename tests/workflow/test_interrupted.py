@@ -16,7 +16,8 @@ def long_runs(tmp_path: Path) -> Project:
     """A project with two jobs of some seconds, of two models each."""
     project = fresh(tmp_path / "project")
     config = yaml.safe_load((project.root / "config.yaml").read_text())
-    config["runs"] = [{"arms": ["layernorm"], "placements": ["pre"], "seeds": [1, 2, 3, 4]}]
+    long = {"protocol": "nanogpt", "arms": ["layernorm"], "placements": ["pre"]}
+    config["runs"] = [long | {"learning_rates": [0.001], "seeds": [1, 2, 3, 4]}]
     config["stack"] = 2
     config["training"] |= {"steps": 500, "eval_every": 250}
     (project.root / "config.yaml").write_text(yaml.safe_dump(config))

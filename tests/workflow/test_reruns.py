@@ -25,7 +25,10 @@ def test_a_seed_beyond_full_jobs_is_one_training_and_one_probe(made: Project):
         for seeds in ([1, 2, 3], [1, 2, 3, 4])
     )
     new = more.needs.keys() - first.needs.keys()
-    assert new == {"main_train layernorm-pre-4", "main_probe layernorm-pre-4"}
+    assert new == {
+        "main_train nanogpt-layernorm-pre-0.001-4",
+        "main_probe nanogpt-layernorm-pre-0.001-4",
+    }
     other = {job for job, by in first.decided_by.items() if more.decided_by[job] != by}
     assert {"main_tables", "textbook_tables"} <= other
     assert not [job for job in other if re.match(r"\w+_(train|probe) ", job)]
@@ -48,7 +51,7 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
         for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
             assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
-        for table in ("runs", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
+        for table in ("runs", "chosen", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
             path = project.root / "results/main/tables" / f"{table}.csv"
-            assert re.search(r"^half,pre,", path.read_text(), re.MULTILINE), table
+            assert re.search(r"^nanogpt,half,pre,", path.read_text(), re.MULTILINE), table
     assert "main_train" not in project.planned()

@@ -1,7 +1,7 @@
 # takes: results/dataset/
 # makes: results/main/models/{name}/ models.safetensors, config.json, curves.csv, metrics.csv,
 #        SHA256SUMS (links into store/), checkpoints/ while a job is unfinished; a name is
-#        {arm}-{placement}-{first seed}
+#        {protocol}-{arm}-{placement}-{learning rate}-{first seed}
 
 
 rule main_train:
@@ -73,10 +73,10 @@ rule main_tables:
             name=CONFIG.main.trainings(),
             file=["metrics.csv", "curves.csv"],
         ),
-        # all jobs are of one configuration, which is held against that of published numbers
-        f"results/main/models/{next(iter(CONFIG.main.trainings()))}/config.json",
+        # what is held against the settings of published numbers
+        f"results/main/models/{CONFIG.main.reference_jobs[0]}/config.json",
         expand("results/main/probes/{name}/stream.csv", name=CONFIG.main.probes()),
-        dataset="results/dataset/meta.json",
+        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
         published="data/published.csv",
         references=expand("data/nanogpt_{size}.json", size=["cpu", "gpu"]),
     output:
@@ -91,5 +91,5 @@ rule main_tables:
         recipe=recipe(CONFIG.main.tabulation(CONFIG.settings)),
     shell:
         "python scripts/main_tables.py --recipe {params.recipe:q} --models results/main/models"
-        " --probes results/main/probes --dataset {input.dataset} --published {input.published}"
+        " --probes results/main/probes --data results/dataset --published {input.published}"
         " --references data --out results/main/tables &> {log}"

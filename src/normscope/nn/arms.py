@@ -30,6 +30,14 @@ XU19 = "Xu et al. 2019, arXiv:1911.07013"
 NS19 = "Nguyen & Salazar 2019, arXiv:1910.05895, eq. 3"
 ZH25 = "Zhu et al. 2025, arXiv:2503.10622, eq. 1"
 CH25 = "Chen et al. 2025, arXiv:2512.10938"
+NF17 = "Wang et al. 2017, arXiv:1704.06369, section 3: normalized features need a learned scale"
+ZH25_LLM = (
+    "Zhu et al. 2025, arXiv:2503.10622, as for language models: a learned factor of the embedding "
+    "that starts at sqrt(d), and alpha = 1, which is theirs for their least width"
+)
+CH25_LLM = (
+    "Chen et al. 2025, arXiv:2512.10938, as for GPT-2: a factor of the embedding; DyT's alpha"
+)
 UNIT = "x / max(||x||, 1e-9): an RMSNorm without its sqrt(d)"
 SCALED = "s x / max(||x||, 1e-9), s learned from 1: NormFace, Wang et al. 2017, arXiv:1704.06369"
 CENTERED = "u / max(||u||, 1e-9), u = x - mean(x): a LayerNorm without its sqrt(d)"
@@ -56,8 +64,12 @@ def _batch(**factors) -> Norm:
     return Norm(statistic="batch", center=True, **factors)
 
 
-def _pointwise(function: Literal["tanh", "erf"]) -> Norm:
-    return Norm(statistic="none", elementwise=function, gain=True, bias=True)
+def _pointwise(function: Literal["tanh", "erf"], **factors) -> Norm:
+    return Norm(statistic="none", elementwise=function, gain=True, bias=True, **factors)
+
+
+# for language models
+TUNED = {"alpha": 1.0, "embedding_scale": True}
 
 
 ARMS: dict[str, Arm] = {
@@ -76,6 +88,7 @@ ARMS: dict[str, Arm] = {
     "manual_l2_scaled": Arm(
         "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
     ),
+    "manual_l2_logits": Arm("Unit L2, scaled logits", NF17, _unit(logit_scale=True)),
     "centered_l2": Arm("Centered L2", CENTERED, _unit(center=True)),
     "centered_l2_gain": Arm("Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
     "centered_l2_bias": Arm("Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),
@@ -99,7 +112,9 @@ ARMS: dict[str, Arm] = {
     "batchnorm": Arm("BatchNorm", IS15, _batch(gain=True, bias=True)),
     "batchnorm_plain": Arm("BatchNorm, no affine", IS15, _batch()),
     "dyt": Arm("DyT", ZH25, _pointwise("tanh")),
+    "dyt_scaled": Arm("DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **TUNED)),
     "derf": Arm("Derf", CH25, _pointwise("erf")),
+    "derf_scaled": Arm("Derf, scaled embedding", CH25_LLM, _pointwise("erf", **TUNED)),
     "none": Arm("No norm", "identity", Norm(statistic="none")),
 }
 LABELS = {name: arm.label for name, arm in ARMS.items()}

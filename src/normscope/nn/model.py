@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from normscope.nn.dropout import Dropout
 from normscope.nn.feedback import Errors, FeedbackLinear, catch, deliver
-from normscope.nn.norms import build
+from normscope.nn.norms import Scale, build
 from normscope.nn.penalty import penalized
 from normscope.nn.recipe import Model, Norm, Placement
 
@@ -167,6 +167,10 @@ class Transformer(nn.Module):
         self.block_size, self.is_direct = model.block_size, model.feedback == "dfa"
         self.token_embedding = nn.Embedding(vocab_size, model.n_embd)
         self.position_embedding = nn.Embedding(model.block_size, model.n_embd)
+        self.embedding_scale, self.logit_scale = (
+            Scale(model.n_embd) if is_scaled else nn.Identity()
+            for is_scaled in (norm.embedding_scale, norm.logit_scale)
+        )
         self.dropout = Dropout(model.dropout)
         self.blocks = nn.ModuleList(Block(norm, placement, model) for _ in range(model.n_layer))
         final = placement in ("pre", "peri")
@@ -200,7 +204,7 @@ class Transformer(nn.Module):
         if self.block_size < T:
             raise ValueError(f"a window of {T} tokens exceeds block_size {self.block_size}")
         x = self.token_embedding(tokens) + self.position_embedding.weight[:T]  # (B, T, C)
-        x = self.dropout(x)
+        x = self.dropout(self.embedding_scale(x))
         errors = Errors()
         for i, block in enumerate(self.blocks):
             x = block(x)
@@ -210,6 +214,7 @@ class Transformer(nn.Module):
             x = penalized(x, self.sigma_penalty)
         x = self.final_norm(x)
         logits = F.linear(x, self.token_embedding.weight) if self.head is None else self.head(x)
+        logits = self.logit_scale(logits)
         return catch(logits, errors) if self.is_direct else logits
 
 

@@ -115,19 +115,30 @@ class PointwiseNorm(Affine):
     r"""``gain * f(alpha x + s) + bias``, no statistic at all.
 
     ``f = tanh`` is DyT (Zhu et al. 2025, eq. 1; it has no shift s), ``f = erf`` is Derf (Chen et
-    al. 2025). ``alpha`` starts at 0.5 and ``s`` at 0; both are learned scalars.
+    al. 2025). ``alpha`` starts where the recipe says and ``s`` at 0; both are learned scalars.
     """
 
     def __init__(self, d: int, norm: Norm) -> None:
         super().__init__(d, norm.gain, norm.bias)
         assert norm.elementwise is not None
         self.f = POINTWISE[norm.elementwise]
-        self.alpha = nn.Parameter(torch.tensor(0.5))
+        self.alpha = nn.Parameter(torch.tensor(norm.alpha))
         self.shift = nn.Parameter(torch.tensor(0.0)) if norm.elementwise == "erf" else None
 
     def forward(self, x: Tensor) -> Tensor:
         x = self.alpha * x
         return super().forward(self.f(x if self.shift is None else x + self.shift))
+
+
+class Scale(nn.Module):
+    """A learned factor, started at ``sqrt(d)``."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(math.sqrt(d)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor
 
 
 def build(

@@ -24,6 +24,7 @@ class Norm(Strict):
 
     ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
     ``elementwise`` map may bound the activations instead (DyT, Derf), or the layer is the identity.
+    With some norms comes a learned factor outside of the blocks, started at sqrt(d).
 
     Adam moves every parameter about as far in a step, so that a gain that starts at 1 cannot become
     sqrt(d) within a short training. With ``log_rate`` gain and learned radius are
@@ -36,6 +37,13 @@ class Norm(Strict):
     gain: bool = False
     bias: bool = False
     elementwise: Literal["tanh", "erf"] | None = None
+    alpha: PositiveFloat = Field(default=0.5, description="of an elementwise map at the start")
+    embedding_scale: bool = Field(
+        default=False, description="a learned factor of the embedding, sqrt(d) at the start"
+    )
+    logit_scale: bool = Field(
+        default=False, description="a learned factor of the logits, sqrt(d) at the start"
+    )
     eps: PositiveFloat = 1e-5
     log_rate: PositiveFloat | None = None
 
@@ -54,6 +62,8 @@ class Norm(Strict):
         is_sphere = self.statistic == "token" and self.radius != "sqrt(d)"
         if self.log_rate and not (is_sphere and (self.gain or self.radius == "learned")):
             raise ValueError("log_rate: of a gain at radius 1, or of a learned radius")
+        if self.elementwise is None and self.alpha != 0.5:
+            raise ValueError("alpha is of an elementwise map")
         return self
 
     @property

@@ -26,8 +26,10 @@ def count(table: pd.DataFrame, by: Sequence[str] = ("arm", "placement"), many: s
     return "; ".join(parts)
 
 
-def divergences(runs: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) -> str:
-    """Which runs diverged, and at which step."""
+def divergences(
+    runs: pd.DataFrame, by: Sequence[str] = ("arm", "placement"), how: str = "and in no mean"
+) -> str:
+    """Which runs diverged, and at which step; ``how`` says what they count as."""
     lost = runs[runs["diverged_at"].notna()]
     if lost.empty:
         return "No run diverged."
@@ -35,4 +37,4 @@ def divergences(runs: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) ->
         f"{_words(tuple(r[k] for k in by))} seed {r['seed']} at step {r['diverged_at']:.0f}"
         for r in lost.to_dict("records")
     ]
-    return f"Diverged, and in no mean: {', '.join(names)}."
+    return f"Diverged, {how}: {', '.join(names)}."

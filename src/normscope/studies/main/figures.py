@@ -2,6 +2,8 @@
 
 from normscope.nn.arms import ARMS
 
+AS_NOTHING_KNOWN = "and as high as knowing nothing"  # what the loss of a diverged run counts as
+
 
 def arm_label(arm: str, placement: str) -> str:
     """How people call an arm with its placement."""

@@ -1,43 +1,83 @@
-"""The main study's part of the configuration: one Transformer an arm, placement and seed."""
+"""The main study's part of the configuration: one Transformer a cell and seed."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict, distinct
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
 from normscope.train.recipe import Stack, Training, flops
+from normscope.train.schedule import at_schedule
 
-GAINS = ("log_gain_first", "log_gain_later", "log_gain_last")  # means of a run, in runs.csv
+NANOGPT = "nanogpt"  # the protocol of the keys model and training
+GAINS = ("gain_first", "gain_later", "gain_last")  # geometric means of a model
 LOSSES = (
     *("diverged_at", "parameters", "train_loss"),
-    *("val_loss", "best_val_loss", "val_loss_window_sd"),
+    *("val_loss", "best_val_loss", "val_loss_window_sd", "capped_loss", "failed"),
 )
+
+ProtocolName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9_]+$",
+        max_length=100,
+        description=f"a key of protocols, or {NANOGPT} for the model and training at the top",
+    ),
+]
+
+
+def _has_exact_gradients(model: Model) -> Model:
+    for key in ("feedback", "norm_backward", "surrogates_in", "radial_share", "sigma_penalty"):
+        if getattr(model, key) != Model.model_fields[key].default:
+            raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
+    return model
+
+
+ExactModel = Annotated[Model, AfterValidator(_has_exact_gradients)]
+
+
+class MainProtocol(Strict):
+    """Sizes and training that cells are compared under; the runs vary the rest."""
+
+    model: ExactModel
+    training: Training
 
 
 class MainGrid(Grid):
-    """One block of runs: every arm with every placement and every seed."""
+    """One block of runs: every combination of what is listed."""
 
-    FACTORS: ClassVar = {"arms": "arm", "placements": "placement", "seeds": "seed"}
+    FACTORS: ClassVar = {
+        "arms": "arm",
+        "placements": "placement",
+        "learning_rates": "learning_rate",
+    }
 
+    protocol: ProtocolName
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
+    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
+        description="an arm is reported at the best of its rates, chosen on its other seeds"
+    )
     seeds: Annotated[list[Seed], Some, Distinct]
 
     @model_validator(mode="after")
     def placements_fit(self) -> Self:
-        for cell in self.product():
-            check_placement(cell["arm"], cell["placement"])
+        for cell in self.cells():
+            check_placement(cell.arm, cell.placement)
         return self
+
+    def cells(self) -> Iterator[Cell]:
+        for values in self.product():
+            yield Cell(self.protocol, **values)
 
 
 class Baseline(Strict):
-    """What the other arms are compared with, seed by seed."""
+    """What the other arms of a protocol are compared with, seed by seed."""
 
     arm: ArmName
     placement: Placement
@@ -47,48 +87,81 @@ class Gain(Strict):
     """Residual gain of the trained models."""
 
     windows: PositiveInt = Field(description="windows of validation text, spread evenly")
+    protocols: Annotated[list[ProtocolName], Some, Distinct] = Field(
+        description="whose models are measured"
+    )
 
 
 class Main(Study):
-    """One Transformer an arm, placement and seed: validation loss, residual gain."""
+    """One Transformer a protocol, arm, placement, learning rate and seed: loss, residual gain."""
 
     TABLES: ClassVar = (
-        *("runs", "arms", "curves", "gain", "gain_by_depth", "gain_by_arm"),
+        *("runs", "chosen", "arms", "batches", "curves", "gain", "gain_by_depth", "gain_by_arm"),
         *("published", "corpus"),
     )
 
-    model: Model
+    model: ExactModel
     training: Training
+    protocols: dict[ProtocolName, MainProtocol] = Field(
+        default={}, description=f"others than {NANOGPT}, which is that of model and training"
+    )
     stack: Stacked
     runs: Annotated[list[MainGrid], Some]
     baseline: Baseline
     gain: Gain
 
-    def _all(self) -> Iterator[tuple[Cell, int]]:
+    @property
+    def every_protocol(self) -> dict[str, MainProtocol]:
+        """Protocols by name, that of the keys ``model`` and ``training`` first."""
+        return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
+
+    def _all(self) -> list[tuple[Cell, int]]:
         """Cell and seed of every run, in the order of the configuration."""
-        for grid in self.runs:
-            for run in grid.product():
-                yield Cell(run["arm"], run["placement"]), run["seed"]
+        return [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
 
     @model_validator(mode="after")
-    def gradients_are_exact(self) -> Self:
-        for key in ("feedback", "norm_backward", "surrogates_in", "radial_share", "sigma_penalty"):
-            if getattr(self.model, key) != Model.model_fields[key].default:
-                raise ValueError(f"model.{key}: the main runs have exact gradients; see jacobian")
+    def protocols_are_there(self) -> Self:
+        if NANOGPT in self.protocols:
+            raise ValueError(f"protocols.{NANOGPT}: its keys are model and training, at the top")
+        known = self.every_protocol
+        named = {f"runs.{i}.protocol": grid.protocol for i, grid in enumerate(self.runs)}
+        named |= {f"gain.protocols.{i}": name for i, name in enumerate(self.gain.protocols)}
+        for where, name in named.items():
+            if name not in known:
+                raise ValueError(f"{where}: unknown protocol {name!r}; known: {', '.join(known)}")
         return self
 
     @model_validator(mode="after")
-    def runs_are_distinct(self) -> Self:
+    def runs_fit(self) -> Self:
         distinct([f"{cell}-{seed}" for cell, seed in self._all()])
-        if self.reference not in {cell for cell, _ in self._all()}:
-            raise ValueError(f"baseline: no run of {self.reference} among runs")
-        checked("runs", self.trainings)
+        for cell in dict.fromkeys(cell for cell, _ in self._all()):
+            checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda c=cell: self._stack(c, [0]))
+        _ = self.reference
         return self
 
     @property
     def reference(self) -> Cell:
-        """The baseline's cell."""
-        return Cell(self.baseline.arm, self.baseline.placement)
+        """The baseline under nanoGPT's protocol, at the first rate that runs have of it.
+
+        Raises:
+            ValueError: no run has it.
+        """
+        arm, placement = self.baseline.arm, self.baseline.placement
+        for cell, _ in self._all():
+            if cell[:-1] == (NANOGPT, arm, placement):
+                return cell
+        raise ValueError(f"baseline: no run of {NANOGPT}-{arm}-{placement} among runs")
+
+    def _stack(self, cell: Cell, seeds: list[int]) -> Stack:
+        protocol = self.every_protocol[cell.protocol]
+        warmup_steps = protocol.training.warmup_steps
+        return Stack(
+            norm=ARMS[cell.arm].norm,
+            placement=cell.placement,
+            seeds=seeds,
+            model=protocol.model,
+            training=at_schedule(protocol.training, cell.learning_rate, warmup_steps),
+        )
 
     def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
         """Cell and seeds of every training job, by its name."""
@@ -96,36 +169,54 @@ class Main(Study):
 
     @property
     def reference_jobs(self) -> list[str]:
-        """Names of the jobs that train the baseline."""
+        """Names of the jobs that train the baseline's reference."""
         return [name for name, (cell, _) in self.blocks().items() if cell == self.reference]
 
+    @property
+    def batch_sizes(self) -> list[dict[str, int]]:
+        """Batch sizes by protocol, of protocols that differ in nothing else."""
+        alike: dict[str, dict[str, int]] = {}
+        for name, protocol in self.every_protocol.items():
+            rest = protocol.model_dump_json(exclude={"training": {"batch_size"}})
+            alike.setdefault(rest, {})[name] = protocol.training.batch_size
+        return [sizes for sizes in alike.values() if len(sizes) > 1]
+
     def vocabulary(self) -> Vocabulary:
+        of_models = (*Cell._fields, "seed", *LOSSES, *GAINS)
         return Vocabulary(
-            columns={"runs": (*Cell._fields, "seed", *LOSSES, *GAINS)},
-            values={"arm": ARMS, "placement": get_args(Placement)},
-            labels={"arm": LABELS},
+            columns={
+                "runs": of_models,
+                "chosen": of_models,
+                "batches": (*of_models, "batch_size", "excess"),
+            },
+            values={
+                "protocol": self.every_protocol,
+                "arm": ARMS,
+                "placement": get_args(Placement),
+            },
+            labels={"arm": LABELS, "batch_size": "batch size {}"},
         )
 
     def trainings(self) -> dict[str, Stack]:
-        return {
-            name: Stack(
-                norm=ARMS[cell.arm].norm,
-                placement=cell.placement,
-                seeds=seeds,
-                model=self.model,
-                training=self.training,
-            )
-            for name, (cell, seeds) in self.blocks().items()
-        }
+        return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
     def probes(self) -> dict[str, StreamProbe]:
-        return dict.fromkeys(self.trainings(), StreamProbe(windows=self.gain.windows))
+        measured = (n for n, (c, _) in self.blocks().items() if c.protocol in self.gain.protocols)
+        return dict.fromkeys(measured, StreamProbe(windows=self.gain.windows))
 
     def tabulation(self, settings: Settings) -> MainTables:
-        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
-        return MainTables(jobs=jobs, baseline=self.reference, level=settings.level)
+        return MainTables(
+            jobs={name: cell for name, (cell, _) in self.blocks().items()},
+            probed=list(self.probes()),
+            baseline=self.reference,
+            batch_sizes=self.batch_sizes,
+            level=settings.level,
+        )
 
     def jobs(self) -> Iterator[Job]:
-        for name, stack in self.trainings().items():
+        probes = self.probes()
+        for name, (cell, seeds) in self.blocks().items():
+            stack = self._stack(cell, seeds)
             yield Job("main_train", name, stack.training.precision, flops(stack))
-            yield Job("main_probe", name, "", len(stack.seeds))
+            if name in probes:
+                yield Job("main_probe", name, cell.protocol, len(seeds))

@@ -8,7 +8,6 @@ import pandas as pd
 from normscope import words
 from normscope.nn.arms import ARMS
 from normscope.paper.caption import count as count_models
-from normscope.paper.caption import divergences
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     Column,
@@ -24,28 +23,27 @@ from normscope.paper.table import (
     to_rows,
 )
 from normscope.statistics.estimate import FEWEST
+from normscope.statistics.summary import describe, select, split
 from normscope.studies.main.figures import arm_label
-from normscope.studies.main.grid import Main
+from normscope.studies.main.grid import NANOGPT, Main
 from normscope.studies.study import Settings
 from normscope.words import DASH
 
+BY = ("arm", "placement", "learning_rate")
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
-# columns of arms.csv beside the measures of published numbers
-OURS = {
-    "val_loss": ("mean", "low", "high"),
-    "best_val_loss": ("best", "best_low", "best_high"),
-}
+LOSS = "Validation loss of the trained models"
 GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
     "unit": """Unit L2 also ends the network, in pre and in post placement, with outputs of length
 1: over a head tied to an embedding that starts with a standard deviation of 0.02, its logits are
-small, and its loss is that of a temperature as much as of a norm.""",
-    "pointwise": """DyT and Derf start at alpha = 0.5 in nanoGPT's initialization, whose embeddings
-have a standard deviation of 0.02: their outputs start near zero. For language models the authors of
-DyT tune alpha and scale the embedding by a learned factor that starts at sqrt(d) (Zhu et al. 2025,
-arXiv:2503.10622); neither is done here.""",
+small, and its loss is that of a temperature as much as of a norm. With scaled logits a learned
+factor, sqrt(d) at the start, takes that away (Wang et al. 2017, arXiv:1704.06369).""",
+    "pointwise": """DyT and Derf alone start at alpha = 0.5 in nanoGPT's initialization, whose
+embeddings have a standard deviation of 0.02: their outputs start near zero. With a scaled embedding
+they are as their authors have them for language models: a learned factor of the embedding, sqrt(d)
+at the start, and alpha = 1 (Zhu et al. 2025, arXiv:2503.10622).""",
 }
 
 
@@ -53,34 +51,42 @@ def _name(row: Row) -> str:
     return arm_label(row["arm"], row["placement"])
 
 
-def loss_table(arms: pd.DataFrame) -> PageTable:
-    """Validation loss by arm: n, mean, interval, difference to the baseline and what it shows."""
+def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
+    """Validation loss by arm: n, rate, loss, difference to the baseline and what it shows.
+
+    Args:
+        arms: rows of arms.csv, of one protocol.
+        title: of the table.
+    """
     columns = [
         Column("arm", _name),
         Column("n", count()),
+        Column("rates", count("rates")),
+        Column("learning rate", _rate),
+        Column("failed", count("failed")),
         Column("loss", number("mean")),
         Column("interval", interval("low", "high")),
         Column("difference", number("difference", sign=True)),
         Column("its interval", interval("difference_low", "difference_high", sign=True)),
         Column("reads", verdict),
     ]
-    return tabulate("Validation loss of the trained models", arms, columns)
+    return tabulate(title, arms, columns)
+
+
+def _rate(row: Row) -> str:
+    """The rate that most seeds are reported at, with a mark where the best may lie beyond."""
+    return f"{row['rate']:g}{' (at the edge)' if row['at_edge'] else ''}"
 
 
 def verdict(row: Row) -> str:
     """What the difference to the baseline shows.
 
-    A claim needs an interval that excludes 0, seeds enough for an exact test to agree at the same
-    level, and no run of the arm that diverged: the survivors are a selection.
+    A claim needs an interval that excludes 0 and seeds enough.
 
     Args:
         row: of arms.csv.
     """
-    n, diverged, pairs = row["n"], row["diverged"], row["pairs"]
-    if n == 0:
-        return "diverged"
-    if diverged:
-        return f"{diverged} of {diverged + n} diverged: no claim"
+    pairs = row["pairs"]
     if math.isnan(row["difference"]):
         return "baseline" if pairs else "no seed shared with the baseline"
     if pairs < FEWEST:
@@ -90,36 +96,33 @@ def verdict(row: Row) -> str:
     return "better" if row["difference_high"] < 0 else "not told apart"
 
 
-def gain_table(gains: pd.DataFrame) -> PageTable:
+def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:
     """Residual gain of the first block, of a later block, and of the last."""
     blocks = [
         Column(title, estimate(key, f"{key}_low", f"{key}_high")) for key, title in GAINS.items()
     ]
     columns = [Column("arm", _name), Column("n", count()), *blocks]
-    return tabulate("Residual gain of the trained models", gains, columns)
+    return tabulate(f"Residual gain of the trained models, {protocol}", gains, columns)
 
 
-def published_table(published: pd.DataFrame, baseline: Row, window_sd: float) -> PageTable:
+def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
     """Each published number beside ours, compared only under the settings that it was had with.
 
     Args:
         published: rows of published.csv.
-        baseline: the baseline's row of arms.csv.
         window_sd: standard deviation of the mean losses of validation windows.
     """
 
     def corrected(row: Row) -> str:
         if not row["comparable"]:
             return "not comparable: other settings"
-        if not baseline["n"]:
+        if not row["n"]:
             return "diverged"
-        columns = OURS[row["measure"]]
-        mean, low, high = (baseline[column] for column in columns)
-        return f"{words.number(mean)} {words.interval(low, high)}"
+        return f"{words.number(row['mean'])} {words.interval(row['low'], row['high'])}"
 
     def why(row: Row) -> str:
         is_sample = row["windows"] > 0  # NaN: it is none
-        if not (row["comparable"] and baseline["n"] and is_sample):
+        if not (row["n"] and is_sample):
             return row["differs_because"]
         error = window_sd / math.sqrt(row["windows"])
         return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
@@ -130,7 +133,7 @@ def published_table(published: pd.DataFrame, baseline: Row, window_sd: float) ->
         Column("protocol", text("protocol")),
         Column("source", text("source")),
         Column("corrected", corrected),
-        Column("n", lambda r: f"{baseline['n']}" if r["comparable"] and baseline["n"] else DASH),
+        Column("n", lambda r: f"{r['n']}" if r["n"] else DASH),
         Column("why they differ", why),
     ]
     return tabulate("Published beside corrected", published, columns)
@@ -148,13 +151,42 @@ def notes(arms: Iterable[str]) -> list[str]:
 
 
 def _numbers(tables: Mapping[str, pd.DataFrame]) -> Iterator[Named]:
-    """Losses and gains by arm and placement, where there is a number."""
+    """Losses and gains by protocol, arm and placement, where there is a number."""
     gains = {key: f"{key} gain" for key in GAINS}
     for table, columns in ((tables["arms"], LOSSES), (tables["gain_by_arm"], gains)):
         for row in to_rows(table):
             for column, word in columns.items():
                 if pd.notna(row[column]):
-                    yield (row["arm"], row["placement"], word), words.number(row[column])
+                    cell = (row["protocol"], row["arm"], row["placement"])
+                    yield (*cell, word), words.number(row[column])
+
+
+def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
+    """Loss by arm and batch size, and how much it is above that at the greatest size."""
+    rows = [
+        cell
+        | {"n": len(group), "failed": int(group["failed"].sum())}
+        | {"loss": group["capped_loss"].mean(), "excess": group["excess"].mean()}
+        | {k: v for k, v in describe(group["excess"], level).items() if k in ("low", "high")}
+        for cell, group in split(batches, ["arm", "placement", "batch_size"])
+    ]
+    columns = [
+        Column("arm", _name),
+        Column("batch size", count("batch_size")),
+        Column("n", count()),
+        Column("failed", count("failed")),
+        Column("loss", number("loss")),
+        Column("above the greatest size", number("excess", sign=True)),
+        Column("interval", interval("low", "high", sign=True)),
+    ]
+    keys = [*"arm placement batch_size n failed loss excess low high".split()]
+    return tabulate("Validation loss by batch size", pd.DataFrame(rows, columns=keys), columns)
+
+
+def _sizes(study: Main, name: str) -> dict[str, object]:
+    """Sizes and training of a protocol, for the page."""
+    protocol = study.every_protocol[name]
+    return {"name": name, **protocol.model.model_dump(), **protocol.training.model_dump()}
 
 
 def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -162,32 +194,38 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
 
     Args:
         study: its configuration.
-        tables: runs, arms, gain_by_arm, published and corpus.
+        tables: runs, chosen, arms, batches, gain_by_arm, published and corpus.
     """
-    runs, arms = tables["runs"], tables["arms"]
-    baseline = str(study.reference)
-    (ours,) = to_rows(arms[arms["arm"] + "-" + arms["placement"] == baseline])
-    of_baseline = runs["arm"] + "-" + runs["placement"] == baseline
+    runs, arms, gains = (tables[name] for name in ("runs", "arms", "gain_by_arm"))
+    only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
+    shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
+    measured = list(dict.fromkeys(gains["protocol"]))
+    own = select(runs, **study.reference._asdict())
     (corpus,) = to_rows(tables["corpus"])
     return Section(
         words={
             **study.model.model_dump(),
             **study.training.model_dump(),
-            "baseline": baseline,
+            "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
+            "reference": str(study.reference),
+            "protocols": [_sizes(study, name) for name in shown],
+            "measured": measured,
             "needed": FEWEST,
             "characters": corpus["characters"],
             "train": f"{corpus['train_tokens']:,}",
             "val": f"{corpus['val_tokens']:,}",
-            "count": count_models(runs),
-            "divergences": divergences(runs),
-            "notes": notes(set(runs["arm"])),
+            "count": count_models(select(runs, protocol=NANOGPT), BY),
+            "others": int((runs["protocol"] != NANOGPT).sum()),
+            "models": len(runs),
+            "diverged": int(runs["diverged_at"].notna().sum()),
+            "failed": int(runs["failed"].sum()),
+            "notes": notes(dict.fromkeys(runs["arm"])),
         },
         tables={
-            "loss": loss_table(arms),
-            "gain": gain_table(tables["gain_by_arm"]),
-            "published": published_table(
-                tables["published"], ours, runs.loc[of_baseline, "val_loss_window_sd"].mean()
-            ),
+            "published": published_table(tables["published"], own["val_loss_window_sd"].mean()),
+            **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in shown},
+            "batches": batch_table(tables["batches"], settings.level),
+            **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in measured},
         },
         numbers=list(_numbers(tables)),
     )

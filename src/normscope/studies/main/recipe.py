@@ -6,19 +6,21 @@ What is trained is a ``normscope.train.recipe.Stack``.
 from typing import NamedTuple
 
 from normscope.nn.recipe import Placement
-from normscope.schema import PositiveInt, Strict
+from normscope.schema import PositiveInt, Strict, rate_name
 from normscope.train.recipe import OnDevice
 
 
 class Cell(NamedTuple):
     """What has one model a seed."""
 
+    protocol: str
     arm: str
     placement: Placement
+    learning_rate: float
 
     def __str__(self) -> str:
-        """``layernorm-pre``, the beginning of the names of its files."""
-        return f"{self.arm}-{self.placement}"
+        """``nanogpt-layernorm-pre-0.001``, the beginning of the names of its files."""
+        return "-".join([*self[:-1], rate_name(self.learning_rate)])
 
 
 class StreamProbe(OnDevice):
@@ -28,8 +30,18 @@ class StreamProbe(OnDevice):
 
 
 class MainTables(Strict):
-    """The cell of every training job, in order, and the cell that the others are compared with."""
+    """The cell of every training job, in order, and what is made of their models.
+
+    Args:
+        jobs: the cell of every training job.
+        probed: those whose residual stream is measured.
+        baseline: the cell that is held against published numbers; its arm and placement are what
+            the others of a protocol are compared with.
+        batch_sizes: by protocol, of protocols that differ in nothing else.
+    """
 
     jobs: dict[str, Cell]
+    probed: list[str]
     baseline: Cell
+    batch_sizes: list[dict[str, int]]
     level: float

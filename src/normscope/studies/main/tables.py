@@ -1,53 +1,110 @@
-"""From runs to arms: means, intervals and differences over trained models."""
+"""From runs to arms: means, intervals and differences over trained models at chosen rates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from normscope.statistics.summary import describe, split
+from normscope.statistics.summary import describe, select, split
 from normscope.studies.main.recipe import Cell
 
-KEYS = ["arm", "placement", "seed"]
+KEYS = [*Cell._fields, "seed"]
+COMPARED = ["protocol", "arm", "placement"]  # all of a cell but its learning rate
 PARTS = ("first", "later", "last")  # blocks of a model
+BOUNDS = ("mean", "low", "high")
 
 
-def compare(runs: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
-    """A row per arm and placement: n, mean and interval of the last loss, and of the best.
+def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
+    """A row per protocol, arm and placement, at the rates chosen for it.
 
-    Then the difference of the last losses to the baseline over shared seeds.
+    n, mean and interval of the last loss, capped where a run diverged, and of the best; how many
+    diverged and how many failed (``normscope.statistics.outcome``). ``rates`` were tried, ``rate``
+    is the one that most seeds are reported at; ``at_edge``: it is the least or the greatest of
+    three or more, so that the best may lie beyond. Then the difference of the last losses to the
+    baseline's over shared seeds.
 
-    The intervals of the differences hold together at ``level``: Bonferroni over those with n > 1.
-    ``alpha`` is what is left to one of them: ``(1 - level) / comparisons``.
+    The intervals of the differences hold together at ``level`` in a protocol: Bonferroni over those
+    with more than one pair. ``alpha`` is what is left to one of them.
+
+    Args:
+        runs: a row a model, at every rate.
+        chosen: those of them at the rate that is best on other seeds.
+        baseline: whose arm and placement the others are compared with.
+        level: confidence level.
     """
-    is_baseline = (runs["arm"] == baseline.arm) & (runs["placement"] == baseline.placement)
-    reference = runs[is_baseline].set_index("seed")["val_loss"].dropna()
-    pairs = runs[runs["seed"].isin(reference.index) & ~is_baseline].dropna(subset="val_loss")
-    compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
-    alpha = (1 - level) / max(compared, 1)
+    tried = runs.groupby(COMPARED, sort=False)["learning_rate"].unique().to_dict()
     rows = []
-    for (arm, placement), group in runs.groupby(["arm", "placement"], sort=False):
-        loss = group.set_index("seed")["val_loss"].dropna()
-        row: dict = {"arm": arm, "placement": placement, "alpha": alpha}
-        row |= {"diverged": int(group["diverged_at"].notna().sum())} | describe(loss, level)
-        row |= _named("best", describe(group["best_val_loss"].dropna(), level))
-        paired = (loss - reference).dropna()
-        row |= {"pairs": len(paired)}
-        if (arm, placement) != baseline:
-            row |= _named("difference", describe(paired, 1 - alpha))
-        rows.append(row)
+    for _, of_protocol in chosen.groupby("protocol", sort=False):
+        own = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
+        reference = own.set_index("seed")["capped_loss"]
+        is_own = of_protocol.index.isin(own.index)
+        pairs = of_protocol[of_protocol["seed"].isin(reference.index) & ~is_own]
+        compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
+        alpha = (1 - level) / max(compared, 1)
+        for cell, group in split(of_protocol, COMPARED):
+            loss = group.set_index("seed")["capped_loss"]
+            row = cell | _rates(group, tried[tuple(cell.values())]) | describe(loss, level)
+            row |= {"diverged": int(group["diverged_at"].notna().sum())}
+            row |= {"failed": int(group["failed"].sum()), "alpha": alpha}
+            row |= _named("best", describe(group["best_val_loss"], level))
+            paired = (loss - reference).dropna()
+            row |= {"pairs": len(paired)}
+            if (cell["arm"], cell["placement"]) != (baseline.arm, baseline.placement):
+                row |= _named("difference", describe(paired, 1 - alpha))
+            rows.append(row)
     columns = (
-        "arm placement n diverged mean low high best best_low best_high alpha pairs "
+        "n diverged failed rates rate at_edge mean low high best best_low best_high alpha pairs "
         "difference difference_low difference_high"
     )
-    return pd.DataFrame(rows, columns=columns.split())
+    return pd.DataFrame(rows, columns=[*COMPARED, *columns.split()])
+
+
+def _rates(group: pd.DataFrame, tried: Sequence[float]) -> dict[str, Any]:
+    """How many rates were tried, which was chosen most often, and whether it is at their edge."""
+    rate = group["learning_rate"].mode().iloc[0]
+    at_edge = len(tried) > 2 and rate in (min(tried), max(tried))
+    return {"rates": len(tried), "rate": rate, "at_edge": at_edge}
+
+
+def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
+    """The models of protocols that differ in the batch size alone, least size first.
+
+    With ``batch_size``, and ``excess``: the capped loss above that of the same arm, placement and
+    seed at the greatest batch size that it has.
+
+    Args:
+        chosen: models at the rates chosen for them.
+        families: batch sizes by protocol; of each family one model and training.
+    """
+    parts = []
+    for sizes in families:
+        rows = chosen[chosen["protocol"].isin(list(sizes))]
+        rows = rows.assign(batch_size=rows["protocol"].map(sizes)).sort_values(
+            "batch_size", kind="stable"
+        )
+        last = rows.groupby(["arm", "placement", "seed"])["capped_loss"].transform("last")
+        rows = rows.assign(excess=rows["capped_loss"] - last)
+        several = rows.groupby(["arm", "placement"])["batch_size"].transform("nunique") > 1
+        parts.append(rows[several])
+    columns = [*chosen, "batch_size", "excess"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
 def _named(name: str, bounds: dict[str, float]) -> dict[str, float]:
     """Mean and interval as columns of a table with several of them."""
     columns = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
     return {columns[key]: value for key, value in bounds.items() if key in columns}
+
+
+def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of another table that are of these models."""
+    return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
+
+
+def sound(runs: pd.DataFrame) -> pd.DataFrame:
+    """The models that did not diverge, which can be measured."""
+    return runs[runs["diverged_at"].isna()]
 
 
 def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -58,7 +115,7 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
     table = table.assign(
         positions=np.where(table["position"] == 0, "first", "later"), log_norm=np.log(table["norm"])
     )
-    where = ["arm", "placement", "positions", "depth", "site"]
+    where = [*COMPARED, "positions", "depth", "site"]
     runs = table.groupby([*where, "seed"], sort=False)[["log_norm", "log_gain"]].mean()
     rows = []
     for row, group in split(runs.reset_index(), where):
@@ -77,30 +134,31 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
     over runs. The first block lifts the embedding, which starts small, so it stands alone.
     """
     rows = []
-    for row, runs in split(log_gains(table), ["arm", "placement"]):
+    for row, runs in split(gains(table), COMPARED):
         for part in PARTS:
-            bounds = describe(runs[f"log_gain_{part}"], level)
-            factors = {key: np.exp(value) for key, value in _named(part, bounds).items()}
-            row.update(factors | ({"n": bounds["n"]} if bounds["n"] else {}))
+            bounds = describe(runs[f"gain_{part}"], level, geometric=True)
+            row.update(_named(part, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
         rows.append(row)
     bounds = [f"{part}{suffix}" for part in PARTS for suffix in ("", "_low", "_high")]
-    return pd.DataFrame(rows, columns=["arm", "placement", "n", *bounds])
+    return pd.DataFrame(rows, columns=[*COMPARED, "n", *bounds])
 
 
-def log_gains(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per run: mean log-gain of the first block, of the later ones and of the last.
+def gains(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per run: gain of the first block, of a later one and of the last.
 
-    Over positions but the first: columns ``log_gain_first``, ``log_gain_later``, ``log_gain_last``.
+    Geometric means over positions but the first: columns ``gain_first``, ``gain_later``,
+    ``gain_last``.
     """
     blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
     depth = blocks["depth"]
-    parts = dict(zip(PARTS, (depth == 1, depth > 1, depth == depth.max()), strict=True))
+    last = depth.groupby([blocks[key] for key in KEYS]).transform("max")
+    parts = dict(zip(PARTS, (depth == 1, depth > 1, depth == last), strict=True))
     runs = [blocks[key] for key in KEYS]
-    gains = {
-        f"log_gain_{part}": blocks["log_gain"].where(rows).groupby(runs, sort=False).mean()
+    means = {
+        f"gain_{part}": np.exp(blocks["log_gain"].where(rows).groupby(runs, sort=False).mean())
         for part, rows in parts.items()
     }
-    return pd.DataFrame(gains).reset_index()
+    return pd.DataFrame(means).reset_index()
 
 
 def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
@@ -109,3 +167,22 @@ def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
         is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
         for key, value in reference.items()
     )
+
+
+def published(
+    table: pd.DataFrame, is_comparable: Sequence[bool], own: pd.DataFrame, level: float
+) -> pd.DataFrame:
+    """Published numbers, each with n, mean and interval of the baseline's models beside it.
+
+    Args:
+        table: a row a number, with its ``measure``, a column of ours.
+        is_comparable: whether ours were had with the same settings.
+        own: rows of the baseline's models.
+        level: confidence level.
+    """
+    rows = [
+        {"n": 0} | (describe(own[measure], level) if is_same else {})
+        for measure, is_same in zip(table["measure"], is_comparable, strict=True)
+    ]
+    beside = pd.DataFrame(rows, columns=["n", *BOUNDS], index=table.index)
+    return table.assign(comparable=list(is_comparable), **beside.to_dict("series"))

@@ -1,8 +1,8 @@
 """Parameters of the decisive test's jobs: what is trained, measured and tabulated. No torch."""
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from normscope.nn.recipe import Norm
 from normscope.schema import PositiveFloat, PositiveInt, Strict, rate_name
@@ -71,6 +71,12 @@ class RecallStack(Seeds):
     task: Task
     norm: Norm
     learning_rate: PositiveFloat = Field(description="of Adam, constant")
+
+    @model_validator(mode="after")
+    def norm_stands_alone(self) -> Self:
+        if self.norm.embedding_scale or self.norm.logit_scale:
+            raise ValueError("the decisive test's model has no factor of the embedding or logits")
+        return self
 
     @property
     def training(self) -> Training:

@@ -4,12 +4,10 @@ They are about formulas, or about every token: one counterexample decides them, 
 needed.
 """
 
-import math
-
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.words import number, records, significant
+from normscope.words import records, significant
 
 COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")
 
@@ -51,21 +49,4 @@ def shares_statistics(_: Entry, evidence: Evidence) -> Finding:
         f"training: itself, {bn.same_window} of its channel in its window and {bn.other_windows} "
         "in others, positions after it included; in evaluation: itself and "
         f"{alone.same_token + alone.same_window + alone.other_windows + alone.elsewhere} others",
-    )
-
-
-@claim("batch_size")
-def works_alone(_: Entry, evidence: Evidence) -> Finding:
-    """How far the smallest batch is from the statistics of all tokens."""
-    rows = records(evidence.table("textbook.batches"))
-    bn = [r for r in rows if r.arm == "batchnorm" and not math.isnan(r.mean)]
-    ln = [r.mean for r in rows if r.arm == "layernorm"]
-    errors = [f"at {r.tokens}: {r.error!r}; " for r in rows if isinstance(r.error, str)]
-    first, last = bn[0], bn[-1]
-    return Finding(
-        {"": Case.known(bool(first.mean > last.mean and max(ln) == 0), float(first.mean))},
-        "no number",
-        corrected=f"BatchNorm, by tokens in the batch: {''.join(errors)}{number(first.mean)} at "
-        f"{first.tokens}, {number(last.mean)} at {last.tokens}, where the theory of Gaussian "
-        f"features has {number(last.theory)}; LayerNorm: at most {max(ln):g} at every size",
     )

@@ -1,0 +1,47 @@
+"""Figure batch_size: what a smaller batch costs BatchNorm, and what it costs LayerNorm."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.paper.drawing import Look, run
+from normscope.studies.main.figures import AS_NOTHING_KNOWN
+
+COLUMNS = {"capped_loss": "validation loss (nats)", "excess": "above the greatest size (nats)"}
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """Loss against the batch size, and how much it is above that at the greatest one."""
+    batches = tables["batches"]
+    figure, axes = style.canvas(look.width_mm, 75, 1, len(COLUMNS), shared=False)
+    if batches.empty:
+        words = "no arm has two batch sizes"
+        style.say(axes[0, 0], words)
+        return figure, f"Here {words}."
+    arms = list(batches["arm"])
+    for axis, (column, label) in zip(axes[0], COLUMNS.items(), strict=True):
+        for arm in style.in_order(arms):
+            own, arm_look = batches[batches["arm"] == arm], style.arm_look(arm, arms)
+            joined: dict = arm_look | {"marker": ""}
+            dots: dict = arm_look | {"linestyle": ""}
+            axis.plot(own.groupby("batch_size")[column].mean(), **joined)
+            axis.plot(own["batch_size"], own[column], mfc="none", **dots)
+            axis.plot([], [], label=ARMS[arm].label, mfc="none", **arm_look)
+        sizes = sorted(batches["batch_size"].unique())
+        axis.set_xscale("log", base=2)
+        axis.set_xticks(sizes, [str(size) for size in sizes])
+        axis.set_xlabel("windows in a batch")
+        axis.set_ylabel(label)
+    axes[0, 1].axhline(0, color="0.6", linewidth=0.6, zorder=0)
+    style.arm_legend(figure)
+    n = count(batches, ("arm", "placement"))
+    lost = divergences(batches, ("arm", "batch_size"), AS_NOTHING_KNOWN)
+    return figure, f"n: {n} at each size. {lost}"
+
+
+if __name__ == "__main__":
+    run(draw)
