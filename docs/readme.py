@@ -28,8 +28,8 @@ DECIDED = ("statement", "source", "published", "corrected", "why")
 LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 FIGURES = (
-    "loss slice factors surrogates dose jacobian comparison sensitivity signals trainability".split()
-)
+    "loss slice factors surrogates dose jacobian comparison sensitivity signals trainability"
+).split()
 
 
 def table(study: str, name: str) -> pd.DataFrame:

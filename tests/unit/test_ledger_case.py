@@ -121,17 +121,20 @@ def test_equivalence_is_two_one_sided_t_tests(mean, reads, end):
 
 
 def test_a_margin_of_a_direction_is_the_least_difference_that_counts():
-    """Within it a clear difference refutes; beyond it the direction is tested; between nothing."""
-    asked = entry(margin=0.5)
+    """What is clearly below it refutes; what is beyond it holds if it is clearly above the bound."""
     spread = [-0.02, -0.01, 0.0, 0.0, 0.01, 0.02]
-    for mean, reads in ((0.2, "fails"), (-0.2, "fails"), (0.8, "holds"), (-0.8, "fails")):
-        assert case_of(asked, [mean + v for v in spread]).reading() == reads
-    wide = [30 * v for v in spread]
-    assert case_of(asked, [0.2 + v for v in wide]).reading() == OPEN
-    inside = [0.2 + v for v in wide]
-    p = stats.ttest_1samp(inside, 0.5, alternative="less").pvalue
-    assert case_of(asked, inside).p_fails == pytest.approx(p)
-    assert case_of(asked, inside).p_holds == 1
+    for sign, direction in ((1, "greater"), (-1, "less")):
+        asked = entry(direction, margin=0.5)
+        for mean, reads in ((0.2, "fails"), (-0.2, "fails"), (0.8, "holds"), (-0.8, "fails")):
+            assert case_of(asked, [sign * (mean + v) for v in spread]).reading() == reads
+        wide = [0.3 + 30 * v for v in spread]
+        case = case_of(asked, [sign * v for v in wide])
+        assert case.reading() == OPEN
+        p = stats.ttest_1samp(wide, 0.5, alternative="less").pvalue
+        assert (case.p_fails, case.p_holds) == (pytest.approx(p), 1)
+        beyond = [0.6 + v for v in spread]
+        p = stats.ttest_1samp(beyond, 0, alternative="greater").pvalue
+        assert case_of(asked, [sign * v for v in beyond]).p_holds == pytest.approx(p)
 
 
 def test_a_margin_on_a_logarithmic_scale_is_a_factor_both_ways():
@@ -179,6 +182,8 @@ def test_an_effect_size_and_a_distance_are_in_standard_deviations():
     assert case.standardized == pytest.approx(2)
     assert case_of(entry("within", margin=5.0), values).standardized == pytest.approx(2)
     assert case_of(entry(margin=4.0), values).standardized == pytest.approx(1)
+    assert case_of(entry(margin=1.0), values).standardized == pytest.approx(3)
+    assert case_of(entry("less", margin=1.0), values).standardized == pytest.approx(4)
     assert case_of(entry(), [2.0] * 6).standardized == math.inf
 
 

@@ -152,34 +152,28 @@ def _width(entry: Entry) -> float:
     return math.log(entry.margin) if entry.scale == "log" else entry.margin
 
 
-def _is_small(entry: Entry, distances: Sequence[float]) -> bool:
-    """Whether the mean is within the margin of a statement that one side is greater."""
-    mean = math.fsum(distances) / len(distances)
-    return entry.direction != "within" and abs(mean) < _width(entry)
-
-
 def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
     """A test for and against an entry.
 
-    A statement that a quantity is greater, with a margin, speaks of a difference that counts: a
-    mean within the margin can only refute it, by equivalence, and one beyond it is a direction.
-    Under no true value can both be false at once, so that the level needs no correction.
+    A statement that a quantity is greater, with a margin, speaks of a difference that counts: what
+    lies clearly below the margin refutes it, a small difference as well as one the other way; for
+    it speaks a mean beyond the margin that is clearly greater than the bound. Under no true value
+    can both answers be wrong, so that the level needs no correction.
     """
+    width = _width(entry)
     if entry.direction == "within":
-        inside = equivalence(distances, _width(entry), test)
+        inside = equivalence(distances, width, test)
         return _Sides(inside.greater, inside.less, inside.smallest)
-    if _is_small(entry, distances):
-        inside = equivalence(distances, _width(entry), test)
-        return _Sides(1.0, inside.greater, inside.smallest)
-    tested = test(distances, 0.0)
-    sides = tested.greater, tested.less
-    holds, fails = sides if entry.direction == "greater" else sides[::-1]
-    return _Sides(holds, fails, tested.smallest)
+    signed = distances if entry.direction == "greater" else [-v for v in distances]
+    tested, against = test(signed, 0.0), test(signed, width)
+    is_small = width and math.fsum(signed) / len(signed) < width
+    return _Sides(1.0 if is_small else tested.greater, against.less, tested.smallest)
 
 
 def _distance(entry: Entry, distances: Sequence[float]) -> float:
     """How far the mean is from the nearest value at which the answer would be another."""
-    mean = math.fsum(distances) / len(distances)
-    if entry.direction == "within" or _is_small(entry, distances):
-        mean = abs(mean) - _width(entry)
-    return abs(mean)
+    mean, width = math.fsum(distances) / len(distances), _width(entry)
+    if entry.direction == "within":
+        return abs(abs(mean) - width)
+    signed = mean if entry.direction == "greater" else -mean
+    return width - signed if signed < width else signed
