@@ -167,7 +167,7 @@ def slopes(paid: pd.DataFrame) -> pd.DataFrame:
     """A row per setting, place and seed: by how much a loss grows with what center_scale leaves in.
 
     ``slope``, in nats from none to all of the radial part: that of a line by least squares through
-    the costs of a seed, with 0 at a share of 0. Of places in which several shares were left in.
+    the costs of a seed, with 0 at a share of 0; where only all was left in, the cost of that.
 
     Args:
         paid: rows of ``surrogates``.
@@ -175,10 +175,9 @@ def slopes(paid: pd.DataFrame) -> pd.DataFrame:
     keys = [*SETTING, "surrogates_in", "seed"]
     rows = []
     for key, group in split(select(paid, norm_backward="center_scale"), keys):
-        if len(group) > 1:
-            shares, of_shares = [0.0, *group["radial_share"]], [0.0, *group["cost"]]
-            line = np.polyfit(shares, of_shares, 1)
-            rows.append(key | {"slope": line[0], "failed": int(group["failed"].max())})
+        shares, of_shares = [0.0, *group["radial_share"]], [0.0, *group["cost"]]
+        line = np.polyfit(shares, of_shares, 1)
+        rows.append(key | {"slope": line[0], "failed": int(group["failed"].max())})
     return pd.DataFrame(rows, columns=[*keys, "slope", "failed"])
 
 
