@@ -1,6 +1,8 @@
 """From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +133,7 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     return table[[*VARIED, "seed", *COSTS, *COSINES]]
 
 
-def _cosine(row: dict, name: str, at: dict[str, dict[tuple, float]]) -> float:
+def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
     """Of a surrogate with the exact pass, in the norms of the blocks or the final one.
 
     Under DFA what the final norm passes back reaches no parameter.
