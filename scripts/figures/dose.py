@@ -24,7 +24,7 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
     for key, line in split(costs, ["surrogates_in", "sigma_penalty"]):
         doses = line.sort_values("radial_share")
         color = PLACES[key["surrogates_in"]]
-        look = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
+        look: dict = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
         axis.plot([0, *doses["radial_share"]], [0, *doses["mean"]], **look)
         axis.vlines(doses["radial_share"], doses["low"], doses["high"], color=color, linewidth=0.8)
     axis.set_xlabel("share of the radial part left in")

@@ -39,6 +39,7 @@ class Counted:
 
     def __init__(self, problem: Problem, left: int) -> None:
         self.training, self.build, self.loss = problem.training, problem.build, problem.loss
+        self.watch = problem.watch
         self.problem, self.left, self.drawn = problem, left, 0
 
     def draw(self, g: Generator) -> tuple[Tensor, Tensor]:

@@ -156,7 +156,6 @@ def test_a_dose_has_its_costs_by_share_and_the_slope_over_seeds():
     table = costs(
         *(cost(radial_share=x, mean=x / 2) for x in (1.0, 0.25)),
         cost(surrogates_in="final", radial_share=0.25, mean=0.75),
-        cost(surrogates_in="blocks"),  # a single share is no dose
         cost(norm_backward="projected", mean=9.0),
     )
     lines = slopes(("all", [0.2, 0.4, 0.6]), ("final", [0.5]))

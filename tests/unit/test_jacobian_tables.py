@@ -160,12 +160,13 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
             )
         )
     )
-    assert table["surrogates_in"].tolist() == ["all", "all"]  # two points make no line of doses
-    found = by(table, "seed")
+    assert table["surrogates_in"].tolist() == ["all"] * 2 + ["blocks"] * 2
+    found = by(table, "surrogates_in", "seed")
     for seed, exact in enumerate((1.0, 1.1)):
         of_seed = [exact, *(losses[seed] for losses in shares.values())]
         line = stats.linregress([0.0, *shares], of_seed)
-        assert found[seed]["slope"] == pytest.approx(line.slope)
+        assert found["all", seed]["slope"] == pytest.approx(line.slope)
+        assert found["blocks", seed]["slope"] == pytest.approx(2.0 - exact)  # two points
 
 
 def test_what_the_parts_leave_over_is_taken_seed_by_seed():
@@ -383,7 +384,7 @@ EMPTY = {
     only_exact: NONE | {"by_layer": 4 * 2 * 8, "chosen": 8},
     all_diverged: {
         **{"by_layer": 0, "chosen": 48, "surrogates": 40},
-        **{"costs": 20, "slopes": 8, "parts": 16},
+        **{"costs": 20, "slopes": 24, "parts": 16},
     },
 }
 

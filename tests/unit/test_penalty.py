@@ -76,8 +76,7 @@ def test_a_training_records_it_for_every_model_on_the_batch_of_the_step():
     for learner in trainer.learners:
         assert [row["step"] for row in learner.curve if "sigma" in row] == [3, 5, 6, 9, 10, 11]
         g = torch.Generator().manual_seed(learner.seed)
-        for _ in range(stack.training.steps):
-            tokens, _ = problem.draw(g)
+        *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))
         seen: list[Tensor] = []
         final = learner.model.get_submodule("final_norm")
         final.register_forward_hook(lambda _, args, __, seen=seen: seen.append(args[0]))

@@ -28,6 +28,7 @@ class InFloat64:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.training, self.draw = problem, problem.training, problem.draw
+        self.watch = problem.watch
 
     def build(self) -> nn.Module:
         return self.problem.build().double()

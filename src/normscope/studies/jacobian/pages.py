@@ -147,7 +147,6 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
     keys = [*SETTING, "surrogates_in"]
     lines = summarize(select(slopes, protocol=protocol), keys, ["slope"], level)
     own = select(costs, protocol=protocol, norm_backward="center_scale")
-    own = own.merge(lines[keys])  # of places in which several shares were left in
     shares = sorted(own["radial_share"].unique())
     rows = crossed(pd.concat([own, lines.assign(radial_share="slope")]), keys, "radial_share")
     columns = [

@@ -25,7 +25,7 @@ class Cell(NamedTuple):
 
     def __str__(self) -> str:
         """``published-layernorm-softmax-fa-exact-all-1.0-0.0-0.001``: its files' names begin so."""
-        return "-".join(rate_name(x) if isinstance(x, float) else x for x in self)
+        return "-".join(rate_name(x) if isinstance(x, float) else str(x) for x in self)
 
 
 # what a surrogate is compared within, and all of a cell but the learning rate

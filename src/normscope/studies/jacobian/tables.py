@@ -1,6 +1,8 @@
 """From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +133,7 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     return table[[*VARIED, "seed", *COSTS, *COSINES]]
 
 
-def _cosine(row: dict, name: str, at: dict[str, dict[tuple, float]]) -> float:
+def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
     """Of a surrogate with the exact pass, in the norms of the blocks or the final one.
 
     Under DFA what the final norm passes back reaches no parameter.
@@ -167,7 +169,7 @@ def slopes(paid: pd.DataFrame) -> pd.DataFrame:
     """A row per setting, place and seed: by how much a loss grows with what center_scale leaves in.
 
     ``slope``, in nats from none to all of the radial part: that of a line by least squares through
-    the costs of a seed, with 0 at a share of 0. Of places in which several shares were left in.
+    the costs of a seed, with 0 at a share of 0; where only all was left in, the cost of that.
 
     Args:
         paid: rows of ``surrogates``.
@@ -175,10 +177,9 @@ def slopes(paid: pd.DataFrame) -> pd.DataFrame:
     keys = [*SETTING, "surrogates_in", "seed"]
     rows = []
     for key, group in split(select(paid, norm_backward="center_scale"), keys):
-        if len(group) > 1:
-            shares, of_shares = [0.0, *group["radial_share"]], [0.0, *group["cost"]]
-            line = np.polyfit(shares, of_shares, 1)
-            rows.append(key | {"slope": line[0], "failed": int(group["failed"].max())})
+        shares, of_shares = [0.0, *group["radial_share"]], [0.0, *group["cost"]]
+        line = np.polyfit(shares, of_shares, 1)
+        rows.append(key | {"slope": line[0], "failed": int(group["failed"].max())})
     return pd.DataFrame(rows, columns=[*keys, "slope", "failed"])
 
 
