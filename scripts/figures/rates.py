@@ -53,6 +53,7 @@ def draw(
         return figure, f"Here {words}."
     for protocol, line in zip(rows, axes, strict=True):
         for placement, axis in zip(columns, line, strict=True):
+            axis.sharey(line[0])
             own = select(runs, protocol=protocol, placement=placement)
             if own.empty:
                 axis.set_axis_off()
