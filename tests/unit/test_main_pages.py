@@ -78,7 +78,7 @@ def test_losses_stand_beside_their_intervals_and_differences():
         **{"failed": "0", "loss": "1.900", "interval": "[1.850, 1.950]"},
         **{"difference": "+0.500", "its interval": "[+0.010, +0.990]", "reads": "worse"},
     }
-    assert [table[3][k] for k in ("interval", "its interval")] == ["–"] * 2
+    assert (table[1]["interval"], table[3]["its interval"]) == ("–", "–")
     (edge,) = shown(loss_table(pd.DataFrame([row(rate=0.01, at_edge=True)])))
     assert edge["learning rate"] == "0.01 (at the edge)"
 

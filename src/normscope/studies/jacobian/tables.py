@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from normscope.statistics import tuning
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, SURROGATES
 from normscope.studies.jacobian.recipe import SETTING, VARIED
@@ -75,16 +76,9 @@ def chosen(losses: pd.DataFrame) -> pd.DataFrame:
     Args:
         losses: a row per model, with the columns of a cell, seed, capped_loss, failed, diverged_at.
     """
-    rows = []
-    for cell, group in split(losses, VARIED):
-        at = group.pivot(index="seed", columns="learning_rate", values="capped_loss")
-        for seed in at.index:
-            others = at.drop(index=seed) if len(at) > 1 else at
-            rows.append(cell | {"seed": seed, "learning_rate": others.mean().idxmin()})
-    keys = [*VARIED, "seed", "learning_rate"]
     table = losses.assign(diverged=losses["diverged_at"].notna())
-    table = table[[*keys, "capped_loss", "failed", "diverged"]]
-    return pd.DataFrame(rows, columns=keys).astype(table[keys].dtypes).merge(table, on=keys)
+    columns = [*VARIED, "seed", "learning_rate", "capped_loss", "failed", "diverged"]
+    return tuning.chosen(table, VARIED, by="capped_loss")[columns]
 
 
 def with_costs(picked: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import pandas as pd
 from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
 from normscope.statistics.summary import summarize
+from normscope.statistics.tuning import chosen
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 
 KEYS = ["task", "arm", "learning_rate"]
@@ -80,7 +81,7 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
         if len(kept):
             best, tried = _best(kept), group["learning_rate"]
             row |= {"best": best, "at_edge": best in (tried.min(), tried.max())}
-            ends = _at_rates_of_others(kept)[["loss", "accuracy"]]
+            ends = chosen(kept, ["task", "arm"], by="loss")[["loss", "accuracy"]]
             row |= {"n": len(ends), **ends.mean().to_dict()}
         rows.append(row)
     return pd.DataFrame(rows, columns="task arm rates best n loss accuracy at_edge".split())
@@ -89,13 +90,6 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
 def _best(runs: pd.DataFrame) -> float:
     """The learning rate of least mean loss."""
     return float(runs.groupby("learning_rate")["loss"].mean().idxmin())
-
-
-def _at_rates_of_others(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of every seed the run at the rate that is best over the other seeds."""
-    chosen = {s: runs[runs["seed"] != s] for s in runs["seed"].unique()}
-    rates = {s: _best(others if len(others) else runs) for s, others in chosen.items()}
-    return runs[runs["learning_rate"] == runs["seed"].map(rates)]
 
 
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
