@@ -19,6 +19,7 @@ from normscope.studies.main.recipe import MainTables
 from normscope.studies.main.tables import (
     COMPARED,
     KEYS,
+    LAWS,
     batches,
     by_arm,
     by_depth,
@@ -52,8 +53,11 @@ def all_runs(flags: Flags) -> tuple[pd.DataFrame, pd.DataFrame]:
     runs = collect(flags.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
     runs = with_outcome(runs, data.vocab_size, unigram)
-    stream = collect(flags.probes, "stream.csv", {name: keys[name] for name in flags.recipe.probed})
-    return runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left"), stream
+    probed = {name: keys[name] for name in flags.recipe.probed}
+    stream = collect(flags.probes, "stream.csv", probed)
+    laws = collect(flags.probes, "laws.csv", probed)[[*KEYS, *LAWS]]
+    runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
+    return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
 
 
 def main() -> None:

@@ -163,7 +163,26 @@ def evidence(*measured: dict[str, Any], **changes: Any) -> Evidence:
         "sensitivity": frame([], cells("")[0]).astype({"usual": bool}),
         "references": REFERENCES,
     } | changes
-    return statements.evidence({f"pretrained.{name}": table for name, table in tables.items()})
+    chosen = tables.pop("chosen", trained_models())
+    by_name = {f"pretrained.{name}": table for name, table in tables.items()}
+    return statements.evidence({"main.chosen": chosen} | by_name)
+
+
+def trained_models(**r: Sequence[float]) -> pd.DataFrame:
+    """Models of the small protocol, a seed each: r of entropy and gain, and the contrary of it.
+
+    Args:
+        r: values over seeds, by arm.
+    """
+    cell = {"protocol": "small", "placement": "pre", "learning_rate": 0.003}
+    rows = [
+        cell | {"arm": arm, "seed": i, "diverged_at": math.nan, "r_entropy_gain": v}
+        for arm, values in r.items()
+        for i, v in enumerate(values)
+    ]
+    columns = [*cell, "arm", "seed", "diverged_at", "r_entropy_gain"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(r_entropy_deviation=-table["r_entropy_gain"])
 
 
 def claims(of: Evidence) -> dict[str, Claim]:

@@ -15,6 +15,7 @@ from normscope.statistics.inference import (
     correlation,
     estimate_published,
     holm,
+    least_correlation,
     mean_test,
     partial_correlation,
     separation,
@@ -79,6 +80,12 @@ def test_an_interval_of_r_is_fishers():
     assert (found.low, found.high) == pytest.approx(bounds, abs=1e-7)
     t = r * math.sqrt(5 / (1 - r**2))
     assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 5))
+
+
+@pytest.mark.parametrize(("n", "r"), [(25, 0.396), (10, 0.632), (102, 0.195)])
+def test_the_least_correlation_is_the_tabled_one(n, r):
+    """Critical values of Pearson's r, two-sided 5%, at n - 2 degrees of freedom."""
+    assert least_correlation(n, 0.05) == pytest.approx(r, abs=5e-4)
 
 
 def test_r_is_missing_where_there_is_none():

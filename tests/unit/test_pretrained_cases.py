@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -25,8 +25,6 @@ from scipy import stats
 
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained.cases import (
-    deviation_case,
-    entropy_case,
     family_case,
     gain_case,
     prediction_case,
@@ -76,14 +74,6 @@ def test_without_a_test_of_the_gain_nothing_is_known():
     assert case.reading() == "no data"
 
 
-@pytest.mark.parametrize(("r", "p_holds"), [(-0.4, 0.03), (0.4, 0.97)])
-def test_an_inversion_is_a_negative_correlation(r, p_holds):
-    case = deviation_case(model("a", 0.2, r_deviation=r, p_deviation=0.06))
-    assert (case.p_holds, case.p_fails) == (pytest.approx(p_holds), pytest.approx(1 - p_holds))
-    assert case.effect == r
-    assert deviation_case(model("a", 0.2, r_deviation=NAN, p_deviation=NAN)).open == "no data"
-
-
 def test_families_are_compared_by_permutation():
     """Of 3 and 3 families, all above: 1 of 20 arrangements; of both sides that is 0.1."""
     found = separation([-0.3, -0.2, -0.1], [0.1, 0.2, 0.3])
@@ -117,32 +107,6 @@ def test_families_are_a_case_beside_the_models():
     assert all(c.p_holds < 0.01 for c in found.cases.values() if c.unit == "prompt")
     wrong = claims(evidence(model("llama-x", -0.2, "RMSNorm")))[NORM].cases["llama-x"]
     assert wrong.p_fails < 0.01
-
-
-def law(r: float, low: float, p: float = 0.04, **changes: Any) -> dict[str, Any]:
-    return model("a", 0.1, r=r, r_p=p, r_without_low=low, r_low=-0.1, r_high=0.9, **changes)
-
-
-@pytest.mark.parametrize(
-    ("r", "low", "is_open"),
-    [
-        (0.6, 0.3, False),  # half is kept
-        (0.6, 0.29, True),
-        (0.6, -0.3, True),
-        (0.6, NAN, True),  # prompts of one category
-        (-0.6, -0.9, False),  # a negative r is against the statement, whatever carries it
-        (-0.6, NAN, False),
-    ],
-)
-def test_one_category_that_carries_a_correlation_leaves_the_law_open(r, low, is_open):
-    case = entropy_case(law(r, low))
-    assert case.p_holds == (1.0 if is_open else pytest.approx(0.02 if r > 0 else 0.98))
-    assert case.p_fails == pytest.approx(0.98 if r > 0 else 0.02)
-    assert (case.effect, case.low, case.high) == (r, -0.1, 0.9)
-
-
-def test_without_a_correlation_the_law_is_open():
-    assert entropy_case(law(NAN, NAN, NAN)).open == "no data"
 
 
 @pytest.mark.parametrize(("predicted", "p_holds"), [("above 1", 5e-5), ("below 1", 1 - 5e-5)])

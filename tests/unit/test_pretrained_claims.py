@@ -30,10 +30,12 @@ from pretrained_claimed import (
     row,
     studies,
     told,
+    trained_models,
     verdict,
 )
 from scipy import stats
 
+from normscope.ledger.claim import kind
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.tables import by_norm
@@ -204,27 +206,34 @@ def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
         assert case.p_holds == pytest.approx(stats.ttest_1samp(PAIRS, 0).pvalue / 2)
 
 
-# of eight models Holm's p of the least is 0.008
-CLEAR = {"r": 0.6, "r_p": 0.001, "r_without_low": 0.4}
-INVERTED = {"r": -0.6, "r_p": 0.001, "r_deviation": -0.6, "p_deviation": 0.001}
-INVERTED |= {"r_without_low": -0.7}
-
-
-def test_a_clear_negative_correlation_of_a_layernorm_model_is_an_inversion():
-    of = model("bloom-3b", 0.2) | INVERTED
-    assert verdict(INVERTS, evidence(of)) == "holds in 1 of 5 models (bloom-3b), reversed in 0"
-    up = model("a", 0.2) | INVERTED | {"r_deviation": 0.6}
-    found = verdict(INVERTS, evidence(of, up))
-    assert found == "holds in 1 of 6 models (bloom-3b), reversed in 1"
+RISES = [0.3, 0.2, 0.25, 0.35, 0.3, 0.28]
+FALLS = [-v for v in RISES]
+WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
 
 
 @pytest.mark.parametrize(
-    "measured", [model("a", 0.2) | INVERTED | {"p_deviation": 0.007}, model("a", 0.2, "RMSNorm")]
+    ("layernorm", "rmsnorm", "inverts", "follows"),
+    [
+        (RISES, RISES, "holds", "holds"),
+        (FALLS, RISES, "fails", "depends"),
+        (RISES, WIDE, "holds", "depends"),
+        (WIDE, WIDE, "undecided", "undecided"),
+        (RISES[:5], RISES, "undecided", "depends"),
+    ],
 )
-def test_an_inversion_that_is_not_clear_or_of_rmsnorm_is_none(measured):
-    """Holm's p is 0.056."""
-    of = measured if measured["norm"] == "LayerNorm" else measured | INVERTED
-    assert verdict(INVERTS, evidence(of)) == "not shown: in no LayerNorm model"
+def test_models_that_differ_in_their_seed_alone_decide_on_entropy(
+    layernorm, rmsnorm, inverts, follows
+):
+    """Where the gain is below 1, as planted here, abs(gain - 1) has the contrary sign."""
+    chosen = trained_models(layernorm=layernorm, rmsnorm=rmsnorm)
+    assert kind(verdict(INVERTS, evidence(chosen=chosen))) == inverts
+    assert kind(verdict(ENTROPY, evidence(chosen=chosen))) == follows
+
+
+def test_what_so_many_prompts_can_show_is_said():
+    """Of 25 prompts the critical value of r is 0.396."""
+    for key in (INVERTS, ENTROPY):
+        assert "of 25 prompts an r below 0.40 is none" in row(key, evidence())["corrected"]
 
 
 def test_signs_as_published_are_of_gpt2_alone():
@@ -241,35 +250,6 @@ def test_where_every_gain_is_below_1_the_sign_flip_is_named():
     _, _, names = found.partition("Where every gain is below 1 (")
     names = set(names.partition(")")[0].split(", "))
     assert names == {"opt-125m", "pythia-6.9b", "gpt2-xl", "gpt2-large", "gpt2-medium"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "n"),
-    [
-        (CLEAR, 1),
-        (CLEAR | {"r_p": 0.0075}, 0),
-        (CLEAR | {"r_without_low": 0.29}, 0),
-        (CLEAR | {"r_without_low": 0.31}, 1),
-    ],
-)
-def test_the_law_holds_in_a_model_that_keeps_half_without_any_category(changes, n):
-    found = row(ENTROPY, evidence(model("a", 0.1, "RMSNorm", **changes)))
-    assert found[NOW] == f"holds in {n} of 8 models"
-    assert found[WAS] == "7 of 7 positive"
-    again = evidence(model("gpt2-xl", 0.1, **changes))
-    assert verdict(ENTROPY, again) == f"holds in {n} of 7 models"
-
-
-def test_a_clear_negative_correlation_is_counted_as_the_reverse_of_the_law():
-    down = evidence(model("a", 0.1, "RMSNorm", **CLEAR | {"r": -0.6, "r_without_high": -0.5}))
-    assert verdict(ENTROPY, down) == "holds in 0 of 8 models, reversed in 1"
-
-
-def test_what_rests_on_one_category_is_named():
-    rests = model("a", 0.1, "RMSNorm", **CLEAR | {"r_without_low": -0.2})
-    found = row(ENTROPY, evidence(rests, model("b", 0.1, "RMSNorm", **CLEAR)))["corrected"]
-    words = "Clear and positive in a, b; of these steady without any one category: b."
-    assert f"{words} Clear, negative and steady: none." in found
 
 
 def test_the_last_blocks_gain_stands_beside_the_published_ratios():

@@ -10,7 +10,6 @@ from pretrained_claimed import (
     AT_CHANCE,
     CONSISTENT,
     DAMPENS,
-    ENTROPY,
     H25,
     INVERTS,
     LAST_BLOCK,
@@ -21,7 +20,6 @@ from pretrained_claimed import (
     evidence,
     frame,
     judged,
-    model,
     published,
     row,
     verdict,
@@ -48,54 +46,9 @@ def test_without_a_layernorm_model_nothing_is_said_of_them(claim):
     assert verdict(claim, of_rmsnorm_alone()) == "no data"
 
 
-def test_without_a_correlation_an_inversion_is_not_rejected():
-    """One prompt has none."""
-    models = [r | FEW for r in published()]
-    assert verdict(INVERTS, evidence(published=models)) == "no data"
-
-
-def test_a_gain_below_1_that_rises_towards_it_is_as_stated_and_not_rejected():
-    """The statement: the more entropy, the closer the gain is to 1."""
-    rises = {"r": 0.8, "r_p": 1e-5, "r_deviation": -0.8, "p_deviation": 1e-5}
-    rises |= {"r_low": 0.6, "r_high": 0.9}
-    found = verdict(INVERTS, evidence(model("bloom-3b", -0.2) | rises))
-    assert found == "holds in 1 of 5 models (bloom-3b), reversed in 0"
-
-
-def test_a_gain_below_1_that_falls_away_from_it_is_no_support():
-    """The more entropy, the further the gain is from 1; the gains of all others rise above 1."""
-    clear = {"r_p": 1e-4, "p_deviation": 1e-4}
-    falls = {"r": -0.8, "r_deviation": 0.8, "r_low": -0.9, "r_high": -0.6} | clear
-    rises = {"r": 0.5, "r_deviation": 0.5, "r_low": 0.2, "r_high": 0.7} | clear
-    up = [m | model(m["model"], 0.2, m["norm"], **rises) for m in published()]
-    up = [m | {"experiment": "gpt2"} for m in up]
-    found = verdict(INVERTS, evidence(model("opt-1", -0.2) | falls, published=up))
-    assert found == "not shown: in no LayerNorm model"
-
-
 def test_one_model_is_consistent_with_none():
     models = [r for r in published() if r["model"] != "pythia-6.9b"]
     assert verdict(CONSISTENT, evidence(published=models)) == "no data"
-
-
-def test_a_law_that_is_reversed_in_models_says_so():
-    """Clearly negative in two, clearly positive in one."""
-    down = {"r": -0.7, "r_p": 1e-4, "r_without_low": -0.8, "r_without_high": -0.6}
-    up = {"r": 0.7, "r_p": 1e-4, "r_without_low": 0.6}
-    measured = [model(n, 0.1, "RMSNorm", **down) for n in ("a", "b")]
-    found = row(ENTROPY, evidence(*measured, model("c", 0.1, "RMSNorm", **up)))
-    assert found[NOW] == "holds in 1 of 10 models, reversed in 2"
-    assert "Clear, negative and steady: a, b." in found["corrected"]
-
-
-def test_prompts_of_one_category_cannot_show_that_no_category_carries_a_correlation():
-    one = {"r": 0.7, "r_p": 1e-4, "r_without_nonsense": 0.7}
-    one |= dict.fromkeys(("r_without_low", "r_without_high"), math.nan)
-    assert verdict(ENTROPY, evidence(model("a", 0.1) | one)) == "holds in 0 of 8 models"
-
-
-def test_without_a_model_the_law_holds_in_none_of_none():
-    assert verdict(ENTROPY, evidence(published=published()[:0])) == "no data"
 
 
 def test_nothing_from_hooks_contradicts_nothing():

@@ -33,7 +33,8 @@ rule main_train:
 
 
 # takes: results/main/models/{name}/, results/dataset/
-# makes: results/main/probes/{name}/stream.csv, the residual stream per position
+# makes: results/main/probes/{name}/ stream.csv, the residual stream per position; laws.csv, its gain
+#        against the entropy of the prediction
 
 
 rule main_probe:
@@ -42,7 +43,7 @@ rule main_probe:
         multiext("results/dataset/", "val.bin", "train.bin", "meta.pkl"),
         multiext("results/main/models/{name}/", *TRAINED[:2]),
     output:
-        "results/main/probes/{name}/stream.csv",
+        multiext("results/main/probes/{name}/", "stream.csv", "laws.csv"),
     log:
         "results/logs/main_probe/{name}.log",
     benchmark:
@@ -75,7 +76,11 @@ rule main_tables:
         ),
         # what is held against the settings of published numbers
         f"results/main/models/{CONFIG.main.reference_jobs[0]}/config.json",
-        expand("results/main/probes/{name}/stream.csv", name=CONFIG.main.probes()),
+        expand(
+            "results/main/probes/{name}/{file}.csv",
+            name=CONFIG.main.probes(),
+            file=["stream", "laws"],
+        ),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
         published="data/published.csv",
         references=expand("data/nanogpt_{size}.json", size=["cpu", "gpu"]),

@@ -110,6 +110,12 @@ def correlation(x: Sequence[float], y: Sequence[float], level: float) -> Correla
     return Correlation(n, float(fit.statistic), float(low), float(high), float(fit.pvalue))
 
 
+def least_correlation(n: int, alpha: float) -> float:
+    """The least r of n pairs with a two-sided p below ``alpha``: t / sqrt(t^2 + n - 2)."""
+    t = float(scipy.stats.t.isf(alpha / 2, n - 2))
+    return t / math.sqrt(t**2 + n - 2)
+
+
 def partial_correlation(
     x: Sequence[float], y: Sequence[float], given: Sequence[float]
 ) -> tuple[float, float]:

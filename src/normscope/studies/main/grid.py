@@ -16,6 +16,7 @@ from normscope.train.schedule import at_schedule
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 GAINS = ("gain_first", "gain_later", "gain_last")  # geometric means of a model
+LAWS = ("r_entropy_gain", "r_entropy_deviation")  # of entropy and gain over windows
 LOSSES = (
     *("diverged_at", "parameters", "train_loss"),
     *("val_loss", "best_val_loss", "val_loss_window_sd", "capped_loss", "failed"),
@@ -182,7 +183,7 @@ class Main(Study):
         return [sizes for sizes in alike.values() if len(sizes) > 1]
 
     def vocabulary(self) -> Vocabulary:
-        of_models = (*Cell._fields, "seed", *LOSSES, *GAINS)
+        of_models = (*Cell._fields, "seed", *LOSSES, *GAINS, *LAWS)
         return Vocabulary(
             columns={
                 "runs": of_models,

@@ -11,6 +11,7 @@ from normscope.studies.main.recipe import Cell
 
 KEYS = [*Cell._fields, "seed"]
 COMPARED = ["protocol", "arm", "placement"]  # all of a cell but its learning rate
+LAWS = ["r_entropy_gain", "r_entropy_deviation"]  # of the last block's gain, over windows
 PARTS = ("first", "later", "last")  # blocks of a model
 BOUNDS = ("mean", "low", "high")
 

@@ -25,11 +25,6 @@ def gain_case(row: Mapping, *, above: bool) -> Case:
     return replace(case, effect=gain, low=low, high=high)
 
 
-def deviation_case(row: Mapping) -> Case:
-    """Whether r of entropy and abs(gain - 1) is negative in a model."""
-    return _sided(row, row["p_deviation"], row["r_deviation"], positive=False)
-
-
 def family_case(row: Mapping) -> Case:
     """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
     return Case(
@@ -42,14 +37,6 @@ def family_case(row: Mapping) -> Case:
         p_fails=1.0,  # a test of the one side alone
         smallest=row["smallest"],
     )
-
-
-def entropy_case(row: Mapping) -> Case:
-    """Whether raw r is positive, and not for one category's sake: else nothing speaks for it."""
-    case = _sided(row, row["r_p"], row["r"], positive=True)
-    case = replace(case, low=row["r_low"], high=row["r_high"])
-    is_steady = row["r_without_low"] >= row["r"] / 2  # NaN: one category, no test
-    return replace(case, p_holds=1.0) if row["r"] > 0 and not is_steady and not case.open else case
 
 
 def prediction_case(row: Mapping) -> Case:

@@ -7,18 +7,18 @@ norm the unit is a family. One model is enough to reject "every".
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
 from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding, claim
+from normscope.ledger.contrast import find
 from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA
-from normscope.statistics.inference import holm
+from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.cases import (
-    deviation_case,
-    entropy_case,
     family_case,
     gain_case,
     prediction_case,
@@ -50,10 +50,9 @@ def _by_model(evidence: Evidence) -> pd.DataFrame:
 
 
 def _models(evidence: Evidence) -> pd.DataFrame:
-    """``base_models``, with p-values that are Holm's over these, and what each reads."""
+    """``base_models``, with p that are Holm's over these, and what each reads."""
     models = base_models(_by_model(evidence))
-    for p in ("p", "p_deviation", "r_p"):
-        models[f"{p}_holm"] = holm(list(models[p]))
+    models["p_holm"] = holm(list(models["p"]))
     sides = [reads(*v) for v in zip(models["log_gain"], models["p_holm"], strict=True)]
     return models.assign(reads=sides)
 
@@ -206,8 +205,9 @@ def _separation(row: dict) -> str:
 
 
 @claim("inverts")
-def inverts(_: Entry, evidence: Evidence) -> Finding:
-    """Every LayerNorm model is a case."""
+def inverts(entry: Entry, evidence: Evidence) -> Finding:
+    """Trained models are the units; of a pretrained one prompts say how well its own r is known."""
+    trained = find(entry, evidence)
     validated = _published(evidence, *VALIDATED)
     was = [
         f"{r['model']} {number(r['r_deviation'], 3, True)}"
@@ -218,55 +218,45 @@ def inverts(_: Entry, evidence: Evidence) -> Finding:
         f"{r['model']} {number(r['r_deviation'], 3, True)} (raw {number(r['r'], 3, True)})"
         for r in rows
     ]
-    clear = [r for r in rows if r["p_deviation_holm"] < ALPHA]
-    negative = [r for r in clear if r["r_deviation"] < 0]
     flipped = [r for r in rows if r["below_one"] == r["n"]]
-    answers = {
-        "no data": not rows,
-        "not shown: in no LayerNorm model": not negative,
-        f"holds in {len(negative)} of {len(rows)} models ({_names(negative)}), reversed in "
-        f"{len(clear) - len(negative)}": True,
-    }
-    return Finding(
-        cases={r["model"]: deviation_case(r) for r in rows},
+    return replace(
+        trained,
         published=f"{', '.join(was) or 'none'}.",
         own=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
-        corrected="r of entropy and abs(gain - 1), and raw r of entropy and gain: "
-        f"{', '.join(now) or 'none'}. Where every gain is below 1 ({_names(flipped)}), "
-        "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
-        alone=_first(answers),
+        corrected=f"{trained.corrected}. Of pretrained models, with raw r of entropy and gain: "
+        f"{', '.join(now) or 'none'}{_told_apart(rows)}. Where every gain is below 1 "
+        f"({_names(flipped)}), abs(gain - 1) is 1 - gain: one is the other with the other sign, by "
+        "algebra.",
     )
 
 
 @claim("follows_entropy")
-def follows_entropy(_: Entry, evidence: Evidence) -> Finding:
-    """Every model is a case; a rise that one category carries speaks for nothing."""
+def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
+    """Trained models are the units; what one category of prompts carries is said of the others."""
+    trained = find(entry, evidence)
     published = _published(evidence, *_by_model(evidence)["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
     rows = _models(evidence).dropna(subset="r").to_dict("records")
-    clear = [r for r in rows if r["r_p_holm"] < ALPHA]
-    rises = [r for r in clear if r["r"] > 0]
-    steady = [r for r in rises if r["r_without_low"] >= r["r"] / 2]  # NaN: one category, no test
-    falls = [r for r in clear if r["r"] < 0 and r["r_without_high"] <= r["r"] / 2]
     now = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
         f"{number(r['r_without_nonsense'], 2, True)}"
         for r in rows
     ]
-    answers = {
-        "no data": not rows,
-        f"holds in {len(steady)} of {len(rows)} models, reversed in {len(falls)}": bool(falls),
-        f"holds in {len(steady)} of {len(rows)} models": True,
-    }
-    return Finding(
-        cases={r["model"]: entropy_case(r) for r in rows},
+    return replace(
+        trained,
         published=f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
         own=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        corrected=f"raw r: {'; '.join(now) or 'none'}. Clear and positive in {_names(rises)}; of "
-        f"these steady without any one category: {_names(steady)}. Clear, negative and steady: "
-        f"{_names(falls)}.",
-        alone=_first(answers),
+        corrected=f"{trained.corrected}. Of pretrained models: {'; '.join(now) or 'none'}"
+        f"{_told_apart(rows)}.",
     )
+
+
+def _told_apart(rows: Sequence[dict]) -> str:
+    """What an r over the prompts of one model must exceed to be told apart from 0."""
+    if not rows:
+        return ""
+    n = int(max(r["n"] for r in rows))
+    return f"; of {n} prompts an r below {number(least_correlation(n, ALPHA), 2)} is none"
 
 
 @claim("true_last_block")
