@@ -52,7 +52,12 @@ def checked(place: Path, claims: dict[str, Any]) -> Any:
     return load_checked(path, CONFIG.studies, FIGURES)
 
 
-def runs(arm: str, losses: list[float], rate: float = 0.001, **changes: Any) -> pd.DataFrame:
+def runs(
+    arm: str,
+    losses: list[float],
+    rate: float = CONFIG.recall.corrected.learning_rate,
+    **changes: Any,
+) -> pd.DataFrame:
     key = {"task": "recall", "arm": arm, "learning_rate": rate}
     rows = [
         key | {"seed": seed, "loss": loss, "accuracy": 1.0, "diverged_at": float("nan")} | changes

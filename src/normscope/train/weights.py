@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from normscope.io.stored import damaged
 
 Module = TypeVar("Module", bound=nn.Module)
+OTHERS = "it does not hold the models of its config.json"
 
 
 def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
@@ -30,7 +31,7 @@ def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
             models[seed].load_state_dict(tensors)
             models[seed].eval()
     except RuntimeError as e:
-        raise damaged(weights, f"it does not hold the models of its config.json: {e}") from e
+        raise damaged(weights, f"{OTHERS}: {e}") from e
     return models
 
 
@@ -49,5 +50,5 @@ def tensors_by_seed(path: Path) -> dict[int, dict[str, Tensor]]:
             seed, _, name = key.partition(".")
             tensors.setdefault(int(seed), {})[name] = tensor
     except (safetensors.SafetensorError, ValueError) as e:
-        raise damaged(path, f"it does not hold tensors by seed and name: {e}") from e
+        raise damaged(path, f"{OTHERS}: {e}") from e
     return dict(sorted(tensors.items()))

@@ -89,7 +89,8 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _best(runs: pd.DataFrame) -> float:
     """The learning rate of least mean loss."""
-    return float(runs.groupby("learning_rate")["loss"].mean().idxmin())
+    means = runs.groupby("learning_rate")["loss"].mean()
+    return float(means.index[means.argmin()])
 
 
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
