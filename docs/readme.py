@@ -50,7 +50,7 @@ def tables() -> dict[str, PageTable]:
     costs = cost_table(table("jacobian", "costs"), config.jacobian.corrected)
     shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
     is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
-    is_shown &= shapes["depth"].isin([24, 48])
+    is_shown &= shapes["depth"].isin([12, 48])
     return {
         "results": loss_table(select(table("main", "arms"), protocol="nanogpt")).select(
             *("arm", "n", "learning rate", "loss", "interval")

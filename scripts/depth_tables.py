@@ -10,18 +10,19 @@ from normscope.io import dataset
 from normscope.io.tables import collect, write_tables
 from normscope.measure.unigram import unigram_loss
 from normscope.schema import Strict
+from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.recipe import DepthTables
 from normscope.studies.depth.tables import (
     SCHEDULE,
     SHAPE,
     by_block,
     by_shape,
-    rate_spreads,
     rates,
+    sensitivity,
     trainability,
 )
 
-LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
+MODELS = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at"]
 
 
 class Flags(Strict):
@@ -39,13 +40,14 @@ def main() -> None:
     recipe, data = flags.recipe, dataset.read(flags.data)
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
-    losses = collect(flags.models, "metrics.csv", keys).assign(unigram=unigram)
+    models = collect(flags.models, "metrics.csv", keys).reindex(columns=MODELS)
+    losses = with_outcome(models, data.vocab_size, unigram).assign(unigram=unigram)
     tables = {"blocks": collect(flags.probes, "blocks.csv", {place: {} for place in recipe.places})}
-    tables["losses"] = losses.reindex(columns=LOSSES).astype({"diverged_at": "Int64"})
+    tables["losses"] = losses.astype({"diverged_at": "Int64"})
     tables["by_block"] = by_block(tables["blocks"], recipe.level)
     tables["rates"] = rates(tables["blocks"])
     tables["by_shape"] = by_shape(tables["rates"], recipe.level)
-    tables["rate_spreads"] = rate_spreads(tables["losses"])
+    tables["sensitivity"] = sensitivity(tables["losses"])
     tables["trainability"] = trainability(tables["losses"], recipe.level)
     write_tables(flags.out, tables)
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pandas as pd
 
+from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.measures import RATES
-from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, rate_spreads
+from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, sensitivity
 
-UNIGRAM = 3.3
-SEEDS = 6  # 2^(1 - 6) is below 5%; one seed of another sign makes it twice that
+UNIGRAM, CHARACTERS = 3.3, 65
+SEEDS = 6
 LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
 Row = dict[str, Any]
 
@@ -35,7 +36,7 @@ def frame_of_rates(rows: Sequence[Row]) -> pd.DataFrame:
 
 def losses(values: Sequence[float | None], **changes: Any) -> list[Row]:
     """Rows of losses.csv of seeds 0, 1, ...; None is a divergence."""
-    schedule = {"learning_rate": 0.001, "warmup_steps": 40, "unigram": UNIGRAM}
+    schedule = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600, "unigram": UNIGRAM}
     return [
         shape(**changes)
         | schedule
@@ -47,7 +48,8 @@ def losses(values: Sequence[float | None], **changes: Any) -> list[Row]:
 
 def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
     table = pd.DataFrame([row for part in parts for row in part], columns=LOSSES)
-    return table.astype({"val_loss": float, "diverged_at": "Int64"})
+    table = table.astype({"val_loss": float, "diverged_at": "Int64"})
+    return with_outcome(table, CHARACTERS, UNIGRAM)
 
 
 def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd.DataFrame]:
@@ -56,7 +58,7 @@ def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd
     return {
         "depth.rates": frame_of_rates(rates),
         "depth.losses": losses,
-        "depth.rate_spreads": rate_spreads(losses),
+        "depth.sensitivity": sensitivity(losses),
     }
 
 

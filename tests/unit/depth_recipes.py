@@ -106,6 +106,7 @@ GRID: dict[str, Any] = {
             "depths": [2],
             "learning_rates": [0.003, 0.01],
             "warmup_steps": [0, 2],
+            "steps": 4,
             "seeds": [1, 2],
         }
     ],

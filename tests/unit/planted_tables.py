@@ -183,7 +183,7 @@ def jacobian(case: Case) -> Tables:
 
 def depth(case: Case) -> Tables:
     """Networks of two depths; without residual connections sizes are lost by 1e-4 a block."""
-    by_block, trainability = [], []
+    by_block, trainability, models = [], [], []
     places = [("layernorm", "pre"), ("layernorm", "post"), ("none", "none")]
     for (arm, place), residual, deep in itertools.product(places, (True, False), (2, 5)):
         lost = arm in case.lost
@@ -198,13 +198,18 @@ def depth(case: Case) -> Tables:
                 by_block.append(shape | row | found)
         for rate, warm_up in itertools.product(RATES, (0, 5)):
             row = {"init": "gpt2", "learning_rate": rate, "warmup_steps": warm_up}
-            row |= {"unigram": UNIGRAM, "diverged": len(case.seeds) if lost else 0}
-            trainability.append(shape | row | case.estimate(2.5 + rate, lost=lost))
+            failed = len(case.seeds) if lost else 0
+            counts = {"unigram": UNIGRAM, "diverged": failed, "failed": failed}
+            size = UNIGRAM + 0.5 if lost else 2.5 + rate
+            trainability.append(shape | row | counts | case.estimate(size))
+            diverged = {"capped_loss": size, "failed": int(lost), "diverged_at": 7 if lost else NAN}
+            models += [shape | row | {"seed": seed} | diverged for seed in case.seeds]
     keys, found = "arm placement residual init depth", "n mean low high"
-    schedule = "learning_rate warmup_steps unigram diverged"
+    schedule = "learning_rate warmup_steps"
     return {
         "by_block": table(f"{keys} state measure block {found}", by_block),
-        "trainability": table(f"{keys} {schedule} {found}", trainability),
+        "losses": table(f"{keys} {schedule} seed capped_loss failed diverged_at", models),
+        "trainability": table(f"{keys} {schedule} unigram diverged failed {found}", trainability),
     }
 
 

@@ -34,17 +34,18 @@ def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
         assert (job.placement, job.model.residual, job.model.init) == ("pre", True, "gpt2")
         assert (job.model.n_layer, job.model.n_embd, job.seeds) == (2, 8, [1, 2])
         assert "batchnorm" not in job.model_dump_json()  # a job has factors, no names
-    rest = {"learning_rate", "min_lr", "warmup_steps"}
+    rest = {"learning_rate", "min_lr", "warmup_steps", "steps"}
     for name, rate, warmup in ((f"{LN}-0.003-2-1", 0.003, 2), (f"{BN}-0.01-0-1", 0.01, 0)):
         at = trained[name].training
         assert (at.learning_rate, at.warmup_steps) == (rate, warmup)
+        assert at.steps == 4 + warmup  # which takes none of them
         assert at.min_lr == pytest.approx(0.1 * rate)  # 0.001 of 0.01 in the grid
         assert at.model_dump(exclude=rest) == grid.training.model_dump(exclude=rest)
 
 
 def test_the_tables_have_the_cell_of_every_job():
     tables = depth_grid(stack=1).tabulation(Settings(level=0.9, baseline=[]))
-    assert tables.jobs[f"{BN}-0.01-0-2"] == Cell("batchnorm", "pre", True, "gpt2", 2, 0.01, 0)
+    assert tables.jobs[f"{BN}-0.01-0-2"] == Cell("batchnorm", "pre", True, "gpt2", 2, 0.01, 0, 4)
     assert len(tables.jobs) == 16
     assert tables.places == ["pre", "post", "none"]
 
@@ -133,9 +134,9 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
         ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*nearest: layernorm"),
         ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
         ({"windows": 0}, "depth.windows: "),
+        ({"trained__0__steps": 0}, "depth.trained.0.steps: "),
         ({"sizes__width": 4}, "depth.sizes.width: "),
         # from within a recipe, said as it is
-        ({"trained__0__warmup_steps": [0, 2, 6]}, r"depth: trained: warmup_steps \(6\)"),
         ({"training__eval_tokens": 8}, r"depth: trained: eval_tokens \(8\)"),
         ({"sizes__n_head": 3}, r"depth: sizes: n_embd \(8\)"),
         ({"sizes__n_head": 3, "trained": []}, r"depth: sizes: n_embd \(8\)"),

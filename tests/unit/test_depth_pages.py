@@ -21,10 +21,16 @@ def rate(measure: str, mean: float, n: int = 6, **changes: Any) -> dict[str, Any
     return {**SHAPE, "state": "start", "measure": measure, "n": n, "mean": mean, **bounds} | changes
 
 
-def schedule(n: int = 2, diverged: int = 0, **changes: Any) -> dict[str, Any]:
+def schedule(n: int = 2, failed: int = 0, diverged: int = 0, **changes: Any) -> dict[str, Any]:
     """A row of trainability.csv."""
-    times = {"learning_rate": 0.001, "warmup_steps": 40, "n": n, "diverged": diverged}
-    return SHAPE | times | {"mean": 2.1, "low": 2.0, "high": 2.2, "unigram": 3.3} | changes
+    times = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600}
+    return (
+        SHAPE
+        | times
+        | {"n": n, "failed": failed, "diverged": diverged}
+        | {"mean": 2.1, "low": 2.0, "high": 2.2, "unigram": 3.3}
+        | changes
+    )
 
 
 def test_a_network_has_its_rates_with_intervals_and_dashes():
@@ -41,20 +47,21 @@ def test_a_network_has_its_rates_with_intervals_and_dashes():
         **{"gradient per block": "0.500 [0.250, 1.00]", "gradient, second to last": "–"},
         **{"stream per block": "–", "stream, last to first": "–", "largest": "–"},
         **{"least singular value": "1.00e-05 [5.00e-06, 2.00e-05]"},
+        **{"farthest from 1, over norm of J": "–", "lost a token": "–"},
     }
     assert (shallow["residual"], shallow["blocks"], shallow["n"]) == ("no", "4", "1")
     assert shallow["stream per block"] == "1.50"
 
 
-def test_a_schedule_has_its_loss_beside_that_of_frequencies():
-    lost = {"mean": NAN, "low": NAN, "high": NAN}
-    table = pd.DataFrame([schedule(), schedule(0, 2, warmup_steps=0, **lost)])
+def test_a_schedule_has_its_loss_beside_that_of_frequencies_and_its_failures():
+    table = pd.DataFrame([schedule(), schedule(2, 2, 1, warmup_steps=0, mean=4.0)])
     first, second = shown(training_table(table))
-    assert (first["learning rate"], first["warm-up"], first["n"]) == ("0.001", "40", "2")
+    assert (first["learning rate"], first["warm-up"], first["steps"]) == ("0.001", "40", "600")
+    assert (first["n"], first["failed"]) == ("2", "0")
     assert (first["loss"], first["interval"]) == ("2.100", "[2.000, 2.200]")
     assert first["below frequencies"] == "+1.200"
-    assert (second["n"], second["warm-up"]) == ("0, 2 diverged", "0")
-    assert {second[k] for k in ("loss", "interval", "below frequencies")} == {"–"}
+    assert (second["n"], second["failed"], second["warm-up"]) == ("2, 1 diverged", "2", "0")
+    assert second["below frequencies"] == "\u2212" + "0.700"
 
 
 def test_a_section_says_the_sizes_and_names_its_numbers():

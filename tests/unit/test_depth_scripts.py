@@ -26,7 +26,8 @@ from normscope.studies.study import Settings
 
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 KEPT = f"{LN}-0.003-2-2"  # the job of LayerNorm's first two seeds at the kept schedule
-TABLES = "blocks rates by_block by_shape losses trainability".split()
+TABLES = "blocks rates by_block by_shape losses sensitivity trainability".split()
+SPECTRUM = ["largest", "smallest", "branch", "lost"]
 SEEDS = [2, 10, 3]  # two jobs of a cell; as text, 10 comes before 2
 
 
@@ -89,10 +90,10 @@ def test_a_probe_has_a_row_a_block_of_every_model_but_of_the_diverged(results):
     with_residual = results.blocks[results.blocks["residual"]]
     assert list(with_residual[keys].itertuples(index=False, name=None)) == ln + bn
     inner = results.blocks[results.blocks["block"] > 0]
-    assert inner[[m for m in MEASURES if m not in ("largest", "smallest")]].notna().all(axis=None)
-    assert inner.loc[inner["depth"] == 2, ["largest", "smallest"]].notna().all(axis=None)
+    assert inner[[m for m in MEASURES if m not in SPECTRUM]].notna().all(axis=None)
+    assert inner.loc[inner["depth"] == 2, SPECTRUM].notna().all(axis=None)
     first = inner[(inner["depth"] == 3) & (inner["block"] == 1)]
-    assert first[["largest", "smallest"]].isna().all(axis=None)  # 2 spectra: up to the last
+    assert first[SPECTRUM].isna().all(axis=None)  # 2 spectra: up to the last
 
 
 @pytest.mark.parametrize(("state", "seed"), [("start", 2), ("trained", 2), ("trained", 10)])
@@ -154,8 +155,11 @@ def test_the_tables_collect_all_places_and_jobs(results):
     assert math.isnan(lost["val_loss"])
     assert lost["diverged_at"] == stored_models.LOST_AT
     assert losses["diverged_at"].count() == 1
+    assert lost["capped_loss"] == pytest.approx(math.log(DATA.vocab_size))
+    assert (lost["failed"], lost["steps"]) == (1, 4)
     at = by(results.table("trainability"), "arm", "learning_rate", "warmup_steps")
-    assert (at["batchnorm", 0.003, 2]["n"], at["batchnorm", 0.003, 2]["diverged"]) == (2, 1)
+    cell = at["batchnorm", 0.003, 2]
+    assert (cell["n"], cell["diverged"]) == (3, 1)
 
 
 def test_the_unigram_loss_is_of_the_targets_of_the_losses(results):

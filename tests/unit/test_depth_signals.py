@@ -213,7 +213,6 @@ def test_a_probe_is_in_training_mode_and_float64(arm):
     for row, its in zip(rows, expected, strict=True):
         assert {k: row[k] for k in its} == pytest.approx(its, rel=1e-10)
     assert model.training
-    if arm == "layernorm":
-        exact = np.linalg.svd(dense(same.blocks[1], streams[1]), compute_uv=False)
-        assert rows[2]["largest"] == pytest.approx(exact[0], rel=1e-4)
-        assert rows[2]["smallest"] == pytest.approx(exact[-1], rel=1e-4)
+    if arm == "layernorm":  # of the first window alone, which is shorter than TOKENS
+        exact = np.linalg.svd(dense(same.blocks[1], streams[1][:1]), compute_uv=False)
+        assert (rows[2]["largest"], rows[2]["smallest"]) == pytest.approx((exact[0], exact[-1]))

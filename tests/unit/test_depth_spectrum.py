@@ -1,4 +1,4 @@
-"""Singular values of I + J: closed forms of linear networks, and numpy's of dense Jacobians."""
+"""Singular values of I + J: closed forms of linear blocks, Weyl's bound, the kernel of a norm."""
 
 import math
 from typing import get_args
@@ -6,107 +6,46 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from depth_recipes import (
-    B,
-    C,
-    Linear,
-    T,
-    dense,
-    normal,
-    orthogonal,
-    symmetric,
-    transformer,
-)
-from hypothesis import given
-from hypothesis import strategies as st
-from operators import columns
+from depth_recipes import B, C, Linear, T, dense, normal, symmetric, transformer
 from torch import Tensor, nn
 
-from normscope.measure import lanczos
-from normscope.measure.block_jacobian import Jacobian, block_jacobian, extreme_singular_values
-from normscope.measure.lanczos import TOLERANCE
+from normscope.measure.block_jacobian import ZERO, block_jacobian, spectrum
 from normscope.nn.recipe import Placement
-from normscope.studies.depth.measures import RESOLUTION
 
-D = 12
-CLOSE = 1e-3
+D, TOKENS = 12, 6
 
 
-def extremes(block: nn.Module, x: Tensor) -> tuple[float, float]:
-    """Largest, then smallest."""
-    return extreme_singular_values(block_jacobian(block, x), RESOLUTION)
-
-
-def of_matrix(matrix: np.ndarray) -> tuple[float, float]:
-    a = torch.from_numpy(matrix)
-    return extreme_singular_values(Jacobian(lambda v: a @ v, lambda v: a.T @ v, a[0]), RESOLUTION)
-
-
-def of_linear(weight: Tensor, *, residual: bool = True) -> tuple[float, float]:
-    return extremes(Linear(weight, residual=residual), normal(2, 3, len(weight), seed=9))
+def of_linear(weight: Tensor, *, residual: bool = True) -> dict[str, float]:
+    block = Linear(weight, residual=residual)
+    return spectrum(block_jacobian(block, normal(2, TOKENS // 2, len(weight), seed=9)), TOKENS)
 
 
 @pytest.mark.parametrize(
     ("low", "high"), [(-0.5, 2.0), (-0.2, 0.3), (-3.0, 0.1), (0.5, 4.0), (-1.8, -0.2)]
 )
 def test_a_symmetric_branch_adds_its_eigenvalues_to_1(low, high):
-    """|1 + lambda|, whichever sign lambda has."""
+    """|1 + lambda|, whichever sign lambda has; the norm of J is the largest |lambda|."""
     eigenvalues = torch.linspace(low, high, D, dtype=torch.float64)
     for residual, expected in ((True, (1 + eigenvalues).abs()), (False, eigenvalues.abs())):
-        most, least = float(expected.max()), float(expected.min())
-        largest, smallest = of_linear(symmetric(eigenvalues), residual=residual)
-        assert largest == pytest.approx(most, rel=CLOSE)
-        resolved = least if least > RESOLUTION * most else 0.0
-        assert smallest == pytest.approx(resolved, rel=CLOSE)
+        made = of_linear(symmetric(eigenvalues), residual=residual)
+        assert made["largest"] == pytest.approx(float(expected.max()))
+        assert made["smallest"] == pytest.approx(float(expected.min()))
+    assert of_linear(symmetric(eigenvalues))["branch"] == pytest.approx(max(-low, high))
 
 
-@pytest.mark.parametrize(("share", "is_zero"), [(0.5, True), (0.9, True), (1.2, False), (2, False)])
-def test_below_the_resolution_a_smallest_is_0(share, is_zero):
-    values = torch.linspace(1, 3, D, dtype=torch.float64)
-    values[0] = 3 * RESOLUTION * share
-    largest, smallest = of_linear(symmetric(values), residual=False)
-    assert largest == pytest.approx(3, rel=CLOSE)
-    assert smallest == (0 if is_zero else pytest.approx(float(values[0]), rel=0.02))
-
-
-@given(st.lists(st.floats(0.1, 10), min_size=4, max_size=10), st.integers(0, 1000))
-def test_both_are_those_of_the_matrix_whatever_the_spectrum(values, seed):
-    """Clustered too: squares that differ by a few tolerances, of the largest, may be mixed up."""
-    left, right = orthogonal(len(values), seed).numpy(), orthogonal(len(values), seed + 1).numpy()
-    largest, smallest = of_matrix(left @ np.diag(values) @ right)
-    square = max(values) ** 2
-    assert largest**2 == pytest.approx(square, rel=10 * TOLERANCE)
-    if min(values) > 1.1 * RESOLUTION * max(values):
-        assert smallest**2 == pytest.approx(min(values) ** 2, abs=10 * TOLERANCE * square)
-
-
-@pytest.mark.parametrize("edge", [0.6, 0.9, 0.99])
-def test_the_edge_of_a_dense_spectrum_is_reached(edge):
-    """Of 600 singular values between it and 1, as blocks with residual connections have them."""
-    values = np.linspace(edge, 1, 600)
-    largest, smallest = of_matrix(orthogonal(600, 1).numpy() @ np.diag(values))
-    assert largest == pytest.approx(1, rel=TOLERANCE)
-    assert smallest == pytest.approx(edge, rel=TOLERANCE)
-
-
-def test_a_matrix_of_zeros_has_singular_values_0():
-    assert of_matrix(np.zeros((5, 5))) == (0, 0)
+@pytest.mark.parametrize(("share", "lost"), [(0.5, 3), (0.0, 3), (2.0, 0)])
+def test_what_is_lost_is_counted_by_token(share, lost):
+    """Three directions of each."""
+    values = torch.full((D,), 2.0, dtype=torch.float64)
+    values[:3] = 2 * ZERO * share
+    assert of_linear(symmetric(values), residual=False)["lost"] == lost
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_not_finite_has_no_singular_values(value):
     weight = torch.eye(D, dtype=torch.float64)
     weight[2, 3] = value
-    assert all(math.isnan(v) for v in of_linear(weight))
-
-
-def test_a_smallest_that_has_not_converged_is_no_number(monkeypatch):
-    """Not 0, which would say that a direction is lost. The largest stands out, and is known."""
-    values = np.append(np.linspace(0.1, 1, 400), 2.0)
-    monkeypatch.setattr(lanczos, "STEPS", 12)
-    largest, smallest = of_matrix(np.diag(values))
-    assert largest == pytest.approx(2, rel=TOLERANCE)
-    assert math.isnan(smallest)
+    assert all(math.isnan(v) for v in of_linear(weight).values())
 
 
 CELLS = [
@@ -117,44 +56,55 @@ CELLS = [
 X = 1.3 * normal(B, T, C, seed=4)
 
 
-@pytest.mark.parametrize("residual", [True, False], ids=["residual", "plain"])
-@pytest.mark.parametrize(("arm", "placement"), CELLS)
-def test_of_a_real_block_they_are_those_of_the_dense_jacobian(arm, placement, residual):
+def block_of(arm: str, placement: Placement, *, residual: bool = True) -> nn.Module:
+    """A real one, with gains and biases away from their start."""
     block = transformer(arm, placement, residual=residual, init="xavier").blocks[0]
     for p in block.parameters():
-        if p.dim() < 2:  # gains and biases away from their start
+        if p.dim() < 2:
             p.data += 0.2 * normal(*p.shape, seed=len(p))
-    for buffers in block.buffers():
-        buffers.requires_grad_(False)
-    ours = block_jacobian(block, X)
-    jacobian = without_statistics(block)
-    np.testing.assert_allclose(columns(ours.product, X.numel()), jacobian, atol=1e-12)
-    np.testing.assert_allclose(columns(ours.transposed, X.numel()), jacobian.T, atol=1e-12)
-    exact = np.linalg.svd(jacobian, compute_uv=False)
-    largest, smallest = extreme_singular_values(ours, RESOLUTION)
-    assert largest**2 == pytest.approx(exact[0] ** 2, rel=TOLERANCE)
-    if exact[-1] < RESOLUTION * exact[0]:
-        assert smallest == 0
-    else:
-        assert smallest**2 == pytest.approx(exact[-1] ** 2, abs=TOLERANCE * exact[0] ** 2)
+    return block
 
 
-def without_statistics(block: nn.Module) -> np.ndarray:
-    """Dense, with running statistics off, which functional transforms cannot write."""
-    for m in block.modules():
-        if isinstance(m, nn.BatchNorm1d):
-            m.track_running_stats, m.running_mean, m.running_var = False, None, None
-            m.num_batches_tracked = None
-    return dense(block, X)
+@pytest.mark.parametrize("residual", [True, False], ids=["residual", "plain"])
+@pytest.mark.parametrize(("arm", "placement"), CELLS)
+def test_of_a_real_block_they_are_those_of_forward_differences(arm, placement, residual):
+    """Of steps of 1e-6, central: off by their square and by rounding over them."""
+    block = block_of(arm, placement, residual=residual)
+    ours = block_jacobian(block, X).numpy()
+    step = 1e-6 * torch.eye(X.numel(), dtype=torch.float64).view(-1, *X.shape)
+    with torch.no_grad():
+        columns = [(block(X + h) - block(X - h)).flatten().numpy() / 2e-6 for h in step]
+    np.testing.assert_allclose(ours, np.stack(columns, 1), atol=1e-7)
 
 
-@pytest.mark.parametrize(("arm", "couples"), [("layernorm", False), ("batchnorm", True)])
-def test_the_jacobian_couples_windows_where_the_norm_does(arm, couples):
-    """BatchNorm's statistics in training are of the whole batch."""
-    block = transformer(arm).blocks[0]
-    first = torch.zeros(X.numel(), dtype=torch.float64)
-    first[: T * C] = normal(T * C, seed=8)
-    elsewhere = block_jacobian(block, X).product(first)[T * C :]
-    assert bool(elsewhere.abs().max() > 1e-6) == couples
-    if not couples:
-        assert not elsewhere.any()
+@pytest.mark.parametrize("arm_placement", [c for c in CELLS if c[1] != "post"], ids=str)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+def test_with_an_identity_path_none_is_farther_from_1_than_the_norm_of_j(arm_placement, scale):
+    """Weyl's inequality, by numpy's singular values of I + J and of J."""
+    block = block_of(*arm_placement)
+    for name, p in block.named_parameters():
+        if name.endswith("proj.weight"):
+            p.data *= scale
+    whole = dense(block, X) if arm_placement[0] != "batchnorm" else block_jacobian(block, X).numpy()
+    branch = np.linalg.svd(whole - np.eye(len(whole)), compute_uv=False)[0]
+    values = np.linalg.svd(whole, compute_uv=False)
+    made = spectrum(block_jacobian(block, X), B * T)
+    assert made["branch"] == pytest.approx(branch)
+    assert (made["largest"], made["smallest"]) == pytest.approx((values[0], values[-1]))
+    assert max(made["largest"] - 1, 1 - made["smallest"]) <= branch * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("arm", "lost"), [("layernorm", 2), ("rmsnorm", 1)])
+def test_post_norm_loses_what_its_norm_removes_of_each_token(arm, lost):
+    """LayerNorm the mean and the scale, RMSNorm the scale; pre-norm nothing."""
+    jacobians = [block_jacobian(block_of(arm, at), X) for at in ("post", "pre")]
+    assert [spectrum(a, B * T)["lost"] for a in jacobians] == [lost, 0]
+
+
+def test_a_causal_block_is_the_same_on_its_first_tokens():
+    """Their part of the whole Jacobian, in which nothing comes from later ones."""
+    block, few = block_of("layernorm", "pre"), 3
+    whole = dense(block, X[:1]).reshape(T, C, T, C)
+    assert not whole[:few, :, few:].any()
+    part = block_jacobian(block, X[:1, :few]).numpy()
+    np.testing.assert_allclose(part, whole[:few, :, :few].reshape(few * C, -1), atol=1e-12)

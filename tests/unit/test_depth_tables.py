@@ -22,6 +22,7 @@ from normscope.studies.depth.tables import (
     by_block,
     by_shape,
     rates,
+    sensitivity,
     trainability,
 )
 
@@ -141,7 +142,9 @@ def test_rates_are_factors_per_block_without_the_first():
         "gradient": [NAN, 1e9, 9.0, 3.0, 1.0],
         "gradient_parameters": [NAN, 5.0, 6.0, 7.0, 0.25],
         "smallest": [NAN, 0.0, NAN, 0.6, 0.5],
-        "largest": [NAN, 77.0, NAN, 3.0, 2.0],
+        "largest": [NAN, 77.0, NAN, 3.0, 1.2],
+        "branch": [NAN, 1.0, NAN, 2.5, 0.8],  # 2 of 2.5, 0.5 of 0.8
+        "lost": [NAN, 0.0, NAN, 2.25, 2.0],
     }
     (row,) = rates(frame(blocks(columns))).to_dict("records")
     assert row["gradient_rate"] == pytest.approx(3)
@@ -149,7 +152,8 @@ def test_rates_are_factors_per_block_without_the_first():
     assert row["stream_rate"] == pytest.approx(2)
     assert row["stream_growth"] == pytest.approx(8)
     assert row["last_gradient"] == 0.25
-    assert (row["smallest"], row["largest"]) == (0.5, 3.0)
+    assert (row["smallest"], row["largest"], row["lost"]) == (0.5, 3.0, 2.0)
+    assert row["from_identity"] == pytest.approx(0.8)
     assert [row[k] for k in MODEL] == [*HEAD.values(), 1]
 
 
@@ -189,13 +193,13 @@ def test_of_few_blocks_there_is_no_rate(depth):
     assert math.isnan(row["smallest"])
 
 
-def test_by_shape_has_geometric_means_but_of_the_smallest():
+def test_by_shape_has_geometric_means_of_sizes():
     values = {1: 1.0, 2: 2.0, 3: 4.0}
     rows = [rate(seed=s, **dict.fromkeys(RATES, v)) for s, v in values.items()]
     found = by(by_shape(frame_of_rates(rows), LEVEL), "measure")
     assert list(found) == list(RATES)
     for measure, row in found.items():
-        logs = measure != "smallest"
+        logs = measure not in ("smallest", "from_identity", "lost")
         expected = interval(np.log([1.0, 2.0, 4.0]) if logs else [1.0, 2.0, 4.0])
         expected = np.exp(expected) if logs else expected
         assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
@@ -209,26 +213,40 @@ def test_by_shape_leaves_out_what_has_no_logarithm(bad):
     assert (found["n"], found["mean"]) == (2, pytest.approx(6))
 
 
-def test_trainability_is_a_mean_over_seeds_of_those_that_did_not_diverge():
+def test_trainability_is_a_mean_of_capped_losses_and_a_count_of_failures():
+    """A model that diverged counts as one that knows nothing: ln 65."""
     table = frame_of_losses(
-        losses([2.0, 2.2, 2.5]),
-        losses([3.0, None, 3.5], learning_rate=0.003),
-        losses([None, None], warmup_steps=0),
+        losses([2.0, 2.2, 3.29]),
+        losses([3.0, None, 9.5], learning_rate=0.003),
         losses([1.5], depth=4),
     )
-    found = by(trainability(table, LEVEL), "depth", "learning_rate", "warmup_steps")
-    row = found[12, 0.001, 40]
-    assert (row["n"], row["diverged"], row["unigram"]) == (3, 0, 3.3)
-    mean, low, high = interval([2.0, 2.2, 2.5])
-    assert [row[k] for k in ("mean", "low", "high")] == pytest.approx([mean, low, high])
-    row = found[12, 0.003, 40]
-    assert (row["n"], row["diverged"], row["mean"]) == (2, 1, pytest.approx(3.25))
-    row = found[12, 0.001, 0]
-    assert (row["n"], row["diverged"]) == (0, 2)
-    assert math.isnan(row["mean"])
-    row = found[4, 0.001, 40]
-    assert (row["n"], row["mean"]) == (1, 1.5)
+    made = by(trainability(table, LEVEL), "depth", "learning_rate", "warmup_steps")
+    row = made[12, 0.001, 40]
+    assert (row["n"], row["failed"], row["diverged"], row["unigram"]) == (3, 1, 0, 3.3)
+    assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(interval([2.0, 2.2, 3.29]))
+    row = made[12, 0.003, 40]
+    assert (row["n"], row["failed"], row["diverged"]) == (3, 2, 1)
+    assert row["mean"] == pytest.approx(np.mean([3.0, math.log(65), math.log(65)]))
+    row = made[4, 0.001, 40]
+    assert (row["n"], row["failed"], row["mean"]) == (1, 0, 1.5)
     assert math.isnan(row["low"])
+
+
+def test_sensitivity_is_the_mean_over_rates_less_the_best():
+    """As Wortsman et al. 2023: a divergence counts as ln V, here that of 65 characters."""
+    slow, fast = {"warmup_steps": 0}, {"warmup_steps": 0, "learning_rate": 0.003}
+    table = frame_of_losses(
+        losses([2.0, 2.5], **slow),
+        losses([2.6, 2.1], **fast),
+        losses([2.9, None], **fast | {"learning_rate": 0.01}),
+        losses([1.0, 1.0], depth=4),  # at one rate
+    )
+    made = by(sensitivity(table), "depth", "warmup_steps", "seed")
+    assert list(made) == [(12, 0, 0), (12, 0, 1)]
+    first, second = made[12, 0, 0], made[12, 0, 1]
+    assert first["sensitivity"] == pytest.approx(0.6 / 3 + 0.9 / 3)
+    assert second["sensitivity"] == pytest.approx((0.4 + math.log(65) - 2.1) / 3)
+    assert [(r["rates"], r["failures"]) for r in (first, second)] == [(3, 0), (3, 1)]
 
 
 @pytest.mark.parametrize("table", [by_block, by_shape, trainability])
@@ -242,5 +260,6 @@ def test_tables_of_nothing_have_their_columns(table, tmp_path):
     assert found.empty
     assert set(SHAPE) <= set(found.columns)
     assert rates(frame([])).empty
+    assert sensitivity(frame_of_losses()).empty
     write_csv(tmp_path / "empty.csv", found)
     assert list(pd.read_csv(tmp_path / "empty.csv").columns) == list(found.columns)

@@ -264,7 +264,9 @@ def test_losses_by_rate_stand_beside_each_other():
     assert sorted(set(means)) == pytest.approx([2.501, 2.51])
     assert ticks(axis) == ["0.001", "0.01"]
     assert {"2 blocks", "5 blocks"} == {axis.get_title() for axis in figure.axes}
-    assert drawn("trainability", Case(lost=("none",))).n.endswith(" 32 diverged.")
+    lost = drawn("trainability", Case(lost=("none",)))
+    assert lost.n.endswith(" 32 of 96 failed, of which 32 diverged.")
+    assert len(points(lost.axes[0], "x")) == 16  # of 2 blocks: a cross each
 
 
 def test_the_tutorials_layer_is_what_the_tables_say():

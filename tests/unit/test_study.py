@@ -72,7 +72,16 @@ def changed(*path: str | int, seeds: Sequence[int]) -> Config:
                 for attention in ("softmax", "sigmoid")
             ],
         ),
-        ("depth", ("depth", "trained", 2), ["layernorm-pre-plain-gpt2-12-0.001-40"]),
+        (
+            "depth",
+            ("depth", "trained", 0),
+            [
+                f"layernorm-{placement}-residual-gpt2-12-{rate}-{warm_up}"
+                for placement in ("pre", "post")
+                for rate in ("0.001", "0.005")
+                for warm_up in (0, 200)
+            ],
+        ),
     ],
 )
 def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, cells):

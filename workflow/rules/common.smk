@@ -34,6 +34,7 @@ from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures as registry
 from normscope.studies.statements import load_checked
+from normscope.train.stacking import in_step
 
 TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()
 
@@ -228,13 +229,16 @@ def minutes(rule):
 
 
 def stack_mb(study):
-    """Memory of a job's models: 1 GB, and 8 numbers a parameter of each, with activations."""
+    """Memory of a job's models: 1 GB, 8 numbers a parameter of each, 40 an activation of a block."""
     stacks = STUDIES[study].trainings()
 
     def needed(wildcards):
         stack = stacks[wildcards.name]
-        parameters = 12 * stack.model.n_layer * stack.model.n_embd**2
-        return 1000 + 32 * len(stack.seeds) * parameters // 10**6
+        tokens = stack.training.batch_size * stack.model.block_size
+        models = in_step(len(stack.seeds), DEVICE, tokens, stack.model.n_embd)
+        numbers = 8 * 12 * len(stack.seeds) * stack.model.n_embd
+        numbers += 0 if GPUS else 40 * models * tokens
+        return 1000 + 4 * stack.model.n_layer * stack.model.n_embd * numbers // 10**6
 
     return growing(needed)
 

@@ -2,16 +2,16 @@
 
 from normscope.train.recipe import Device
 
-# numbers in an activation, tokens of a batch times width, up to which a step of several models is
-# faster than their steps one after the other: docs/howto/speed.md has the measurements
-SMALL = 2**13
+# multiply-adds of a batch's tokens with a matrix (width, width), up to which a step of several
+# models is faster than their steps one after the other: benchmarks/stacking.py measures it
+SMALL = 2**19
 
 
 def in_step(models: int, device: Device, tokens: int, width: int) -> int:
     """Models that are trained at once: all of a job, or one.
 
     A step of small models is mostly the overhead of its kernels, which a stack shares. On a GPU
-    nearly every model is small; on a CPU only those whose activations stay in its caches.
+    nearly every model is small; on a CPU only those whose products take no longer than their start.
 
     Args:
         models: of a job.
@@ -19,4 +19,4 @@ def in_step(models: int, device: Device, tokens: int, width: int) -> int:
         tokens: of a batch.
         width: of the model.
     """
-    return models if device == "cuda" or tokens * width <= SMALL else 1
+    return models if device == "cuda" or tokens * width**2 <= SMALL else 1

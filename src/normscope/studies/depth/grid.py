@@ -61,6 +61,7 @@ class TrainedGrid(StartGrid):
 
     learning_rates: Annotated[list[Rate], Some, Distinct]
     warmup_steps: Annotated[list[WarmUp], Some, Distinct]
+    steps: PositiveInt = Field(description="after the warm-up, whose steps are added to them")
 
     @model_validator(mode="after")
     def can_be_built(self) -> Self:
@@ -72,13 +73,13 @@ class TrainedGrid(StartGrid):
         schedules = list(itertools.product(self.learning_rates, self.warmup_steps))
         for shape in self.shapes():
             for rate, warmup in schedules:
-                yield Cell(*shape, rate, warmup)
+                yield Cell(*shape, rate, warmup, self.steps)
 
 
 class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
-    TABLES: ClassVar = "blocks rates by_block by_shape losses rate_spreads trainability".split()
+    TABLES: ClassVar = "blocks rates by_block by_shape losses sensitivity trainability".split()
 
     sizes: Sizes
     training: Training
@@ -117,6 +118,12 @@ class Depth(Study):
     def _model(self, shape: Shape) -> Model:
         return self.sizes.model(shape.depth, shape.residual, shape.init)
 
+    def _training(self, cell: Cell) -> Training:
+        """Its warm-up comes before its steps, and takes none of them."""
+        steps = cell.warmup_steps + cell.steps
+        whole = self.training.model_copy(update={"steps": steps})
+        return at_schedule(whole, cell.learning_rate, cell.warmup_steps)
+
     def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
         """Cell and seeds of every training job, by its name."""
         models = ((c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds)
@@ -125,8 +132,9 @@ class Depth(Study):
     def _kept(self) -> dict[Shape, list[str]]:
         """Of every trained shape the jobs whose models are probed."""
         names: dict[Shape, list[str]] = {}
+        kept = self.kept.learning_rate, self.kept.warmup_steps
         for name, (cell, _) in self.blocks().items():
-            if cell[-2:] == (self.kept.learning_rate, self.kept.warmup_steps):
+            if (cell.learning_rate, cell.warmup_steps) == kept:
                 names.setdefault(cell.shape, []).append(name)
         return names
 
@@ -137,7 +145,7 @@ class Depth(Study):
                 placement=cell.placement,
                 seeds=seeds,
                 model=self._model(cell.shape),
-                training=at_schedule(self.training, cell.learning_rate, cell.warmup_steps),
+                training=self._training(cell),
             )
             for name, (cell, seeds) in self.blocks().items()
         }
@@ -171,14 +179,14 @@ class Depth(Study):
         }
 
     def vocabulary(self) -> Vocabulary:
-        """What statements about its models may say; ``schedule: kept`` is that of probed models."""
-        losses = ("learning_rate", "warmup_steps", "seed", "val_loss", "diverged_at", "unigram")
-        spreads = ("warmup_steps", "seed", "spread", "best_loss", "diverged", "unigram")
+        """What statements about its models may say."""
+        outcome = ("val_loss", "diverged_at", "capped_loss", "failed", "unigram")
+        spread = ("sensitivity", "rates", "failures")
         return Vocabulary(
             columns={
                 "rates": (*Shape._fields, "state", "seed", *RATES),
-                "losses": (*Shape._fields, *losses),
-                "rate_spreads": (*Shape._fields, *spreads),
+                "losses": (*Cell._fields, "seed", *outcome),
+                "sensitivity": (*Shape._fields, "warmup_steps", "seed", *spread),
             },
             values={
                 "arm": ARMS,
@@ -187,13 +195,13 @@ class Depth(Study):
                 "init": get_args(Start),
                 "state": STATES,
             },
-            names={"schedule": {"kept": [self.kept.model_dump()]}},
             labels={
                 "arm": LABELS,
                 "placement": PLACEMENTS,
                 "init": INITS,
                 "depth": "{} blocks",
                 "learning_rate": "rate {:g}",
+                "warmup_steps": "{} steps of warm-up",
                 "state": {"start": "", "trained": "trained"},
             },
         )

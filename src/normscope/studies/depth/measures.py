@@ -4,9 +4,9 @@
 SIZES = ("activation_rms", "gradient", "gradient_parameters")
 RELATIVE = "gradient_to_last"  # gradient over that at the last block, model by model
 ANGLES = ("angle_attention", "angle_mlp")  # degrees
-SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian
-MEASURES = (*SIZES, *ANGLES, *SINGULAR)
-RESOLUTION = 0.03  # of a smallest singular value, in units of the largest; below it is 0
+SINGULAR = ("largest", "smallest")  # singular values of the block's Jacobian, I + J
+MEASURES = (*SIZES, *ANGLES, *SINGULAR, "branch", "lost")
+TOKENS = 8  # of the first window, over which the Jacobian of a block is taken
 STATES = ("start", "trained")
 NORM = "layernorm"  # the tutorial's
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
@@ -19,4 +19,6 @@ RATES = {  # measure of a model over its blocks: whether its mean is geometric
     "last_gradient": True,
     "smallest": False,
     "largest": True,
+    "from_identity": False,
+    "lost": False,
 }

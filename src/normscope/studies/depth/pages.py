@@ -25,7 +25,9 @@ from normscope.paper.table import (
     yes_no,
 )
 from normscope.statistics.estimate import FEWEST
+from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
+from normscope.studies.depth.measures import TOKENS
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tables import SHAPE
 from normscope.studies.study import Settings
@@ -37,6 +39,8 @@ RATES = {  # of by_shape.csv, as readers call them
     "stream_growth": "stream, last to first",
     "smallest": "least singular value",
     "largest": "largest",
+    "from_identity": "farthest from 1, over norm of J",
+    "lost": "lost a token",
 }
 NETWORK = [
     Column("norm", label()),
@@ -73,7 +77,9 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
         *NETWORK,
         Column("learning rate", short("learning_rate")),
         Column("warm-up", count("warmup_steps")),
+        Column("steps", count("steps")),
         Column("n", count("n", "diverged")),
+        Column("failed", count("failed")),
         Column("loss", number("mean")),
         Column("interval", interval("low", "high")),
         Column(
@@ -101,10 +107,12 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
     return Section(
         words={
             "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
-            "training": f"{t.steps} steps of {t.batch_size} windows, {t.precision}",
+            "training": f"steps of {t.batch_size} windows, {t.precision}",
             "tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
             "kept": f"learning rate {kept.learning_rate:g}, {kept.warmup_steps} steps of warm-up",
             "windows": study.windows,
+            "tokens_of_spectra": TOKENS,
+            "stuck": STUCK,
             "seeds": FEWEST,
         },
         tables={

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from normscope.measure.block_jacobian import block_jacobian, extreme_singular_values
+from normscope.measure.block_jacobian import block_jacobian, spectrum
 from normscope.measure.signals import Row, signals
 from normscope.nn.model import Transformer
-from normscope.studies.depth.measures import RESOLUTION
+from normscope.studies.depth.measures import TOKENS
 
 
 @torch.no_grad()
@@ -30,8 +30,8 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
     Args:
         model: without dropout; its running statistics, if it has them, change.
         tokens, targets: (windows, T).
-        spectra: blocks, spread evenly up to the last, with ``largest`` and ``smallest`` singular
-            value of their Jacobian over the whole batch.
+        spectra: blocks, spread evenly up to the last, with the ``spectrum`` of their Jacobian over
+            the first ``TOKENS`` tokens.
     """
     model = model.double().train()
     blocks = list(model.blocks)
@@ -41,7 +41,6 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
 
     rows, streams = signals(loss, blocks)
     for i in np.unique(np.linspace(0, len(blocks) - 1, spectra + 1).round().astype(int)[1:]):
-        operator = block_jacobian(blocks[i], streams[i])
-        row = rows[i + 1]
-        row["largest"], row["smallest"] = extreme_singular_values(operator, RESOLUTION)
+        x = streams[i][:1, :TOKENS]  # a causal block is the same on the first tokens alone
+        rows[i + 1] |= spectrum(block_jacobian(blocks[i], x), x.shape[1])
     return rows

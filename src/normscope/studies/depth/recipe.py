@@ -57,10 +57,11 @@ class Cell(NamedTuple):
     depth: int
     learning_rate: float
     warmup_steps: int
+    steps: int  # after the warm-up; of a shape always the same
 
     @property
     def shape(self) -> Shape:
-        return Shape(*self[:-2])
+        return Shape(*self[: len(Shape._fields)])
 
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24-0.001-40``, the beginning of its files' names."""

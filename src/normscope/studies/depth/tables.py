@@ -11,7 +11,7 @@ from normscope.studies.depth.recipe import Shape
 
 SHAPE = list(Shape._fields)
 MODEL = [*SHAPE, "state", "seed"]
-SCHEDULE = ["learning_rate", "warmup_steps"]
+SCHEDULE = ["learning_rate", "warmup_steps", "steps"]
 
 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -59,8 +59,10 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
       block's output to the last one's.
     - ``stream_growth``: the RMS that leaves the last block over the one that leaves the first.
     - ``last_gradient``: the norm of the gradient of the last block's parameters.
-    - ``smallest``, ``largest``: singular values of the blocks' Jacobians, the least and the
+    - ``smallest``, ``largest``: singular values of the blocks' Jacobians I + J, the least and the
       greatest over the measured blocks but the first.
+    - ``from_identity``: the farthest that a singular value is from 1, in units of the norm of J.
+    - ``lost``: singular values that are 0, a token; the least number.
     """
     rows = []
     for row, group in split(blocks, MODEL):
@@ -74,6 +76,8 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
         row["stream_growth"] = _ratio(rms, -1, 0)
         row["last_gradient"] = last["gradient_parameters"]
         row["smallest"], row["largest"] = inner["smallest"].min(), inner["largest"].max()
+        farthest = np.maximum(inner["largest"] - 1, 1 - inner["smallest"])
+        row["from_identity"], row["lost"] = (farthest / inner["branch"]).max(), inner["lost"].min()
         rows.append(row)
     return pd.DataFrame(rows, columns=[*MODEL, *RATES])
 
@@ -85,35 +89,33 @@ def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     return table[table["n"] > 0]
 
 
-def rate_spreads(losses: pd.DataFrame) -> pd.DataFrame:
+def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
     """A row per shape, warm-up and seed that was trained at several rates: what the rate decides.
 
-    - ``spread``: the largest loss over rates, less the smallest; NaN where a model diverged.
-    - ``best_loss``: the loss at the rate of least mean loss over seeds.
-    - ``diverged``: whether a model of this seed did, at any rate.
+    - ``sensitivity``: the mean over rates of the capped loss, less the least (Wortsman et al. 2023,
+      arXiv:2309.14322).
+    - ``failures``: at how many of the ``rates`` it failed.
 
     Args:
         losses: losses.csv, a row a trained model.
     """
-    keys, rows = [*SHAPE, "warmup_steps"], []
+    keys, rows = [*SHAPE, "warmup_steps", "seed"], []
     for key, group in split(losses, keys):
-        at = group.pivot(index="seed", columns="learning_rate", values="val_loss")
-        if at.shape[1] < 2:
-            continue
-        spread = (at.max(axis=1) - at.min(axis=1)).where(at.notna().all(axis=1))
-        best = at[at.mean().idxmin()] if at.notna().any(axis=None) else spread
-        lost = group.groupby("seed")["diverged_at"].count() > 0
-        table = pd.DataFrame({"spread": spread, "best_loss": best, "diverged": lost})
-        rows.append(table.reset_index().assign(**key, unigram=group["unigram"].iloc[0]))
-    columns = [*keys, "seed", "spread", "best_loss", "diverged", "unigram"]
-    return pd.concat(rows)[columns] if rows else pd.DataFrame(columns=columns)
+        capped, rates = group["capped_loss"], group["learning_rate"].nunique()
+        if rates > 1:
+            spread = {"sensitivity": capped.mean() - capped.min(), "rates": rates}
+            rows.append(key | spread | {"failures": group["failed"].sum()})
+    return pd.DataFrame(rows, columns=[*keys, "sensitivity", "rates", "failures"])
 
 
 def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape and schedule: validation loss over seeds, and how many models diverged."""
+    """A row per shape and schedule: capped loss over seeds, and how many models failed."""
     keys = [*SHAPE, *SCHEDULE]
     groups = losses.groupby(keys, sort=False)
-    table = summarize(losses, keys, ["val_loss"], level).drop(columns="measure")
-    table["diverged"] = list(groups["diverged_at"].count())
+    table = summarize(losses, keys, ["capped_loss"], level).drop(columns="measure")
+    table["failed"], table["diverged"] = (
+        list(groups["failed"].sum()),
+        list(groups["diverged_at"].count()),
+    )
     table["unigram"] = list(groups["unigram"].first())
-    return table[[*keys, "n", "diverged", "mean", "low", "high", "unigram"]]
+    return table[[*keys, "n", "failed", "diverged", "mean", "low", "high", "unigram"]]
