@@ -133,7 +133,7 @@ def test_the_published_settings_are_all_choices_but_how_a_model_is_run(settings,
     """And those of a configuration that is here."""
     reference = json.loads((DATA / f"nanogpt_{settings}.json").read_text())
     assert set(reference["model"]) == set(Model.model_fields)
-    free = {"eval_every", "log_every", "loss_bound", "precision"}
+    free = {"eval_every", "log_every", "loss_bound", "records_sigma", "precision"}
     assert set(reference["training"]) == set(Training.model_fields) - free
     raw = yaml.safe_load((ROOT / "config.yaml").read_text())
     if variant:
