@@ -12,8 +12,6 @@ checkpoint cost:
         reference="workflow/costs.yaml",
     log:
         "results/logs/cost.log",
-    benchmark:
-        "results/benchmarks/cost.tsv"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -34,8 +32,6 @@ rule power:
         ledger="results/paper/claims.json",
     log:
         "results/logs/power.log",
-    benchmark:
-        "results/benchmarks/power.tsv"
     conda:
         "../envs/normscope.yaml"
     params:
