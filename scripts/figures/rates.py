@@ -28,7 +28,8 @@ def draw_panel(axis: Axes, runs: pd.DataFrame, arms: Sequence[str]) -> None:
         axis.plot(own.groupby("learning_rate")["capped_loss"].median(), **joined)
         learned, failed = own[own["failed"] == 0], own[own["failed"] == 1]
         axis.plot(learned["learning_rate"], learned["capped_loss"], mfc="none", **dots)
-        axis.plot(failed["learning_rate"], failed["capped_loss"], **(dots | {"marker": "x"}))
+        crosses: dict = dots | {"marker": "x"}
+        axis.plot(failed["learning_rate"], failed["capped_loss"], **crosses)
         axis.plot([], [], label=ARMS[arm].label, mfc="none", **look)
     rates = sorted(runs["learning_rate"].unique())
     axis.set_xscale("log")

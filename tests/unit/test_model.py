@@ -278,19 +278,20 @@ def test_a_factor_of_the_embedding_is_as_of_larger_embeddings():
     """Both of them: tokens' and positions'; sqrt(d) at the start."""
     scaled = transformer("dyt_scaled", "pre", tied_head=False)
     plain = transformer("dyt_scaled", "pre", tied_head=False)
-    nn.init.constant_(scaled.embedding_scale.factor, math.sqrt(C))
-    nn.init.ones_(plain.embedding_scale.factor)
     with torch.no_grad():
+        scaled.get_parameter("embedding_scale.factor").fill_(math.sqrt(C))
+        plain.get_parameter("embedding_scale.factor").fill_(1)
         for embedding in (plain.token_embedding, plain.position_embedding):
             embedding.weight.mul_(math.sqrt(C))
     torch.testing.assert_close(scaled(random_tokens()), plain(random_tokens()))
-    started = Transformer(SIZES, ARMS["dyt_scaled"].norm, "pre", V).embedding_scale.factor
-    assert float(started.detach()) == pytest.approx(math.sqrt(C))
+    started = Transformer(SIZES, ARMS["dyt_scaled"].norm, "pre", V)
+    start = started.get_parameter("embedding_scale.factor").item()
+    assert start == pytest.approx(math.sqrt(C))
 
 
 def test_a_factor_of_the_logits_is_a_temperature_of_the_same_model():
     plain, scaled = transformer("manual_l2", "pre"), transformer("manual_l2_logits", "pre")
     missing = scaled.load_state_dict(plain.state_dict(), strict=False)
     assert missing.missing_keys == ["logit_scale.factor"]
-    nn.init.constant_(scaled.logit_scale.factor, 3.0)
+    nn.init.constant_(scaled.get_parameter("logit_scale.factor"), 3.0)
     torch.testing.assert_close(scaled(random_tokens()), 3 * plain(random_tokens()))

@@ -29,7 +29,13 @@ def test_what_a_page_names_is_there(page: Path):
 
 def test_the_table_has_a_row_for_every_arm_of_the_default_grid():
     runs = load(yaml.safe_load((ROOT / "config.yaml").read_text())).runs
-    cells = {(arm, place) for grid in runs for arm in grid.arms for place in grid.placements}
+    cells = {
+        (arm, place)
+        for grid in runs
+        if grid.protocol == "nanogpt"
+        for arm in grid.arms
+        for place in grid.placements
+    }
     for page in ("README.md", "docs/results.md"):
         table = re.search(r"<!-- results: .*?<!-- end", (ROOT / page).read_text(), re.DOTALL)
         assert table

@@ -26,7 +26,7 @@ COLUMNS = (*MEASURES, *HEIGHTS)
 TOKEN_ARMS = [
     name
     for name, arm in ARMS.items()
-    if arm.norm.statistic == "token" and arm.norm.radius != "learned"
+    if arm.norm.statistic == "token" and arm.norm.radius != "learned" and not arm.norm.logit_scale
 ]
 
 

@@ -186,4 +186,4 @@ def published(
         for measure, is_same in zip(table["measure"], is_comparable, strict=True)
     ]
     beside = pd.DataFrame(rows, columns=["n", *BOUNDS], index=table.index)
-    return table.assign(comparable=list(is_comparable), **beside.to_dict("series"))
+    return pd.concat([table.assign(comparable=list(is_comparable)), beside], axis=1)
