@@ -11,8 +11,7 @@ def transposed_product(
     x: Tensor | Sequence[Tensor],
     v: Tensor,
     *,
-    create_graph: bool = False,
-    retain_graph: bool | None = None,
+    retain_graph: bool = False,
 ) -> tuple[Tensor, ...]:
     """``(dy/dx)^T v``, a tensor for each of ``x``; zeros where y does not depend on it.
 
@@ -23,10 +22,7 @@ def transposed_product(
         y: with its graph.
         x: what to differentiate by.
         v: of as many numbers as y, in its order.
-        create_graph: the product is to be differentiated too.
-        retain_graph: y is to be differentiated again; by default as ``create_graph``.
+        retain_graph: y is to be differentiated again.
     """
     along = torch.dot(y.reshape(-1), v.reshape(-1))
-    return torch.autograd.grad(
-        along, x, create_graph=create_graph, retain_graph=retain_graph, materialize_grads=True
-    )
+    return torch.autograd.grad(along, x, retain_graph=retain_graph, materialize_grads=True)
