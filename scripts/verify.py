@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,11 +18,9 @@ from normscope.config import Config, load
 from normscope.cost.machine import chip, usable_cores
 from normscope.errors import Explained, report
 from normscope.schema import PositiveInt, Strict
+from normscope.statistics.agreement import agreement
 
 SCRIPTS = {"recall": "recall_train.py"}  # the others have Transformers on the corpus
-TOLERANCE = 0.02  # nats: what sums in another order have come to, between chips
-SPREADS = 3.0  # of a cell's seeds: further off than so many is another result
-MIXED = 0.05  # nats: seeds of a cell that differ by more end on plateaus of their own
 
 
 class Flags(Strict):
@@ -65,32 +64,19 @@ def train(config: Config, study: str, name: str, data: Path, out: Path) -> pd.Da
     return pd.read_csv(out / "metrics.csv")
 
 
-def verdict(was: float, now: float, spread: float) -> str:
-    """Whether a model ended where the evidence has it.
-
-    Args:
-        was, now: validation losses; NaN of a model that diverged.
-        spread: standard deviation of the losses of its cell's seeds.
-    """
-    both_lost = pd.isna(was) and pd.isna(now)
-    if both_lost or abs(was - now) <= TOLERANCE:
-        return "agrees"
-    if spread > MIXED and not abs(was - now) > SPREADS * spread:
-        return "within its seeds"
-    return "differs"
-
-
 def compared(was: pd.DataFrame, now: pd.DataFrame) -> list[str]:
     """A verdict for every seed of a job."""
     spread = float(was["val_loss"].std())
     both = was.merge(now, on="seed", suffixes=("", "_now"))
     return [
-        verdict(a, b, spread) for a, b in zip(both["val_loss"], both["val_loss_now"], strict=True)
+        agreement(a, b, spread) for a, b in zip(both["val_loss"], both["val_loss_now"], strict=True)
     ]
 
 
 def main() -> None:
     flags = parse(Flags)
+    if not (flags.evidence / "run.json").is_file():
+        raise Explained(f"{flags.evidence}/run.json is missing: make evidence writes it")
     run = yaml.safe_load((flags.evidence / "run.json").read_text())
     evidence = pd.read_csv(flags.evidence / "models.csv")
     config = configuration(run["configuration"])
@@ -98,31 +84,23 @@ def main() -> None:
     part = pd.Series(every).sample(max(1, round(flags.share * len(every))), random_state=flags.seed)
     chosen = list(part)
     print(f"{len(chosen)} of {len(every)} jobs; evidence: {run['chip']}; here: {chip()}")
-    counts: dict[str, int] = {}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        ThreadPoolExecutor(usable_cores()) as pool,
-    ):
+    counts = Counter[str]()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
         outs = [Path(folder) / str(i) for i in range(len(chosen))]
-        made = pool.map(
-            lambda job, out: train(config, *job, flags.data.absolute(), out), chosen, outs
-        )
+        made = pool.map(lambda job, out: train(config, *job, flags.data, out), chosen, outs)
         for (study, name), now in zip(chosen, made, strict=True):
             was = evidence[(evidence["study"] == study) & (evidence["job"] == name)]
-            verdicts = compared(was, now)
-            for word in verdicts:
-                counts[word] = counts.get(word, 0) + 1
-            words = ", ".join(f"{verdicts.count(w)} {w}" for w in dict.fromkeys(verdicts))
-            print(f"{study}/{name}: {words}", flush=True)
-    print(summary(counts))
-    if counts.get("differs"):
+            verdicts = Counter(compared(was, now))
+            counts += verdicts
+            print(f"{study}/{name}: {told(verdicts)}", flush=True)
+    print(f"{counts.total()} models: {told(counts)}")
+    if counts["differs"]:
         sys.exit(1)
 
 
-def summary(counts: Mapping[str, int]) -> str:
-    """One line for all."""
-    words = ", ".join(f"{n} {word}" for word, n in counts.items())
-    return f"{sum(counts.values())} models: {words}"
+def told(counts: Mapping[str, int]) -> str:
+    """How many of each verdict."""
+    return ", ".join(f"{n} {word}" for word, n in counts.items())
 
 
 if __name__ == "__main__":
