@@ -93,6 +93,7 @@ rule tables:
 rule tutorial:
     input:
         tables("depth"),
+        tables("main"),
         tables("textbook"),
         drawn(".svg", "signals", "spectra", "trainability", "textbook"),
 

@@ -27,7 +27,7 @@ from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
 RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
-STUDIES = ("depth", "textbook")  # which the tutorial's statements are about
+STUDIES = ("depth", "main", "textbook")  # which the tutorial's statements are about
 DOCUMENT = "tutorial"  # its name in data/claims.yaml
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 

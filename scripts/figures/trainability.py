@@ -16,6 +16,7 @@ RESIDUAL = {True: {"marker": "o"}, False: {"marker": "X"}}
 FAILED: dict = {"marker": "x", "linestyle": "", "markersize": 4, "markeredgewidth": 0.6}
 FILLED: dict = {False: {"mfc": "white"}, True: {}}  # the first warm-up is open, the others filled
 ROOM = 1.5  # beside the least and the greatest rate
+ABOVE = 0.25  # nats, above and below all means
 SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that bars do not overlap
 
 
@@ -60,8 +61,11 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[0, 0].set_ylabel("validation loss, nats")
     if not depths:
         style.say(axes[0, 0], "no model was trained")
+    else:  # intervals of the few of which some failed are wider than any loss
+        known = table[["mean", "unigram"]]
+        axes[0, 0].set_ylim(known.min(axis=None) - ABOVE, known.max(axis=None) + ABOVE)
     for depth, axis in zip(depths, axes[0], strict=False):
-        draw_panel(axis, *(select(part, depth=depth) for part in (table, failed)), warm_ups)
+        draw_panel(axis, select(table, depth=depth), select(failed, depth=depth), warm_ups)
         axis.set_title(f"{depth} blocks")
     looks: dict[str, dict] = {
         f"warm-up: {w} steps": {"linestyle": style.LINES[i % 5], "marker": "o"} | FILLED[i > 0]

@@ -61,7 +61,7 @@ class Cell(NamedTuple):
 
     @property
     def shape(self) -> Shape:
-        return Shape(*self[: len(Shape._fields)])
+        return Shape(*self[:-3])
 
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24-0.001-40``, the beginning of its files' names."""
