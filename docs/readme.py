@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from normscope.studies.recall.pages import cell_table
 
 README, PAGE = Path("README.md"), Path("docs/results.md")
 RESULTS = Path("results")
-DECIDED = ("statement", "source", "published", "corrected", "why")
+PRIMARY = ("statement", "source", "published", "corrected", "why")
 LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 FIGURES = (
@@ -37,9 +38,16 @@ def table(study: str, name: str) -> pd.DataFrame:
     return pd.read_csv(RESULTS / study / "tables" / f"{name}.csv")
 
 
-def decided(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger without the statements that are undecided."""
-    return {**ledger, "claims": [c for c in ledger["claims"] if c["verdict"] != "undecided"]}
+def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """The ledger of the statements that documents stand on."""
+    return {**ledger, "claims": [c for c in ledger["claims"] if c["primary"]]}
+
+
+def verdicts(ledger: Mapping[str, Any]) -> PageTable:
+    """How many statements have each verdict."""
+    counts = Counter(claim["verdict"] for claim in ledger["claims"])
+    words = ("holds", "fails", "undecided")
+    return PageTable("Verdicts", words, (tuple(str(counts[word]) for word in words),))
 
 
 def tables() -> dict[str, PageTable]:
@@ -56,7 +64,8 @@ def tables() -> dict[str, PageTable]:
             *("arm", "n", "learning rate", "loss", "interval")
         ),
         "ledger": ledger_table(ledger).select(*LEDGER),
-        "decided": ledger_table(decided(ledger)).select(*DECIDED),
+        "primary": ledger_table(primary(ledger)).select(*PRIMARY),
+        "verdicts": verdicts(ledger),
         "copy": copy.select(
             *("arm", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
