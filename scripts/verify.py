@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +20,8 @@ from normscope.cost.machine import chip, usable_cores
 from normscope.errors import Explained, report
 from normscope.schema import PositiveInt, Strict
 from normscope.statistics.agreement import agreement
+from normscope.studies.recall.recipe import RecallStack
+from normscope.train.recipe import Seeds, Stack
 
 SCRIPTS = {"recall": "recall_train.py"}  # the others have Transformers on the corpus
 
@@ -46,12 +49,21 @@ def jobs(config: Config, most_steps: int) -> list[tuple[str, str]]:
         (study, name)
         for study, part in config.studies.items()
         for name, recipe in part.trainings().items()
-        if getattr(recipe, "training", getattr(recipe, "task", None)).steps <= most_steps
+        if steps(recipe) <= most_steps
     ]
 
 
-def train(config: Config, study: str, name: str, data: Path, out: Path) -> pd.DataFrame:
+def steps(recipe: Seeds) -> int:
+    """Of a training: on the corpus, or on a task of the decisive test."""
+    if isinstance(recipe, RecallStack):
+        return recipe.task.steps
+    assert isinstance(recipe, Stack)
+    return recipe.training.steps
+
+
+def train(config: Config, data: Path, job: tuple[str, str], out: Path) -> pd.DataFrame:
     """metrics.csv of a job that is trained here, by its script."""
+    study, name = job
     script = SCRIPTS.get(study, "main_train.py")
     recipe = config.studies[study].trainings()[name].model_dump_json()
     command = [sys.executable, f"scripts/{script}", "--recipe", recipe, "--out", str(out)]
@@ -81,13 +93,14 @@ def main() -> None:
     evidence = pd.read_csv(flags.evidence / "models.csv")
     config = configuration(run["configuration"])
     every = jobs(config, flags.steps)
-    part = pd.Series(every).sample(max(1, round(flags.share * len(every))), random_state=flags.seed)
-    chosen = list(part)
+    n = max(1, round(flags.share * len(every)))
+    numbers = pd.Series(range(len(every))).sample(n, random_state=flags.seed)
+    chosen = [every[i] for i in numbers]
     print(f"{len(chosen)} of {len(every)} jobs; evidence: {run['chip']}; here: {chip()}")
     counts = Counter[str]()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
         outs = [Path(folder) / str(i) for i in range(len(chosen))]
-        made = pool.map(lambda job, out: train(config, *job, flags.data, out), chosen, outs)
+        made = pool.map(partial(train, config, flags.data), chosen, outs)
         for (study, name), now in zip(chosen, made, strict=True):
             was = evidence[(evidence["study"] == study) & (evidence["job"] == name)]
             verdicts = Counter(compared(was, now))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -62,8 +63,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     if not depths:
         style.say(axes[0, 0], "no model was trained")
     else:  # intervals of the few of which some failed are wider than any loss
-        known = table[["mean", "unigram"]]
-        axes[0, 0].set_ylim(known.min(axis=None) - ABOVE, known.max(axis=None) + ABOVE)
+        known = table[["mean", "unigram"]].to_numpy(dtype=float)
+        axes[0, 0].set_ylim(np.nanmin(known) - ABOVE, np.nanmax(known) + ABOVE)
     for depth, axis in zip(depths, axes[0], strict=False):
         draw_panel(axis, select(table, depth=depth), select(failed, depth=depth), warm_ups)
         axis.set_title(f"{depth} blocks")

@@ -88,7 +88,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "textbook.wild_summary": summary,
         "textbook.undo": textbook.undo(tokens=256),
     }
-    for name in (f"{s}.{t}" for s in ("depth", "main", "textbook") for t in config().studies[s].TABLES):
+    for name in (
+        f"{s}.{t}" for s in ("depth", "main", "textbook") for t in config().studies[s].TABLES
+    ):
         path = table_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(tables.get(name, {"unused": []})).to_csv(path, index=False)

@@ -11,12 +11,10 @@ from hypothesis import settings
 from recipes import DATA
 
 from normscope.io import corpus, dataset
-from normscope.ledger import case
 
 settings.register_profile("unit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("unit")
 torch.set_num_threads(1)
-case.RESAMPLES = 199  # for intervals that no test here reads closely
 
 
 @pytest.fixture(autouse=True, scope="module")

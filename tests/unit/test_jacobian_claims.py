@@ -155,7 +155,8 @@ def test_a_divergence_is_an_outcome():
 
 @pytest.mark.parametrize("place", ["cosine_blocks", "cosine_final"])
 def test_a_cosine_that_is_not_close_says_nothing_of_harm(place):
-    reads = verdict("cosines_tell_harm", surrogates(**{place: 0.89}))
+    changes: dict[str, Any] = {place: 0.89}
+    reads = verdict("cosines_tell_harm", surrogates(**changes))
     assert reads == "undecided: a cosine is not above 0.9"
 
 

@@ -59,8 +59,7 @@ def test_no_two_cached_jobs_share_what_decides_them(dag: list[dict[str, str]]):
             for r in dag
             if r["rule"] == rule and r["output_file"].endswith("config.json")
         }
-        assert len(commands) == 2
-        assert len(set(commands.values())) == 2
+        assert len(set(commands.values())) == len(commands) > 1
 
 
 def test_every_rule_has_a_log_its_speed_and_a_script(made: Project):
@@ -71,7 +70,7 @@ def test_every_rule_has_a_log_its_speed_and_a_script(made: Project):
         name = rule[: rule.index(":")]
         for part in ("log:", "conda:", f'code("{name}"', f"scripts/{name}.py"):
             assert part in rule, f"{name} lacks {part}"
-        assert "benchmark:" in rule or "cache:" in rule, name
+        assert "benchmark:" in rule or "cache:" in rule or "output:" not in rule, name
         assert (made.root / "scripts" / f"{name}.py").is_file()
 
 
@@ -113,8 +112,8 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     output = other.snakemake("tables")
     assert pulled == {p: p.stat().st_mtime_ns for p in (other.root / "store").iterdir()}
     assert "rule main_probe:" in output
-    # five files of eight trainings, four of two measured models
-    assert output.count("from cache") == 48
+    links = [path for path in (other.root / "results").rglob("*") if path.is_symlink()]
+    assert output.count("from cache") == len(links) > 40
     # what a training would write
     assert not list((other.root / "results/benchmarks").glob("*_train"))
     for study in ("main", "recall", "jacobian", "depth", "textbook", "pretrained"):

@@ -21,7 +21,7 @@ def test_a_seed_beyond_full_jobs_is_one_training_and_one_probe(made: Project):
     config = yaml.safe_load((made.root / "config.yaml").read_text())
     waiting = DryRun(made.root, made.env, "config")
     first, more = (
-        waiting.plan(changed(config, {"runs.0.seeds": seeds}))
+        waiting.plan(changed(config, {"stack": 3, "runs.0.seeds": seeds}))
         for seeds in ([1, 2, 3], [1, 2, 3, 4])
     )
     new = more.needs.keys() - first.needs.keys()

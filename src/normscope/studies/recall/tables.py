@@ -90,7 +90,7 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
 def _best(runs: pd.DataFrame) -> float:
     """The learning rate of least mean loss."""
     means = runs.groupby("learning_rate")["loss"].mean()
-    return float(means.index[means.argmin()])
+    return float(means.index[int(means.argmin())])
 
 
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
