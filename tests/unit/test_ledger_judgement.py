@@ -158,21 +158,22 @@ def test_of_nothing_nothing_is_said(cases):
     assert of() == []
 
 
-def test_holm_is_over_the_statements_that_are_tested():
-    """0.01, 0.02 and 0.03 of three: 3 x 0.01; 2 x 0.02; and no less than that."""
+def test_holm_is_over_all_statements_of_a_document_but_facts():
+    """0.01, 0.02 and 0.03 beside two that could not be tested: 5 x 0.01; 4 x 0.02; 3 x 0.03."""
     found = of(
         claim(two_sided(0.015)),
         claim(FACT),
         claim(two_sided(0.01)),
         claim({"a": OPEN}),
-        claim(two_sided(1.0, 0.005)),
+        claim(two_sided(1.0, 0.004)),
         claim({}),
     )
     p = [j.p_holm for j in found]
-    assert [p[0], p[2], p[4]] == pytest.approx([0.04, 0.04, 0.03])
+    assert [p[0], p[2], p[4]] == pytest.approx([0.09, 0.08, 0.04])
     assert [math.isnan(v) for v in p] == [False, True, False, True, False, True]
-    verdicts = "holds holds holds undecided fails undecided".split()
+    verdicts = "undecided holds undecided undecided fails undecided".split()
     assert [j.verdict for j in found] == verdicts
+    assert {j.tests for j in found} == {5}
     four = of(*(claim(two_sided(p)) for p in (0.015, 0.01, 0.005, 0.5)))
     assert [j.verdict for j in four] == ["undecided", "undecided", "holds", "undecided"]
     assert four[0].why == "p is 0.03, among its document's statements 0.06"

@@ -157,8 +157,9 @@ def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
 
     A statement that a quantity is greater, with a margin, speaks of a difference that counts: what
     lies clearly below the margin refutes it, a small difference as well as one the other way; for
-    it speaks a mean beyond the margin that is clearly greater than the bound. Under no true value
-    can both answers be wrong, so that the level needs no correction.
+    it speaks a mean beyond the margin that is clearly greater than the bound. "Holds" is wrong
+    where there is no difference, "fails" where there is one that counts: never both, so that the
+    level needs no correction.
     """
     width = _width(entry)
     if entry.direction == "within":

@@ -93,28 +93,32 @@ def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
 
 
 def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
-    """Every statement at level ``alpha``, which is kept for all of a document together."""
+    """Every statement at level ``alpha``, which is kept for all of a document together.
+
+    A statement that chance has a part in counts among those of its document whether it could be
+    tested or not, so that no outcome decides how many there are.
+    """
     deciding = [_deciding(claim) for claim in claims]
     adjusted = [math.nan] * len(claims)
     tests = [0] * len(claims)
     for document in dict.fromkeys(claim.entry.document for claim in claims):
         own = [i for i, claim in enumerate(claims) if claim.entry.document == document]
         tiers = [[i for i in own if claims[i].entry.primary is tier] for tier in (True, False)]
-        families = gatekeep([[_gate(claims[i], deciding[i]) for i in tier] for tier in tiers])
+        families = gatekeep([[_counted(deciding[i]) for i in tier] for tier in tiers])
         for tier, family in zip(tiers, families, strict=True):
             for i, p in zip(tier, family, strict=True):
                 adjusted[i] = math.nan if math.isnan(deciding[i].p) else p
-                tests[i] = sum(not math.isnan(deciding[j].p) for j in tier)
+                tests[i] = sum(deciding[j].case.fact is None for j in tier)
     return [
         _judged(claim, by, p_holm, n, alpha)
         for claim, by, p_holm, n in zip(claims, deciding, adjusted, tests, strict=True)
     ]
 
 
-def _gate(claim: Claim, by: Deciding) -> float:
-    """The p of a statement among those of its document: 1 of a primary one that is open."""
+def _counted(by: Deciding) -> float:
+    """The p of a statement among those of its document: 1 of one that is open; NaN of a fact."""
     is_open = math.isnan(by.p) and by.case.fact is None
-    return 1.0 if claim.entry.primary and is_open else by.p
+    return 1.0 if is_open else by.p
 
 
 def _deciding(claim: Claim) -> Deciding:

@@ -53,8 +53,11 @@ def student(values: Sequence[float], bound: float = 0.0) -> OneSided:
     x = _scaled(values, bound)
     if len(x) < 2 or not varies(x):
         return sign_flip(values, bound)
-    greater = float(scipy.stats.ttest_1samp(x, 0, alternative="greater").pvalue)
-    return OneSided(len(x), greater, 1 - greater, 0.0)
+    greater, less = (
+        float(scipy.stats.ttest_1samp(x, 0, alternative=side).pvalue)
+        for side in ("greater", "less")
+    )
+    return OneSided(len(x), greater, less, 0.0)
 
 
 def sign_flip(values: Sequence[float], bound: float = 0.0) -> OneSided:
