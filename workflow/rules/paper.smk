@@ -96,7 +96,8 @@ rule manifest:
         KEPT,
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
-            f"results/code/{script}.txt" for script in sorted(PINS.keys() - {"cost"})
+            f"results/code/{script}.txt"
+            for script in sorted(PINS.keys() - {"cost", "power"})
         ],
         data=sorted(str(path) for path in Path("data").glob("*.*")),
     output:
