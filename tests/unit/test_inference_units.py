@@ -194,6 +194,19 @@ def test_units_for_power_are_those_of_the_tables(effect, units):
     assert units_for_power(effect, 0.025) == units
 
 
+@pytest.mark.parametrize("effect", [0.4, 0.9, 1.5, 3.0, 10.0])
+@pytest.mark.parametrize("alpha", [0.025, 0.05 / 18, 1e-4])
+def test_units_for_power_are_the_first_that_reach_it(effect, alpha):
+    """By the noncentral t, n by n."""
+    n = units_for_power(effect, alpha)
+
+    def power(n: float) -> float:
+        return float(stats.nct.sf(stats.t.isf(alpha, n - 1), n - 1, effect * math.sqrt(n)))
+
+    assert power(n) >= 0.9
+    assert n == 2 or power(n - 1) < 0.9
+
+
 def test_units_for_power_are_none_where_there_is_no_effect():
     assert units_for_power(0.0, 0.025) == math.inf
     assert math.isnan(units_for_power(math.nan, 0.025))

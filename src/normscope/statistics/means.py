@@ -134,9 +134,12 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
     def reaches(n: int) -> bool:
         return test.power(size, n, alpha, alternative="larger") >= power
 
-    if not reaches(MOST_UNITS):
-        return math.inf
-    few, many = 1, MOST_UNITS  # the power grows with n: between what is too few and what is enough
+    many = 2  # doubled until it is enough: of far more, scipy's noncentral t has no value
+    while not reaches(many):
+        many *= 2
+        if many > MOST_UNITS:
+            return math.inf
+    few = many // 2
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (few, middle) if reaches(middle) else (middle, many)
