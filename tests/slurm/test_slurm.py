@@ -52,16 +52,16 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     # of a group: the cores and the memory of one job, the minutes of all
     expected = {
         "dataset": (1, "1000M", 10, False),
-        "train": (1, "1001M", 4 * 11, False),  # 32 bytes for 49152 parameters of two models
-        "recall_train": (1, "1500M", 2 * 11, False),
-        "depth_train": (1, "1000M", 2 * 11, False),
+        "train": (1, "1006M", 8 * 11, False),  # parameters and activations of two models
+        "recall_train": (1, "1500M", 4 * 11, False),
+        "depth_train": (1, "1001M", 2 * 11, False),
         "main_probe": (1, "1500M", 2 * 5, False),
-        "recall_probe": (1, "1500M", 2 * 11, False),
+        "recall_probe": (1, "1500M", 3 * 11, False),
         "jacobian_probe": (1, "1500M", 11, False),
         "depth_probe": (1, "2000M", 11, False),
         "pretrained_probe": (2, "3000M", 2 * 240, True),
         "tables": (1, "1500M", 5 * 10 + 20, False),
-        "figures": (1, "1000M", 20 * 10, False),
+        "figures": (1, "1000M", 23 * 10, False),
         "paper": (1, "1000M", 7 * 10, False),
     }
     asked = {}
@@ -94,8 +94,8 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
     print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
-    assert steps > 1600
-    assert groups + alone < 700
+    assert steps > 400
+    assert groups + alone < steps / 4
 
 
 def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str], tmp_path: Path):
@@ -136,6 +136,6 @@ def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):
     assert states[-1] == "COMPLETED"
     limits = ["00:01:00", "00:02:00", "00:03:00"][: len(tries)]
     assert [job["TimeLimit"] for job in tries] == limits
-    memory = ["1001M", "2002M", "3003M"][: len(tries)]
+    memory = ["1006M", "2012M", "3018M"][: len(tries)]
     assert [job["MinMemoryNode"] for job in tries] == memory
     assert resumed(stalled.root)
