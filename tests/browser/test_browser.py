@@ -103,7 +103,8 @@ def test_rows_are_chosen_by_mouse(visit, summary):
     page.fill("#words", "no such words")
     assert page.inner_text("#shown").startswith("0 of ")
     page.click("text=Show all")
-    page.wait_for_function(f"document.querySelectorAll('{SHOWN}').length === {len(every)}")
+    page.locator(SHOWN).nth(len(every) - 1).wait_for()
+    assert column(page, "corrected") == every
 
 
 def test_rows_are_sorted_by_mouse(visit, summary):

@@ -39,8 +39,8 @@ def has_gpu() -> bool:
     """
     if not Path("/proc/driver/nvidia/version").exists():
         return False
-    told = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    return subprocess.run([sys.executable, "-c", told], check=False).returncode == 0
+    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    return subprocess.run([sys.executable, "-c", question], check=False).returncode == 0
 
 
 def _round() -> None:

@@ -122,8 +122,8 @@ def _problems(
         yield f"params: {e.args[0]}"
     drawing = drawings / f"{name}.py"
     if not drawing.is_file():
-        there = [path.stem for path in drawings.glob("*.py")]
-        yield f"drawing: {_unknown('drawing', name, there)}; write {drawing}"
+        known = [path.stem for path in drawings.glob("*.py")]
+        yield f"drawing: {_unknown('drawing', name, known)}; write {drawing}"
 
 
 def _resolve(value: Any, configuration: BaseModel | Mapping[str, Any]) -> Any:

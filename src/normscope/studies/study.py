@@ -5,6 +5,7 @@ A study is a part of the configuration, and what lies in ``results/<study>/`` fo
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -39,7 +40,7 @@ class Settings(Strict):
     baseline: list[str] = Field(description="jobs of the main study that others are compared with")
 
 
-class Study(Strict):
+class Study(Strict, ABC):
     """A part of the configuration, and what is made of it."""
 
     TABLES: ClassVar[Sequence[str]] = ()  # in results/<study>/tables/
@@ -52,9 +53,9 @@ class Study(Strict):
         """What each probing job measures, by the name of its folder."""
         return {}
 
+    @abstractmethod
     def tabulation(self, settings: Settings) -> Strict:
         """What the job that makes the tables is told, beside what the other jobs wrote."""
-        raise NotImplementedError
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say; without one they have functions alone."""
