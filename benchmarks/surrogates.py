@@ -72,15 +72,15 @@ def in_turn(work: Mapping[str, Callable[[], None]], steps: int) -> dict[str, flo
     return {name: median(values) for name, values in times.items()}
 
 
-def compare(what: Callable[..., Callable[[], None]], steps: int, rounds: int) -> None:
+def compare(timed: Callable[..., Callable[[], None]], steps: int, rounds: int) -> None:
     """Measure in rounds and print."""
-    work = {f"{arm} {rule}": what(arm, rule) for arm in ARMS_MEASURED for rule in RULES}
+    work = {f"{arm} {rule}": timed(arm, rule) for arm in ARMS_MEASURED for rule in RULES}
     measured = [in_turn(work, steps) for _ in range(rounds)]
     for name in work:
         ratios = [r[name] / r[PEER] for r in measured]
         span = f"{min(ratios):.2f} to {max(ratios):.2f}"
         ms = median(r[name] for r in measured)
-        line = f"{what.__name__}, {name}: {ms:.3f} ms, ratio {median(ratios):.2f} ({span})"
+        line = f"{timed.__name__}, {name}: {ms:.3f} ms, ratio {median(ratios):.2f} ({span})"
         print(line, flush=True)
 
 
@@ -95,8 +95,8 @@ def main() -> None:
     if min(args.steps, args.rounds, args.threads) < 1:
         parser.error("--steps, --rounds and --threads start at 1")
     print(runtime.start("fp32", args.threads).described)
-    for what in (layer, training_step):
-        compare(what, args.steps, args.rounds)
+    for timed in (layer, training_step):
+        compare(timed, args.steps, args.rounds)
 
 
 if __name__ == "__main__":

@@ -105,13 +105,13 @@ def main() -> None:
             was = evidence[(evidence["study"] == study) & (evidence["job"] == name)]
             verdicts = Counter(compared(was, now))
             counts += verdicts
-            print(f"{study}/{name}: {told(verdicts)}", flush=True)
-    print(f"{counts.total()} models: {told(counts)}")
+            print(f"{study}/{name}: {summary(verdicts)}", flush=True)
+    print(f"{counts.total()} models: {summary(counts)}")
     if counts["differs"]:
         sys.exit(1)
 
 
-def told(counts: Mapping[str, int]) -> str:
+def summary(counts: Mapping[str, int]) -> str:
     """How many of each verdict."""
     return ", ".join(f"{n} {word}" for word, n in counts.items())
 

@@ -64,10 +64,10 @@ def tab_to(page, query: str) -> None:
 
 @pytest.mark.parametrize("width", [1280, 768, 390])
 def test_nothing_is_said_or_asked_for_and_nothing_overflows(visit, summary, width):
-    there = visit(summary, width)
-    assert there.page.evaluate(OVERFLOW) <= 0
-    assert there.said == []
-    assert {url for url in there.asked if not url.startswith("data:")} == {summary.as_uri()}
+    visited = visit(summary, width)
+    assert visited.page.evaluate(OVERFLOW) <= 0
+    assert visited.said == []
+    assert {url for url in visited.asked if not url.startswith("data:")} == {summary.as_uri()}
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -235,15 +235,15 @@ def test_a_hostile_page_runs_nothing(visit, recipes, tmp_path):
     for number, text in enumerate(recipes.HOSTILE):
         path = tmp_path / f"{number}.html"
         path.write_text(recipes.made(tmp_path, text))
-        there = visit(path, 390)
-        there.page.hover("#ledger tbody tr >> nth=0")
-        assert there.said == []
-        assert {url for url in there.asked if not url.startswith("data:")} == {path.as_uri()}
-        assert there.page.evaluate(OVERFLOW) <= 0
-        assert text in column(there.page, "corrected")
-        box = there.page.locator(f'input[name="verdict"] >> nth={-1}')
+        visited = visit(path, 390)
+        visited.page.hover("#ledger tbody tr >> nth=0")
+        assert visited.said == []
+        assert {url for url in visited.asked if not url.startswith("data:")} == {path.as_uri()}
+        assert visited.page.evaluate(OVERFLOW) <= 0
+        assert text in column(visited.page, "corrected")
+        box = visited.page.locator(f'input[name="verdict"] >> nth={-1}')
         box.check()
-        assert column(there.page, "corrected") == [box.get_attribute("value")] == [text]
+        assert column(visited.page, "corrected") == [box.get_attribute("value")] == [text]
 
 
 def test_no_other_script_may_run(visit, recipes, tmp_path):

@@ -287,9 +287,9 @@ def test_a_site_is_whole_and_offline(html: str, fault: str, tmp_path: Path, chec
     (tmp_path / "a.html").write_text(html)
     (tmp_path / "b.html").write_text('<p id="here">b</p>')
     (tmp_path / "a.svg").write_text("<svg/>")
-    found = checks.faults(tmp_path)
-    assert len(found) == bool(fault)
-    assert fault in "".join(found)
+    faults = checks.faults(tmp_path)
+    assert len(faults) == bool(fault)
+    assert fault in "".join(faults)
 
 
 def test_a_style_that_loads_fonts_is_found(tmp_path: Path, checks: ModuleType):

@@ -51,17 +51,17 @@ class Engine:
 
 def processes(root: Path, *wanted: str) -> list[psutil.Process]:
     """Those at work in a directory whose command or name has one of these words, orphans too."""
-    found = []
+    running = []
     for process in psutil.process_iter():
         try:
             words = [*process.cmdline()[:2], process.name()]
             if any(word in part for part in words for word in wanted):
                 if process.cwd() != str(root):
                     continue
-                found.append(process)
+                running.append(process)
         except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
             continue
-    return found
+    return running
 
 
 def jobs(root: Path) -> list[psutil.Process]:
@@ -72,8 +72,8 @@ def jobs(root: Path) -> list[psutil.Process]:
 def wait_for_jobs(engine: Engine, root: Path) -> list[psutil.Process]:
     """The scripts at work, as soon as there is one; none if the engine ends before."""
     while engine.is_alive:
-        if found := jobs(root):
-            return found
+        if running := jobs(root):
+            return running
         time.sleep(0.02)
     return []
 

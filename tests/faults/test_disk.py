@@ -17,14 +17,14 @@ COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 @contextmanager
 def small_disk(at: Path) -> Iterator[Path]:
     """A file system of its own for a directory, with the files that are there."""
-    there = {p.relative_to(at): p.read_bytes() for p in at.rglob("*") if p.is_file()}
+    contents = {p.relative_to(at): p.read_bytes() for p in at.rglob("*") if p.is_file()}
     at.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         pytest.fail(f"no disk to fill, which needs the right to mount: {done.stderr}")
     try:
-        for path, content in there.items():
+        for path, content in contents.items():
             (at / path).parent.mkdir(parents=True, exist_ok=True)
             (at / path).write_bytes(content)
         yield at

@@ -147,23 +147,23 @@ class Cycle:
         """A job more often than the engine, and one that trains more often than another."""
         name = "dvc repro" if self.command[0] == "dvc" else "Snakemake"
         shares = (6, 2, 2) if self.command[0] == "dvc" else (18, 1, 1)
-        what = self.rng.choices(("job", "engine", "group"), shares)[0]
-        if what == "job":
+        target = self.rng.choices(("job", "engine", "group"), shares)[0]
+        if target == "job":
             self.kill_job(jobs(self.project.root))
         else:
             training = [self.watch.trained_by(job) for job in jobs(self.project.root)]
-            hit = {folder for folder in training if folder} if what == "group" else set()
-            engine.kill(group=what == "group")
+            hit = {folder for folder in training if folder} if target == "group" else set()
+            engine.kill(group=target == "group")
             for folder in hit:
                 self.watch.dies(folder)
-            how = "and its jobs" if what == "group" else "alone, its jobs live on"
+            how = "and its jobs" if target == "group" else "alone, its jobs live on"
             self.kills[f"SIGKILL of {name} {how}"] += 1
 
-    def kill_job(self, found: list[psutil.Process]) -> None:
-        training = [job for job in found if self.watch.trained_by(job)]
-        if not found:
+    def kill_job(self, running: list[psutil.Process]) -> None:
+        training = [job for job in running if self.watch.trained_by(job)]
+        if not running:
             return
-        job = self.rng.choice(training if training and self.rng.random() < 0.7 else found)
+        job = self.rng.choice(training if training and self.rng.random() < 0.7 else running)
         folder = self.watch.trained_by(job)
         try:
             script = script_of(job)

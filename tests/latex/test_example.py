@@ -24,9 +24,9 @@ PAPER = Path(os.environ.get("NORMSCOPE_PAPER", ROOT / "results" / "paper"))
 COMMAND = "pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape example.tex".split()
 
 
-def need(found: object, reason: str) -> None:
+def need(tool: object, reason: str) -> None:
     """Skip where something is missing; on CI, where nothing may be, fail."""
-    if not found:
+    if not tool:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 

@@ -47,8 +47,8 @@ def claim(cases: Mapping[str, Case] | Case, key: str = "key", **changes: Any) ->
 
 def book(*keys: str, **changes: Any) -> Claims:
     """Entries that differ in nothing but their key."""
-    of = dict.fromkeys(keys, RAW | changes)
-    return Claims.model_validate({"documents": DOCUMENTS, "claims": of})
+    entries = dict.fromkeys(keys, RAW | changes)
+    return Claims.model_validate({"documents": DOCUMENTS, "claims": entries})
 
 
 def text(**changes: Any) -> str:

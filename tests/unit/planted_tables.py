@@ -169,14 +169,14 @@ def jacobian(case: Case) -> Tables:
             row = {"signal": kind[0], "variant": kind[1], "layer": site, "index": k, "d": 8}
             row |= {"place": "final" if site == "final_norm" else "block", "measure": measure}
             layers.append(setting | row | case.estimate(0.1 * (k + 1)))
-    keys, found = " ".join(VARIED), "n mean low high"
+    keys, numbers = " ".join(VARIED), "n mean low high"
     return {
         "losses": table(f"{keys} learning_rate seed failed diverged_at", losses),
-        "costs": table(f"{keys} {found}", costs),
+        "costs": table(f"{keys} {numbers}", costs),
         "surrogates": table(f"{keys} seed cost failed", surrogates),
-        "sigma": table(f"{keys} step {found}", sigma),
+        "sigma": table(f"{keys} step {numbers}", sigma),
         "layers_by_cell": table(
-            f"{' '.join(SETTING)} signal variant layer index d place measure {found}", layers
+            f"{' '.join(SETTING)} signal variant layer index d place measure {numbers}", layers
         ),
     }
 
@@ -193,9 +193,9 @@ def depth(case: Case) -> Tables:
         ):
             for block in range(0 if lost else deep + 1):
                 size = 80.0 if measure in ANGLES else (1.1 if residual else 1e-4) ** block
-                found = {k: size if k != "n" else v for k, v in case.estimate(size).items()}
+                numbers = {k: size if k != "n" else v for k, v in case.estimate(size).items()}
                 row = {"init": "gpt2", "state": state, "measure": measure, "block": block}
-                by_block.append(shape | row | found)
+                by_block.append(shape | row | numbers)
         for rate, warm_up in itertools.product(RATES, (0, 5)):
             row = {"init": "gpt2", "learning_rate": rate, "warmup_steps": warm_up}
             failed = len(case.seeds) if lost else 0
@@ -204,12 +204,12 @@ def depth(case: Case) -> Tables:
             trainability.append(shape | row | counts | case.estimate(size))
             diverged = {"capped_loss": size, "failed": int(lost), "diverged_at": 7 if lost else NAN}
             models += [shape | row | {"seed": seed} | diverged for seed in case.seeds]
-    keys, found = "arm placement residual init depth", "n mean low high"
+    keys, numbers = "arm placement residual init depth", "n mean low high"
     schedule = "learning_rate warmup_steps"
     return {
-        "by_block": table(f"{keys} state measure block {found}", by_block),
+        "by_block": table(f"{keys} state measure block {numbers}", by_block),
         "losses": table(f"{keys} {schedule} seed capped_loss failed diverged_at", models),
-        "trainability": table(f"{keys} {schedule} unigram diverged failed {found}", trainability),
+        "trainability": table(f"{keys} {schedule} unigram diverged failed {numbers}", trainability),
     }
 
 

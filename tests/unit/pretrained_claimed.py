@@ -185,9 +185,9 @@ def trained_models(**r: Sequence[float]) -> pd.DataFrame:
     return table.assign(r_entropy_deviation=-table["r_entropy_gain"])
 
 
-def claims(of: Evidence) -> dict[str, Claim]:
+def claims(planted: Evidence) -> dict[str, Claim]:
     """What functions find of the published statements, by key."""
-    return {key: statements.found(key, of) for key in KEYS}
+    return {key: statements.claim_on(key, planted) for key in KEYS}
 
 
 def words(claim: Claim) -> dict[str, str]:
@@ -201,15 +201,15 @@ def words(claim: Claim) -> dict[str, str]:
     }
 
 
-def told(of: Evidence) -> pd.DataFrame:
+def table_of_words(planted: Evidence) -> pd.DataFrame:
     """What is said of all statements, as a table of words, a row a key."""
-    return pd.DataFrame.from_dict({k: words(c) for k, c in claims(of).items()}, orient="index")
+    return pd.DataFrame.from_dict({k: words(c) for k, c in claims(planted).items()}, orient="index")
 
 
-def row(key: str, of: Evidence) -> dict[str, str]:
+def row(key: str, planted: Evidence) -> dict[str, str]:
     """What is said of a statement."""
-    return words(statements.found(key, of))
+    return words(statements.claim_on(key, planted))
 
 
-def verdict(key: str, of: Evidence) -> str:
-    return row(key, of)[NOW]
+def verdict(key: str, planted: Evidence) -> str:
+    return row(key, planted)[NOW]

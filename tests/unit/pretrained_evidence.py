@@ -104,8 +104,8 @@ def section(*models: str | tuple[str, str]) -> Pretrained:
         name, base = (model, None) if isinstance(model, str) else model
         source = {"kind": "directory", "path": "made"}
         rows.append({"name": name, "family": f"F {name[0]}", "base": base, "source": source})
-    what = {"models": rows, "memory_gb": 1, "threads": 1, "resamples": 99}
-    return Pretrained.model_validate(what)
+    values = {"models": rows, "memory_gb": 1, "threads": 1, "resamples": 99}
+    return Pretrained.model_validate(values)
 
 
 def grid(*models: str | tuple[str, str]) -> PretrainedTables:

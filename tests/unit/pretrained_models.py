@@ -118,14 +118,14 @@ def prompts() -> list[Prompt]:
     return [p for p in read_prompts(PROMPTS) if p.set == "benchmark"]
 
 
-def what(directory: Path, **keys: str) -> Measured:
+def from_directory(directory: Path, **keys: str) -> Measured:
     return Measured.model_validate(
         {"source": {"kind": "directory", "path": str(directory)}, **keys}
     )
 
 
 def in_memory(directory: Path, **keys: str) -> Loaded:
-    loaded = load(directory, what(directory, **keys), 1.0, "cpu")
+    loaded = load(directory, from_directory(directory, **keys), 1.0, "cpu")
     assert not loaded.facts["streamed"]
     return loaded
 
@@ -134,7 +134,7 @@ def to_stream(directory: Path, **keys: str) -> Loaded:
     """Loaded under a limit that the whole model just exceeds."""
     index = json.loads((directory / "model.safetensors.index.json").read_text())
     size = 4 * index["metadata"]["total_parameters"]
-    loaded = load(directory, what(directory, **keys), (size - 1) / 1e9, "cpu")
+    loaded = load(directory, from_directory(directory, **keys), (size - 1) / 1e9, "cpu")
     assert loaded.facts["streamed"]
     return loaded
 

@@ -35,7 +35,7 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
     return Evidence(**values | changes)
 
 
-def found(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> Claim:
+def claim_on(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> Claim:
     """What the statement's function or contrast finds.
 
     Args:
@@ -43,13 +43,13 @@ def found(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: An
         tables: by ``study.table``.
         changes: to its entry.
     """
-    of = tables if isinstance(tables, Evidence) else evidence(tables)
+    planted = tables if isinstance(tables, Evidence) else evidence(tables)
     entry = CLAIMS.claims[key].model_copy(update=changes)
-    return Claim(key, entry, TESTS.get(key, find)(entry, of))
+    return Claim(key, entry, TESTS.get(key, find)(entry, planted))
 
 
 def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> str:
-    return found(key, tables, **changes).verdict
+    return claim_on(key, tables, **changes).verdict
 
 
 def judged(claim: Claim, tests: int = 1) -> Judgement:

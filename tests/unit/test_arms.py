@@ -66,7 +66,7 @@ def test_every_crossing_of_the_token_factors_is_one_arm_by_its_name():
     ],
 )
 def test_a_layer_learns_no_more_and_no_less_than_its_factors_say(factors, others, gain, bias):
-    said = {name for name, there in (("gain", gain), ("bias", bias)) if there}
+    said = {name for name, present in (("gain", gain), ("bias", bias)) if present}
     identity = factors == {"statistic": "none"}
     if (factors["statistic"] == "batch" and gain != bias) or (identity and said):
         with pytest.raises(ValueError, match="gain and"):

@@ -33,8 +33,8 @@ def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
 def test_a_truncated_file_is_named_with_its_size_and_hash(tmp_path):
     path = tmp_path / "cut.txt"
     path.write_bytes(TEXT[:-1])
-    found = hashlib.sha256(TEXT[:-1]).hexdigest()
-    assert f"4,099 bytes with sha256 {found}, truncated or altered" in failure(path_source(path))
+    digest = hashlib.sha256(TEXT[:-1]).hexdigest()
+    assert f"4,099 bytes with sha256 {digest}, truncated or altered" in failure(path_source(path))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from depth_evidence import SEEDS, UNIGRAM, Row, losses, near, rates_of, tables
-from statements import FEW, found, verdict
+from statements import FEW, claim_on, verdict
 
 NONE = {"arm": "none", "placement": "none"}
 # a statement, its measure, its deciding network, values of which it holds and fails
@@ -34,8 +34,8 @@ def test_one_network_named_beforehand_decides_and_the_others_are_shown(
         rows = at(value) + at(other, init="gpt2") + at(other, arm="batchnorm", placement="pre")
         rows += at(other, placement="peri", arm="layernorm")
         assert verdict(key, tables(rows)) == said
-        assert len(found(key, tables(rows)).cases) == 3  # BatchNorm is no case of it
-    deeper = found(key, tables(at(good) + at(bad, depth=48)))
+        assert len(claim_on(key, tables(rows)).cases) == 3  # BatchNorm is no case of it
+    deeper = claim_on(key, tables(at(good) + at(bad, depth=48)))
     assert deeper.verdict == ("holds" if key == "vanishes" else "fails")
     assert verdict(key, tables(at(math.nan))) == "no data"
     assert FEW in verdict(key, tables(at(good)[:5]))
@@ -75,7 +75,7 @@ def test_post_norms_gradients_are_compared_by_seed_and_xaviers_start_decides():
         return rows + rates_of("last_gradient", near(1.0), **changes)
 
     rows = gradients(near(0.5)) + gradients(near(3.0), init="xavier")
-    claim = found("post_large_gradients", tables(rows))
+    claim = claim_on("post_large_gradients", tables(rows))
     effects = {name: case.effect for name, case in claim.cases.items()}
     assert claim.verdict == "holds"
     assert effects == {
@@ -116,7 +116,7 @@ def test_each_side_is_at_the_setting_that_the_other_seeds_choose():
     slow = [1.0, *[v + 0.5 for v in BETTER[1:]]]
     plain = {"residual": False} | DEEP
     parts = losses(slow, **plain), losses(BETTER, learning_rate=0.003, **plain)
-    claim = found("trainable", tables([], losses(GOOD, **DEEP), *parts))
+    claim = claim_on("trainable", tables([], losses(GOOD, **DEEP), *parts))
     (case,) = claim.cases.values()
     assert case.effect == pytest.approx(sum(b - a for a, b in zip(GOOD, BETTER, strict=True)) / 6)
 
@@ -165,7 +165,7 @@ def test_failures_are_compared_by_seed_exactly(learned, reads):
     at = {"learning_rate": 0.01, "warmup_steps": 0}
     some = [*GOOD[:learned], *STUCK[learned:]]
     parts = losses(GOOD, **at), losses(some, **POST, **at), losses(some, **at | {"depth": 4})
-    claim = found("post_fails", tables([], *parts))
+    claim = claim_on("post_fails", tables([], *parts))
     assert claim.verdict.startswith(reads)
     (case,) = claim.deciding.values()
     assert (case.effect, case.n) == (pytest.approx(1 - learned / 6), 6)

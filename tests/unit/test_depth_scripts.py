@@ -176,9 +176,9 @@ def test_without_trained_shapes_the_tables_are_there(results, tmp_path, data):
     depth = depth_grid(trained=[], start=GRID["start"][1:])
     probe(tmp_path, data, depth, "none").succeed()
     tables(tmp_path, data, depth).succeed()
-    found = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}
-    assert found["losses"].empty
-    assert found["trainability"].empty
-    for name, table in found.items():
+    written = {name: pd.read_csv(tmp_path / f"{name}.csv") for name in TABLES}
+    assert written["losses"].empty
+    assert written["trainability"].empty
+    for name, table in written.items():
         assert list(table.columns) == list(results.table(name).columns)
-    assert set(found["by_shape"]["state"]) == {"start"}
+    assert set(written["by_shape"]["state"]) == {"start"}

@@ -210,8 +210,8 @@ def test_a_probe_is_in_training_mode_and_float64(arm):
     model, same = transformer(arm).float().eval(), transformer(arm).float().double()
     rows = probed(model, tokens(1), tokens(2), 2)
     expected, streams = signals(lambda: loss_of(same), list(same.blocks))
-    for row, its in zip(rows, expected, strict=True):
-        assert {k: row[k] for k in its} == pytest.approx(its, rel=1e-10)
+    for row, values in zip(rows, expected, strict=True):
+        assert {k: row[k] for k in values} == pytest.approx(values, rel=1e-10)
     assert model.training
     if arm == "layernorm":  # of the first window alone, which is shorter than TOKENS
         exact = np.linalg.svd(dense(same.blocks[1], streams[1][:1]), compute_uv=False)

@@ -43,8 +43,8 @@ def blocks(columns: Mapping[str, Sequence[float]], seed: int = 1, **changes) -> 
     n = max(len(values) for values in columns.values())
     rows = []
     for i in range(n):
-        of = {measure: values[i] for measure, values in columns.items()}
-        rows.append(HEAD | {"seed": seed, "block": i} | of | changes)
+        signals = {measure: values[i] for measure, values in columns.items()}
+        rows.append(HEAD | {"seed": seed, "block": i} | signals | changes)
     return rows
 
 
@@ -53,8 +53,8 @@ def frame(rows: Sequence[dict]) -> pd.DataFrame:
 
 
 def interval(values: Any) -> tuple[float, float, float]:
-    found = stats.ttest_1samp(values, 0).confidence_interval(LEVEL)
-    return float(np.mean(values)), float(found.low), float(found.high)
+    bounds = stats.ttest_1samp(values, 0).confidence_interval(LEVEL)
+    return float(np.mean(values)), float(bounds.low), float(bounds.high)
 
 
 SIZE_OF = "activation_rms"
@@ -66,15 +66,15 @@ def test_a_size_by_block_is_averaged_in_logarithms_and_an_angle_as_it_is():
     rows = []
     for seed in (1, 2, 3):
         rows += blocks({"gradient": SIZE[seed], "angle_mlp": ANGLE[seed]}, seed)
-    found = by(by_block(frame(rows), LEVEL), "measure", "block")
+    estimates = by(by_block(frame(rows), LEVEL), "measure", "block")
     names = ("gradient", "angle_mlp", RELATIVE)
-    assert list(found) == [(name, block) for block in (0, 1) for name in names]
+    assert list(estimates) == [(name, block) for block in (0, 1) for name in names]
     for block in (0, 1):
-        row = found["gradient", block]
+        row = estimates["gradient", block]
         expected = np.exp(interval(np.log([SIZE[s][block] for s in (1, 2, 3)])))
         assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
         assert row["n"] == 3
-        row = found["angle_mlp", block]
+        row = estimates["angle_mlp", block]
         expected = interval([ANGLE[s][block] for s in (1, 2, 3)])
         assert [row[k] for k in ("mean", "low", "high")] == pytest.approx(list(expected))
 
@@ -82,18 +82,20 @@ def test_a_size_by_block_is_averaged_in_logarithms_and_an_angle_as_it_is():
 def test_a_gradient_beside_that_at_the_last_block_is_of_the_same_model():
     """2/1 and 12/4; the mean of each alone would give 24^(1/2) / 2."""
     rows = blocks({"gradient": [NAN, 2.0, 1.0]}, 1) + blocks({"gradient": [NAN, 12.0, 4.0]}, 2)
-    found = by(by_block(frame(rows), LEVEL), "measure", "block")
-    assert (RELATIVE, 0) not in found
-    assert found[RELATIVE, 1]["mean"] == pytest.approx(math.sqrt(6))
+    estimates = by(by_block(frame(rows), LEVEL), "measure", "block")
+    assert (RELATIVE, 0) not in estimates
+    assert estimates[RELATIVE, 1]["mean"] == pytest.approx(math.sqrt(6))
     low, high = np.exp(interval(np.log([2.0, 3.0]))[1:])
-    assert (found[RELATIVE, 1]["low"], found[RELATIVE, 1]["high"]) == pytest.approx((low, high))
-    assert found[RELATIVE, 2]["mean"] == pytest.approx(1)
+    assert (estimates[RELATIVE, 1]["low"], estimates[RELATIVE, 1]["high"]) == pytest.approx(
+        (low, high)
+    )
+    assert estimates[RELATIVE, 2]["mean"] == pytest.approx(1)
 
 
 def test_where_the_last_blocks_gradient_is_missing_or_0_nothing_is_beside_it():
     for last in (NAN, 0.0):
-        found = by_block(frame(blocks({"gradient": [NAN, 2.0, last]})), LEVEL)
-        assert RELATIVE not in set(found["measure"])
+        estimates = by_block(frame(blocks({"gradient": [NAN, 2.0, last]})), LEVEL)
+        assert RELATIVE not in set(estimates["measure"])
 
 
 @pytest.mark.parametrize("bad", [0.0, NAN, math.inf, -1.0])
@@ -111,10 +113,10 @@ def test_a_singular_value_of_0_is_a_number():
 
 def test_what_no_model_has_has_no_row():
     rows = blocks({"gradient": [NAN, 0.0], "activation_rms": [1.0, 2.0]})
-    found = by_block(frame(rows), LEVEL)
-    assert found["measure"].tolist() == ["activation_rms"] * 2
-    assert found[["low", "high"]].isna().all(axis=None)  # of one seed
-    assert found["n"].tolist() == [1, 1]
+    estimates = by_block(frame(rows), LEVEL)
+    assert estimates["measure"].tolist() == ["activation_rms"] * 2
+    assert estimates[["low", "high"]].isna().all(axis=None)  # of one seed
+    assert estimates["n"].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -125,8 +127,8 @@ def test_what_no_model_has_has_no_row():
 )  # fmt: skip
 def test_models_that_differ_in_more_than_their_seed_are_apart(changes):
     rows = blocks({"gradient": [NAN, 2.0, 2.0]}) + blocks({"gradient": [NAN, 8.0, 2.0]}, **changes)
-    found = by_block(frame(rows), LEVEL)
-    of_first = found[(found["block"] == 1) & (found["measure"] == "gradient")]
+    estimates = by_block(frame(rows), LEVEL)
+    of_first = estimates[(estimates["block"] == 1) & (estimates["measure"] == "gradient")]
     assert of_first["mean"].tolist() == pytest.approx([2.0, 8.0])
     of_models = rates(frame(rows))
     assert len(of_models) == 2
@@ -170,8 +172,8 @@ def test_a_rate_is_the_slope_of_least_squares_in_the_logarithm(values):
 def test_rows_in_another_order_give_the_same_rates():
     columns = {"activation_rms": [9.0, 1.0, 2.0, 4.0], "gradient": [NAN, 5.0, 3.0, 1.0]}
     rows = blocks(columns)
-    expected, found = rates(frame(rows)), rates(frame(rows[::-1]))
-    pd.testing.assert_frame_equal(found, expected)
+    expected, reordered = rates(frame(rows)), rates(frame(rows[::-1]))
+    pd.testing.assert_frame_equal(reordered, expected)
 
 
 def test_a_gradient_that_vanishes_has_no_rate_but_what_is_kept_is_0():
@@ -196,9 +198,9 @@ def test_of_few_blocks_there_is_no_rate(depth):
 def test_by_shape_has_geometric_means_of_sizes():
     values = {1: 1.0, 2: 2.0, 3: 4.0}
     rows = [rate(seed=s, **dict.fromkeys(RATES, v)) for s, v in values.items()]
-    found = by(by_shape(frame_of_rates(rows), LEVEL), "measure")
-    assert list(found) == list(RATES)
-    for measure, row in found.items():
+    estimates = by(by_shape(frame_of_rates(rows), LEVEL), "measure")
+    assert list(estimates) == list(RATES)
+    for measure, row in estimates.items():
         logs = measure not in ("smallest", "from_identity", "lost")
         expected = interval(np.log([1.0, 2.0, 4.0]) if logs else [1.0, 2.0, 4.0])
         expected = np.exp(expected) if logs else expected
@@ -209,8 +211,8 @@ def test_by_shape_has_geometric_means_of_sizes():
 @pytest.mark.parametrize("bad", [NAN, 0.0, math.inf])
 def test_by_shape_leaves_out_what_has_no_logarithm(bad):
     rows = [rate(seed=s, gradient_kept=v) for s, v in enumerate([3.0, bad, 12.0])]
-    found = by(by_shape(frame_of_rates(rows), LEVEL), "measure")["gradient_kept"]
-    assert (found["n"], found["mean"]) == (2, pytest.approx(6))
+    estimate = by(by_shape(frame_of_rates(rows), LEVEL), "measure")["gradient_kept"]
+    assert (estimate["n"], estimate["mean"]) == (2, pytest.approx(6))
 
 
 def test_trainability_is_a_mean_of_capped_losses_and_a_count_of_failures():
@@ -256,10 +258,10 @@ def test_tables_of_nothing_have_their_columns(table, tmp_path):
         by_shape: frame_of_rates([]),
         trainability: frame_of_losses(),
     }
-    found = table(empty[table], LEVEL)
-    assert found.empty
-    assert set(SHAPE) <= set(found.columns)
+    made = table(empty[table], LEVEL)
+    assert made.empty
+    assert set(SHAPE) <= set(made.columns)
     assert rates(frame([])).empty
     assert sensitivity(frame_of_losses()).empty
-    write_csv(tmp_path / "empty.csv", found)
-    assert list(pd.read_csv(tmp_path / "empty.csv").columns) == list(found.columns)
+    write_csv(tmp_path / "empty.csv", made)
+    assert list(pd.read_csv(tmp_path / "empty.csv").columns) == list(made.columns)

@@ -37,7 +37,9 @@ def crossed(
     return pd.DataFrame(rows).sample(frac=1, random_state=0)
 
 
-def found(runs: pd.DataFrame, factors: dict = FACTORS, level: float = 0.95) -> dict[str, dict]:
+def effects_by_contrast(
+    runs: pd.DataFrame, factors: dict = FACTORS, level: float = 0.95
+) -> dict[str, dict]:
     """The row of each contrast."""
     return by(effects(runs, factors, "y", level), "contrast")
 
@@ -87,7 +89,7 @@ def test_any_response_has_the_effects_of_its_marginal_means_and_scipys_intervals
              for c in itertools.product(*FACTORS.values())]  # fmt: skip
     where = dict(zip(itertools.product(*FACTORS.values()), cells, strict=True))
     runs = crossed(lambda c, s: y[s][where[tuple(c[f] for f in FACTORS)]], seeds=3)
-    for contrast, row in found(runs, level=0.9).items():
+    for contrast, row in effects_by_contrast(runs, level=0.9).items():
         values = [by_marginal_means(block, contrast) for block in y]
         assert row["n"] == 3
         assert row["effect"] == pytest.approx(np.mean(values), abs=1e-12)
@@ -106,7 +108,7 @@ def test_what_a_seed_adds_to_all_its_cells_cancels():
     def response(c: Levels, seed: int) -> float:
         return 1000.0 * seed**2 + 0.5 * (c["gain"] == "yes")
 
-    row = found(crossed(response, seeds=4))["gain: yes − no"]
+    row = effects_by_contrast(crossed(response, seeds=4))["gain: yes − no"]
     assert (row["low"], row["effect"], row["high"]) == pytest.approx((0.5, 0.5, 0.5), abs=1e-9)
     assert row["n"] == 4
 
@@ -116,19 +118,19 @@ def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
     noise = np.random.default_rng(0).standard_normal(3 * 24).tolist()
     runs = crossed(lambda c, s: noise.pop() + 10 * s * (c["bias"] == "yes"), seeds=3)
     hit = runs.index[runs["seed"] == 1][5]
-    whole = found(runs[runs["seed"] != 1])
+    whole = effects_by_contrast(runs[runs["seed"] != 1])
     runs = (
         runs.drop(index=hit)
         if lost == "row"
         else runs.assign(y=runs["y"].where(runs.index != hit, float(lost)))
     )
-    table = found(runs)
+    table = effects_by_contrast(runs)
     assert {row["n"] for row in table.values()} == {2}
     assert table == whole
 
 
 def test_one_seed_has_effects_without_intervals():
-    table = found(crossed(lambda c, _: float(c["gain"] == "yes"), seeds=1))
+    table = effects_by_contrast(crossed(lambda c, _: float(c["gain"] == "yes"), seeds=1))
     assert {row["n"] for row in table.values()} == {1}
     assert table["gain: yes − no"]["effect"] == 1
     for row in table.values():
@@ -147,7 +149,7 @@ def test_a_cell_that_another_run_stands_in_for_is_missing(level):
     """As many rows as cells, but one cell twice or one of a level that is not crossed."""
     runs = crossed(lambda c, _: 1.0)
     runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = level
-    assert {row["n"] for row in found(runs).values()} == {1}
+    assert {row["n"] for row in effects_by_contrast(runs).values()} == {1}
 
 
 def test_missing_cells_are_named_in_order():
@@ -165,7 +167,7 @@ def test_missing_cells_are_named_in_order():
 def test_a_design_of_one_factor_has_main_effects_only():
     factors = {"radius": FACTORS["radius"]}
     runs = crossed(lambda c, s: {"sqrt(d)": 1.0, "1": 3.0, "learned": 0.0}[c["radius"]], 2, factors)
-    table = found(runs, factors)
+    table = effects_by_contrast(runs, factors)
     assert [row["kind"] for row in table.values()] == ["main effect", "main effect"]
     assert [row["effect"] for row in table.values()] == [2, -1]
     assert not any(math.isnan(row["joint_low"]) for row in table.values())

@@ -184,8 +184,8 @@ def labels(values: list[float]) -> tuple[list[float], list[str]]:
     figure.canvas.draw()
     low, high = axis.get_ylim()
     ticks = [*axis.yaxis.get_major_ticks(), *axis.yaxis.get_minor_ticks()]
-    there = [(t.get_loc(), t.label1.get_text()) for t in ticks]
-    shown = [(y, text) for y, text in there if low <= y <= high and text]
+    placed = [(t.get_loc(), t.label1.get_text()) for t in ticks]
+    shown = [(y, text) for y, text in placed if low <= y <= high and text]
     assert axis.get_yscale() == "log"
     return [y for y, _ in shown], [text for _, text in shown]
 

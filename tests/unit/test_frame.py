@@ -192,11 +192,11 @@ def test_what_changes_in_the_frame_changes_wherever_it_is_printed_and_nowhere_el
 ):
     folder = templates(tmp_path)
     was = printed_files(frame(), folder)
-    found = changes(was, printed_files(changed(part, frame()), folder))
-    assert set(found) == places
-    assert all(any(NEW in line for line in lines) for lines in found.values())
+    changed_places = changes(was, printed_files(changed(part, frame()), folder))
+    assert set(changed_places) == places
+    assert all(any(NEW in line for line in lines) for lines in changed_places.values())
     if part in ("cell", "word"):  # one line a place
-        assert all(NEW in line for lines in found.values() for line in lines)
+        assert all(NEW in line for lines in changed_places.values() for line in lines)
 
 
 def test_every_word_and_table_of_the_projects_sections_can_be_asked_for():

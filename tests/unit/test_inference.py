@@ -35,8 +35,8 @@ def test_the_interval_of_a_summary_is_scipys_of_the_data_behind_it(values, level
     assume(max(values) > min(values))
     mean, sd = float(np.mean(values)), float(np.std(values, ddof=ddof))
     e = estimate_published(mean, sd, len(values), ddof, level)
-    found = stats.ttest_1samp(values, 0).confidence_interval(level)
-    assert (e.low, e.high) == pytest.approx((found.low, found.high), rel=1e-9, abs=1e-9)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(level)
+    assert (e.low, e.high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
     assert e.n == len(values)
 
 
@@ -49,10 +49,10 @@ def test_a_summary_without_a_spread_has_no_interval(sd, n):
 
 
 def test_a_missing_p_stays_and_does_not_count():
-    found = holm([0.01, math.nan, 0.04, 0.03, math.nan, 0.005])
-    assert [found[i] for i in (0, 2, 3, 5)] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert math.isnan(found[1])
-    assert math.isnan(found[4])
+    adjusted = holm([0.01, math.nan, 0.04, 0.03, math.nan, 0.005])
+    assert [adjusted[i] for i in (0, 2, 3, 5)] == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert math.isnan(adjusted[1])
+    assert math.isnan(adjusted[4])
     assert holm([]) == []
     assert np.isnan(holm([math.nan])).all()
 
@@ -71,15 +71,15 @@ def test_holms_p_is_the_level_at_which_his_steps_reject(seed):
 def test_an_interval_of_r_is_fishers():
     """tanh(atanh r +- 1.959964 / sqrt(n - 3)); p of t = r sqrt((n - 2) / (1 - r^2))."""
     x, y = TREATED, CONTROL[:7]
-    found = correlation(x, y, 0.95)
+    estimate = correlation(x, y, 0.95)
     r = float(np.corrcoef(x, y)[0, 1])
     half = 1.959964 / math.sqrt(7 - 3)
-    assert found.n == 7
-    assert found.r == pytest.approx(r)
+    assert estimate.n == 7
+    assert estimate.r == pytest.approx(r)
     bounds = (math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
-    assert (found.low, found.high) == pytest.approx(bounds, abs=1e-7)
+    assert (estimate.low, estimate.high) == pytest.approx(bounds, abs=1e-7)
     t = r * math.sqrt(5 / (1 - r**2))
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(t), 5))
+    assert estimate.p == pytest.approx(2 * stats.t.sf(abs(t), 5))
 
 
 @pytest.mark.parametrize(("n", "r"), [(25, 0.396), (10, 0.632), (102, 0.195)])
@@ -90,9 +90,9 @@ def test_the_least_correlation_is_the_tabled_one(n, r):
 
 def test_r_is_missing_where_there_is_none():
     for x, y in (([], []), ([1, 2], [2, 1]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [5, 5, 5])):
-        found = correlation(x, y, 0.95)
-        assert found.n == len(x)
-        assert np.isnan([found.r, found.low, found.high, found.p]).all()
+        estimate = correlation(x, y, 0.95)
+        assert estimate.n == len(x)
+        assert np.isnan([estimate.r, estimate.low, estimate.high, estimate.p]).all()
     of_three = correlation([1, 2, 3], [1, 2, 4], 0.95)
     assert of_three.r == pytest.approx(9 / math.sqrt(84))  # 3 / sqrt(2 x 14 / 3)
     assert math.isnan(of_three.low)
@@ -107,8 +107,8 @@ def test_a_partial_correlation_is_the_textbooks(rows):
     assume(max(abs(xz), abs(yz)) < 0.999)
     r = (xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2))
     assume(abs(r) < 0.999)
-    found, p = partial_correlation(list(x), list(y), list(z))
-    assert found == pytest.approx(r, abs=1e-9)
+    partial, p = partial_correlation(list(x), list(y), list(z))
+    assert partial == pytest.approx(r, abs=1e-9)
     df = len(rows) - 3
     t = r * math.sqrt(df / (1 - r**2))
     assert p == pytest.approx(2 * stats.t.sf(abs(t), df), abs=1e-9)
@@ -138,16 +138,16 @@ def test_a_partial_correlation_is_missing_where_nothing_of_y_is_left(y):
 
 @pytest.mark.parametrize(("low", "high"), [([], []), ([1.0], []), ([], [1.0, 2.0])])
 def test_an_empty_group_is_not_compared(low, high):
-    found = separation(low, high)
-    assert (found.n_low, found.n_high) == (len(low), len(high))
-    assert np.isnan([found.difference, found.p, found.smallest]).all()
+    comparison = separation(low, high)
+    assert (comparison.n_low, comparison.n_high) == (len(low), len(high))
+    assert np.isnan([comparison.difference, comparison.p, comparison.smallest]).all()
 
 
 @pytest.mark.parametrize(("n_low", "n_high"), [(1, 1), (1, 2), (2, 1), (1, 5)])
 def test_a_group_of_one_is_compared(n_low, n_high):
-    found = separation([1.0 + i for i in range(n_low)], [9.0 + i for i in range(n_high)])
-    assert found.p == pytest.approx(1 / (n_low + n_high))
-    assert found.smallest == pytest.approx(1 / (n_low + n_high))
+    comparison = separation([1.0 + i for i in range(n_low)], [9.0 + i for i in range(n_high)])
+    assert comparison.p == pytest.approx(1 / (n_low + n_high))
+    assert comparison.smallest == pytest.approx(1 / (n_low + n_high))
 
 
 groups = st.lists(st.integers(-5, 5), min_size=2, max_size=4)
@@ -157,10 +157,10 @@ groups = st.lists(st.integers(-5, 5), min_size=2, max_size=4)
 def test_the_p_of_a_separation_is_the_share_of_arrangements(low, high):
     every = list(itertools.combinations(low + high, len(high)))
     as_far = sum(sum(chosen) >= sum(high) for chosen in every)
-    found = separation([float(v) for v in low], [float(v) for v in high])
-    assert found.p == pytest.approx(as_far / len(every))
-    assert found.smallest == pytest.approx(1 / len(every))
-    assert found.p >= found.smallest * (1 - 1e-12)
+    comparison = separation([float(v) for v in low], [float(v) for v in high])
+    assert comparison.p == pytest.approx(as_far / len(every))
+    assert comparison.smallest == pytest.approx(1 / len(every))
+    assert comparison.p >= comparison.smallest * (1 - 1e-12)
 
 
 def test_a_share_of_none_or_all_has_an_interval_on_one_side():

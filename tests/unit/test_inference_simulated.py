@@ -34,13 +34,13 @@ def least(p: float, k: int) -> float:
     return float(stats.binom.ppf(RARE, k, p)) / k
 
 
-def coverage(found: Sequence[Estimate], truth: float) -> float:
-    return float(np.mean([e.low <= truth <= e.high for e in found]))
+def coverage(estimates: Sequence[Estimate], truth: float) -> float:
+    return float(np.mean([e.low <= truth <= e.high for e in estimates]))
 
 
 def two_sided(values: Sequence[float]) -> float:
-    found = sign_flip(values)
-    return min(1.0, 2 * min(found.greater, found.less))
+    flips = sign_flip(values)
+    return min(1.0, 2 * min(flips.greater, flips.less))
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +93,8 @@ def test_sign_flips_find_nothing_as_often_as_they_say(n, k, noise):
     """Two-sided at 5%: of 64 flips 2 are as extreme, of 1,024 the 50 that 5% allow."""
     rate = {6: 2 / 64, 10: 50 / 1024}[n]
     values = noise(np.random.default_rng(n), (k, n)).tolist()
-    found = np.mean([two_sided(v) <= 0.05 for v in values])
-    assert least(rate, k) <= found <= most(rate, k)
+    rejected = np.mean([two_sided(v) <= 0.05 for v in values])
+    assert least(rate, k) <= rejected <= most(rate, k)
 
 
 def test_p_of_sign_flips_are_uniform_under_the_null():
@@ -136,8 +136,8 @@ def test_what_is_inside_or_outside_is_found(test):
     """With a standard deviation of 1 and 10 units the margin is 5 standard errors away."""
     rng = np.random.default_rng(8)
     for centre, margin, side in ((0, 1.6, "greater"), (3.2, 1.6, "less")):
-        found = [equivalence(v, margin, test) for v in rng.normal(centre, 1, (25, 10)).tolist()]
-        assert np.mean([getattr(f, side) <= 0.025 for f in found]) > 0.9
+        tests = [equivalence(v, margin, test) for v in rng.normal(centre, 1, (25, 10)).tolist()]
+        assert np.mean([getattr(f, side) <= 0.025 for f in tests]) > 0.9
 
 
 def test_a_clear_effect_of_10_units_is_found():
@@ -152,9 +152,9 @@ def test_holm_over_20_true_nulls_rejects_one_in_5_percent():
     """Without it 1 - 0.95^20 = 64%; independent tests make Holm's 1 - (1 - 0.05/20)^20 = 4.9%."""
     raw = np.random.default_rng(10).uniform(size=(800, 20))
     adjusted = np.array([holm(p) for p in raw.tolist()])
-    found, without = ((p <= 0.05).any(1).mean() for p in (adjusted, raw))
+    corrected, without = ((p <= 0.05).any(1).mean() for p in (adjusted, raw))
     exact = 1 - (1 - 0.05 / 20) ** 20
-    assert least(exact, 800) <= found <= most(exact, 800)
+    assert least(exact, 800) <= corrected <= most(exact, 800)
     assert least(1 - 0.95**20, 800) <= without <= most(1 - 0.95**20, 800)
     assert without > 0.5
 
@@ -172,9 +172,9 @@ def test_holm_over_tests_of_noise_and_of_effects_keeps_the_error_and_finds_the_e
 def test_g_is_unbiased():
     """Hedges 1981: of n = 6 the mean over the standard deviation is 19% too large."""
     values = np.random.default_rng(12).normal(0.8, 1, (5000, 6))
-    found = np.array([hedges_g(v) for v in values.tolist()])
-    error = found.std() / math.sqrt(5000)
-    assert found.mean() == pytest.approx(0.8, abs=4 * error)
+    estimates = np.array([hedges_g(v) for v in values.tolist()])
+    error = estimates.std() / math.sqrt(5000)
+    assert estimates.mean() == pytest.approx(0.8, abs=4 * error)
     raw = (values.mean(1) / values.std(1, ddof=1)).mean()
     assert raw == pytest.approx(0.8 / 0.8407, abs=4 * error / 0.8407)
     assert raw - 0.8 > 8 * error

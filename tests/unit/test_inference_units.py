@@ -56,8 +56,8 @@ def test_the_p_of_sign_flips_is_the_share_of_flips(values, bound):
 def test_ties_that_rounding_parts_are_ties(values, bound, unit):
     """0.1 + 0.2 - 0.3 is 0, and as large as when it is flipped."""
     greater, less = enumerated([v - bound for v in values])
-    found = sign_flip([v / unit for v in values], bound / unit)
-    assert (found.greater, found.less) == (greater, less)
+    flips = sign_flip([v / unit for v in values], bound / unit)
+    assert (flips.greater, flips.less) == (greater, less)
 
 
 @given(values=st.lists(finite, min_size=1, max_size=8), bound=st.just(0.0) | finite)
@@ -67,31 +67,31 @@ def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
     whole = math.lcm(*(v.denominator for v in exact))
     as_integers = [int(v * whole) for v in exact]
     near = int(whole * len(values) * max(map(abs, map(Fraction, [*values, bound]))) / 10**12)
-    every, observed, found = sums(as_integers), sum(as_integers), sign_flip(values, bound)
-    for p, sign in ((found.greater, 1), (found.less, -1)):
+    every, observed, flips = sums(as_integers), sum(as_integers), sign_flip(values, bound)
+    for p, sign in ((flips.greater, 1), (flips.less, -1)):
         above = [sign * (v - observed) for v in every]
         at_least, at_most = (sum(v >= least for v in above) / len(above) for least in (0, -near))
         assert at_least <= p <= at_most
-    assert found.smallest == 2.0 ** -len(values)
+    assert flips.smallest == 2.0 ** -len(values)
 
 
 @pytest.mark.parametrize(("n", "least"), [(16, 2.0**-16), (17, SAMPLED), (30, SAMPLED)])
 def test_of_more_than_100_000_flips_as_many_are_drawn(n, least):
-    found = sign_flip([1.0] * n)
-    assert found.smallest == least
+    flips = sign_flip([1.0] * n)
+    assert flips.smallest == least
     # the one that flips nothing is drawn at times
     drawn = 100_000 * 2.0**-n if n > 16 else 0
-    assert least <= found.greater <= least + (drawn + 5 * math.sqrt(drawn)) / 100_000
-    assert found.less == 1
+    assert least <= flips.greater <= least + (drawn + 5 * math.sqrt(drawn)) / 100_000
+    assert flips.less == 1
 
 
 def test_a_p_of_drawn_flips_is_near_that_of_all_and_the_same_again():
     """17 values of 1 or -1, 12 of them 1: a binomial with 12 or more heads."""
     values = [1.0] * 12 + [-1.0] * 5
-    found, p = sign_flip(values), float(stats.binom.sf(11, 17, 0.5))
-    assert found.greater == pytest.approx(p, abs=5 * math.sqrt(p / 100_000))
-    assert found.less == pytest.approx(stats.binom.cdf(12, 17, 0.5), abs=0.002)
-    assert sign_flip(values) == found
+    flips, p = sign_flip(values), float(stats.binom.sf(11, 17, 0.5))
+    assert flips.greater == pytest.approx(p, abs=5 * math.sqrt(p / 100_000))
+    assert flips.less == pytest.approx(stats.binom.cdf(12, 17, 0.5), abs=0.002)
+    assert sign_flip(values) == flips
 
 
 def test_darwins_maize_has_fishers_p():
@@ -105,16 +105,16 @@ def test_darwins_maize_has_fishers_p():
         }
     assert sum(ways.values()) == 32_768
     assert (sum(k for t, k in ways.items() if t > 314), ways[314]) == (835, 28)
-    found = sign_flip(DARWIN)
-    assert found.greater == 863 / 32_768
-    assert found.less == (32_768 - 835) / 32_768
-    assert round(200 * found.greater, 3) == 5.267
+    flips = sign_flip(DARWIN)
+    assert flips.greater == 863 / 32_768
+    assert flips.less == (32_768 - 835) / 32_768
+    assert round(200 * flips.greater, 3) == 5.267
 
 
 def test_no_values_have_no_p():
-    for found in (sign_flip([]), equivalence([], 0.1, sign_flip)):
-        assert found.n == 0
-        assert np.isnan([found.greater, found.less, found.smallest]).all()
+    for outcome in (sign_flip([]), equivalence([], 0.1, sign_flip)):
+        assert outcome.n == 0
+        assert np.isnan([outcome.greater, outcome.less, outcome.smallest]).all()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -159,8 +159,8 @@ def test_g_is_missing_below_3_and_where_nothing_varies_but_rounding(values):
 
 def test_holms_p_by_hand():
     """5 x 0.001; 4 x 0.02 and 3 x 0.022 no less than it; 2 x 0.4; 0.9."""
-    found = holm([0.4, 0.022, 0.001, 0.9, 0.02])
-    assert found == pytest.approx([0.8, 0.08, 0.005, 0.9, 0.08], rel=1e-12)
+    adjusted = holm([0.4, 0.022, 0.001, 0.9, 0.02])
+    assert adjusted == pytest.approx([0.8, 0.08, 0.005, 0.9, 0.08], rel=1e-12)
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02], rel=1e-12)
     assert holm([0.6, 0.7]) == [1, 1]
 

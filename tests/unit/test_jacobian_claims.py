@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
 from scipy import stats
-from statements import CONFIG, FEW, SELECTION, UNCLEAR, found, verdict
+from statements import CONFIG, FEW, SELECTION, UNCLEAR, claim_on, verdict
 
 from normscope.studies.jacobian.measures import COSINES, COSTS
 from normscope.studies.jacobian.recipe import SETTING, VARIED
@@ -47,10 +47,10 @@ def surrogates(costs: Costs = COSTS_, **changes: Any) -> dict:
     return {"jacobian.surrogates": pd.DataFrame(rows, columns=columns)}
 
 
-def slopes(of: Mapping[str, Sequence[float]]) -> dict:
+def slopes(costs: Mapping[str, Sequence[float]]) -> dict:
     """jacobian.slopes by feedback, place and penalty."""
     rows = []
-    for name, values in of.items():
+    for name, values in costs.items():
         feedback, place, penalty = name.split()
         row = {k: v for k, v in cell(protocol=C, feedback=feedback).items() if k in SETTING}
         row |= {"surrogates_in": place, "sigma_penalty": float(penalty), "failed": 0}
@@ -96,13 +96,13 @@ def differences(costs: Costs, one: str, other: str) -> list[float]:
 
 
 def test_softmax_costs_more_where_the_difference_is_beyond_the_margin():
-    claim = found("softmax_costs_more", surrogates())
+    claim = claim_on("softmax_costs_more", surrogates())
     (case,) = claim.cases.values()
     values = differences(COSTS_, ALL, SIGMOID)
     assert (claim.verdict, case.n, case.effect) == ("holds", 6, pytest.approx(0.48))
     assert case.p_holds == pytest.approx(p_greater(values, 0))
     alike = {**COSTS_, SIGMOID: [*reversed(LARGE)]}
-    claim = found("softmax_costs_more", surrogates(alike))
+    claim = claim_on("softmax_costs_more", surrogates(alike))
     (case,) = claim.cases.values()
     assert claim.verdict == "fails"  # within 0.05 nats: two one-sided tests
     values = differences(alike, ALL, SIGMOID)
@@ -114,7 +114,7 @@ def test_softmax_costs_more_where_the_difference_is_beyond_the_margin():
 def test_norms_are_alike_where_the_final_one_costs_no_more():
     assert verdict("norms_are_alike", surrogates()) == "holds"
     fails = {**COSTS_, IN_BLOCKS: [*reversed(SMALL)]}
-    claim = found("norms_are_alike", surrogates(fails))
+    claim = claim_on("norms_are_alike", surrogates(fails))
     (case,) = claim.cases.values()
     values = differences(fails, ALL, IN_BLOCKS)
     assert claim.verdict == "fails"
@@ -122,7 +122,7 @@ def test_norms_are_alike_where_the_final_one_costs_no_more():
 
 
 def test_a_close_cosine_tells_harm_where_the_cost_is_small():
-    claim = found("cosines_tell_harm", surrogates({ALL: SMALL}))
+    claim = claim_on("cosines_tell_harm", surrogates({ALL: SMALL}))
     (case,) = claim.cases.values()
     assert claim.verdict == "holds"
     assert case.p_holds == pytest.approx(p_greater([0.05 - v for v in SMALL], 0))
@@ -131,8 +131,8 @@ def test_a_close_cosine_tells_harm_where_the_cost_is_small():
 
 @pytest.mark.parametrize("key", ["softmax_costs_more", "norms_are_alike", "cosines_tell_harm"])
 def test_feedback_alignment_decides_and_backpropagation_is_shown(key):
-    more = {name.replace("fa", "backprop"): [-v for v in of] for name, of in COSTS_.items()}
-    claim, alone = found(key, surrogates({**COSTS_, **more})), found(key, surrogates())
+    more = {name.replace("fa", "backprop"): [-v for v in costs] for name, costs in COSTS_.items()}
+    claim, alone = claim_on(key, surrogates({**COSTS_, **more})), claim_on(key, surrogates())
     assert list(claim.cases) == ["FA", "backpropagation"]
     assert claim.verdict == alone.verdict
     assert verdict(key, surrogates({k: v[:5] for k, v in COSTS_.items()})) == FEW
@@ -165,7 +165,7 @@ DOSE = "fa all 0"
 
 def test_a_dose_in_all_norms_decides_and_the_other_places_are_shown():
     others = {"fa blocks 0": SMALL, "fa final 0": LARGE, "fa all 0.1": SMALL}
-    claim = found("shares_predict_costs", slopes({**others, DOSE: LARGE}))
+    claim = claim_on("shares_predict_costs", slopes({**others, DOSE: LARGE}))
     names = ["FA, block norms", "FA, final norm", "FA, all norms, sigma held by 0.1"]
     assert list(claim.cases) == [*names, "FA, all norms"]
     case = claim.cases["FA, all norms"]
@@ -181,7 +181,7 @@ def test_a_dose_in_all_norms_decides_and_the_other_places_are_shown():
 def test_radial_shares_are_compared_at_block_norms_model_by_model():
     wide = {"r_radial": [0.07 + 0.001 * i for i in range(6)]}
     softmax = {"protocol": C, "attention": "softmax", "variant": "corrected"}
-    claim = found("radial_is_larger", layers(({**softmax, "place": "block"}, wide)))
+    claim = claim_on("radial_is_larger", layers(({**softmax, "place": "block"}, wide)))
     (case,) = claim.cases.values()
     values = [64 * (r - 0.03564) for r in wide["r_radial"]]
     assert (claim.verdict, claim.finding.own) == ("holds", "holds")
@@ -207,9 +207,9 @@ def test_radial_shares_are_compared_at_block_norms_model_by_model():
 )
 def test_a_fact_fails_by_one_layer_of_one_model(key, where, wrong):
     assert verdict(key, layers(now=1)) == "holds"
-    claim = found(key, layers((where, wrong), now=1))
+    claim = claim_on(key, layers((where, wrong), now=1))
     assert (claim.verdict, claim.finding.own) == ("fails", "holds")
-    published = found(key, layers(({"protocol": P}, wrong)))
+    published = claim_on(key, layers(({"protocol": P}, wrong)))
     assert (published.verdict, published.finding.own) == ("holds", "fails")
     none = {name: table[:0] for name, table in layers().items()}
     assert verdict(key, none) == "no data"

@@ -141,12 +141,12 @@ def test_a_cost_is_of_a_whole_surrogate_with_what_failed():
     assert (held["penalty"], held["cost"]) == ("0.1", "−0.250")
 
 
-def slopes(*of: tuple[str, list[float]], protocol: str = C) -> pd.DataFrame:
+def slopes(*seeds: tuple[str, list[float]], protocol: str = C) -> pd.DataFrame:
     """Of places, one a seed."""
     setting = {k: v for k, v in cell(protocol=protocol).items() if k in SETTING}
     rows = [
         setting | {"surrogates_in": place, "seed": seed, "slope": slope, "failed": 0}
-        for place, values in of
+        for place, values in seeds
         for seed, slope in enumerate(values)
     ]
     return pd.DataFrame(rows, columns=[*SETTING, "surrogates_in", "seed", "slope", "failed"])

@@ -148,23 +148,23 @@ def test_the_measures_are_of_validation_windows_spread_over_the_split(measured):
 
 def test_all_tables_are_collected(measured):
     assert "no norm layer" not in measured.collected
-    found = {name: measured.table(name) for name in TABLES}
-    assert found["layers"]["protocol"].tolist() == ["small"] * 2 * len(measured.layers)
-    assert found["layers"]["norm_backward"].tolist() == ["exact"] * 2 * len(measured.layers)
-    assert found["layers"]["learning_rate"].value_counts().to_dict() == {
+    tables = {name: measured.table(name) for name in TABLES}
+    assert tables["layers"]["protocol"].tolist() == ["small"] * 2 * len(measured.layers)
+    assert tables["layers"]["norm_backward"].tolist() == ["exact"] * 2 * len(measured.layers)
+    assert tables["layers"]["learning_rate"].value_counts().to_dict() == {
         rate: len(measured.layers) for rate in (0.01, 0.1)
     }
-    assert len(found["gradients"]) == 2 * len(measured.gradients)
-    assert set(found["gradients"]["norm_backward"]) == set(SURROGATES)
-    losses = by(found["losses"], "norm_backward", "learning_rate", "seed")
+    assert len(tables["gradients"]) == 2 * len(measured.gradients)
+    assert set(tables["gradients"]["norm_backward"]) == set(SURROGATES)
+    losses = by(tables["losses"], "norm_backward", "learning_rate", "seed")
     assert len(losses) == 2 * 9
     assert losses["center_scale", 0.01, 2]["capped_loss"] == 0.75
     lost = losses["exact", 0.01, 3]
     assert math.isnan(lost["val_loss"])
     assert (lost["diverged_at"], lost["failed"]) == (4, 1)
     assert lost["capped_loss"] == pytest.approx(math.log(DATA.vocab_size))
-    assert found["chosen"]["learning_rate"].tolist() == [0.01] * 9
-    rows = by(found["costs"], "norm_backward")
+    assert tables["chosen"]["learning_rate"].tolist() == [0.01] * 9
+    rows = by(tables["costs"], "norm_backward")
     assert {rule: (row["n"], row["diverged"]) for rule, row in rows.items()} == {
         "center_scale": (3, 1),
         "straight_through": (3, 1),

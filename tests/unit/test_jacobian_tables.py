@@ -72,13 +72,13 @@ def test_the_rate_of_a_seed_is_chosen_by_the_others():
 @given(losses=st.lists(st.lists(st.floats(0.1, 4), min_size=3, max_size=3), min_size=1, max_size=4))
 def test_a_chosen_rate_has_the_least_mean_loss_over_the_other_seeds(losses):
     rates = [10.0**-k for k in range(len(losses))]
-    found = by(at_rates(dict(zip(rates, losses, strict=True))), "seed")
+    choices = by(at_rates(dict(zip(rates, losses, strict=True))), "seed")
     at = np.array(losses)
     for seed in range(3):
         means = np.delete(at, seed, axis=1).mean(axis=1)
-        index = rates.index(found[seed]["learning_rate"])
+        index = rates.index(choices[seed]["learning_rate"])
         assert means[index] == pytest.approx(means.min())
-        assert found[seed]["capped_loss"] == at[index, seed]
+        assert choices[seed]["capped_loss"] == at[index, seed]
 
 
 def test_one_seed_chooses_for_itself():
@@ -87,10 +87,14 @@ def test_one_seed_chooses_for_itself():
 
 
 def test_a_divergence_counts_as_the_loss_of_knowing_nothing():
-    found = by(at_rates({0.1: [1.0, None, 1.0], 0.01: [2.0, 2.0, 2.0]}), "seed")
+    choices = by(at_rates({0.1: [1.0, None, 1.0], 0.01: [2.0, 2.0, 2.0]}), "seed")
     # (4 + 1)/2 against 2; the others know nothing of seed 1's own divergence
-    assert [found[seed]["learning_rate"] for seed in range(3)] == [0.01, 0.1, 0.01]
-    assert (found[1]["capped_loss"], found[1]["failed"], found[1]["diverged"]) == (CEILING, 1, True)
+    assert [choices[seed]["learning_rate"] for seed in range(3)] == [0.01, 0.1, 0.01]
+    assert (choices[1]["capped_loss"], choices[1]["failed"], choices[1]["diverged"]) == (
+        CEILING,
+        1,
+        True,
+    )
 
 
 def test_every_cell_but_for_its_rate_chooses_for_itself():
@@ -98,8 +102,8 @@ def test_every_cell_but_for_its_rate_chooses_for_itself():
         *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
         *picked({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
     ]
-    found = by(chosen(frame(rows)), "norm_backward", "seed")
-    rates = {key: row["learning_rate"] for key, row in found.items()}
+    choices = by(chosen(frame(rows)), "norm_backward", "seed")
+    rates = {key: row["learning_rate"] for key, row in choices.items()}
     assert rates == {("exact", 0): 0.1, ("exact", 1): 0.1} | {
         ("projected", 0): 0.01,
         ("projected", 1): 0.01,
@@ -123,24 +127,24 @@ PICKED = [
 
 
 def test_a_cost_is_the_mean_difference_from_the_exact_twin_of_the_same_seed():
-    found = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
-    row = found["fa", 0.0, "center_scale"]
+    by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    row = by_cell["fa", 0.0, "center_scale"]
     own = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
     assert (row["n"], row["failed"], row["diverged"]) == (4, 0, 0)
     assert row["mean"] == pytest.approx(np.mean([0.1, 0.2, 0.05, 0.25]))
     assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
     assert row["loss"] == pytest.approx(1.375)
     # each with a twin of its own penalty; losses of 3.3 and more are no better than frequencies
-    row = found["fa", 0.1, "center_scale"]
+    row = by_cell["fa", 0.1, "center_scale"]
     assert (row["mean"], row["failed"]) == (pytest.approx(0.3), 2)
 
 
 def test_a_run_that_diverged_is_an_outcome_on_either_side():
-    found = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
-    row = found["fa", 0.0, "projected"]
+    by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    row = by_cell["fa", 0.0, "projected"]
     assert (row["n"], row["failed"], row["diverged"]) == (4, 1, 1)
     assert row["mean"] == pytest.approx(np.mean([0.0, 0.1, CEILING - 1.1, -0.1]))
-    row = found["backprop", 0.0, "center_scale"]
+    row = by_cell["backprop", 0.0, "center_scale"]
     assert (row["n"], row["failed"]) == (2, 1)
     assert row["mean"] == pytest.approx(np.mean([0.25, 2.5 - CEILING]))
 
@@ -161,26 +165,26 @@ def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in
         )
     )
     assert table["surrogates_in"].tolist() == ["all"] * 2 + ["blocks"] * 2
-    found = by(table, "surrogates_in", "seed")
+    by_seed = by(table, "surrogates_in", "seed")
     for seed, exact in enumerate((1.0, 1.1)):
         of_seed = [exact, *(losses[seed] for losses in shares.values())]
         line = stats.linregress([0.0, *shares], of_seed)
-        assert found["all", seed]["slope"] == pytest.approx(line.slope)
-        assert found["blocks", seed]["slope"] == pytest.approx(2.0 - exact)  # two points
+        assert by_seed["all", seed]["slope"] == pytest.approx(line.slope)
+        assert by_seed["blocks", seed]["slope"] == pytest.approx(2.0 - exact)  # two points
 
 
 def test_what_the_parts_leave_over_is_taken_seed_by_seed():
     losses = {"center_scale blocks": [1.1, 2.0], "center_scale final": [1.5, 2.6]}
     rows = picked({"exact": [1.0, 2.0], **losses, "center_scale": [1.8, 2.9], "projected": [2, 3]})
     table = parts(paid(rows), 0.9)
-    found = by(table, "measure")
+    by_part = by(table, "measure")
     assert table["norm_backward"].unique().tolist() == ["center_scale"]
-    assert tuple(found) == PARTS
-    means = [found[part]["mean"] for part in PARTS]
+    assert tuple(by_part) == PARTS
+    means = [by_part[part]["mean"] for part in PARTS]
     assert means == pytest.approx([0.05, 0.55, 0.85, 0.25])  # 0.8 - 0.1 - 0.5 and 0.9 - 0 - 0.6
     low, high = stats.t.interval(0.9, 1, 0.25, stats.sem([0.2, 0.3]))
-    assert (found["interaction"]["n"], found["interaction"]["low"]) == (2, pytest.approx(low))
-    assert high == pytest.approx(found["interaction"]["high"])
+    assert (by_part["interaction"]["n"], by_part["interaction"]["low"]) == (2, pytest.approx(low))
+    assert high == pytest.approx(by_part["interaction"]["high"])
 
 
 def test_sigma_is_a_geometric_mean_at_the_rates_that_were_chosen():
@@ -189,8 +193,8 @@ def test_sigma_is_a_geometric_mean_at_the_rates_that_were_chosen():
         for rate, seed, step in itertools.product((0.1, 0.01), (0, 1), (10, 20))
     ]
     models = at_rates({0.1: [2.0, 2.0], 0.01: [1.0, 1.0]})
-    found = by(sigma(pd.DataFrame(rows), models, 0.95), "step")
-    assert {step: row["mean"] for step, row in found.items()} == pytest.approx({10: 0.2, 20: 0.4})
+    by_step = by(sigma(pd.DataFrame(rows), models, 0.95), "step")
+    assert {step: row["mean"] for step, row in by_step.items()} == pytest.approx({10: 0.2, 20: 0.4})
 
 
 OF_SEEDS = [
@@ -242,10 +246,10 @@ def test_layers_have_the_interval_of_their_cells_models():
     rows += [layer(s, "final_norm", {"r_mean": 9.0}, variant="published") for s in (0, 1)]
     rows += [layer(0, "blocks.0.mlp.before", {"r_mean": 7.0, "r_radial": math.inf})]
     rows += [layer(3, "final_norm", {})]
-    found = by_layer(frame(rows, LAYERS), 0.8)
-    assert list(found.columns) == [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
-    assert set(found["measure"]) == {"r_mean"}
-    rows_by_layer = by(found, "layer", "variant")
+    estimates = by_layer(frame(rows, LAYERS), 0.8)
+    assert list(estimates.columns) == [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
+    assert set(estimates["measure"]) == {"r_mean"}
+    rows_by_layer = by(estimates, "layer", "variant")
     row = rows_by_layer["final_norm", "corrected"]
     low, high = stats.t.interval(0.8, 2, loc=np.mean(values), scale=stats.sem(values))
     assert row["n"] == 3
@@ -275,11 +279,11 @@ def of_rates(norm_backward: str = "exact") -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
     rows, models = of_rates()
-    found = at_chosen_rate(rows, models)
-    assert list(found.columns) == list(rows.columns)
-    rates = dict(zip(found["seed"], found["learning_rate"], strict=True))
+    kept = at_chosen_rate(rows, models)
+    assert list(kept.columns) == list(rows.columns)
+    rates = dict(zip(kept["seed"], kept["learning_rate"], strict=True))
     assert rates == {0: 0.01, 1: 0.1, 2: 0.1}
-    assert found["r_mean"].tolist() == pytest.approx([seed + rate for seed, rate in rates.items()])
+    assert kept["r_mean"].tolist() == pytest.approx([seed + rate for seed, rate in rates.items()])
 
 
 def test_layers_of_models_that_were_not_chosen_are_none():
@@ -297,13 +301,13 @@ def test_a_layer_has_one_row_a_measure_whatever_the_rates_of_its_models():
 def build(losses: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> dict[str, Any]:
     """Every table that is made of these three."""
     models = chosen(losses)
-    found = surrogates(models, layers, gradients)
+    compared = surrogates(models, layers, gradients)
     by_cell = by_layer(at_chosen_rate(layers, models), 0.95)
-    tables = {"by_layer": by_cell, "chosen": models, "surrogates": found}
+    tables = {"by_layer": by_cell, "chosen": models, "surrogates": compared}
     return tables | {
-        "costs": costs(found, 0.95),
-        "slopes": slopes(found),
-        "parts": parts(found, 0.95),
+        "costs": costs(compared, 0.95),
+        "slopes": slopes(compared),
+        "parts": parts(compared, 0.95),
     }
 
 
@@ -372,11 +376,11 @@ def only_exact() -> dict[str, pd.DataFrame]:
 
 
 def all_diverged() -> dict[str, pd.DataFrame]:
-    found = full()
+    inputs = full()
     lost = {"capped_loss": CEILING, "failed": 1, "diverged_at": 1.0}
-    found["losses"] = found["losses"].assign(**lost)
-    found["layers"][list(MEASURES)] = math.nan
-    return found | {"gradients": found["gradients"][:0]}
+    inputs["losses"] = inputs["losses"].assign(**lost)
+    inputs["layers"][list(MEASURES)] = math.nan
+    return inputs | {"gradients": inputs["gradients"][:0]}
 
 
 EMPTY = {
@@ -393,15 +397,15 @@ EMPTY = {
 @pytest.mark.parametrize("inputs", EMPTY, ids=lambda f: f.__name__)
 def test_where_something_is_missing_tables_are_well_formed(tmp_path, inputs, in_memory):
     tables = inputs() if in_memory else from_files(inputs(), tmp_path)
-    found = build(**tables)
-    assert {name: len(table) for name, table in found.items()} == EMPTY[inputs]
-    for name, table in found.items():
+    made = build(**tables)
+    assert {name: len(table) for name, table in made.items()} == EMPTY[inputs]
+    for name, table in made.items():
         assert text(table, tmp_path).splitlines()[0] == HEADERS[name]
 
 
 def test_where_all_diverged_costs_are_0_and_all_have_failed():
-    found = build(**all_diverged())
-    assert found["chosen"]["diverged"].all()
-    assert set(found["costs"]["mean"]) == {0.0}
-    assert set(found["costs"]["failed"]) == {2}
-    assert found["surrogates"][["cosine_blocks", "cosine_parameters"]].isna().sum().sum() > 0
+    made = build(**all_diverged())
+    assert made["chosen"]["diverged"].all()
+    assert set(made["costs"]["mean"]) == {0.0}
+    assert set(made["costs"]["failed"]) == {2}
+    assert made["surrogates"][["cosine_blocks", "cosine_parameters"]].isna().sum().sum() > 0

@@ -96,10 +96,10 @@ def test_values_are_siunitx_numbers(text, shown):
     ],
 )
 def test_names_of_macros_are_letters(name, macro):
-    found = macro_name(name)
-    assert re.fullmatch(r"\\[A-Za-z]+", found)
+    printed = macro_name(name)
+    assert re.fullmatch(r"\\[A-Za-z]+", printed)
     if "模" not in name:
-        assert found == macro
+        assert printed == macro
 
 
 def test_two_names_of_one_macro_are_named():
@@ -161,8 +161,8 @@ def test_a_cell_that_begins_with_a_bracket_is_no_option_of_the_row_before():
 @given(st.lists(st.text("abc -_.0123456789W", max_size=80), min_size=1, max_size=9))
 def test_columns_fit_the_line(cells):
     columns = columns_of(PageTable("", tuple(f"c{i}" for i in range(len(cells))), (tuple(cells),)))
-    found = layout(columns)
-    assert sum(found.widths) + 2 * found.space * len(columns) <= LINE + 0.1
+    fitted = layout(columns)
+    assert sum(fitted.widths) + 2 * fitted.space * len(columns) <= LINE + 0.1
 
 
 def test_files_of_a_hostile_frame_hold_no_command_of_its_texts():

@@ -36,11 +36,11 @@ def refused(place: Path, written: str) -> list[str]:
 
 def test_what_a_file_says_is_loaded(tmp_path):
     (tmp_path / "claims.yaml").write_text(text(published={"number": "1.5"}))
-    found = load(tmp_path / "claims.yaml")
-    assert list(found.claims) == ["key"]
-    assert found.claims["key"] == entry(published={"number": "1.5"})
-    assert found.documents["paper"].author == "A. Author"
-    assert found.claims["key"].published.verdict == "holds"
+    claims = load(tmp_path / "claims.yaml")
+    assert list(claims.claims) == ["key"]
+    assert claims.claims["key"] == entry(published={"number": "1.5"})
+    assert claims.documents["paper"].author == "A. Author"
+    assert claims.claims["key"].published.verdict == "holds"
 
 
 WITHIN: dict[str, Any] = {"test": "equivalence", "direction": "within", "margin": 2.0}
@@ -89,18 +89,18 @@ WITHIN |= {"margin_because": "half or twice"}
     ],
 )
 def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_path):
-    found = refused(tmp_path, text(**changes))
+    faults = refused(tmp_path, text(**changes))
     place = ".".join(["claims", "key", *([key] if key else [])])
-    assert any(place in line for line in found)
-    assert all(line.startswith(str(tmp_path)) for line in found)
-    assert any(reason in line for line in found)
+    assert any(place in line for line in faults)
+    assert all(line.startswith(str(tmp_path)) for line in faults)
+    assert any(reason in line for line in faults)
 
 
 def test_every_fault_of_a_file_is_named(tmp_path):
     raw = {"one": RAW | {"unit": "seed"}, "two": RAW | {"bound": "0", "where": ""}}
     written = yaml.safe_dump({"documents": DOCUMENTS, "claims": raw})
-    found = refused(tmp_path, written)
-    places = [line.removeprefix(f"{tmp_path}/claims.yaml: ").split(":")[0] for line in found]
+    faults = refused(tmp_path, written)
+    places = [line.removeprefix(f"{tmp_path}/claims.yaml: ").split(":")[0] for line in faults]
     assert places == ["claims.one.unit", "claims.two.where", "claims.two.bound"]
 
 
@@ -156,8 +156,8 @@ def test_a_file_of_other_things_is_refused(written, tmp_path):
 
 
 def test_the_criterion_has_the_numbers_of_the_test():
-    found = entry(**WITHIN, bound=1.0, criterion="{bound:.1f} times {margin:g}, {{so}}")
-    assert found.asks == "1.0 times 2, {so}"
+    made = entry(**WITHIN, bound=1.0, criterion="{bound:.1f} times {margin:g}, {{so}}")
+    assert made.asks == "1.0 times 2, {so}"
     assert entry(bound=0.25).limit == 0.25
     with pytest.raises(Explained, match=r"'Norms help\.' has no bound"):
         _ = entry(bound=None, criterion="it is large").limit
@@ -165,9 +165,9 @@ def test_the_criterion_has_the_numbers_of_the_test():
 
 def last(metric: str) -> dict[str, float]:
     """Of the eight base models of the first three studies, by model."""
-    of = REFERENCES[REFERENCES["experiment"].isin(FIRST_STUDIES)]
-    of = of[of["metric"] == metric]
-    return dict(zip(of["model"], of["value"], strict=True))
+    gains = REFERENCES[REFERENCES["experiment"].isin(FIRST_STUDIES)]
+    gains = gains[gains["metric"] == metric]
+    return dict(zip(gains["model"], gains["value"], strict=True))
 
 
 def agrees(printed: str, value: float) -> bool:
@@ -185,9 +185,9 @@ NUMBER = r"[+-]?\d\.\d+"
 def test_published_numbers_of_models_are_those_of_the_references(key, metric, n):
     number = BOOK.claims[key].published.number
     assert number is not None
-    found = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
-    assert len(found) == len(re.findall(NUMBER, number.replace("6.9B", ""))) == n
-    for name, printed in found:
+    numbers = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
+    assert len(numbers) == len(re.findall(NUMBER, number.replace("6.9B", ""))) == n
+    for name, printed in numbers:
         assert agrees(printed, last(metric)[NAMES[name]]), name
 
 
@@ -215,14 +215,14 @@ def test_published_numbers_of_several_models_are_those_of_the_references():
 
 
 def test_published_ratios_and_h25_are_those_of_the_references():
-    of = REFERENCES[REFERENCES["experiment"] == "final_norm"]
-    of = of[of["metric"] == "gain_hidden_states"]
-    ratios = dict(zip(of["model"], of["value"], strict=True))
+    gains = REFERENCES[REFERENCES["experiment"] == "final_norm"]
+    gains = gains[gains["metric"] == "gain_hidden_states"]
+    ratios = dict(zip(gains["model"], gains["value"], strict=True))
     number = BOOK.claims["true_last_block"].published.number
     assert number is not None
-    found = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
-    assert len(found) == 2
-    for name, printed in found:
+    numbers = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
+    assert len(numbers) == 2
+    for name, printed in numbers:
         assert agrees(printed, ratios[NAMES[name]])
     is_claim = (REFERENCES["experiment"] == "h25") & (REFERENCES["metric"] == "h25_correct")
     (row,) = REFERENCES[is_claim].to_dict("records")

@@ -23,13 +23,13 @@ FACT, COUNTER = Case.known(True), Case.known(False)
 OPEN = Case.unknown("undecided: runs diverged")
 
 
-def of(*claims: Claim, alpha: float = ALPHA) -> list[Judgement]:
+def judged(*claims: Claim, alpha: float = ALPHA) -> list[Judgement]:
     return judge(claims, alpha)
 
 
 def one(cases: dict[str, Case] | Case, **changes: Any) -> Judgement:
-    (found,) = of(claim(cases, **changes))
-    return found
+    (judgement,) = judged(claim(cases, **changes))
+    return judgement
 
 
 def test_a_single_case_holds_fails_or_is_undecided_at_twice_its_p():
@@ -41,11 +41,11 @@ def test_a_single_case_holds_fails_or_is_undecided_at_twice_its_p():
         (0.974, "undecided", 0.052),
         (0.98, "fails", 0.04),
     ):
-        found = one(two_sided(p_holds))
-        assert found.verdict == verdict
-        assert found.by.p == pytest.approx(p)
-        assert found.p_holm == pytest.approx(p)
-        assert (found.why == "") == (verdict != "undecided")
+        judgement = one(two_sided(p_holds))
+        assert judgement.verdict == verdict
+        assert judgement.by.p == pytest.approx(p)
+        assert judgement.p_holm == pytest.approx(p)
+        assert (judgement.why == "") == (verdict != "undecided")
     assert one(two_sided(0.026)).why == "p is 0.052"
 
 
@@ -56,40 +56,40 @@ def test_a_p_at_the_level_decides_nothing_and_one_below_it_does():
     assert one(two_sided(1.0, math.nextafter(ALPHA / 2, 0))).verdict == "fails"
     # two alike: Holm's p of both is twice theirs
     half = two_sided(ALPHA / 4)
-    assert [j.verdict for j in of(claim(half), claim(half))] == ["undecided"] * 2
+    assert [j.verdict for j in judged(claim(half), claim(half))] == ["undecided"] * 2
     less = two_sided(math.nextafter(ALPHA / 4, 0))
-    assert [j.verdict for j in of(claim(less), claim(less))] == ["holds"] * 2
+    assert [j.verdict for j in judged(claim(less), claim(less))] == ["holds"] * 2
 
 
 def test_a_statement_holds_if_it_does_in_all_cases():
     """Its p is the largest, not times their number."""
     cases = {"a": two_sided(0.001), "b": two_sided(0.004), "c": two_sided(0.002)}
-    found = one(cases)
-    assert (found.verdict, found.by.name, found.by.holds) == ("holds", "b", True)
-    assert (found.by.p, found.by.cases) == (pytest.approx(0.008), 1)
-    assert found.by.case is cases["b"]
-    found = one(cases | {"d": two_sided(0.3)})
-    assert (found.verdict, found.by.name) == ("undecided", "d")
-    assert found.by.p == pytest.approx(0.6)
+    judgement = one(cases)
+    assert (judgement.verdict, judgement.by.name, judgement.by.holds) == ("holds", "b", True)
+    assert (judgement.by.p, judgement.by.cases) == (pytest.approx(0.008), 1)
+    assert judgement.by.case is cases["b"]
+    judgement = one(cases | {"d": two_sided(0.3)})
+    assert (judgement.verdict, judgement.by.name) == ("undecided", "d")
+    assert judgement.by.p == pytest.approx(0.6)
 
 
 def test_a_statement_fails_if_one_case_contradicts_it():
     """Its p is the smallest, times the number of cases."""
     cases = {"a": two_sided(0.001), "b": two_sided(0.9999), "c": two_sided(0.99)}
-    found = one(cases)
-    assert (found.verdict, found.by.name, found.by.holds) == ("fails", "b", False)
-    assert (found.by.p, found.by.cases) == (pytest.approx(2 * 3 * 0.0001), 3)
+    judgement = one(cases)
+    assert (judgement.verdict, judgement.by.name, judgement.by.holds) == ("fails", "b", False)
+    assert (judgement.by.p, judgement.by.cases) == (pytest.approx(2 * 3 * 0.0001), 3)
     # alone it would: 2 x 0.01
     ten = {str(i): two_sided(0.5) for i in range(9)} | {"x": two_sided(0.99)}
-    found = one(ten)
-    assert (found.verdict, found.by.name) == ("undecided", "x")
-    assert found.by.p == pytest.approx(0.2)
+    judgement = one(ten)
+    assert (judgement.verdict, judgement.by.name) == ("undecided", "x")
+    assert judgement.by.p == pytest.approx(0.2)
     assert one({"x": two_sided(0.99)}).verdict == "fails"
 
 
 def test_no_p_is_above_1():
-    found = one({"a": two_sided(0.5), "b": two_sided(0.5), "c": two_sided(0.5)})
-    assert (found.by.p, found.p_holm, found.verdict) == (1.0, 1.0, "undecided")
+    judgement = one({"a": two_sided(0.5), "b": two_sided(0.5), "c": two_sided(0.5)})
+    assert (judgement.by.p, judgement.p_holm, judgement.verdict) == (1.0, 1.0, "undecided")
     assert one(two_sided(1.0, 1.0)).by.p == 1.0
 
 
@@ -102,10 +102,10 @@ def test_facts_decide_without_chance():
         ({"a": two_sided(1e-9), "b": COUNTER}, "fails", "b"),
         ({"a": OPEN, "b": COUNTER}, "fails", "b"),
     ):
-        found = one(of_one)
-        assert (found.verdict, found.by.name) == (verdict, name)
-        assert math.isnan(found.by.p)
-        assert math.isnan(found.p_holm)
+        judgement = one(of_one)
+        assert (judgement.verdict, judgement.by.name) == (verdict, name)
+        assert math.isnan(judgement.by.p)
+        assert math.isnan(judgement.p_holm)
     both = one({"a": FACT, "b": two_sided(0.001)})
     assert (both.verdict, both.by.name) == ("holds", "b")
     assert one({"a": FACT, "b": two_sided(0.3)}).verdict == "undecided"
@@ -113,23 +113,23 @@ def test_facts_decide_without_chance():
 
 def test_an_open_case_keeps_a_statement_from_holding_and_not_from_failing():
     sure = two_sided(1e-9)
-    found = one({"a": sure, "b": OPEN})
-    assert (found.verdict, found.why) == ("undecided", "runs diverged (b)")
-    found = one({"a": FACT, "b": OPEN})
-    assert (found.verdict, found.why) == ("undecided", "runs diverged (b)")
-    found = one({"a": two_sided(1 - 1e-9), "b": OPEN})
-    assert (found.verdict, found.why, found.by.name) == ("fails", "", "a")
-    found = one({"a": OPEN, "b": Case.unknown("no data")})
-    assert (found.verdict, found.why) == ("undecided", "runs diverged (a)")
-    assert math.isnan(found.by.p)
+    judgement = one({"a": sure, "b": OPEN})
+    assert (judgement.verdict, judgement.why) == ("undecided", "runs diverged (b)")
+    judgement = one({"a": FACT, "b": OPEN})
+    assert (judgement.verdict, judgement.why) == ("undecided", "runs diverged (b)")
+    judgement = one({"a": two_sided(1 - 1e-9), "b": OPEN})
+    assert (judgement.verdict, judgement.why, judgement.by.name) == ("fails", "", "a")
+    judgement = one({"a": OPEN, "b": Case.unknown("no data")})
+    assert (judgement.verdict, judgement.why) == ("undecided", "runs diverged (a)")
+    assert math.isnan(judgement.by.p)
 
 
 def test_cases_without_an_answer_count_among_those_that_may_contradict():
     """What is left of eight, seven open: 0.01, twice and times eight."""
     of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}
-    found = one(of_eight)
-    assert (found.by.name, found.by.holds, found.by.cases) == ("a", False, 8)
-    assert found.by.p == pytest.approx(0.16)
+    judgement = one(of_eight)
+    assert (judgement.by.name, judgement.by.holds, judgement.by.cases) == ("a", False, 8)
+    assert judgement.by.p == pytest.approx(0.16)
     alone = one({"a": two_sided(1e-9), "b": OPEN})
     assert alone.by.p == 1  # it cannot hold, whatever the one says
 
@@ -137,13 +137,13 @@ def test_cases_without_an_answer_count_among_those_that_may_contradict():
 def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
     two = {"a": two_sided(1e-6), "b": two_sided(1 - 1e-6, 1e-6)}
     assert one(two).verdict == "fails"
-    found = one(two, holds_in="any")
-    assert (found.verdict, found.by.name) == ("holds", "a")
-    assert found.by.p == pytest.approx(4e-6)
+    judgement = one(two, holds_in="any")
+    assert (judgement.verdict, judgement.by.name) == ("holds", "a")
+    assert judgement.by.p == pytest.approx(4e-6)
     against = {"a": two_sided(1 - 1e-6, 1e-6), "b": two_sided(1 - 1e-4, 1e-4)}
-    found = one(against, holds_in="any")
-    assert (found.verdict, found.by.name) == ("fails", "b")
-    assert found.by.p == pytest.approx(2e-4)
+    judgement = one(against, holds_in="any")
+    assert (judgement.verdict, judgement.by.name) == ("fails", "b")
+    assert judgement.by.p == pytest.approx(2e-4)
     half = {"a": two_sided(1 - 1e-6, 1e-6), "b": OPEN}
     assert one(half, holds_in="any").verdict == "undecided"
     assert one({"a": two_sided(1e-6), "b": OPEN}, holds_in="any").verdict == "holds"
@@ -151,16 +151,16 @@ def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
 
 @pytest.mark.parametrize("cases", [{}, {"": Case.unknown("no data")}, {"": Case()}])
 def test_of_nothing_nothing_is_said(cases):
-    found = one(cases)
-    assert (found.verdict, found.why) == ("undecided", "no data")
-    assert math.isnan(found.p_holm)
-    assert math.isnan(found.by.least)
-    assert of() == []
+    judgement = one(cases)
+    assert (judgement.verdict, judgement.why) == ("undecided", "no data")
+    assert math.isnan(judgement.p_holm)
+    assert math.isnan(judgement.by.least)
+    assert judged() == []
 
 
 def test_holm_is_over_all_statements_of_a_document_but_facts():
     """0.01, 0.02 and 0.03 beside two that could not be tested: 5 x 0.01; 4 x 0.02; 3 x 0.03."""
-    found = of(
+    document = judged(
         claim(two_sided(0.015)),
         claim(FACT),
         claim(two_sided(0.01)),
@@ -168,13 +168,13 @@ def test_holm_is_over_all_statements_of_a_document_but_facts():
         claim(two_sided(1.0, 0.004)),
         claim({}),
     )
-    p = [j.p_holm for j in found]
+    p = [j.p_holm for j in document]
     assert [p[0], p[2], p[4]] == pytest.approx([0.09, 0.08, 0.04])
     assert [math.isnan(v) for v in p] == [False, True, False, True, False, True]
     verdicts = "undecided holds undecided undecided fails undecided".split()
-    assert [j.verdict for j in found] == verdicts
-    assert {j.tests for j in found} == {5}
-    four = of(*(claim(two_sided(p)) for p in (0.015, 0.01, 0.005, 0.5)))
+    assert [j.verdict for j in document] == verdicts
+    assert {j.tests for j in document} == {5}
+    four = judged(*(claim(two_sided(p)) for p in (0.015, 0.01, 0.005, 0.5)))
     assert [j.verdict for j in four] == ["undecided", "undecided", "holds", "undecided"]
     assert four[0].why == "p is 0.03, among its document's statements 0.06"
 
@@ -182,11 +182,11 @@ def test_holm_is_over_all_statements_of_a_document_but_facts():
 @given(st.lists(st.floats(1e-6, 0.5), min_size=1, max_size=12))
 @settings(max_examples=60)
 def test_holms_p_are_those_of_statsmodels(p_holds):
-    found = of(*(claim(two_sided(p, 1.0)) for p in p_holds))
+    document = judged(*(claim(two_sided(p, 1.0)) for p in p_holds))
     corrected = multipletests([2 * p for p in p_holds], ALPHA, method="holm")
     rejected, adjusted = (np.asarray(v).tolist() for v in corrected[:2])
-    assert [j.p_holm for j in found] == pytest.approx(adjusted)
-    for j, p, holds in zip(found, adjusted, rejected, strict=True):
+    assert [j.p_holm for j in document] == pytest.approx(adjusted)
+    for j, p, holds in zip(document, adjusted, rejected, strict=True):
         if abs(p - ALPHA) > 1e-9:
             assert j.verdict == ("holds" if holds else "undecided")
 
@@ -194,25 +194,25 @@ def test_holms_p_are_those_of_statsmodels(p_holds):
 def test_a_document_is_a_family_of_its_own():
     """Ten p of 0.02 in one document take Holm's factor; the only one of another has none."""
     crowd = [claim(two_sided(0.01)) for _ in range(10)]
-    found = of(*crowd, claim(two_sided(0.01), document="other"))
-    assert [j.verdict for j in found] == ["undecided"] * 10 + ["holds"]
-    assert [j.tests for j in found] == [10] * 10 + [1]
+    documents = judged(*crowd, claim(two_sided(0.01), document="other"))
+    assert [j.verdict for j in documents] == ["undecided"] * 10 + ["holds"]
+    assert [j.tests for j in documents] == [10] * 10 + [1]
 
 
 def test_what_a_document_stands_on_comes_first():
     """Primary statements take no factor for the others; these wait for all of them."""
     others = [claim(two_sided(1e-6)) for _ in range(9)]
-    sure = of(claim(two_sided(0.02), primary=True), *others)
+    sure = judged(claim(two_sided(0.02), primary=True), *others)
     assert [j.verdict for j in sure] == ["holds"] * 10
     assert [j.p_holm for j in sure[1:]] == pytest.approx([0.04] * 9)
-    unsure = of(claim(two_sided(0.03), primary=True), *others)
+    unsure = judged(claim(two_sided(0.03), primary=True), *others)
     assert [j.verdict for j in unsure] == ["undecided"] * 10
     assert unsure[1].why == "p is 2e-06, among its document's statements 0.06"
-    untested = of(claim(OPEN, primary=True), *others)
+    untested = judged(claim(OPEN, primary=True), *others)
     assert {j.verdict for j in untested} == {"undecided"}
     assert math.isnan(untested[0].p_holm)
     for fact in (FACT, COUNTER):  # chance has no part in it, and it is no hurdle
-        assert {j.verdict for j in of(claim(fact, primary=True), *others)[1:]} == {"holds"}
+        assert {j.verdict for j in judged(claim(fact, primary=True), *others)[1:]} == {"holds"}
 
 
 def test_the_case_that_was_named_beforehand_decides_alone():
@@ -221,25 +221,25 @@ def test_the_case_that_was_named_beforehand_decides_alone():
     named = entry(contrast=contrast, holds_in="primary")
     cases = {"a": two_sided(1e-6), "b": two_sided(1 - 1e-9)}
     for primary, verdict in (("a", "holds"), ("b", "fails"), (None, "undecided")):
-        (found,) = of(Claim("key", named, Finding(cases, primary=primary)))
-        assert found.verdict == verdict
-        assert found.by.cases == 1
-        assert set(found.claim.cases) == {"a", "b"}
+        (judgement,) = judged(Claim("key", named, Finding(cases, primary=primary)))
+        assert judgement.verdict == verdict
+        assert judgement.by.cases == 1
+        assert set(judgement.claim.cases) == {"a", "b"}
 
 
 def test_too_few_units_decide_nothing_and_it_is_said():
     few = Case(effect=1.0, n=5)
     assert (one(few).verdict, one(few).why) == ("undecided", "5 seeds, 6 needed")
     families = two_sided(0.1, 1.0, 5, smallest=0.1, unit="family")
-    found = one(families, test="permutation", bound=None, criterion="higher")
-    assert found.why == "5 families give no p below 0.2"
+    judgement = one(families, test="permutation", bound=None, criterion="higher")
+    assert judgement.why == "5 families give no p below 0.2"
 
 
 def test_how_many_units_it_takes_is_said_where_nothing_is_decided():
     """Half a standard deviation at 2.5%, one-sided: 44 units for 90% power (G*Power)."""
     open_ = two_sided(0.3, standardized=0.5)
     assert one(open_).units == 44
-    assert of(claim(open_), claim(two_sided(0.4)))[0].units > 44  # at half the level
+    assert judged(claim(open_), claim(two_sided(0.4)))[0].units > 44  # at half the level
     assert math.isnan(one(two_sided(1e-6, standardized=2.0)).units)
     assert math.isnan(one(OPEN).units)
 
@@ -258,15 +258,15 @@ P = st.integers(1, 16).map(lambda n: 2.0**-n)
 
 @given(st.lists(st.tuples(P, st.integers(1, 12)), min_size=1, max_size=8), st.booleans())
 @settings(max_examples=60)
-def test_a_statement_and_its_contrary_have_contrary_verdicts(found, open_too):
+def test_a_statement_and_its_contrary_have_contrary_verdicts(closed, open_too):
     """One case each; and whenever the least p is above the level there is no verdict."""
-    cases = [two_sided(max(p, 2.0**-n), n=n, smallest=2.0**-n) for p, n in found]
+    cases = [two_sided(max(p, 2.0**-n), n=n, smallest=2.0**-n) for p, n in closed]
     turned = [two_sided(c.p_fails, c.p_holds, c.n, smallest=c.smallest) for c in cases]
     extra = [claim(OPEN)] * open_too
-    there = of(*map(claim, cases), *extra)
-    back = of(*map(claim, turned), *extra)
+    statements = judged(*map(claim, cases), *extra)
+    back = judged(*map(claim, turned), *extra)
     other = {"holds": "fails", "fails": "holds", "undecided": "undecided"}
-    for one_, contrary in zip(there, back, strict=True):
+    for one_, contrary in zip(statements, back, strict=True):
         if one_.by.case.p_holds != one_.by.case.p_fails:
             assert contrary.verdict == other[one_.verdict]
         if one_.by.least > ALPHA:
@@ -312,8 +312,8 @@ def family(rng: np.random.Generator, truths: Sequence[tuple[dict, float]]) -> li
 def test_chance_alone_gives_a_wrong_verdict_in_5_percent_of_documents_at_most(kind, mean, wrong):
     """The whole way from seeds to verdicts, at the values of a mean where errors are likeliest."""
     rng = np.random.default_rng(1)
-    found = [of(*family(rng, [(kind, mean)] * CLAIMS)) for _ in range(REPETITIONS)]
-    errors = sum(any(j.verdict in wrong for j in document) for document in found)
+    documents = [judged(*family(rng, [(kind, mean)] * CLAIMS)) for _ in range(REPETITIONS)]
+    errors = sum(any(j.verdict in wrong for j in document) for document in documents)
     # so many or more are as rare as 1 in 1000 if the chance is 5%
     assert errors <= stats.binom.isf(1e-3, REPETITIONS, ALPHA)
 
@@ -323,9 +323,9 @@ def test_a_true_effect_opens_the_gate_and_keeps_the_level_behind_it():
     """Primaries that are clear, and eight nulls behind them: errors among these alone."""
     rng = np.random.default_rng(2)
     truths = [(KINDS[0], 4.0)] * 2 + [(KINDS[0], 0.0)] * 8
-    found = [of(*family(rng, truths)) for _ in range(REPETITIONS)]
-    assert np.mean([[j.verdict == "holds" for j in document[:2]] for document in found]) > 0.99
-    errors = sum(any(j.verdict != "undecided" for j in document[2:]) for document in found)
+    documents = [judged(*family(rng, truths)) for _ in range(REPETITIONS)]
+    assert np.mean([[j.verdict == "holds" for j in document[:2]] for document in documents]) > 0.99
+    errors = sum(any(j.verdict != "undecided" for j in document[2:]) for document in documents)
     assert 0 < errors <= stats.binom.isf(1e-3, REPETITIONS, ALPHA)
 
 
@@ -336,10 +336,10 @@ def test_p_of_a_document_are_those_of_scipy_and_statsmodels():
     p = [stats.ttest_1samp(v, 0).pvalue for v in samples]
     first, rest = (np.asarray(multipletests(part, method="holm")[1]) for part in (p[:2], p[2:]))
     expected = [*first, *np.maximum(rest, first.max())]
-    found = of(
+    document = judged(
         *(claim(cases.decide(entry(), v, level=0.95), primary=i < 2) for i, v in enumerate(samples))
     )
-    assert [j.p_holm for j in found] == pytest.approx(expected)
+    assert [j.p_holm for j in document] == pytest.approx(expected)
 
 
 @pytest.mark.usefixtures("_without_flips")
@@ -347,9 +347,9 @@ def test_the_power_is_what_it_was_planned_for():
     """With the units that are asked for, at a document of one statement: 90%."""
     rng = np.random.default_rng(4)
     n = int(one(two_sided(0.3, standardized=0.8)).units)
-    found = [
+    hits = [
         one(cases.decide(entry(), list(rng.normal(0.8, 1, n)), level=0.95)).verdict == "holds"
         for _ in range(400)
     ]
     low, high = (stats.binom.ppf(q, 400, 0.9) / 400 for q in (1e-3, 1 - 1e-3))
-    assert low <= np.mean(found) <= high + 0.02
+    assert low <= np.mean(hits) <= high + 0.02

@@ -24,33 +24,33 @@ def kept(book_: Claims, **cases: Case) -> dict:
     return ledger(book_, judge(claims, ALPHA), 0.95)
 
 
-def strict(found: dict, path) -> dict:
+def strict(written: dict, path) -> dict:
     """As it is read again: no NaN and no infinity."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is no JSON")
 
-    write_json(path, found)
+    write_json(path, written)
     return json.loads(path.read_text(), parse_constant=refuse)
 
 
 def test_a_ledger_is_in_the_order_of_its_file(tmp_path):
-    found = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
-    assert [c["key"] for c in found["claims"]] == ORDER
-    assert (found["level"], found["tests"]) == (0.95, 1)
-    assert found["documents"]["paper"]["author"] == "A. Author"
+    written = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
+    assert [c["key"] for c in written["claims"]] == ORDER
+    assert (written["level"], written["tests"]) == (0.95, 1)
+    assert written["documents"]["paper"]["author"] == "A. Author"
 
 
 def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
-    found = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
-    of = {c["key"]: c for c in found["claims"]}
-    row = of["mid"]
+    written = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
+    claims = {c["key"]: c for c in written["claims"]}
+    row = claims["mid"]
     assert (row["effect"], row["low"]) == (0.333333333, -0.666666667)
     assert (row["high"], row["hedges_g"]) == (3.33333333e-8, 3.14159265)
     assert (row["p"], row["p_holm"]) == (0.000666666667, 0.000666666667)
     assert row["p_smallest"] == float(f"{2.0**-19:.9g}")
     assert (row["n"], row["n_unit"], row["case"]) == (20, "seeds", "")
-    fact = of["alpha"]
+    fact = claims["alpha"]
     for name in ("effect", "low", "high", "hedges_g", "p", "p_holm", "p_smallest"):
         assert fact[name] is None
     assert fact["cases"][""]["effect"] is None
@@ -102,8 +102,8 @@ def test_hostile_text_passes_unchanged(tmp_path):
     words |= {"criterion": HOSTILE.replace("{e}", "e"), "differs_because": HOSTILE}
     b = book("a", **words, published={"number": HOSTILE, "verdict": "fails"})
     one = claim({HOSTILE: EXACT}, "a", **words, published={"number": HOSTILE, "verdict": "fails"})
-    found = strict(ledger(b, judge([one], ALPHA), 0.95), tmp_path / "claims.json")
-    (row,) = found["claims"]
+    written = strict(ledger(b, judge([one], ALPHA), 0.95), tmp_path / "claims.json")
+    (row,) = written["claims"]
     assert {row[k] for k in ("statement", "quantity", "where", "reason", "published_number")} == {
         HOSTILE
     }

@@ -24,10 +24,10 @@ READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 def read(text: str) -> str:
     """What a reader sees; an error where any of it is more than text."""
-    *_, found = (token for token in READER.parse(text) if token.type == "inline")
-    kinds = {child.type for child in found.children or []}
+    *_, inline = (token for token in READER.parse(text) if token.type == "inline")
+    kinds = {child.type for child in inline.children or []}
     assert kinds <= {"text"}, (text, kinds)
-    return "".join(child.content for child in found.children or [])
+    return "".join(child.content for child in inline.children or [])
 
 
 HOSTILE = [

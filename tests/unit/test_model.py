@@ -58,12 +58,12 @@ def gpt2_names(ours: Transformer) -> dict[str, tuple[Tensor, str]]:
             names[f"blocks.{i}.{branch}.before"] = f"transformer.h.{i}.{norm}"
             for our_name, their_name in matrices.items():
                 names[f"blocks.{i}.{branch}.f.{our_name}"] = f"transformer.h.{i}.{their_name}"
-    found = {}
+    parameters = {}
     for name, p in ours.named_parameters():
         module, _, kind = name.rpartition(".")
         their_kind = "weight" if kind == "gain" else kind
-        found[name] = (p, f"{names[module]}.{their_kind}")
-    return found
+        parameters[name] = (p, f"{names[module]}.{their_kind}")
+    return parameters
 
 
 def transposed(their_name: str) -> bool:

@@ -56,9 +56,9 @@ def test_second_moments_are_means_of_squares():
     for step in steps:
         ours.step(gradients(step), 0.01)
     weights = [0.95 ** (len(steps) - 1 - step) for step in steps]
-    for i, found in enumerate(ours.second_moments()):
+    for i, moment in enumerate(ours.second_moments()):
         squares = [w * gradients(step)[i].square() for w, step in zip(weights, steps, strict=True)]
-        torch.testing.assert_close(found, sum(squares) / sum(weights), rtol=1e-5, atol=0)
+        torch.testing.assert_close(moment, sum(squares) / sum(weights), rtol=1e-5, atol=0)
 
 
 def test_one_step_from_rest_is_the_learning_rate_long_after_the_decay():

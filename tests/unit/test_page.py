@@ -46,7 +46,7 @@ class Seen(HTMLParser):
         if self.cells:
             self.cells[-1] += data
 
-    def of(self, tag: str) -> list[dict[str, str]]:
+    def elements(self, tag: str) -> list[dict[str, str]]:
         return [attributes for name, attributes in self.tags if name == tag]
 
 
@@ -89,9 +89,9 @@ def test_words_and_figures_are_there(seen):
     for part in ("The title of a page", "An opening of words.", "The end.", "Nothing of words."):
         assert part in text
     assert {"ul", "li", "code"} <= {tag for tag, _ in seen.tags}
-    ids = [figure["id"] for figure in seen.of("figure")]
+    ids = [figure["id"] for figure in seen.elements("figure")]
     assert ids == ["figure-loss", "figure-final_norm"]  # in the order of their captions
-    for image in seen.of("img"):
+    for image in seen.elements("img"):
         kind, data = image["src"].split(",")
         assert kind == "data:image/svg+xml;base64"
         assert base64.b64decode(data) == SVG
@@ -102,15 +102,15 @@ def test_words_and_figures_are_there(seen):
 def test_links_lead_to_places_that_are_there_once(seen):
     ids = Counter(attributes["id"] for _, attributes in seen.tags if "id" in attributes)
     assert set(ids.values()) == {1}
-    targets = {link["href"] for link in seen.of("a")}
+    targets = {link["href"] for link in seen.elements("a")}
     assert all(target.removeprefix("#") in ids for target in targets)
     assert {"#figure-loss", "#losses-of-words", "#empty", "#provenance"} <= targets
-    described = {image["aria-describedby"] for image in seen.of("img")}
+    described = {image["aria-describedby"] for image in seen.elements("img")}
     assert described <= set(ids)
 
 
 def test_rows_say_what_they_are_chosen_by(seen):
-    rows = [row for row in seen.of("tr") if "data-verdict" in row]
+    rows = [row for row in seen.elements("tr") if "data-verdict" in row]
     chosen = [(row["data-verdict"], row["data-document"]) for row in rows]
     assert chosen == [
         ("fails", "words"),
@@ -118,7 +118,9 @@ def test_rows_say_what_they_are_chosen_by(seen):
         ("holds", "words"),
         ("words", "words"),
     ]
-    boxes = [(box["name"], box["value"]) for box in seen.of("input") if box["type"] == "checkbox"]
+    boxes = [
+        (box["name"], box["value"]) for box in seen.elements("input") if box["type"] == "checkbox"
+    ]
     verdicts = ["holds", "fails", "undecided", "words"]
     assert boxes == [
         *(("verdict", verdict) for verdict in verdicts),
@@ -127,9 +129,9 @@ def test_rows_say_what_they_are_chosen_by(seen):
 
 
 def test_tables_have_captions_scopes_and_names(seen):
-    assert len(seen.of("caption")) == len(seen.of("table"))
-    assert all(cell["scope"] in ("row", "col") for cell in seen.of("th"))
-    scrolled = [box for box in seen.of("div") if "scroll" in box.get("class", "")]
+    assert len(seen.elements("caption")) == len(seen.elements("table"))
+    assert all(cell["scope"] in ("row", "col") for cell in seen.elements("th"))
+    scrolled = [box for box in seen.elements("div") if "scroll" in box.get("class", "")]
     assert len(scrolled) == 4  # losses, two figures, sources
     assert all(box["tabindex"] == "0" and box["role"] == "region" for box in scrolled)
     names = [box["aria-label"] for box in scrolled]
@@ -145,7 +147,7 @@ def test_the_origin_of_results_is_told(seen):
 
 
 def test_the_policy_lets_one_script_run_and_nothing_load(seen, whole):
-    (policy,) = [m["content"] for m in seen.of("meta") if "http-equiv" in m]
+    (policy,) = [m["content"] for m in seen.elements("meta") if "http-equiv" in m]
     digest = base64.b64encode(hashlib.sha256(LOOK.script.encode()).digest()).decode()
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'; ")
     assert f"script-src 'sha256-{digest}'" in policy
@@ -154,23 +156,23 @@ def test_the_policy_lets_one_script_run_and_nothing_load(seen, whole):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text, tmp_path):
-    found = Seen(made(tmp_path, text))
-    assert text.strip() in found.cells
-    assert {tag for tag, _ in found.tags} <= set(TAGS)
-    assert len(found.of("script")) == len(found.of("style")) == 1
-    for tag, attributes in found.tags:
+    parsed = Seen(made(tmp_path, text))
+    assert text.strip() in parsed.cells
+    assert {tag for tag, _ in parsed.tags} <= set(TAGS)
+    assert len(parsed.elements("script")) == len(parsed.elements("style")) == 1
+    for tag, attributes in parsed.tags:
         assert not [name for name in attributes if name.startswith("on")]
         assert not attributes.get("href", "").startswith("javascript:")
         if "src" in attributes or tag == "link":
             assert attributes.get("src", attributes.get("href", "")).startswith("data:")
-    assert [image["alt"] for image in found.of("img")] == [f"Title {text}"] * 2
-    assert text in {row["data-verdict"] for row in found.of("tr") if "data-verdict" in row}
+    assert [image["alt"] for image in parsed.elements("img")] == [f"Title {text}"] * 2
+    assert text in {row["data-verdict"] for row in parsed.elements("tr") if "data-verdict" in row}
 
 
 def test_names_of_figures_may_be_hostile(tmp_path):
     names = ('"><script>', "a b", "A-B", "top")
-    found = Seen(shown(tmp_path, frame(names=names)))
-    ids = [figure["id"] for figure in found.of("figure")]
+    parsed = Seen(shown(tmp_path, frame(names=names)))
+    ids = [figure["id"] for figure in parsed.elements("figure")]
     assert ids == ["figure-script", "figure-a-b", "figure-a-b-2", "figure-top"]
 
 

@@ -25,10 +25,10 @@ def test_every_package_that_a_script_loads_is_among_its_pins(script):
     """Python itself says what is imported; the syntax trees and metadata must have said so."""
     code = f"import runpy, sys; runpy.run_path('scripts/{script}.py'); print(*sys.modules)"
     env = {"PYTHONPATH": "src", "PATH": ""}
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=True
     )
-    tops = {name.partition(".")[0] for name in found.stdout.split()}
+    tops = {name.partition(".")[0] for name in process.stdout.split()}
     installed = packages_distributions()
     loaded = {normalized(d) for top in tops for d in installed.get(top, [])} - {"normscope"}
     # networkx, which torch requires, imports it where it happens to be

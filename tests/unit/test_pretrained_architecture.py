@@ -13,11 +13,11 @@ from pretrained_models import (
     WIDTH,
     all_batches,
     config_of,
+    from_directory,
     in_memory,
     random_model,
     save,
     to_stream,
-    what,
 )
 from torch import nn
 from transformers import AutoModelForCausalLM
@@ -134,7 +134,7 @@ def test_a_class_that_is_not_known_is_measured_by_its_keys(tmp_path, streams):
     directory = save(model, tmp_path)
     keys = {"blocks": "model.layers", "final_norm": "model.layer_norm"}
     with pytest.raises(UnknownArchitecture, match=r"key final_norm.*model\.layer_norm"):
-        load(directory, what(directory), 1.0, "cpu")
+        load(directory, from_directory(directory), 1.0, "cpu")
     loaded = (to_stream if streams else in_memory)(directory, **keys)
     outcome = next(iter(loaded.outcomes(all_batches(loaded))))
     sequence = outcome.batch.sequences[0]

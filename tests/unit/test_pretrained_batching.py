@@ -92,8 +92,8 @@ def test_a_tokenizer_without_bos_has_prompts_without():
 )
 def test_whether_the_tokenizer_itself_adds_bos_is_said(adds, expected):
     prompts = [prompt("The capital"), prompt("Water boils at")]
-    sequences, found = tokenize(tokenizer(adds=adds), prompts)
-    assert found is expected
+    sequences, itself = tokenize(tokenizer(adds=adds), prompts)
+    assert itself is expected
     for s in sequences:  # whatever it adds by itself
         assert EOS not in s.tokens
         assert s.tokens.count(BOS) == (1 if s.bos == "on" else 0)

@@ -76,9 +76,9 @@ def test_without_a_test_of_the_gain_nothing_is_known():
 
 def test_families_are_compared_by_permutation():
     """Of 3 and 3 families, all above: 1 of 20 arrangements; of both sides that is 0.1."""
-    found = separation([-0.3, -0.2, -0.1], [0.1, 0.2, 0.3])
-    assert (found.p, found.smallest) == (1 / 20, 1 / 20)
-    row = compared(found.p, found.smallest, layernorm=3, rmsnorm=3)
+    comparison = separation([-0.3, -0.2, -0.1], [0.1, 0.2, 0.3])
+    assert (comparison.p, comparison.smallest) == (1 / 20, 1 / 20)
+    row = compared(comparison.p, comparison.smallest, layernorm=3, rmsnorm=3)
     case = family_case(row)
     assert (case.p_holds, case.smallest, case.n, case.unit) == (1 / 20, 1 / 20, 6, "family")
     assert case.effect == pytest.approx(math.exp(0.4))
@@ -95,8 +95,8 @@ def test_a_test_of_one_side_says_nothing_for_the_other():
 
 
 def test_families_are_a_case_beside_the_models():
-    found = claims(evidence())[NORM]
-    assert list(found.cases) == [
+    claim = claims(evidence())[NORM]
+    assert list(claim.cases) == [
         *(r["model"] for r in published() if r["norm"] == "LayerNorm"),
         *(r["model"] for r in published() if r["norm"] == "RMSNorm"),
         "families",
@@ -104,7 +104,7 @@ def test_families_are_a_case_beside_the_models():
     none = frame([compared(unit="model")], compared())
     assert "families" not in claims(evidence(by_norm=none))[NORM].cases
     # every model is asked whether it is on its norm's side of 1: both at 0.2, on the right ones
-    assert all(c.p_holds < 0.01 for c in found.cases.values() if c.unit == "prompt")
+    assert all(c.p_holds < 0.01 for c in claim.cases.values() if c.unit == "prompt")
     wrong = claims(evidence(model("llama-x", -0.2, "RMSNorm")))[NORM].cases["llama-x"]
     assert wrong.p_fails < 0.01
 
@@ -120,11 +120,11 @@ def test_a_prediction_is_of_the_side_of_1(predicted, p_holds):
 def test_one_model_on_the_other_side_refutes_h25_and_none_on_it_confirms():
     """Every model is a case, of the study of several labs and of what is measured here."""
     for right, reads in (([True] * 3, "holds"), ([True, True, False], "fails")):
-        claim = statements.found("h25", evidence(h25_models=predictions({"a": right})))
+        claim = statements.claim_on("h25", evidence(h25_models=predictions({"a": right})))
         assert statements.judged(claim).verdict == reads
     for changes in ({"experiment": "sweep"}, {"metric": "last_gain"}):
         gone = predictions({"a": [False]}, **changes)
-        assert statements.found("h25", evidence(h25_models=gone)).cases == {}
+        assert statements.claim_on("h25", evidence(h25_models=gone)).cases == {}
 
 
 def test_the_p_of_a_published_gain_is_students_of_its_summary():
@@ -151,7 +151,9 @@ def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, rea
     prompts = [1.0, 2.0, 3.0, 1.5, 2.5, 4.0, 0.5]
     noise = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
     one = [v + apart + e for v, e in zip(prompts, noise, strict=True)]
-    case = statements.found("consistent", evidence(observations=by_prompt(one, prompts))).cases[""]
+    case = statements.claim_on("consistent", evidence(observations=by_prompt(one, prompts))).cases[
+        ""
+    ]
     assert case.effect == pytest.approx(apart)
     assert case.p_holds == pytest.approx(
         max(
@@ -165,5 +167,5 @@ def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, rea
 def test_what_is_measured_here_goes_before_what_is_published():
     far = by_prompt([2.0, 2.1, 2.2, 2.0, 2.1, 2.2], [1.0] * 6, "measured")
     both = pd.concat([by_prompt([1.0, 1.1] * 3, [1.0] * 6), far])
-    case = statements.found("consistent", evidence(observations=both)).cases[""]
+    case = statements.claim_on("consistent", evidence(observations=both)).cases[""]
     assert case.effect == pytest.approx(1.1)

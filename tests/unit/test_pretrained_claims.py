@@ -29,7 +29,7 @@ from pretrained_claimed import (
     published,
     row,
     studies,
-    told,
+    table_of_words,
     trained_models,
     verdict,
 )
@@ -46,43 +46,43 @@ UNTOLD = {"reads": "not told apart from 1", "p": 0.1, "p_holm": 0.3}
 
 
 def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
-    found = row(DAMPENS, evidence())
-    assert (found[NOW], found[WAS]) == (
+    line = row(DAMPENS, evidence())
+    assert (line[NOW], line[WAS]) == (
         "not rejected",
         "STRONGLY CONFIRMED in print, CONFIRMED in the file of results",
     )
     words = "above 1: none. below 1: gpt2-xl, published, 0.819 [0.811, 0.827];"
-    assert found["corrected"].startswith(f"geometric means {words}")
+    assert line["corrected"].startswith(f"geometric means {words}")
 
 
 def test_a_single_layernorm_model_above_1_rejects_that_layernorm_dampens():
-    found = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
-    assert found[NOW] == "rejected"
+    line = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
+    assert line[NOW] == "rejected"
     # exp 0.05, 0.04 and 0.06
     words = "above 1: bloom-3b 1.051 [1.041, 1.062]. below 1: "
-    assert found["corrected"].startswith(f"geometric means {words}")
-    assert found[WAS] == row(DAMPENS, evidence())[WAS]
+    assert line["corrected"].startswith(f"geometric means {words}")
+    assert line[WAS] == row(DAMPENS, evidence())[WAS]
 
 
 @pytest.mark.parametrize("measured", [model("bloom-3b", 0.05, **UNTOLD), model("a", 2, "RMSNorm")])
 def test_a_gain_that_is_not_told_apart_or_of_rmsnorm_rejects_no_dampening(measured):
-    found = row(DAMPENS, evidence(measured))
+    line = row(DAMPENS, evidence(measured))
     untold = measured["norm"] == "LayerNorm"
     words = "not shown: not all are told apart from 1" if untold else "not rejected"
-    assert found[NOW] == words
-    assert found["corrected"].startswith("geometric means above 1: none.")
+    assert line[NOW] == words
+    assert line["corrected"].startswith("geometric means above 1: none.")
     named = "bloom-3b 1.051 [1.041, 1.062]" if untold else "none"
-    assert found["corrected"].endswith(f". not told apart from 1: {named}.")
+    assert line["corrected"].endswith(f". not told apart from 1: {named}.")
 
 
 def test_measured_models_take_the_place_of_published_ones_of_the_same_name():
     above = published(gpt2_xl=ABOVE)
     assert verdict(DAMPENS, evidence(published=above)) == "rejected"
-    found = row(DAMPENS, evidence(model("gpt2-xl", -0.1), published=above))
-    assert found[NOW] == "not rejected"
-    assert "gpt2-xl 0.905 [" in found["corrected"]
-    assert found["corrected"].count("gpt2-xl") == 1
-    assert "gpt2-xl 1.200 (t" in found["as published"]
+    line = row(DAMPENS, evidence(model("gpt2-xl", -0.1), published=above))
+    assert line[NOW] == "not rejected"
+    assert "gpt2-xl 0.905 [" in line["corrected"]
+    assert line["corrected"].count("gpt2-xl") == 1
+    assert "gpt2-xl 1.200 (t" in line["as published"]
     back = row(DAMPENS, evidence(model("gpt2-xl", 0.1)))
     assert back[NOW] == "rejected"
 
@@ -139,15 +139,15 @@ HIGHER = "RMSNorm is higher; that the norm is why is not shown"
     ],
 )
 def test_families_decide_whether_rmsnorm_is_higher(changes, reads):
-    of = frame([compared(**changes)], compared())
-    assert verdict(NORM, evidence(by_norm=of)) == reads
+    groups = frame([compared(**changes)], compared())
+    assert verdict(NORM, evidence(by_norm=groups)) == reads
 
 
 def test_models_on_the_wrong_side_reject_that_the_norm_decides_whatever_the_test_gives():
     up, down = model("bloom-3b", 0.05), model("llama-x", -0.05, "RMSNorm")
     for p in (0.01, 0.9):
-        of = frame([compared(p=p)], compared())
-        assert verdict(NORM, evidence(up, down, by_norm=of)) == (
+        groups = frame([compared(p=p)], compared())
+        assert verdict(NORM, evidence(up, down, by_norm=groups)) == (
             "rejected: bloom-3b above 1, llama-x below 1"
         )
     right = model("bloom-3b", -0.05), model("llama-x", 0.05, "RMSNorm")
@@ -198,10 +198,10 @@ def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
     """One protocol decides; what another shows stands beside it."""
     other = trained([-1.0, -1.1], "nanogpt")
     chosen = pd.concat([trained(differences), other], ignore_index=True)
-    found = statements.found("norms_differ_alone", {"main.chosen": chosen})
-    assert found.verdict == reads
+    claim = statements.claim_on("norms_differ_alone", {"main.chosen": chosen})
+    assert claim.verdict == reads
     if reads == "holds":
-        (case,) = [c for name, c in found.cases.items() if "small" in name]
+        (case,) = [c for name, c in claim.cases.items() if "small" in name]
         assert (case.n, case.effect) == (6, pytest.approx(math.exp(0.15)))
         assert case.p_holds == pytest.approx(stats.ttest_1samp(PAIRS, 0).pvalue / 2)
 
@@ -239,39 +239,39 @@ def test_what_so_many_prompts_can_show_is_said():
 def test_signs_as_published_are_of_gpt2_alone():
     down = {name: {"r_deviation": -0.1} for name in ("gpt2_xl", "gpt2_large", "gpt2_medium")}
     one = {"gpt2_xl": down["gpt2_xl"]}
-    for of, reads in ((down, "CONFIRMED"), (one, "PARTIAL"), ({}, "REJECTED")):
-        found = row(INVERTS, evidence(published=published(**of)))
-        assert found[WAS] == f"{reads} for GPT-2"
+    for models, reads in ((down, "CONFIRMED"), (one, "PARTIAL"), ({}, "REJECTED")):
+        line = row(INVERTS, evidence(published=published(**models)))
+        assert line[WAS] == f"{reads} for GPT-2"
 
 
 def test_where_every_gain_is_below_1_the_sign_flip_is_named():
     mixed = model("bloom-3b", -0.2, below_one=24)
-    found = row(INVERTS, evidence(mixed, model("opt-125m", -0.3)))["corrected"]
-    _, _, names = found.partition("Where every gain is below 1 (")
+    corrected = row(INVERTS, evidence(mixed, model("opt-125m", -0.3)))["corrected"]
+    _, _, names = corrected.partition("Where every gain is below 1 (")
     names = set(names.partition(")")[0].split(", "))
     assert names == {"opt-125m", "pythia-6.9b", "gpt2-xl", "gpt2-large", "gpt2-medium"}
 
 
 def test_the_last_blocks_gain_stands_beside_the_published_ratios():
     logs = {"last_gain": math.log(1.25), "gain_hidden_states": math.log(0.75)}
-    of = frame(cells("opt-125m", bos=("off", "on"), **logs), cells("")[0])
-    of.loc[of["positions"] != "last", "log_gain"] = 9.0
-    of.loc[of["bos"] == "on", "log_gain"] = 9.0
-    found = row(LAST_BLOCK, evidence(sensitivity=of))
-    assert "opt-125m, measured: 0.7500 and 1.2500 (" in found["corrected"]
+    gains = frame(cells("opt-125m", bos=("off", "on"), **logs), cells("")[0])
+    gains.loc[gains["positions"] != "last", "log_gain"] = 9.0
+    gains.loc[gains["bos"] == "on", "log_gain"] = 9.0
+    line = row(LAST_BLOCK, evidence(sensitivity=gains))
+    assert "opt-125m, measured: 0.7500 and 1.2500 (" in line["corrected"]
     assert (
-        found["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199 "
+        line["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199 "
         "(n 3); gpt-j-6b 1.1328, with the final norm 0.3727 (n 3)."
     )
     words = "rejected: other numbers in 1 of 1 measured"
-    assert (found[WAS], found[NOW]) == ("CORRECT", words)
+    assert (line[WAS], line[NOW]) == ("CORRECT", words)
 
 
 UNTOLD_LABS = "several labs: not told apart from a coin"
 
 
 @pytest.mark.parametrize(
-    ("of", "was", "now"),
+    ("predicted", "was", "now"),
     # exact intervals of 95%: 16 of 16 from 0.025^(1/16), none up to 1 - 0.025^(1/16)
     [
         (judged(16, 16, 0.794, 1.0), "VALIDATED", "several labs: better than a coin"),
@@ -286,9 +286,9 @@ UNTOLD_LABS = "several labs: not told apart from a coin"
         (AT_CHANCE | {"metric": "last_gain"}, "no data", "no data"),
     ],
 )
-def test_h25_is_held_against_a_coin(of: dict[str, Any] | None, was, now):
-    found = row(H25, evidence(h25=frame([of] if of else [], AT_CHANCE)))
-    assert (found[WAS], found[NOW]) == (was, now)
+def test_h25_is_held_against_a_coin(predicted: dict[str, Any] | None, was, now):
+    line = row(H25, evidence(h25=frame([predicted] if predicted else [], AT_CHANCE)))
+    assert (line[WAS], line[NOW]) == (was, now)
 
 
 @pytest.fixture(scope="module")
@@ -299,59 +299,61 @@ def alone() -> pd.DataFrame:
     seven = first[first["model"].isin(VALIDATION)]
     groups = [("published, its seven models", seven), ("measured, else published", first)]
     norms = by_norm(observations, groups, 0.95, 99)
-    of = h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95)
-    return told(evidence(published=models.to_dict("records"), by_norm=norms, h25=of))
+    accuracy = h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95)
+    return table_of_words(
+        evidence(published=models.to_dict("records"), by_norm=norms, h25=accuracy)
+    )
 
 
 def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
-    found = alone.loc[DAMPENS]
-    assert (found[NOW], found[WAS]) == (
+    line = alone.loc[DAMPENS]
+    assert (line[NOW], line[WAS]) == (
         "rejected",
         "INCONCLUSIVE in print, REJECTED in the file of results",
     )
-    was = found["as published"]
+    was = line["as published"]
     assert was.startswith("gpt2-xl 1.019 (t +3.84, p > 0.999), gpt2-large 1.014 (t +2.84, p 0.995)")
     assert "gpt2-medium 1.163 (t +10.57, p " in was
     assert was.endswith("; p one-sided, of a mean below 1.")
-    above, _, below = found["corrected"].partition(" below 1: ")
+    above, _, below = line["corrected"].partition(" below 1: ")
     assert all(name in above for name in ("gpt2-xl", "gpt2-large", "gpt2-medium", "gpt-j-6b"))
     assert below.startswith("pythia-6.9b, published, 0.802 [")
 
 
 def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
     """1/35 of 4 and 3 models, 1/10 of 2 and 3 families."""
-    found = alone.loc[NORM]
+    line = alone.loc[NORM]
     models, families = "4 against 3 models: p 0.0571", "2 against 3 families: p 0.100"
-    assert f"{models}, smallest reachable 0.0286;" in found["corrected"]
-    assert f"{families}, smallest reachable 0.100;" in found["corrected"]
+    assert f"{models}, smallest reachable 0.0286;" in line["corrected"]
+    assert f"{families}, smallest reachable 0.100;" in line["corrected"]
     gpt = [f"gpt2-{size} above 1" for size in ("xl", "large", "medium")]
-    assert found[NOW] == f"rejected: {', '.join([*gpt, 'gpt-j-6b above 1'])}"
-    assert found[WAS] == "mixed"
+    assert line[NOW] == f"rejected: {', '.join([*gpt, 'gpt-j-6b above 1'])}"
+    assert line[WAS] == "mixed"
 
 
 def test_the_published_numbers_alone_name_the_sign_flip(alone):
-    found = alone.loc[INVERTS]
-    assert "pythia-6.9b −0.199, gpt2-xl +0.045" in found["as published"]
+    line = alone.loc[INVERTS]
+    assert "pythia-6.9b −0.199, gpt2-xl +0.045" in line["as published"]
     words = (
         "raw r of entropy and gain: pythia-6.9b −0.199 (raw +0.199), gpt2-xl +0.045 (raw +0.013)"
     )
-    assert words in found["corrected"]
-    assert found["corrected"].endswith(
+    assert words in line["corrected"]
+    assert line["corrected"].endswith(
         "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: one is the "
         "other with the other sign, by algebra."
     )
 
 
 def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
-    found = alone.loc[H25]
+    line = alone.loc[H25]
     was = (
         "right for 2 of 2 (VALIDATED); right for 8 of 8 (VALIDATED); right for 7 of 16 (FALSIFIED)."
     )
-    assert (found["as published"], found[WAS]) == (was, "FALSIFIED")
+    assert (line["as published"], line[WAS]) == (was, "FALSIFIED")
     words = "right for 7 of 16 models (7 families), 0.44 [0.20, 0.70], and for 3 of the 11 whose"
-    assert f"several labs: {words}" in found["corrected"]
-    assert "Pythia: right for 8 of 8 models (1 family), 1.00 [0.63, 1.00]" in found["corrected"]
-    assert found[NOW] == f"Pythia: undecided, one family; {UNTOLD_LABS}"
+    assert f"several labs: {words}" in line["corrected"]
+    assert "Pythia: right for 8 of 8 models (1 family), 1.00 [0.63, 1.00]" in line["corrected"]
+    assert line[NOW] == f"Pythia: undecided, one family; {UNTOLD_LABS}"
 
 
 def test_the_published_numbers_alone_say_of_no_cell_that_it_is_nan(alone):

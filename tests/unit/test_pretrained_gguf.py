@@ -93,9 +93,9 @@ def test_a_gguf_file_of_a_wheel_measures_as_the_model_that_it_was_written_from(w
     model = random_model("qwen2", tie_word_embeddings=False)
     write(model, tmp_path / "model.gguf")
     source = wheel((tmp_path / "model.gguf").read_bytes())
-    found = locate(source, tmp_path / "converted")
-    assert found.commit is None
-    ours, theirs = in_memory(found.directory), in_memory(save(model, tmp_path / "as_saved"))
+    located = locate(source, tmp_path / "converted")
+    assert located.commit is None
+    ours, theirs = in_memory(located.directory), in_memory(save(model, tmp_path / "as_saved"))
     expected = {s.tokens: (o, i) for o in outcomes(theirs) for i, s in enumerate(o.batch.sequences)}
     assert len(expected) == 50
     for outcome in ours.outcomes(all_batches(ours)):
@@ -106,10 +106,10 @@ def test_a_gguf_file_of_a_wheel_measures_as_the_model_that_it_was_written_from(w
                 outcome.norms[:, i, real], other.norms[:, j, real], rtol=1e-6, atol=0
             )
             torch.testing.assert_close(outcome.logits[i], other.logits[j], rtol=1e-5, atol=1e-5)
-    before = {p: p.stat().st_mtime_ns for p in found.directory.iterdir()}
+    before = {p: p.stat().st_mtime_ns for p in located.directory.iterdir()}
     gone = WheelSource.model_validate(source.model_dump() | {"requirement": "gone==1.0"})
-    assert locate(gone, tmp_path / "converted") == found  # it is not fetched again
-    assert {p: p.stat().st_mtime_ns for p in found.directory.iterdir()} == before
+    assert locate(gone, tmp_path / "converted") == located  # it is not fetched again
+    assert {p: p.stat().st_mtime_ns for p in located.directory.iterdir()} == before
 
 
 KINDS = [("nonesuch", None), *(("qwen2", size) for size in (2000, 100, 4, 0))]

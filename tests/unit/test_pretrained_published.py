@@ -100,26 +100,26 @@ def test_the_first_studies_are_one_measurement_of_each_of_eight_models(first):
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_statistics_of_a_model_are_the_published_ones(model, first):
     row = first[model]
-    found = [row[k] for k in ("mean", "sd", "min", "max", "r", "r_deviation")]
-    assert found[0] == pytest.approx(PUBLISHED[model][0], abs=6e-5)
-    assert found[1:] == pytest.approx(PUBLISHED[model][1:], abs=6e-4)
+    values = [row[k] for k in ("mean", "sd", "min", "max", "r", "r_deviation")]
+    assert values[0] == pytest.approx(PUBLISHED[model][0], abs=6e-5)
+    assert values[1:] == pytest.approx(PUBLISHED[model][1:], abs=6e-4)
     assert row["n"] == 25
     assert row["dtype"] == DTYPES[row["experiment"]]
 
 
 def test_the_two_files_agree_to_their_last_digits(studies):
     """Means, deviations and correlations from the prompts, and as the source states them."""
-    found, gains = by(studies, "experiment", "model"), stated("last_gain")
-    assert len(gains) == len(found) == 14
+    by_study, gains = by(studies, "experiment", "model"), stated("last_gain")
+    assert len(gains) == len(by_study) == 14
     for key, r in gains.items():
         for name, k in (("value", "mean"), ("sd", "sd"), ("min", "min"), ("max", "max")):
-            assert found[key][k] == pytest.approx(r[name], abs=6e-9)
+            assert by_study[key][k] == pytest.approx(r[name], abs=6e-9)
         assert r["ddof"] == 1
     names = {"r_entropy_gain": "r", "r_entropy_deviation": "r_deviation", "t_against_1": "t"}
     for metric, k in names.items():
         assert stated(metric)
         for key, r in stated(metric).items():
-            assert found[key][k] == pytest.approx(r["value"], rel=1e-6)
+            assert by_study[key][k] == pytest.approx(r["value"], rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_words_without_a_model_are_no_data():
 
 
 def test_a_mean_below_1_that_is_not_significant_is_not_a_confirmation():
-    found = dampening([0.9, 1.05, 0.8, 1.1])
-    assert found["status"] == "NOT SIGNIFICANT"
+    row = dampening([0.9, 1.05, 0.8, 1.1])
+    assert row["status"] == "NOT SIGNIFICANT"
     words = ["CONFIRMED", "NOT SIGNIFICANT"]
     assert (overall(words), hypothesis_status(words)) == ("CONFIRMED (directionally)", "CONFIRMED")
     assert overall(["CONFIRMED"] * 2) == "STRONGLY CONFIRMED"
@@ -207,10 +207,10 @@ def test_ratios_of_hidden_states_are_the_published_ones(model, with_norm, penult
 
 @pytest.mark.parametrize("model", SWEEP)
 def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
-    of = models[(models["experiment"] == "sweep") & (models["metric"] == "gain_hidden_states")]
-    (row,) = of[of["model"] == model].to_dict("records")
+    sweep = models[(models["experiment"] == "sweep") & (models["metric"] == "gain_hidden_states")]
+    (row,) = sweep[sweep["model"] == model].to_dict("records")
     assert (row["gain"], row["rho"]) == pytest.approx(SWEEP[model], abs=6e-4)
-    assert len(of) == len(SWEEP)
+    assert len(sweep) == len(SWEEP)
     r = stated("gain_hidden_states")["sweep", model]
     # t(24) = 2.0639; their sd is over n
     half = 2.0639 * r["sd"] / math.sqrt(24)
@@ -219,8 +219,8 @@ def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
 
 def test_rho_goes_with_depth_in_the_sweep_and_little_is_left_without_it(accuracy):
     row = accuracy["sweep"]
-    found = [row[k] for k in ("r", "r_depth", "r_given_depth", "p_given_depth")]
-    assert found == pytest.approx([-0.81, 0.72, -0.54, 0.21], abs=0.005)
+    values = [row[k] for k in ("r", "r_depth", "r_given_depth", "p_given_depth")]
+    assert values == pytest.approx([-0.81, 0.72, -0.54, 0.21], abs=0.005)
     assert (row["n"], row["families"]) == (8, 1)
     (r,) = REFERENCES.loc[REFERENCES["metric"] == "r_rho_gain", "value"]
     assert row["r"] == pytest.approx(r, abs=1e-7)
@@ -244,13 +244,13 @@ def test_the_words_of_h25_are_those_of_its_thresholds():
 
 
 def test_what_an_interval_leaves_out_decides_of_h25(models, accuracy):
-    of = models[models["metric"] == "gain_hidden_states"]
-    is_above = of["reading"] == "above 1"
-    assert (of.loc[is_above, "low"] > 1).all()
-    assert (of.loc[of["reading"] == "below 1", "high"] < 1).all()
-    rest = of[of["reading"] == "neither"]
+    gains = models[models["metric"] == "gain_hidden_states"]
+    is_above = gains["reading"] == "above 1"
+    assert (gains.loc[is_above, "low"] > 1).all()
+    assert (gains.loc[gains["reading"] == "below 1", "high"] < 1).all()
+    rest = gains[gains["reading"] == "neither"]
     assert ((rest["low"] <= 1) & (rest["high"] >= 1)).all()
-    decided = of[(of["experiment"] == "h25") & (of["reading"] != "neither")]
+    decided = gains[(gains["experiment"] == "h25") & (gains["reading"] != "neither")]
     row = accuracy["h25"]
     expected = (decided["rho"] >= 0.2) == (decided["reading"] == "below 1")
     assert (row["decided"], row["decided_right"]) == (len(decided), expected.sum())
@@ -259,8 +259,8 @@ def test_what_an_interval_leaves_out_decides_of_h25(models, accuracy):
 
 def test_seven_models_cannot_show_more_than_one_in_35(observations, studies):
     """4 LayerNorm against 3 RMSNorm models; 2 families against 3."""
-    of = studies[studies["experiment"].isin(FIRST_STUDIES) & studies["model"].isin(VALIDATION)]
-    table = by_norm(observations, [("seven", of)], 0.95, 199).set_index("unit")
+    seven = studies[studies["experiment"].isin(FIRST_STUDIES) & studies["model"].isin(VALIDATION)]
+    table = by_norm(observations, [("seven", seven)], 0.95, 199).set_index("unit")
     counts = table[["layernorm", "rmsnorm"]].to_numpy().tolist()
     assert counts == [[4, 3], [2, 3]]
     assert list(table["smallest"]) == pytest.approx([1 / 35, 1 / 10])
@@ -272,14 +272,14 @@ def test_seven_models_cannot_show_more_than_one_in_35(observations, studies):
 def test_all_studies_have_the_same_25_prompts_in_the_same_categories():
     known = {p.text: p.category for p in read_prompts(DATA / "prompts.yaml") if p.set == SET}
     assert len(known) == 25
-    for _, of in PROMPTS.groupby(["experiment", "model"]):
-        assert dict(zip(of["prompt"], of["category"], strict=True)) == known
+    for _, prompts in PROMPTS.groupby(["experiment", "model"]):
+        assert dict(zip(prompts["prompt"], prompts["category"], strict=True)) == known
 
 
 def test_categories_have_five_prompts_and_their_means_average_to_the_models(observations, studies):
-    table, found = by_category(observations), by(studies, "experiment", "model")
+    table, by_study = by_category(observations), by(studies, "experiment", "model")
     assert set(table["n"]) == {5}
-    for key, row in found.items():
-        of = table[(table["experiment"] == key[0]) & (table["model"] == key[1])]
-        assert of["mean"].mean() == pytest.approx(row["mean"])
-        assert np.log(of["geometric"]).mean() == pytest.approx(row["log_gain"])
+    for key, row in by_study.items():
+        means = table[(table["experiment"] == key[0]) & (table["model"] == key[1])]
+        assert means["mean"].mean() == pytest.approx(row["mean"])
+        assert np.log(means["geometric"]).mean() == pytest.approx(row["log_gain"])

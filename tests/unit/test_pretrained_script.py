@@ -84,11 +84,11 @@ def test_two_runs_write_the_same_bytes(two, tmp_path):
 @pytest.mark.parametrize("scene", ["none", "empty"])
 @pytest.mark.parametrize("name", TABLES)
 def test_without_a_measured_model_every_table_has_its_header(name, scene, two, request):
-    found, full = request.getfixturevalue(scene).table(name), two.table(name)
-    assert set(found.columns) == set(full.columns)
+    headed, full = request.getfixturevalue(scene).table(name), two.table(name)
+    assert set(headed.columns) == set(full.columns)
     if name in ("gains", "norms", "sensitivity", "layers"):
-        assert found.empty
-    assert "measured" not in found.get("experiment", pd.Series(dtype=str)).tolist()
+        assert headed.empty
+    assert "measured" not in headed.get("experiment", pd.Series(dtype=str)).tolist()
 
 
 def test_what_is_missing_is_named_with_its_reason(two, none):
@@ -152,12 +152,12 @@ def test_sensitivity_has_the_cells_that_were_measured(two):
 
 def test_predicted_tokens_survive(two):
     rows = [m for m in two.results["measurements"] if m["positions"] == "last"]
-    of = {(m["model"], m["bos"], m["prompt"]): m for m in rows}
+    by_prompt = {(m["model"], m["bos"], m["prompt"]): m for m in rows}
     for i, prompt in enumerate(PROMPTS):
-        found = of["a-tuned", "off", prompt.name]
-        assert found["top_token"] == TOKENS[i % len(TOKENS)]
-        assert (found["text"], found["words"]) == (prompt.text, prompt.words)
-        assert found["entropy"] == pytest.approx(1 + 0.1 * i)
+        row = by_prompt["a-tuned", "off", prompt.name]
+        assert row["top_token"] == TOKENS[i % len(TOKENS)]
+        assert (row["text"], row["words"]) == (prompt.text, prompt.words)
+        assert row["entropy"] == pytest.approx(1 + 0.1 * i)
     again = read_table(two.out / "gains.csv")
     assert set(again.loc[again["positions"] == "last", "top_token"]) == set(TOKENS)
     assert len(again) == 3 * 3 * len(PROMPTS)
@@ -169,24 +169,24 @@ def test_a_token_is_read_as_it_was_written(token, tmp_path):
         [{"prompt": "p", "top_token": token, "top_prob": 0.5}], columns=GAIN_COLUMNS
     )
     write_csv(tmp_path / "gains.csv", table)
-    found = read_table(tmp_path / "gains.csv")
-    assert found[["prompt", "top_token", "top_prob"]].to_numpy().tolist() == [["p", token, 0.5]]
+    gains = read_table(tmp_path / "gains.csv")
+    assert gains[["prompt", "top_token", "top_prob"]].to_numpy().tolist() == [["p", token, 0.5]]
 
 
 def test_a_norm_that_is_missing_is_read_as_a_number(tmp_path):
     table = pd.DataFrame([{"norm": 1.5}, {"log_gain": 0.1}], columns=NORM_COLUMNS)
     write_csv(tmp_path / "norms.csv", table)
-    found = read_table(tmp_path / "norms.csv")
-    assert found["norm"].tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
-    assert found["norm"].dtype == float
+    norms = read_table(tmp_path / "norms.csv")
+    assert norms["norm"].tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
+    assert norms["norm"].dtype == float
 
 
 def test_results_are_strict_json_of_what_the_tables_say(two, none, empty):
     for made in (two, none, empty):
-        found = made.results
-        assert len(found["statistics_as_published"]) == len(made.table("by_model"))
-        assert len(found["h25"]) == len(made.table("h25"))
-        assert len(found["published_validation"]) == 7
+        document = made.results
+        assert len(document["statistics_as_published"]) == len(made.table("by_model"))
+        assert len(document["h25"]) == len(made.table("h25"))
+        assert len(document["published_validation"]) == 7
     # entropy is of the last token alone
     first = [m for m in two.results["measurements"] if m["positions"] == "first"]
     assert {m["entropy"] for m in first} == {None}

@@ -13,6 +13,7 @@ import pytest
 import torch
 from pretrained_models import (
     all_batches,
+    from_directory,
     in_memory,
     outcomes,
     prompts,
@@ -20,7 +21,6 @@ from pretrained_models import (
     rewrite,
     save,
     to_stream,
-    what,
 )
 from safetensors.torch import load_file
 
@@ -48,8 +48,8 @@ def model(intact, tmp_path) -> Path:
 
 def measure(directory: Path, memory_gb: float = 1.0) -> Loaded:
     source = DirectorySource(kind="directory", path=str(directory))
-    found = locate(source, directory.parent / "converted").directory
-    return load(found, what(directory), memory_gb, "cpu")
+    located = locate(source, directory.parent / "converted").directory
+    return load(located, from_directory(directory), memory_gb, "cpu")
 
 
 def refused(directory: Path, *parts: str, memory_gb: float = 1.0) -> str:
@@ -62,24 +62,24 @@ def refused(directory: Path, *parts: str, memory_gb: float = 1.0) -> str:
 
 
 def tensors(directory: Path) -> dict[str, torch.Tensor]:
-    found = {}
+    weights = {}
     for path in sorted(directory.glob("model-*.safetensors")):
-        found |= load_file(path)
-    return found
+        weights |= load_file(path)
+    return weights
 
 
 def pickled(directory: Path, shards: int = 1, save: Callable = torch.save) -> list[Path]:
     """The same weights as pytorch_model*.bin, and no safetensors."""
-    names = sorted(found := tensors(directory))
+    names = sorted(weights := tensors(directory))
     for path in (*directory.glob("model-*.safetensors"), directory / INDEX):
         path.unlink()
     if shards == 1:
-        save(found, directory / "pytorch_model.bin")
+        save(weights, directory / "pytorch_model.bin")
         return [directory / "pytorch_model.bin"]
     paths, weight_map = [], {}
     for i in range(shards):
         paths.append(directory / f"pytorch_model-{i + 1:05}-of-{shards:05}.bin")
-        part = {name: found[name] for name in names[i::shards]}
+        part = {name: weights[name] for name in names[i::shards]}
         save(part, paths[-1])
         weight_map |= dict.fromkeys(part, paths[-1].name)
     index = {"metadata": {}, "weight_map": weight_map}
@@ -93,8 +93,8 @@ def edit(path: Path, **changes) -> None:
 
 def test_a_directory_of_safetensors_is_taken_as_it_is(model, tmp_path):
     source = DirectorySource(kind="directory", path=str(model))
-    found = locate(source, tmp_path / "converted")
-    assert (found.directory, found.commit) == (model, None)
+    located = locate(source, tmp_path / "converted")
+    assert (located.directory, located.commit) == (model, None)
     assert not (tmp_path / "converted").exists()
 
 
@@ -117,7 +117,7 @@ def test_pickled_weights_are_converted_once_and_measure_the_same(intact, model, 
     assert list((model.parent / "converted").iterdir()) == [made]
     assert len(list(made.glob("*.safetensors"))) == shards
     size = 4 * ours.facts["parameters"]
-    streamed = load(made, what(made), (size - 1) / 1e9, "cpu")
+    streamed = load(made, from_directory(made), (size - 1) / 1e9, "cpu")
     assert streamed.facts["streamed"]
     for a, b in zip(streamed.outcomes(all_batches(ours)), expected, strict=True):
         torch.testing.assert_close(a.logits, b.logits, rtol=1e-6, atol=1e-6)

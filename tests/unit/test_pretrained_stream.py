@@ -50,10 +50,10 @@ class Measured:
 
 
 def blocks_of(model: Any, depth: int) -> list[torch.nn.Module]:
-    (found,) = (
+    (blocks,) = (
         m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == depth
     )
-    return list(found)
+    return list(blocks)
 
 
 def alone(model: Any, tokens: tuple[int, ...]) -> Alone:
@@ -79,16 +79,16 @@ def alone(model: Any, tokens: tuple[int, ...]) -> Alone:
 def measured(request, tmp_path_factory) -> Measured:
     directory = save(random_model(request.param), tmp_path_factory.mktemp(request.param))
     loaded, theirs = in_memory(directory), stock(directory)
-    found = outcomes(loaded)
+    observed = outcomes(loaded)
     gains = {
         (row["prompt"], row["bos"]): row
-        for row in rows(found, loaded.body, loaded.tokenizer)[0]
+        for row in rows(observed, loaded.body, loaded.tokenizer)[0]
         if row["positions"] == "last"
     }
     one_by_one = {
-        (s.prompt.name, s.bos): alone(theirs, s.tokens) for o in found for s in o.batch.sequences
+        (s.prompt.name, s.bos): alone(theirs, s.tokens) for o in observed for s in o.batch.sequences
     }
-    return Measured(directory, loaded, theirs, found, gains, one_by_one)
+    return Measured(directory, loaded, theirs, observed, gains, one_by_one)
 
 
 def at_last(measured: Measured):
@@ -177,8 +177,8 @@ def test_hooks_are_gone_after_the_pass(measured):
 
 def test_a_model_of_one_block_has_no_penultimate_one():
     assert math.isnan(gain_metrics([0.0, 1.0, 0.5], 1)["gain_hidden_states"])
-    found = gain_metrics([math.log(x) for x in (2, 3, 12, 6, 1)], 3)
-    assert found == pytest.approx(
+    metrics = gain_metrics([math.log(x) for x in (2, 3, 12, 6, 1)], 3)
+    assert metrics == pytest.approx(
         {
             "last_gain": 6 / 12,
             "gain_hidden_states": 12 / 3,
@@ -187,4 +187,4 @@ def test_a_model_of_one_block_has_no_penultimate_one():
             "total_amp_embedding": 6 / 2,
         }
     )
-    assert found.keys() == METRICS.keys()
+    assert metrics.keys() == METRICS.keys()

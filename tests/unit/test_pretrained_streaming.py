@@ -15,13 +15,13 @@ from pretrained_models import (
     KINDS,
     LAYERS,
     all_batches,
+    from_directory,
     in_memory,
     outcomes,
     random_model,
     rewrite,
     save,
     to_stream,
-    what,
 )
 from safetensors.torch import load_file
 from torch import Tensor
@@ -148,9 +148,9 @@ def test_weights_stored_in_16_bits_are_computed_in_fp32(tmp_path, dtype):
     ours, theirs = to_stream(directory), in_memory(directory)
     assert ours.facts["stored"] == {torch.bfloat16: "BF16", torch.float16: "F16"}[dtype]
     assert ours.facts["computed"] == "fp32"
-    found, expected = outcomes(ours), outcomes(theirs)
-    assert {o.logits.dtype for o in [*found, *expected]} == {torch.float32}
-    assert_same(found, expected)
+    streamed, expected = outcomes(ours), outcomes(theirs)
+    assert {o.logits.dtype for o in [*streamed, *expected]} == {torch.float32}
+    assert_same(streamed, expected)
 
 
 class Inline(nullcontext):
@@ -175,9 +175,9 @@ def test_where_only_one_piece_fits_none_is_alive_when_the_next_is_read(directory
 def test_a_piece_above_the_limit_is_an_error_that_names_it(tmp_path):
     directory = save(random_model("gpt2"), tmp_path)
     largest = largest_piece(to_stream(directory))
-    load(directory, what(directory), largest / 1e9, "cpu")
+    load(directory, from_directory(directory), largest / 1e9, "cpu")
     with pytest.raises(TooLittleMemory, match=r"transformer\.wte\.weight.*raise memory_gb"):
-        load(directory, what(directory), (largest - 1) / 1e9, "cpu")
+        load(directory, from_directory(directory), (largest - 1) / 1e9, "cpu")
 
 
 def test_a_file_that_is_cut_meanwhile_is_an_error_that_names_it(tmp_path):
@@ -196,4 +196,4 @@ def test_a_type_that_is_not_known_is_an_error_that_names_the_file(tmp_path):
     path, _ = rewrite(directory, ending, lambda t: t.to(torch.float8_e4m3fn))
     memory_gb = (4 * loaded.facts["parameters"] - 1) / 1e9
     with pytest.raises(BrokenWeights, match=path):
-        load(directory, what(directory), memory_gb, "cpu")
+        load(directory, from_directory(directory), memory_gb, "cpu")

@@ -30,11 +30,15 @@ WORDS = (5, 3, 8, 6, 4, 7, 9, 2, 5)
 
 
 def of_model(
-    model: str, gains: list[float], norm: str = "LayerNorm", family: str = "F", of: str = "measured"
+    model: str,
+    gains: list[float],
+    norm: str = "LayerNorm",
+    family: str = "F",
+    study: str = "measured",
 ) -> pd.DataFrame:
     """Observations of one model over prompts p0, p1, ..., three categories in turn."""
     rows = [
-        {"experiment": of, "model": model, "family": family, "norm": norm, "dtype": "fp32"}
+        {"experiment": study, "model": model, "family": family, "norm": norm, "dtype": "fp32"}
         | {"category": CATEGORIES[i % 3], "prompt": f"p{i}", "words": WORDS[i % 9]}
         | {"entropy": ENTROPY[i % 9] + i // 9, "gain": gain}
         for i, gain in enumerate(gains)
@@ -66,7 +70,7 @@ STUDIES = {
 
 @pytest.fixture(scope="module")
 def models() -> dict[Any, dict[str, Any]]:
-    parts = [of_model(model, gains, of=study) for (model, study), gains in STUDIES.items()]
+    parts = [of_model(model, gains, study=study) for (model, study), gains in STUDIES.items()]
     return by(by_model(pd.concat(parts), 0.9, 199), "model")
 
 
@@ -92,17 +96,17 @@ def test_a_model_reads_by_holms_p_and_the_sign(models):
     words = {True: "above 1", False: "below 1"}
     for model in "abcef":
         row = models[model]
-        told = "not told apart from 1" if row["p_holm"] >= 0.05 else words[row["log_gain"] > 0]
-        assert row["reads"] == told
+        expected = "not told apart from 1" if row["p_holm"] >= 0.05 else words[row["log_gain"] > 0]
+        assert row["reads"] == expected
     assert {models[m]["reads"] for m in "abcef"} >= {"above 1", "below 1"}
 
 
 def test_a_model_has_the_statistics_of_its_gains(models):
     gains, row = np.array(STUDIES["f", "measured"]), models["f"]
     assert (row["n"], row["below_one"]) == (9, (gains < 1).sum())
-    found = [row[k] for k in ("mean", "sd", "min", "max", "log_gain")]
+    values = [row[k] for k in ("mean", "sd", "min", "max", "log_gain")]
     own = [gains.mean(), gains.std(ddof=1), gains.min(), gains.max(), np.log(gains).mean()]
-    assert found == pytest.approx(own)
+    assert values == pytest.approx(own)
     test = stats.ttest_1samp(gains, 1, alternative="less")
     assert (row["t"], row["p_one_sided"]) == pytest.approx((test.statistic, test.pvalue))
     assert row["status"] == "CONFIRMED"
@@ -122,11 +126,13 @@ def test_r_given_words_is_that_of_residuals(models):
 
 def test_r_without_a_category_is_that_of_the_others(models):
     gains = np.array(STUDIES["e", "measured"])
-    of = np.arange(9) % 3
-    without = [np.corrcoef(np.array(ENTROPY)[of != k], gains[of != k])[0, 1] for k in range(3)]
+    category = np.arange(9) % 3
+    without = [
+        np.corrcoef(np.array(ENTROPY)[category != k], gains[category != k])[0, 1] for k in range(3)
+    ]
     row = models["e"]
-    found = [row[f"r_without_{k}"] for k in ("low", "high", "nonsense")]
-    assert found == pytest.approx([min(without), max(without), without[1]])
+    values = [row[f"r_without_{k}"] for k in ("low", "high", "nonsense")]
+    assert values == pytest.approx([min(without), max(without), without[1]])
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -202,16 +208,16 @@ def test_a_prompt_that_one_model_lacks_is_in_no_contrast():
 def test_one_norm_alone_is_not_compared(only, counts):
     observations, models = nested()
     rows = by_norm(observations, [("one", models[models["norm"] == only])], 0.9, 99)
-    found = rows[["difference", "low", "high", "p", "smallest"]].astype(float)
-    assert found.isna().to_numpy().all()
+    values = rows[["difference", "low", "high", "p", "smallest"]].astype(float)
+    assert values.isna().to_numpy().all()
     assert list(zip(rows["layernorm"], rows["rmsnorm"], strict=True)) == counts
 
 
 def test_one_model_of_each_norm_is_compared():
     """One of two orders: p is 1/2 at best."""
     observations, models = nested()
-    of = models[models["model"].isin(["l1", "r1"])]
-    for row in by_norm(observations, [("two", of)], 0.9, 99).to_dict("records"):
+    two = models[models["model"].isin(["l1", "r1"])]
+    for row in by_norm(observations, [("two", two)], 0.9, 99).to_dict("records"):
         assert (row["p"], row["smallest"]) == pytest.approx((0.5, 0.5))
         assert row["difference"] == pytest.approx((LOG["r1"] - LOG["l1"]).mean())
 
@@ -234,7 +240,8 @@ def test_twins_are_compared_prompt_by_prompt():
 
 def test_twins_of_another_study_are_another_pair():
     parts = [
-        of_model(m, around(1, s), of=of) for s, (m, of) in enumerate([("x", "twins"), ("y", "h25")])
+        of_model(m, around(1, s), study=study)
+        for s, (m, study) in enumerate([("x", "twins"), ("y", "h25")])
     ]
     assert twins(pd.concat(parts), [("twins", "x", "y")], 0.95, 99).empty
 
@@ -303,8 +310,8 @@ def test_a_ratio_that_no_prompt_has_is_missing_and_one_that_some_have_is_theirs(
 
 
 def test_sides_of_1():
-    found = [side(*bounds) for bounds in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.2), (math.nan,) * 2)]
-    assert found == ["above 1", "below 1", "covers 1", "–"]
+    sides = [side(*bounds) for bounds in ((0.1, 0.2), (-0.2, -0.1), (-0.1, 0.2), (math.nan,) * 2)]
+    assert sides == ["above 1", "below 1", "covers 1", "–"]
 
 
 STEPS = {"p0": 0.3, "p1": 0.5, "p2": 0.1}

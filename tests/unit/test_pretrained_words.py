@@ -58,10 +58,10 @@ def test_nothing_from_hooks_contradicts_nothing():
 
 def test_a_ratio_that_was_not_measured_is_no_comparison():
     """The published one is left."""
-    of = frame(cells("opt-125m", gain_hidden_states=math.nan), cells("")[0])
-    found = row(LAST_BLOCK, evidence(sensitivity=of))
-    assert found[NOW] == "undecided: the published two are of other prompts"
-    assert "opt-125m" not in found["corrected"]
+    gains = frame(cells("opt-125m", gain_hidden_states=math.nan), cells("")[0])
+    line = row(LAST_BLOCK, evidence(sensitivity=gains))
+    assert line[NOW] == "undecided: the published two are of other prompts"
+    assert "opt-125m" not in line["corrected"]
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_a_ratio_that_was_not_measured_is_no_comparison():
 )
 def test_models_that_are_on_neither_side_of_1_do_not_make_h25_hold(decided, right, low, high):
     """13 of 16 by point estimates; of those whose interval leaves out 1 none or half."""
-    of = judged(**MOST_RIGHT, decided=decided, decided_right=right)
-    of |= {"decided_low": low, "decided_high": high}
-    found = verdict(H25, evidence(h25=frame([of], AT_CHANCE)))
-    assert found == "several labs: not told apart from a coin"
+    accuracy = judged(**MOST_RIGHT, decided=decided, decided_right=right)
+    accuracy |= {"decided_low": low, "decided_high": high}
+    reads = verdict(H25, evidence(h25=frame([accuracy], AT_CHANCE)))
+    assert reads == "several labs: not told apart from a coin"
 
 
 def test_h25_in_the_sweep_is_told_where_it_is_right_for_every_model():
     """8 of 8 has the exact interval [0.63, 1], and is published beside 7 of 16."""
-    of = judged(8, 8, 0.631, 1.0) | {"experiment": "sweep", "verdict": "VALIDATED"}
-    both = frame([AT_CHANCE, of], AT_CHANCE)
-    found = row(H25, evidence(h25=both))
-    assert re.search("8 (of 8|models)", found["corrected"])
-    assert found[NOW] == "several labs: not told apart from a coin; Pythia: better than a coin"
+    sweep = judged(8, 8, 0.631, 1.0) | {"experiment": "sweep", "verdict": "VALIDATED"}
+    both = frame([AT_CHANCE, sweep], AT_CHANCE)
+    line = row(H25, evidence(h25=both))
+    assert re.search("8 (of 8|models)", line["corrected"])
+    assert line[NOW] == "several labs: not told apart from a coin; Pythia: better than a coin"
 
 
 def test_holm_is_over_the_models_that_a_statement_is_of():
@@ -93,12 +93,12 @@ def test_holm_is_over_the_models_that_a_statement_is_of():
     measured = observations("measured", "bloom-3b", logs)
     first = ["gpt2-xl", "gpt2-large", "gpt2-medium", "pythia-6.9b", "gpt-j-6b", "a", "b", "c"]
     at_one = [observations("gpt2", name, logs - logs.mean()) for name in first]
-    found = by_model(pd.concat([*at_one, measured]), 0.95, 99)
-    assert found.iloc[-1]["p"] == pytest.approx(0.04)
+    models = by_model(pd.concat([*at_one, measured]), 0.95, 99)
+    assert models.iloc[-1]["p"] == pytest.approx(0.04)
     rms = [r for r in published() if r["norm"] == "RMSNorm"]
-    of = evidence(published=[*found.to_dict("records"), *rms])
-    assert verdict(DAMPENS, of) == "not shown: not all are told apart from 1"
-    alone = evidence(published=[*found.to_dict("records")[-1:], *rms])
+    planted = evidence(published=[*models.to_dict("records"), *rms])
+    assert verdict(DAMPENS, planted) == "not shown: not all are told apart from 1"
+    alone = evidence(published=[*models.to_dict("records")[-1:], *rms])
     assert verdict(DAMPENS, alone) == "rejected"
 
 

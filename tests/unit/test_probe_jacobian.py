@@ -73,16 +73,16 @@ def batch(seed: int = 0, windows: int = 3) -> Batch:
     return tokens[:, :-1], tokens[:, 1:]
 
 
-def loss_of(model: nn.Module, of: Batch) -> Tensor:
+def loss_of(model: nn.Module, windows: Batch) -> Tensor:
     """Mean over tokens of -log p, written out."""
-    logits, targets = model(of[0]), of[1]
+    logits, targets = model(windows[0]), windows[1]
     return -logits.log_softmax(-1).gather(-1, targets[..., None]).mean()
 
 
-def gradient(model: nn.Module, of: Batch) -> Tensor:
+def gradient(model: nn.Module, windows: Batch) -> Tensor:
     """By backward() into .grad."""
     model.zero_grad(set_to_none=True)
-    loss_of(model, of).backward()
+    loss_of(model, windows).backward()
     parts = [p.grad.flatten() for p in model.parameters() if p.grad is not None]
     model.zero_grad(set_to_none=True)
     return torch.cat(parts)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from statements import CONFIG, FEW, SELECTION, found, judged, verdict
+from statements import CONFIG, FEW, SELECTION, claim_on, judged, verdict
 
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 
@@ -57,8 +57,8 @@ def runs(changes: Changes, was: int = 1, now: int = 7) -> dict[str, pd.DataFrame
         for seed in range(n):
             row: dict[str, Any] = {"task": task, "arm": arm, "learning_rate": rate, "seed": seed}
             row |= dict.fromkeys((*MEASURES, *HEIGHTS), 1.0) | {"diverged_at": math.nan}
-            for (of, measure), v in changes.items():
-                if of == arm:
+            for (changed, measure), v in changes.items():
+                if changed == arm:
                     row[measure] = v[seed % len(v)] if isinstance(v, tuple) else v
             if rate == BAD:
                 row |= dict.fromkeys((*MEASURES, *HEIGHTS), 77.0)
@@ -69,8 +69,8 @@ def runs(changes: Changes, was: int = 1, now: int = 7) -> dict[str, pd.DataFrame
 @pytest.mark.parametrize("key", HOLDS)
 def test_a_statement_holds_and_fails_under_both_protocols(key):
     """Of seven seeds that are all on one side."""
-    holds = found(key, runs(HOLDS[key]))
-    fails = found(key, runs({**HOLDS[key], **FAILS[key]}))
+    holds = claim_on(key, runs(HOLDS[key]))
+    fails = claim_on(key, runs({**HOLDS[key], **FAILS[key]}))
     assert (judged(holds).verdict, judged(fails).verdict) == ("holds", "fails")
     if key != "affine_is_expressive":  # its arm is none of the notebook's
         assert (holds.finding.own, fails.finding.own) == ("holds", "fails")
@@ -79,7 +79,7 @@ def test_a_statement_holds_and_fails_under_both_protocols(key):
 @pytest.mark.parametrize("key", PRIMARY)
 def test_one_case_decides_and_its_effect_is_the_quantity(key):
     """At the rate that is best over the other seeds; p of seven equal values is that of flips."""
-    claim = found(key, runs(HOLDS[key]))
+    claim = claim_on(key, runs(HOLDS[key]))
     name, effect = PRIMARY[key]
     assert claim.finding.primary == name
     case = claim.cases[name]
@@ -92,7 +92,7 @@ def test_only_who_learns_both_tasks_can_learn(learned):
     table = runs({("manual_l2", "accuracy"): 0.5})["recall.runs"]
     chosen = (table["task"] == learned) & (table["arm"] == "manual_l2")
     table.loc[chosen & (table["learning_rate"] == GOOD), "accuracy"] = 0.95
-    assert judged(found("unit_l2_cannot_learn", {"recall.runs": table})).verdict == "holds"
+    assert judged(claim_on("unit_l2_cannot_learn", {"recall.runs": table})).verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_only_who_learns_both_tasks_can_learn(learned):
 @pytest.mark.parametrize(("above", "reads"), [(0.04, "fails"), (0.06, "holds")])
 def test_less_than_a_twentieth_of_a_nat_is_no_difference(key, arm, above, reads):
     """LayerNorm and Unit L2 with an affine part are at 1."""
-    assert judged(found(key, runs({(arm, "loss"): 1 + above}))).verdict == reads
+    assert judged(claim_on(key, runs({(arm, "loss"): 1 + above}))).verdict == reads
 
 
 @pytest.mark.parametrize("off", [-0.01, 0.01])
@@ -110,7 +110,7 @@ def test_nearer_to_chance_than_to_1_is_asked_of_the_notebooks_task(off):
     recall = CONFIG.recall
     alone = (1 + recall.tasks[recall.published.task].chance) / 2 + off
     changes = {(arm, ALONE): 0.1 for arm in PUBLISHED} | {("batchnorm", ALONE): alone}
-    claim = found("copy_is_recall", runs(changes, now=1))
+    claim = claim_on("copy_is_recall", runs(changes, now=1))
     reads = "holds" if off < 0 else "fails"
     assert (claim.finding.own, claim.verdict) == (reads, reads)
     assert claim.cases[""].effect == alone
@@ -122,7 +122,7 @@ def test_nearer_to_chance_than_to_1_is_asked_of_the_notebooks_task(off):
 def test_a_factor_of_two_is_alike_both_ways(l2, reads):
     """Beside LayerNorm's 0.3; that BatchNorm's is 0.9 decides nothing."""
     changes = {**HOLDS["unit_l2_is_flat"], ("manual_l2", "edge"): l2}
-    assert judged(found("unit_l2_is_flat", runs(changes))).verdict == reads
+    assert judged(claim_on("unit_l2_is_flat", runs(changes))).verdict == reads
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_a_factor_of_two_is_alike_both_ways(l2, reads):
 )
 def test_of_two_that_are_compared_one_must_have_learned(key, arms):
     one, both = ({(arm, "accuracy"): 0.89 for arm in some} for some in (arms[:1], arms))
-    assert judged(found(key, runs({**HOLDS[key], **one}))).verdict == "holds"
-    why = judged(found(key, runs({**HOLDS[key], **both}))).why
+    assert judged(claim_on(key, runs({**HOLDS[key], **one}))).verdict == "holds"
+    why = judged(claim_on(key, runs({**HOLDS[key], **both}))).why
     assert "neither learned the task" in why
 
 
@@ -149,7 +149,7 @@ def test_of_two_that_are_compared_one_must_have_learned(key, arms):
 )
 def test_what_did_not_learn_is_not_asked_what_it_is_like(key, arm):
     changes = {**HOLDS[key], (arm, "accuracy"): 0.89}
-    assert "did not learn the task" in judged(found(key, runs(changes))).why
+    assert "did not learn the task" in judged(claim_on(key, runs(changes))).why
 
 
 @pytest.mark.parametrize("key", SEEDED)
@@ -167,4 +167,4 @@ def test_a_rate_at_which_a_model_diverged_is_not_the_best():
     lost = (table["learning_rate"] == BAD) & (table["seed"] == 6)
     table.loc[lost, "diverged_at"] = 3
     table.loc[lost, [*MEASURES, *HEIGHTS]] = math.nan
-    assert judged(found("norms_are_needed", {"recall.runs": table})).verdict == "holds"
+    assert judged(claim_on("norms_are_needed", {"recall.runs": table})).verdict == "holds"

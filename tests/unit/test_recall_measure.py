@@ -89,10 +89,10 @@ def test_a_model_that_solves_recall_has_the_loss_of_its_margin_and_is_at_chance_
     assert row["parameter_norm"] == pytest.approx(math.sqrt(squares), rel=1e-6)
 
 
-def assert_mean(found: float, equally_likely: Sequence[float]) -> None:
+def assert_mean(measured: float, equally_likely: Sequence[float]) -> None:
     """The mean of SAMPLES draws, to four of its standard errors."""
     error = 4 * float(np.std(equally_likely)) / math.sqrt(measure.SAMPLES)
-    assert found == pytest.approx(float(np.mean(equally_likely)), abs=error)
+    assert measured == pytest.approx(float(np.mean(equally_likely)), abs=error)
 
 
 def test_a_blurred_model_has_the_loss_of_its_attention_weights():

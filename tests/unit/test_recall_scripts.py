@@ -254,14 +254,14 @@ def test_an_incomplete_crossing_names_what_is_missing_and_has_no_effects(tmp_pat
         script.add(arm, 1, 2)
     log = script.collect()
     assert "no factor effects: no arm has these levels of center, radius, gain, bias: " in log
-    there = {
+    trained = {
         ("yes", "sqrt(d)", "yes", "yes"),
         ("yes", "sqrt(d)", "no", "no"),
         ("no", "1", "no", "no"),
     }
     yes, radii = ("no", "yes"), ("sqrt(d)", "1")
     for cell in [(c, r, g, b) for c in yes for r in radii for g in yes for b in yes]:
-        assert (", ".join(cell) in log) == (cell not in there), cell
+        assert (", ".join(cell) in log) == (cell not in trained), cell
     assert "learned" not in log
     assert (tmp_path / "tables" / "factors.csv").read_text() == f"{COLUMNS}\n"
     assert len(script.read("runs")) == 8
@@ -275,11 +275,11 @@ def test_a_complete_crossing_has_its_effects_and_no_complaint(tmp_path):
         script.add(arm, 1, rate=0.1, loss=100.0)
     script.add("none", 1)
     assert "no factor effects" not in script.collect()
-    found = by(script.read("factors"), "response", "contrast")
-    row = found["ln loss", "gain: yes − no"]
+    effects = by(script.read("factors"), "response", "contrast")
+    row = effects["ln loss", "gain: yes − no"]
     assert row["effect"] == pytest.approx(1.386294361, abs=1e-8)  # ln 4
     assert (row["n"], row["kind"]) == (3, "main effect")
-    assert found["ln loss", "bias: yes − no"]["effect"] == pytest.approx(0, abs=1e-8)
+    assert effects["ln loss", "bias: yes − no"]["effect"] == pytest.approx(0, abs=1e-8)
     assert len(script.read("runs")) == 4 * 3 + 4 + 1
 
 

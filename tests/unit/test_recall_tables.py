@@ -47,10 +47,10 @@ def table(rows: list[dict]) -> pd.DataFrame:
 def test_a_cell_has_the_mean_and_interval_of_its_models():
     losses = [0.1, 0.4, 0.3]
     rows = [run("layernorm", s, loss=x) for s, x in enumerate(losses)]
-    found = by_cell(table([*rows, run("none", 0, loss=7.0)]), 0.9)
-    assert list(found.columns) == [*KEYS, *"measure n diverged mean low high".split()]
-    assert len(found) == 2 * len(COLUMNS)
-    rows_by_cell = by(found, "arm", "measure")
+    cells = by_cell(table([*rows, run("none", 0, loss=7.0)]), 0.9)
+    assert list(cells.columns) == [*KEYS, *"measure n diverged mean low high".split()]
+    assert len(cells) == 2 * len(COLUMNS)
+    rows_by_cell = by(cells, "arm", "measure")
     row = rows_by_cell["layernorm", "loss"]
     low, high = stats.t.interval(0.9, 2, loc=np.mean(losses), scale=stats.sem(losses))
     assert (row["n"], row["diverged"]) == (3, 0)
@@ -62,27 +62,27 @@ def test_a_cell_has_the_mean_and_interval_of_its_models():
 
 def test_a_diverged_model_is_counted_and_in_no_mean():
     rows = [run("none", 1, loss=2.0), diverged("none", 2), diverged("dyt", 1)]
-    found = by(by_cell(table(rows), 0.95), "arm", "measure")
-    row = found["none", "loss"]
+    cells = by(by_cell(table(rows), 0.95), "arm", "measure")
+    row = cells["none", "loss"]
     assert (row["n"], row["diverged"], row["mean"]) == (1, 1, 2)
-    row = found["dyt", "loss"]
+    row = cells["dyt", "loss"]
     assert (row["n"], row["diverged"]) == (0, 1)
     assert math.isnan(row["mean"])
 
 
 def test_a_measure_that_is_not_finite_leaves_its_model_out_of_that_mean_alone():
     rows = [run("none", 1, sharpness=math.nan, loss=2.0), run("none", 2, sharpness=5.0, loss=4.0)]
-    found = by(by_cell(table(rows), 0.95), "measure")
-    assert (found["sharpness"]["n"], found["sharpness"]["mean"]) == (1, 5)
-    assert (found["loss"]["n"], found["loss"]["mean"]) == (2, 3)
-    assert found["sharpness"]["diverged"] == 0
+    cells = by(by_cell(table(rows), 0.95), "measure")
+    assert (cells["sharpness"]["n"], cells["sharpness"]["mean"]) == (1, 5)
+    assert (cells["loss"]["n"], cells["loss"]["mean"]) == (2, 3)
+    assert cells["sharpness"]["diverged"] == 0
 
 
 def test_cells_of_other_tasks_and_rates_are_apart():
     rows = [run("none", 1), run("none", 1, rate=0.1), run("none", 1, task="copy")]
-    found = by_cell(table(rows), 0.95)
-    assert len(found[KEYS].drop_duplicates()) == 3
-    assert set(found["n"]) == {1}
+    cells = by_cell(table(rows), 0.95)
+    assert len(cells[KEYS].drop_duplicates()) == 3
+    assert set(cells["n"]) == {1}
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_levels_are_the_factors_of_the_arm(arm, levels):
 
 
 def test_arms_without_token_statistics_or_of_a_learned_radius_have_no_levels():
-    found = factor_levels(list(ARMS))
-    assert list(found["arm"]) == TOKEN_ARMS
+    levels = factor_levels(list(ARMS))
+    assert list(levels["arm"]) == TOKEN_ARMS
     others = {
         "batchnorm",
         "dyt",
@@ -110,15 +110,15 @@ def test_arms_without_token_statistics_or_of_a_learned_radius_have_no_levels():
         "centered_scalenorm_gain",
         "manual_l2_scaled",
     }
-    assert not set(found["arm"]) & others
-    assert len(found.drop(columns="arm").drop_duplicates()) == 16
+    assert not set(levels["arm"]) & others
+    assert len(levels.drop(columns="arm").drop_duplicates()) == 16
 
 
 def test_factors_that_do_not_vary_are_not_crossed():
     arms = ("layernorm", "layernorm_gain", "centered_l2_affine", "none")
-    found, factors = crossed(table([run(arm, 1) for arm in arms]))
+    kept, factors = crossed(table([run(arm, 1) for arm in arms]))
     assert factors == {"radius": ["sqrt(d)", "1"], "bias": ["no", "yes"]}
-    assert set(found["arm"]) == set(arms) - {"none"}
+    assert set(kept["arm"]) == set(arms) - {"none"}
 
 
 def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_they_add():
@@ -131,11 +131,11 @@ def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_
             loss, accuracy = factor * 10.0**seed, 0.1 * seed + 0.25 * norm.bias
             rows.append(run(arm, seed, loss=loss, accuracy=accuracy))
     others = [run("none", 1), run("batchnorm", 2), run("scalenorm", 1, loss=1e9)]
-    found = factor_effects(table([*rows, *others]), 0.95)
-    assert set(found["n"]) == {3}
-    assert set(found["response"]) == set(RESPONSES.values())
-    assert len(found) == 10 * len(RESPONSES)
-    assert found["alpha"].to_numpy() == pytest.approx(np.full(len(found), 0.05 / 10))
+    effects = factor_effects(table([*rows, *others]), 0.95)
+    assert set(effects["n"]) == {3}
+    assert set(effects["response"]) == set(RESPONSES.values())
+    assert len(effects) == 10 * len(RESPONSES)
+    assert effects["alpha"].to_numpy() == pytest.approx(np.full(len(effects), 0.05 / 10))
     planted = {
         ("ln loss", "center: yes − no"): -math.log(2),
         ("ln loss", "radius: 1 − sqrt(d)"): math.log(9) / 2,
@@ -143,7 +143,7 @@ def test_planted_effects_of_the_16_arms_come_back_where_they_multiply_and_where_
         ("ln loss", "radius: 1 − sqrt(d) x gain: yes − no"): math.log(9),
         ("accuracy", "bias: yes − no"): 0.25,
     }
-    for key, row in by(found, "response", "contrast").items():
+    for key, row in by(effects, "response", "contrast").items():
         assert row["effect"] == pytest.approx(planted.get(key, 0.0), abs=1e-9), key
 
 
@@ -154,17 +154,17 @@ def test_a_seed_is_left_out_of_the_responses_that_it_lacks():
     rows = [run(arm, seed) for arm in arms for seed in (1, 2, 3)]
     rows[0] |= diverged("layernorm", 1)
     rows[4]["edge"] = -2.0
-    found = factor_effects(table(rows), 0.95)
+    effects = factor_effects(table(rows), 0.95)
     name = RESPONSES["edge"]
-    assert set(found.loc[found["response"] == name, "n"]) == {1}
-    assert set(found.loc[found["response"] != name, "n"]) == {2}
+    assert set(effects.loc[effects["response"] == name, "n"]) == {1}
+    assert set(effects.loc[effects["response"] != name, "n"]) == {2}
 
 
 def test_an_incomplete_crossing_has_no_effects_and_all_columns():
-    found = factor_effects(table([run(a, 1) for a in ("layernorm", "manual_l2", "none")]), 0.95)
-    assert len(found) == 0
+    effects = factor_effects(table([run(a, 1) for a in ("layernorm", "manual_l2", "none")]), 0.95)
+    assert len(effects) == 0
     columns = "response contrast kind n effect low high joint_low joint_high alpha"
-    assert list(found.columns) == columns.split()
+    assert list(effects.columns) == columns.split()
 
 
 def test_an_arm_is_swept_where_a_task_has_it_at_two_rates():
@@ -189,8 +189,8 @@ def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edg
         for rate, pair in at.items()
         for seed, loss in enumerate(pair)
     ]
-    found = best_rates(table([*rows, run("dyt", 1)]))
-    assert found.values.tolist() == [
+    best = best_rates(table([*rows, run("dyt", 1)]))
+    assert best.values.tolist() == [
         ["recall", "layernorm", 3, 0.2, 2, 5.0, pytest.approx((1 + 1 / 9) / 2), False],
         ["recall", "none", 2, 0.2, 2, 1.5, 0.75, True],
     ]
@@ -199,21 +199,23 @@ def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edg
 def test_no_seed_has_a_part_in_the_choice_of_its_own_rate():
     """Of three seeds; each alone would be best where its loss is 0, and no two are so together."""
     losses = {0.1: (0.0, 4.0, 4.0), 0.2: (5.0, 0.0, 5.0), 0.3: (6.0, 6.0, 0.0)}
-    rows = [run("none", s, r, loss=x) for r, of in losses.items() for s, x in enumerate(of)]
-    (found,) = best_rates(table(rows)).to_dict("records")
+    rows = [
+        run("none", s, r, loss=x) for r, by_seed in losses.items() for s, x in enumerate(by_seed)
+    ]
+    (best,) = best_rates(table(rows)).to_dict("records")
     # means of the others: without seed 0: 4, 2.5, 3; without 1: 2, 5, 3; without 2: 2, 2.5, 6
-    assert (found["best"], found["n"]) == (0.1, 3)
-    assert found["loss"] == pytest.approx((5 + 4 + 4) / 3)
+    assert (best["best"], best["n"]) == (0.1, 3)
+    assert best["loss"] == pytest.approx((5 + 4 + 4) / 3)
 
 
 def test_a_rate_at_which_a_run_diverged_is_not_the_best():
     rows = [run("none", s, 0.1, loss=2.0) for s in (1, 2)]
     rows += [run("none", 1, 0.2, loss=1.0), diverged("none", 2, 0.2)]
     rows += [diverged("dyt", 1, rate) for rate in (0.1, 0.2)]
-    found = by(best_rates(table(rows)), "arm")
-    assert (found["none"]["rates"], found["none"]["best"]) == (2, 0.1)
-    assert found["dyt"]["rates"] == 2
-    assert math.isnan(found["dyt"]["best"])
+    best = by(best_rates(table(rows)), "arm")
+    assert (best["none"]["rates"], best["none"]["best"]) == (2, 0.1)
+    assert best["dyt"]["rates"] == 2
+    assert math.isnan(best["dyt"]["best"])
 
 
 def slice_rows(kind: str, direction: int, losses: dict[float, float], seed: int = 1) -> list[dict]:

@@ -56,8 +56,8 @@ def test_it_may_be_interrupted_at_any_step(tmp_path, capsys):
         saved = [step if step == 5 else step - step % EVERY for step in (first, second)]
         assert job.train() == 2 * (5 - saved[0]) + 5 - saved[1]
         log = capsys.readouterr().err.splitlines()
-        told = [f"continuing from step {step}" for step in saved if step]
-        assert [line for line in log if "continuing" in line] == told
+        expected = [f"continuing from step {step}" for step in saved if step]
+        assert [line for line in log if "continuing" in line] == expected
         assert job.sums() == whole.sums()
 
 
@@ -248,11 +248,11 @@ def test_the_log_has_the_arithmetic_and_how_each_model_ended(tmp_path, capsys):
     job.train()
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == FP32.described
-    told = [line for line in lines if line.startswith("seed ")]
+    ends = [line for line in lines if line.startswith("seed ")]
     table = metrics(job.out)
     one, two, three = (f"seed {seed}: " for seed in SEEDS)
     at = table["diverged_at"][2]
-    assert told == [
+    assert ends == [
         f"{one}validation loss {table['val_loss'][1]:.4f}",
         f"{two}diverged at step {at}: the loss is not finite or above the bound",
         f"{three}validation loss {table['val_loss'][3]:.4f}",

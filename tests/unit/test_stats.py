@@ -157,9 +157,9 @@ def test_a_smaller_batch_is_held_against_the_greatest_of_the_same_seed():
         for seed in (1, 2)
         if arm == "layernorm" or name in ("other", "small")
     ]
-    found = aggregate.batches(pd.DataFrame(rows), [{k: sizes[k] for k in list(sizes)[:3]}])
-    assert set(found["arm"]) == {"layernorm"}  # dyt has one size
-    excess = found.set_index(["batch_size", "seed"])["excess"].to_dict()
+    batches = aggregate.batches(pd.DataFrame(rows), [{k: sizes[k] for k in list(sizes)[:3]}])
+    assert set(batches["arm"]) == {"layernorm"}  # dyt has one size
+    excess = batches.set_index(["batch_size", "seed"])["excess"].to_dict()
     expected = {(s, seed): 1 / s - 1 / 16 for s in (1, 8, 16) for seed in (1, 2)}
     assert excess == pytest.approx(expected)
 

@@ -129,10 +129,10 @@ def test_a_diverged_model_has_rows_without_measures():
 
 @pytest.mark.parametrize(("B", "T", "C"), [(3, 4, 5), (2, 1, 6), (1, 3, 4)])
 def test_layernorm_shares_a_token_batchnorm_a_channel_and_dyt_nothing(B, T, C):
-    found = {
+    shares = {
         (row.pop("arm"), row.pop("mode")): list(row.values()) for row in map(dict, sharing(B, T, C))
     }
-    assert found == {
+    assert shares == {
         ("layernorm", "training"): [1, C - 1, 0, 0, 0],
         ("rmsnorm", "training"): [1, C - 1, 0, 0, 0],
         ("batchnorm", "training"): [1, 0, T - 1, (B - 1) * T, 0],
@@ -205,28 +205,28 @@ def test_the_wild_vector_is_the_tutorials():
 
 def test_an_outlier_dominates_before_and_after_normalization():
     rows, summary = wild()
-    table, of = DataFrame(rows), by(DataFrame(summary), "vector")
+    table, by_vector = DataFrame(rows), by(DataFrame(summary), "vector")
     k = table["value"].abs().argmax()
     others = table.drop(index=k)
     assert table["outlier"][k] == pytest.approx(100 * others["value"].abs().max())
     assert others["outlier"].equals(others["value"])
     assert table["outlier_normalized"].abs().argmax() == k
     # all others equal: (d - 1) / d of the energy, sqrt(d - 1) in size
-    after = of["outlier_normalized"]
+    after = by_vector["outlier_normalized"]
     assert 0.98 < after["share"] < 0.99
     assert after["bound"] == pytest.approx(math.sqrt(99))
     assert 0.99 * after["bound"] < after["largest"] < after["bound"]
-    assert of["normalized"]["largest"] < of["normalized"]["bound"]
-    assert math.isnan(of["value"]["bound"])
-    assert math.isnan(of["outlier"]["bound"])
+    assert by_vector["normalized"]["largest"] < by_vector["normalized"]["bound"]
+    assert math.isnan(by_vector["value"]["bound"])
+    assert math.isnan(by_vector["outlier"]["bound"])
 
 
 def fitted(x: np.ndarray, z: np.ndarray) -> float:
     """R^2 by numpy's least squares, a channel at a time."""
     left = 0.0
-    for of, on in zip(x.T, z.T, strict=True):
+    for channel, on in zip(x.T, z.T, strict=True):
         design = np.stack([on, np.ones_like(on)], axis=1)
-        left += np.square(of - design @ np.linalg.lstsq(design, of)[0]).sum()
+        left += np.square(channel - design @ np.linalg.lstsq(design, channel)[0]).sum()
     return 1 - left / np.square(x - x.mean(0)).sum()
 
 

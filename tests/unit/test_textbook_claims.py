@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import pytest
-from statements import found, verdict
+from statements import claim_on, verdict
 
 from normscope.studies.textbook import probe as textbook
 from normscope.studies.textbook.probe import AFFINE
@@ -32,7 +32,7 @@ def test_the_class_is_a_layer_norm_if_it_gives_what_torchs_gives(errors, reads):
 @pytest.mark.parametrize(("share", "reads"), [(0.986, "fails"), (0.3, "holds")])
 def test_a_feature_dominates_by_its_share_after_the_norm(share, reads):
     wild = pd.DataFrame({"vector": ["outlier", "outlier_normalized"], "share": [0.993, share]})
-    claim = found("dominates", tables(wild_summary=wild))
+    claim = claim_on("dominates", tables(wild_summary=wild))
     assert (claim.verdict, claim.cases[""].effect) == (reads, share)
 
 
@@ -40,7 +40,7 @@ def test_a_feature_dominates_by_its_share_after_the_norm(share, reads):
 def test_gain_and_bias_undo_if_nothing_is_lost(r2, reads):
     """Of tokens whose means are the same."""
     undo = pd.DataFrame({"sd_ln_scale": [0, 0.3, 0.3], "sd_mean": [0, 0, 1], "r2": [1, r2, 0.1]})
-    claim = found("undo", tables(undo=undo))
+    claim = claim_on("undo", tables(undo=undo))
     assert (claim.verdict, claim.cases[""].effect) == (reads, pytest.approx(1 - r2))
 
 
@@ -55,7 +55,7 @@ def affine(stds: Mapping[str, Sequence[float]]) -> pd.DataFrame:
 
 
 def test_tokens_are_standard_if_they_are_in_every_norm():
-    far = found("standard", tables(affine=affine({"a": [0.9, 1.1], "b": [1.7, 1.9]})))
+    far = claim_on("standard", tables(affine=affine({"a": [0.9, 1.1], "b": [1.7, 1.9]})))
     assert (far.verdict, far.cases[""].effect) == ("fails", pytest.approx(0.8))
     assert "after them 1.80 where it is furthest off (b)" in far.finding.corrected
     near = affine({"a": [1.001, 0.999], "b": [1.005, NAN]})

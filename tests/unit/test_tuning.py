@@ -22,11 +22,11 @@ def table(losses: np.ndarray) -> pd.DataFrame:
 
 def test_every_seed_has_the_rate_that_is_best_over_the_others():
     losses = np.random.default_rng(0).normal(2, 0.1, (6, 3))
-    found = chosen(table(losses), ["arm"], by="loss").set_index("seed")
+    picked = chosen(table(losses), ["arm"], by="loss").set_index("seed")
     for i, seed in enumerate(range(7, 13)):
         best = np.delete(losses, i, axis=0).mean(axis=0).argmin()
-        assert found.loc[seed, "learning_rate"] == RATES[best]
-        assert found.loc[seed, "loss"] == losses[i, best]
+        assert picked.loc[seed, "learning_rate"] == RATES[best]
+        assert picked.loc[seed, "loss"] == losses[i, best]
 
 
 def test_choosing_among_equals_gains_nothing():
@@ -43,16 +43,16 @@ def test_choosing_among_equals_gains_nothing():
 def test_one_seed_chooses_for_itself_and_cells_are_apart():
     one = table(np.array([[2.0, 1.0, 3.0]]))
     two = pd.concat([one, one.assign(arm="b", loss=[1.0, 2.0, 3.0])])
-    found = chosen(two, ["arm"], by="loss")
-    assert list(found["learning_rate"]) == [0.003, 0.001]
+    picked = chosen(two, ["arm"], by="loss")
+    assert list(picked["learning_rate"]) == [0.003, 0.001]
 
 
 def test_rates_are_compared_on_seeds_that_have_them_all():
     """Seed 9 was trained at one rate alone, seed 8 chooses by seed 7."""
     losses = table(np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0], [0.0, 9.0, 9.0]]))
     some = losses[(losses["seed"] != 9) | (losses["learning_rate"] == 0.003)]
-    found = chosen(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
-    assert found.to_dict() == {7: 0.01, 8: 0.001, 9: 0.003}
+    picked = chosen(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
+    assert picked.to_dict() == {7: 0.01, 8: 0.001, 9: 0.003}
 
 
 def test_ties_go_to_the_first_rate_and_nothing_has_nothing():

@@ -25,8 +25,8 @@ def text_of(data: bytes, place: Path) -> str:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("pdftotext is not installed")
     (place / "x.pdf").write_bytes(data)
     command = ["pdftotext", "-raw", str(place / "x.pdf"), "-"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return re.sub(r"[\s\u200b]+", "", found)
+    extracted = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.sub(r"[\s\u200b]+", "", extracted)
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def test_a_summary_is_headings_paragraphs_tables_lists_code_and_figures(tmp_path
 
 
 def test_styles_and_links_are_runs(tmp_path):
-    (found,) = document("a *b* **c** `d` <https://example.org/>\ne", frame())
-    styles = [(run["text"], run["style"], run["to"]) for run in found["runs"]]
+    (paragraph,) = document("a *b* **c** `d` <https://example.org/>\ne", frame())
+    styles = [(run["text"], run["style"], run["to"]) for run in paragraph["runs"]]
     assert ("b", "em", "") in styles
     assert ("c", "strong", "") in styles
     assert ("d", "code", "") in styles
@@ -69,10 +69,10 @@ def test_a_wide_table_lies_with_its_heading_on_a_sheet(tmp_path):
     wide = PageTable("", columns, (("1.234567 [1.234567, 2.345678]",) * 20,) * 40)
     printed = Frame({}, {}, {"wide": wide, "none": PageTable("", columns, ())}, {}, {})
     top = "Before.\n\n## H\n\n{{ table('wide') }}\n\nafter\n\n{{ table('none') }}"
-    found = document(summary_text(templates(tmp_path, top), printed), printed)
-    assert [part["kind"] for part in found] == ["paragraph", "sheet", "paragraph", "paragraph"]
-    assert [part["kind"] for part in found[1]["blocks"]] == ["heading", "table"]
-    assert found[-1]["runs"][0]["text"] == "none"
+    parts = document(summary_text(templates(tmp_path, top), printed), printed)
+    assert [part["kind"] for part in parts] == ["paragraph", "sheet", "paragraph", "paragraph"]
+    assert [part["kind"] for part in parts[1]["blocks"]] == ["heading", "table"]
+    assert parts[-1]["runs"][0]["text"] == "none"
 
 
 def test_what_has_no_letter_is_shown_by_its_number():

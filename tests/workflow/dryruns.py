@@ -26,11 +26,11 @@ class Plan(NamedTuple):
 
     def after(self, first: set[str]) -> set[str]:
         """These jobs, and all that read what they make."""
-        found, todo = set(), set(first)
+        reached, todo = set(), set(first)
         while todo:
-            found |= todo
-            todo = {job for job, needs in self.needs.items() if todo & set(needs)} - found
-        return found
+            reached |= todo
+            todo = {job for job, needs in self.needs.items() if todo & set(needs)} - reached
+        return reached
 
 
 class DryRun:

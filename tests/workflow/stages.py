@@ -23,12 +23,12 @@ def entered(path: str) -> set[str]:
 
 def entered_by(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     """By another configuration."""
-    found = entered("config.yaml")
+    stages = entered("config.yaml")
     for name, stage in STAGES.items():
         for files in stage.get("params", []):
             if any(value(before, key) != value(after, key) for key in files["config.yaml"]):
-                found.add(name)
-    return found
+                stages.add(name)
+    return stages
 
 
 def value(config: dict[str, Any], key: str) -> Any:

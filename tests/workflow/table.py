@@ -50,11 +50,11 @@ def leaves(node: dict[str, Any], defs: dict[str, Any], at: tuple[str, ...] = ())
     parts = [("*", part) for part in entries if isinstance(part, dict)]
     parts += [("*", part) for part in node.get("patternProperties", {}).values()]
     parts += node.get("properties", {}).items()
-    found = {leaf for key, part in parts for leaf in leaves(part, defs, (*at, key))}
+    keys = {leaf for key, part in parts for leaf in leaves(part, defs, (*at, key))}
     for part in node.get("anyOf", node.get("oneOf", [])):
         if part.get("type") != "null":
-            found |= leaves(part, defs, at)
-    return found or {".".join(at)}
+            keys |= leaves(part, defs, at)
+    return keys or {".".join(at)}
 
 
 def given(key: str, value: Any) -> Iterator[str]:

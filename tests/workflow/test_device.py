@@ -13,7 +13,9 @@ def test_what_trains_or_measures_models_asks_for_a_gpu_where_that_computes(
 ):
     plan = made.snakemake("-n", "-p", "--forceall", "--config", f"device={device}")
     jobs = re.findall(r"^(?:local)?rule (\w+):\n((?: +.+\n)+)", plan, re.MULTILINE)
-    asked = {rule: dict(re.findall(r"(\w+)=([^,\s]+)", told)).get("gpu") for rule, told in jobs}
+    asked = {
+        rule: dict(re.findall(r"(\w+)=([^,\s]+)", resources)).get("gpu") for rule, resources in jobs
+    }
     studies = ("main", "recall", "jacobian", "depth")
     models = {f"{study}_{stage}" for study in studies for stage in ("train", "probe")}
     models |= {"pretrained_probe"}

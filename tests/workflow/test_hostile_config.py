@@ -172,10 +172,10 @@ def test_every_text_reaches_its_script_as_one_word(
     output = project.snakemake("--dry-run", "--printshellcmds")
     commands = re.findall("^Shell command: (.*)", output, re.MULTILINE)
     assert len(commands) == len(re.findall(r"^ *rule ", output, re.M))
-    there = {word for command in commands for word in words(command)}
+    passed = {word for command in commands for word in words(command)}
     for text, value in given.items():
         by_environment = text.name.startswith("dataset.sources")
-        assert ({value, f"./{value}"} & there == set()) == by_environment, text
+        assert ({value, f"./{value}"} & passed == set()) == by_environment, text
     for command in commands:
         joined = command.replace("""'"'"'""", "")  # an apostrophe, as shlex quotes it
         ours = r'"\$(NORMSCOPE_SOURCES|SNAKEMAKE_OUTPUT_CACHE(/revisions)?)"'

@@ -42,12 +42,12 @@ def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
 
 def named(plan: Plan, patterns: list[str]) -> set[str]:
     """The jobs that patterns stand for; one for none is a mistake in the table."""
-    found = set()
+    names = set()
     for pattern in patterns:
         jobs = {job for job in plan.needs if fnmatch(job, pattern)}
         assert jobs, f"{pattern} is no job: {sorted(plan.needs)}"
-        found |= jobs
-    return found
+        names |= jobs
+    return names
 
 
 def of_rules(plan: Plan, rules: set[str]) -> set[str]:
@@ -74,9 +74,9 @@ def stages_fit(plan: Plan, stages: set[str], names: Iterable[str]) -> None:
         assert not stages
         return
     jobs = {"runs": of_rules(plan, TRAINED) & plan.wanted, "paper": plan.wanted}
-    for stage, found in jobs.items():
-        assert not found or stage in stages, f"{stage} is not entered"
-        if stage in stages and not found:
+    for stage, rerun in jobs.items():
+        assert not rerun or stage in stages, f"{stage} is not entered"
+        if stage in stages and not rerun:
             in_vain = [n for n in names if any(fnmatch(n, p) for p in dvc["in_vain"][stage])]
             assert in_vain, f"{stage} is entered in vain"
 

@@ -18,11 +18,11 @@ PARTS = {"scripts/claims.py": "claims", "scripts/frame.py": "pages"}  # of every
 @pytest.fixture(scope="module")
 def read(made: Project) -> dict[str, set[str]]:
     """Files of the project that Python opened, by job."""
-    found: dict[str, set[str]] = {}
+    paths: dict[str, set[str]] = {}
     for line in (made.root / "results/read.jsonl").read_text().splitlines():
         record = json.loads(line)
-        found.setdefault(job(record["job"]), set()).update(record["read"])
-    return found
+        paths.setdefault(job(record["job"]), set()).update(record["read"])
+    return paths
 
 
 def job(words: list[str]) -> str:

@@ -40,12 +40,12 @@ def _rate(values: pd.Series) -> float:
     return float(np.exp(np.polyfit(np.arange(len(values)), np.log(values), 1)[0]))
 
 
-def _ratio(values: pd.Series, of: int, to: int) -> float:
+def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
     """One value over another, by their places; NaN where there is none or both are 0."""
     if not len(values):
         return math.nan
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.divide(values.iloc[of], values.iloc[to]))
+        return float(np.divide(values.iloc[numerator], values.iloc[denominator]))
 
 
 def rates(blocks: pd.DataFrame) -> pd.DataFrame:

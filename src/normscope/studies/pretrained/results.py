@@ -43,7 +43,7 @@ def document(
     models, by_model = tables["models"], tables["by_model"]
     measured = by_model[by_model["experiment"] == "measured"]
     layernorm = measured[measured["norm"] == "LayerNorm"]
-    there = models.dropna(subset="norm")
+    loaded = models.dropna(subset="norm")
     texts = [
         {"set": p.set, "category": p.category, "name": p.name, "text": p.text, "words": p.words}
         | {"expected_entropy": p.expected_entropy, "complexity": p.complexity}
@@ -52,9 +52,9 @@ def document(
     last_gains = references[references["metric"] == "last_gain"]
     return {
         "prompts": texts,
-        "models": _rows(there, [c for c in there if c != "missing"]),
+        "models": _rows(loaded, [c for c in loaded if c != "missing"]),
         "not_measured": _rows(models[models["norm"].isna()], ["model", "family", "missing"]),
-        "n_models": len(there),
+        "n_models": len(loaded),
         "n_prompts": len(prompts),
         "n_measurements": len(tables["gains"]),
         "reference_models": [
@@ -74,7 +74,7 @@ def document(
         "h25": _rows(tables["h25"], list(tables["h25"])),
         "measurements": _rows(tables["gains"], list(tables["gains"])),
         "sites": {
-            model: _rows(of, [c for c in of if c != "model"])
-            for model, of in tables["layers"].groupby("model", sort=False)
+            model: _rows(layers, [c for c in layers if c != "model"])
+            for model, layers in tables["layers"].groupby("model", sort=False)
         },
     }

@@ -50,13 +50,13 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
         gains: of all models, with their prompts.
         models: what is known of the models; their columns are joined to the rows.
     """
-    there = models.dropna(subset="norm")
-    adds = there["tokenizer_adds_bos"].eq(True)  # missing: it does neither
+    measured = models.dropna(subset="norm")
+    adds = measured["tokenizer_adds_bos"].eq(True)  # missing: it does neither
     bos = adds.astype(object).where(~adds, "on").where(adds, "off")
-    there = there.assign(bos=bos, experiment="measured", dtype=there["computed"])
-    there = there[[*MODEL, "bos", "n_layers", "rho"]]
+    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
+    measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
     rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
-    return rows.merge(there, on=["model", "bos"], validate="many_to_one")
+    return rows.merge(measured, on=["model", "bos"], validate="many_to_one")
 
 
 def measured_observations(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
@@ -96,9 +96,9 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
         )
     table = pd.DataFrame(rows, columns=BY_MODEL)
     # Holm over the models of a study taken together: what was published, and what is measured
-    for of in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
+    for tests in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
         for p in ("p", "r_p", "p_given_words"):
-            table.loc[of, f"{p}_holm"] = holm(list(table.loc[of, p]))
+            table.loc[tests, f"{p}_holm"] = holm(list(table.loc[tests, p]))
     return table.assign(
         reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
     )
@@ -117,8 +117,8 @@ def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
     """Every model once, as measured here or else as published; none that is fine-tuned."""
     untuned = by_model[by_model["base"].isna()]
     here = untuned[untuned["experiment"] == "measured"]
-    there = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
-    both = [here, there[~there["model"].isin(here["model"])]]
+    published = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    both = [here, published[~published["model"].isin(here["model"])]]
     return pd.concat(both, ignore_index=True)
 
 
@@ -151,11 +151,11 @@ def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame)
 
 def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
     """Raw r of entropy and gain with one category left out, by its name."""
-    found = {}
+    correlations = {}
     for name in group["category"].unique():
         rest = group[group["category"] != name]
-        found[name] = correlation(list(rest["entropy"]), list(rest["gain"]), level).r
-    return {name: r for name, r in found.items() if not math.isnan(r)}
+        correlations[name] = correlation(list(rest["entropy"]), list(rest["gain"]), level).r
+    return {name: r for name, r in correlations.items() if not math.isnan(r)}
 
 
 def reads(log_gain: float, p: float) -> str:
@@ -197,8 +197,10 @@ def by_norm(
         models = compared[compared["norm"].isin(["LayerNorm", "RMSNorm"])]
         families = models.groupby(["family", "norm"], as_index=False)["log_gain"].mean()
         over_prompts = _contrast_by_prompt(observations, models)
-        for unit, of in (("model", models), ("family", families)):
-            groups = (list(of.loc[of["norm"] == n, "log_gain"]) for n in ("LayerNorm", "RMSNorm"))
+        for unit, units in (("model", models), ("family", families)):
+            groups = (
+                list(units.loc[units["norm"] == n, "log_gain"]) for n in ("LayerNorm", "RMSNorm")
+            )
             s = separation(*groups)
             row = {"comparison": name, "unit": unit, "layernorm": s.n_low, "rmsnorm": s.n_high}
             row |= {"difference": s.difference, "p": s.p, "smallest": s.smallest}
@@ -238,8 +240,8 @@ def twins(
     """
     rows = []
     for experiment, base, tuned in pairs:
-        of = observations[observations["experiment"] == experiment]
-        both = [of[of["model"] == m].set_index("prompt")["gain"] for m in (base, tuned)]
+        gains = observations[observations["experiment"] == experiment]
+        both = [gains[gains["model"] == m].set_index("prompt")["gain"] for m in (base, tuned)]
         logs = (both[1] / both[0]).dropna().map(math.log)
         if len(logs):
             e = bootstrap_mean(list(logs), level, resamples)
@@ -269,8 +271,8 @@ def sensitivity(
     where a prompt has one token alone (later), or a model no final norm.
     """
     rows = []
-    of = gains[gains["set"] == SET]
-    for key, group in split(of, ["model", "bos", "positions"]):
+    observed = gains[gains["set"] == SET]
+    for key, group in split(observed, ["model", "bos", "positions"]):
         for metric in METRICS:
             logs = [math.log(v) for v in group[metric].dropna()]
             row = {**key, "metric": metric}
@@ -294,10 +296,10 @@ def by_layer(
     norms: pd.DataFrame, models: pd.DataFrame, names: Sequence[str], level: float
 ) -> pd.DataFrame:
     """Norm and log-gain at every site, over the published prompts: t intervals over prompts."""
-    of = norms[norms["prompt"].isin(names)]
+    observed = norms[norms["prompt"].isin(names)]
     keys = ["model", "bos", "positions", "depth", "site"]
     rows = []
-    for row, group in split(of, keys):
+    for row, group in split(observed, keys):
         row["log_norm"] = np.log(group["norm"]).mean()
         values = [v for v in group["log_gain"] if math.isfinite(v)]
         if values:

@@ -47,8 +47,8 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
     means = means.reindex(columns=["end", "middle"])
     height = (means["end"] - means["middle"]).unstack("kind")
     height = height.reindex(columns=["filter", "published"])
-    found = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
-    return found.reset_index()
+    heights = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
+    return heights.reset_index()
 
 
 def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -116,8 +116,8 @@ def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
 def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """The runs of arms with token statistics, with their factors, and the levels that vary."""
     table = runs.merge(factor_levels(list(dict.fromkeys(runs["arm"]))), on="arm")
-    there = {f: [v for v in order if (table[f] == v).any()] for f, order in ORDER.items()}
-    return table, {f: levels for f, levels in there.items() if len(levels) > 1}
+    present = {f: [v for v in order if (table[f] == v).any()] for f, order in ORDER.items()}
+    return table, {f: levels for f, levels in present.items() if len(levels) > 1}
 
 
 def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -134,8 +134,8 @@ def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
         effects(table, factors, column, level).assign(response=name)
         for column, name in RESPONSES.items()
     ]
-    found = pd.concat(parts, ignore_index=True)
-    return found[["response", *(c for c in found if c != "response")]]
+    estimates = pd.concat(parts, ignore_index=True)
+    return estimates[["response", *(c for c in estimates if c != "response")]]
 
 
 def why_no_effects(runs: pd.DataFrame) -> str:

@@ -150,9 +150,9 @@ def affine(model: nn.Module, tokens: Tensor) -> list[Row]:
         x, y = (t.flatten(0, -2) for t in seen[name])
         z = standardize(layer, x).z
         row: Row = {"layer": name, "index": index, "d": x.shape[-1], "tokens": len(x)}
-        for where, of in (("before", z), ("after", y)):
-            row[f"mean_{where}"] = float(of.mean(-1).abs().mean())
-            row[f"std_{where}"] = float(of.std(-1, correction=0).mean())
+        for where, values in (("before", z), ("after", y)):
+            row[f"mean_{where}"] = float(values.mean(-1).abs().mean())
+            row[f"std_{where}"] = float(values.std(-1, correction=0).mean())
         row["std_after_sd"] = float(y.std(-1, correction=0).std())
         gain = torch.ones(1) if layer.gain is None else layer.gain.detach()
         row |= {"gain_min": float(gain.min()), "gain_max": float(gain.max())}
@@ -182,7 +182,9 @@ def sharing(B: int = 3, T: int = 4, C: int = 5) -> list[Row]:
         layer = _registered(arm, C).train(mode == "training")
         jacobian = torch.autograd.functional.jacobian(layer, x)
         moves = torch.as_tensor(jacobian).view(x.numel(), x.numel()) != 0
-        counts = {name: float((moves & there).sum() / len(moves)) for name, there in where.items()}
+        counts = {
+            name: float((moves & positions).sum() / len(moves)) for name, positions in where.items()
+        }
         rows.append({"arm": arm, "mode": mode, **counts})
     return rows
 
