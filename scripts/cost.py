@@ -1,40 +1,25 @@
 """Rule cost: core-hours of a configuration, from the benchmark files that are there."""
 
-from pathlib import Path
-
 import pandas as pd
-from pydantic import Field
 
 from normscope.command import parse
-from normscope.config import Config
-from normscope.cost.benchmarks import measured
-from normscope.cost.machine import probe
-from normscope.cost.projection import Costs, cost_table, jobs, once
-from normscope.cost.reference import read_reference
+from normscope.cost.flags import CostFlags
+from normscope.cost.projection import cost_table, jobs, once
 from normscope.errors import report
 from normscope.paper.markdown import pipe_table
 from normscope.paper.table import Column, count, number, tabulate, text
-from normscope.schema import Strict
 
 
-class Flags(Strict):
+class Flags(CostFlags):
     """Print core-hours by rule."""
-
-    config: str = Field(description="the validated configuration as JSON")
-    reference: Path = Field(description="what jobs cost on another machine")
-    manifest: Path = Field(description="of the run that the benchmark files are of")
-    benchmarks: Path = Field(description="directory of benchmark files")
 
 
 def main() -> None:
     flags = parse(Flags)
-    config = Config.model_validate_json(flags.config)
-    reference = read_reference(flags.reference)
-    known = measured(flags.benchmarks, flags.manifest, config)
-    costs = Costs(reference, known, probe().round_s / reference.round_s)
+    config, costs = flags.priced()
     table = cost_table(jobs(config), costs)
     sized = set(table["rule"])
-    others = {rule for rule, *_ in reference.jobs} - sized - {"figures"}
+    others = {rule for rule, *_ in costs.reference.jobs} - sized - {"figures"}
     sums = cost_table(map(once, others), costs).drop(columns="rule").sum()
     table = pd.concat([table, sums.to_frame("one job each").T.reset_index(names="rule")])
     sums = table.drop(columns="rule").sum()
@@ -44,9 +29,9 @@ def main() -> None:
     columns += [Column(name, number(name, 2)) for name in ("measured", "projected")]
     print("Core-hours, one core's time:\n")
     print(pipe_table(tabulate("Core-hours", table, columns)))
-    if sized - {job.rule for job in known}:
+    if sized - {job.rule for job in costs.measured}:
         print(
-            f"\nProjected without a benchmark file of its rule: from {reference.machine}; "
+            f"\nProjected without a benchmark file of its rule: from {costs.reference.machine}; "
             f"this machine takes {costs.slowness:.1f} times as long for the probe."
         )
 

@@ -1,7 +1,9 @@
 """Tables of the main study: losses, curves and residual gains, by run and by arm."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from pydantic import Field
@@ -46,10 +48,11 @@ class Flags(Strict):
     out: Path = Field(description="directory for the tables")
 
 
-def all_runs(flags: Flags) -> tuple[pd.DataFrame, pd.DataFrame]:
+def all_runs(
+    flags: Flags, keys: Mapping[str, Mapping[str, Any]]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """A row a model: its outcome, and the gains where its stream was measured; and the streams."""
     data = dataset.read(flags.data)
-    keys = {name: cell._asdict() for name, cell in flags.recipe.jobs.items()}
     runs = collect(flags.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
     runs = with_outcome(runs, data.vocab_size, unigram)
@@ -63,7 +66,8 @@ def all_runs(flags: Flags) -> tuple[pd.DataFrame, pd.DataFrame]:
 def main() -> None:
     flags = parse(Flags)
     recipe, meta = flags.recipe, json.loads((flags.data / "meta.json").read_text())
-    runs, stream = all_runs(flags)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    runs, stream = all_runs(flags, keys)
     picked = chosen(runs, COMPARED, by="capped_loss")
     gain, level = rows_of(sound(picked), stream), recipe.level
     jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
@@ -72,13 +76,12 @@ def main() -> None:
     ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": meta["sha256"]["train.bin"]}
     numbers = pd.read_csv(flags.published)
     settings = [json.loads((flags.references / name).read_text()) for name in numbers["settings"]]
-    cells = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     tables = {
         "runs": runs,
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
         "batches": batches(picked, recipe.batch_sizes),
-        "curves": rows_of(picked, collect(flags.models, "curves.csv", cells)[CURVES]),
+        "curves": rows_of(picked, collect(flags.models, "curves.csv", keys)[CURVES]),
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
         "gain_by_arm": by_arm(gain, level),
