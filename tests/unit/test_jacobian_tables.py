@@ -1,16 +1,13 @@
-"""From models to cells, costs, slopes and parts: against scipy and by hand; and what is missing."""
+"""From models to cells, costs, slopes and parts: against scipy and by hand."""
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from jacobian_recipes import (
     BLOCK,
     CEILING,
@@ -27,9 +24,7 @@ from jacobian_recipes import (
 from recall_recipes import by
 from scipy import stats
 
-from normscope.io.csvfile import write_csv
 from normscope.measure.names import SURROGATES
-from normscope.studies.jacobian.measures import MEASURES
 from normscope.studies.jacobian.tables import (
     LAYER_KEYS,
     PARTS,
@@ -59,31 +54,6 @@ def at_rates(losses: Mapping[float, Sequence[float | None]]) -> pd.DataFrame:
 
 def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return surrogates(chosen(frame(rows)), NO_LAYERS, NO_GRADIENTS)
-
-
-def test_the_rate_of_a_seed_is_chosen_by_the_others():
-    """Seed 0 alone is better at 0.1, where the others are worse."""
-    rows = by(at_rates({0.1: [1.0, 3.0, 3.0], 0.01: [2.0, 2.2, 2.1]}), "seed")
-    assert (rows[0]["learning_rate"], rows[0]["capped_loss"]) == (0.01, 2.0)
-    # without seed 1: 1.0 + 3.0 < 2.0 + 2.1, whatever seed 1 itself has
-    assert (rows[1]["learning_rate"], rows[1]["capped_loss"]) == (0.1, 3.0)
-
-
-@given(losses=st.lists(st.lists(st.floats(0.1, 4), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_a_chosen_rate_has_the_least_mean_loss_over_the_other_seeds(losses):
-    rates = [10.0**-k for k in range(len(losses))]
-    choices = by(at_rates(dict(zip(rates, losses, strict=True))), "seed")
-    at = np.array(losses)
-    for seed in range(3):
-        means = np.delete(at, seed, axis=1).mean(axis=1)
-        index = rates.index(choices[seed]["learning_rate"])
-        assert means[index] == pytest.approx(means.min())
-        assert choices[seed]["capped_loss"] == at[index, seed]
-
-
-def test_one_seed_chooses_for_itself():
-    (row,) = at_rates({0.1: [2.0], 0.01: [1.5], 0.001: [1.7]}).to_dict("records")
-    assert (row["learning_rate"], row["capped_loss"]) == (0.01, 1.5)
 
 
 def test_a_divergence_counts_as_the_loss_of_knowing_nothing():
@@ -296,116 +266,3 @@ def test_a_layer_has_one_row_a_measure_whatever_the_rates_of_its_models():
     (row,) = by_layer(at_chosen_rate(*of_rates()), 0.95).to_dict("records")
     assert (row["measure"], row["n"]) == ("r_mean", 3)
     assert "learning_rate" not in row
-
-
-def build(losses: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> dict[str, Any]:
-    """Every table that is made of these three."""
-    models = chosen(losses)
-    compared = surrogates(models, layers, gradients)
-    by_cell = by_layer(at_chosen_rate(layers, models), 0.95)
-    tables = {"by_layer": by_cell, "chosen": models, "surrogates": compared}
-    return tables | {
-        "costs": costs(compared, 0.95),
-        "slopes": slopes(compared),
-        "parts": parts(compared, 0.95),
-    }
-
-
-KINDS = ("exact", "center_scale", "center_scale blocks", "center_scale final")
-KINDS = (*KINDS, "center_scale all 0.5", "projected")
-
-
-def full() -> dict[str, pd.DataFrame]:
-    """What a grid of 4 arms, surrogates and 2 seeds measures; one model has diverged."""
-    rng = np.random.default_rng(0)
-    losses, layers, gradients = [], [], []
-    for arm in "abcd":
-        drawn = {kind: rng.normal(3, 0.1, 2).round(4).tolist() for kind in KINDS}
-        if arm == "b":
-            drawn["projected"][1] = None
-        losses += picked(drawn, arm=arm)
-        for seed in (0, 1):
-            gradients.append(gradient(seed, round(rng.uniform(0.5, 1), 4), "projected", arm=arm))
-            for name in ("blocks.0.mlp.before", "final_norm"):
-                shares = {k: round(rng.random(), 4) for k in BLOCK}
-                layers.append(layer(seed, name, shares, arm=arm))
-    return {
-        "losses": frame(losses),
-        "layers": frame(layers, LAYERS),
-        "gradients": frame(gradients, GRADIENTS),
-    }
-
-
-BUILT = build(**full())
-
-
-def text(table: pd.DataFrame, place: Path) -> str:
-    write_csv(place / "table.csv", table)
-    return (place / "table.csv").read_text()
-
-
-def from_files(tables: dict[str, pd.DataFrame], place: Path) -> dict[str, pd.DataFrame]:
-    for name, table in tables.items():
-        write_csv(place / f"{name}.csv", table)
-    read = {name: pd.read_csv(place / f"{name}.csv") for name in tables}
-    # the script knows a cell's numbers from its name, also where the cell has no row
-    numbers = dict.fromkeys(("learning_rate", "sigma_penalty"), float)
-    return {name: table.astype(numbers) for name, table in read.items()}
-
-
-def test_tables_are_the_same_from_files(tmp_path):
-    again = build(**from_files(full(), tmp_path))
-    assert all(len(table) for table in BUILT.values())
-    for name, table in BUILT.items():
-        assert text(table, tmp_path) == text(again[name], tmp_path), name
-
-
-HEADERS = {name: ",".join(table.columns) for name, table in BUILT.items()}
-NONE = dict.fromkeys(BUILT, 0)
-
-
-def without_norms() -> dict[str, pd.DataFrame]:
-    losses = picked({"exact": [1.0, 2.0]}, arm="none")
-    nothing = {name: full()[name][:0] for name in ("layers", "gradients")}
-    return full() | nothing | {"losses": frame(losses)}
-
-
-def only_exact() -> dict[str, pd.DataFrame]:
-    losses = full()["losses"]
-    return full() | {"losses": losses[losses["norm_backward"] == "exact"]}
-
-
-def all_diverged() -> dict[str, pd.DataFrame]:
-    inputs = full()
-    lost = {"capped_loss": CEILING, "failed": 1, "diverged_at": 1.0}
-    inputs["losses"] = inputs["losses"].assign(**lost)
-    inputs["layers"][list(MEASURES)] = math.nan
-    return inputs | {"gradients": inputs["gradients"][:0]}
-
-
-EMPTY = {
-    without_norms: NONE | {"chosen": 2},
-    only_exact: NONE | {"by_layer": 4 * 2 * 8, "chosen": 8},
-    all_diverged: {
-        **{"by_layer": 0, "chosen": 48, "surrogates": 40},
-        **{"costs": 20, "slopes": 24, "parts": 16},
-    },
-}
-
-
-@pytest.mark.parametrize("in_memory", [True, False], ids=["in memory", "from files"])
-@pytest.mark.parametrize("inputs", EMPTY, ids=lambda f: f.__name__)
-def test_where_something_is_missing_tables_are_well_formed(tmp_path, inputs, in_memory):
-    tables = inputs() if in_memory else from_files(inputs(), tmp_path)
-    made = build(**tables)
-    assert {name: len(table) for name, table in made.items()} == EMPTY[inputs]
-    for name, table in made.items():
-        assert text(table, tmp_path).splitlines()[0] == HEADERS[name]
-
-
-def test_where_all_diverged_costs_are_0_and_all_have_failed():
-    made = build(**all_diverged())
-    assert made["chosen"]["diverged"].all()
-    assert set(made["costs"]["mean"]) == {0.0}
-    assert set(made["costs"]["failed"]) == {2}
-    assert made["surrogates"][["cosine_blocks", "cosine_parameters"]].isna().sum().sum() > 0

@@ -196,18 +196,6 @@ def test_the_best_rate_has_the_least_mean_loss_and_says_whether_it_is_at_the_edg
     ]
 
 
-def test_no_seed_has_a_part_in_the_choice_of_its_own_rate():
-    """Of three seeds; each alone would be best where its loss is 0, and no two are so together."""
-    losses = {0.1: (0.0, 4.0, 4.0), 0.2: (5.0, 0.0, 5.0), 0.3: (6.0, 6.0, 0.0)}
-    rows = [
-        run("none", s, r, loss=x) for r, by_seed in losses.items() for s, x in enumerate(by_seed)
-    ]
-    (best,) = best_rates(table(rows)).to_dict("records")
-    # means of the others: without seed 0: 4, 2.5, 3; without 1: 2, 5, 3; without 2: 2, 2.5, 6
-    assert (best["best"], best["n"]) == (0.1, 3)
-    assert best["loss"] == pytest.approx((5 + 4 + 4) / 3)
-
-
 def test_a_rate_at_which_a_run_diverged_is_not_the_best():
     rows = [run("none", s, 0.1, loss=2.0) for s in (1, 2)]
     rows += [run("none", 1, 0.2, loss=1.0), diverged("none", 2, 0.2)]
