@@ -14,10 +14,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
+from processes import SCRIPTS
 
 from normscope.io.corpus import CorpusError, PathSource, Source, UrlSource, fetch
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "dataset.py"
+SCRIPT = SCRIPTS / "dataset.py"
 TEXT = b"to be or not to be: that is the question\n" * 100
 SHA256 = hashlib.sha256(TEXT).hexdigest()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from processes import ROOT
 
 from normscope.config import Config, load
 from normscope.paper.frame import Figure, Frame
@@ -13,7 +14,7 @@ from normscope.paper.statements import ledger_table
 from normscope.paper.table import PageTable
 from normscope.paper.template import summary_text
 
-REPORT = Path(__file__).parents[2] / "workflow" / "report"
+REPORT = ROOT / "workflow" / "report"
 LATEX = REPORT / "latex"
 LOOK = open_look(REPORT)
 HOSTILE = [  # a browser or Markdown would take them for more than text

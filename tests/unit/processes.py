@@ -14,7 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-SCRIPTS = Path(__file__).parents[2] / "scripts"
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "scripts"
 
 # processes that have torch before they start; importing it takes longer than all the rest
 FORKS = multiprocessing.get_context("forkserver")

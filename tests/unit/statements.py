@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from processes import SCRIPTS
+from processes import ROOT
 
 from normscope.config import Config, load
 from normscope.ledger.case import Case
@@ -16,7 +16,6 @@ from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import Judgement, judge
 from normscope.studies.statements import import_tests
 
-ROOT = SCRIPTS.parent
 CONFIG: Config = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
 CLAIMS: Claims = load_claims(ROOT / "data" / "claims.yaml")
 SELECTION = "undecided: runs diverged, and the others are a selection"

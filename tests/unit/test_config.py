@@ -3,17 +3,16 @@
 import copy
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from processes import ROOT
 from snakemake.utils import update_config
 
 from normscope.config import Config, ConfigError, load
 from normscope.nn.arms import ARMS
 
-ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 KEYS = {"protocol": "nanogpt", "learning_rates": [0.001]}
 RUNS = [

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from processes import ROOT
 
 from normscope.config import load
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)
 NAMED = r"(?<![\w/.])(?:config|src|benchmarks|scripts|workflow|tests|profiles|data|docs)/[\w./-]*\w"

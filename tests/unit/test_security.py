@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from processes import ROOT
 from safetensors.torch import save_file
 
 from normscope.hub.recipe import DirectorySource
@@ -24,7 +25,6 @@ from normscope.io.stored import Damaged
 from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
 from normscope.train.weights import load
 
-ROOT = Path(__file__).parents[2]
 # with which common.smk asks torch for a GPU: words of its own
 ASKED = """    told = "import torch; print('cuda' if torch.cuda.is_available() else 'cpu')"
     answer = subprocess.run([sys.executable, "-c", told], """

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 import yaml
 from ledger_recipes import DOCUMENTS, RAW, entry, text
-from processes import SCRIPTS
+from processes import ROOT
 
 from normscope.errors import Explained
 from normscope.ledger.entry import load
 from normscope.studies.pretrained.published import h25_verdict
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
-DATA = SCRIPTS.parent / "data"
+DATA = ROOT / "data"
 FILE = DATA / "claims.yaml"
 BOOK = load(FILE)
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")

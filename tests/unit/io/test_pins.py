@@ -4,14 +4,13 @@ import re
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, version
-from pathlib import Path
 
 import pytest
+from processes import ROOT
 
 from normscope.io.pins import normalized, not_as_pinned, pinned
 from normscope.io.provenance import closure
 
-ROOT = Path(__file__).parents[2]
 CONSTRAINTS = ROOT / "constraints.txt"
 
 

@@ -7,32 +7,33 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import SCRIPTS
 
 from normscope.io.provenance import PACKAGE, closure, code_digest, digest
 
-SCRIPTS = sorted((Path(__file__).parents[2] / "scripts").rglob("*.py"))
+FILES = sorted(SCRIPTS.rglob("*.py"))
 
 IMPORTED = """
 import json, runpy, sys
 
-found = {}
+loaded = {}
 for script in sys.argv[1:]:
     for name in [n for n in sys.modules if n.split(".")[0] == "normscope"]:
         del sys.modules[name]
     runpy.run_path(script)
-    found[script] = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "normscope"]
-print(json.dumps(found))
+    loaded[script] = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "normscope"]
+print(json.dumps(loaded))
 """
 
 
 @pytest.fixture(scope="module")
 def imported() -> dict[str, list[str]]:
     """The files of this package that Python loads for each script."""
-    command = [sys.executable, "-c", IMPORTED, *map(str, SCRIPTS)]
+    command = [sys.executable, "-c", IMPORTED, *map(str, FILES)]
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("script", FILES, ids=lambda p: p.stem)
 def test_closure_is_what_python_imports(imported, script):
     assert closure(script) == [script, *sorted(map(Path, imported[str(script)]))]
 
@@ -67,7 +68,7 @@ def test_several_files_are_closed_together(tmp_path):
 
 
 def test_a_module_that_is_not_imported_is_left_out():
-    (train,) = (script for script in SCRIPTS if script.stem == "main_train")
+    (train,) = (script for script in FILES if script.stem == "main_train")
     assert PACKAGE / "nn/norms.py" in closure(train)
     for other in ("nn/arms.py", "config.py", "studies/recall/model.py", "measure/sharpness.py"):
         assert (PACKAGE / other).is_file()

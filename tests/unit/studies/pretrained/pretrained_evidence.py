@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from processes import SCRIPTS, flags
+from processes import ROOT, SCRIPTS, flags
 
 from normscope.hub.prompts import read_prompts
 from normscope.io.csvfile import write_csv
@@ -25,7 +25,7 @@ from normscope.studies.pretrained.grid import Pretrained, PretrainedTables
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS, POSITIONS
 from normscope.studies.study import Settings
 
-DATA = SCRIPTS.parent / "data"
+DATA = ROOT / "data"
 PROMPTS = read_prompts(DATA / "prompts.yaml")
 SHAPE = {"n_layers": 3, "n_embd": 8, "n_heads": 2, "n_kv_heads": 2, "head_dim": 4, "rho": 0.5}
 DOCUMENT = "residual_gain.json"

@@ -11,7 +11,7 @@ from drawings import data, draw, labelled, points, ticks
 from matplotlib import pyplot as plt
 from matplotlib.container import BarContainer
 from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
-from processes import SCRIPTS
+from processes import ROOT, SCRIPTS
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
@@ -20,7 +20,7 @@ from normscope.studies.jacobian.figures import ATTENTION
 from normscope.studies.pretrained.figures import NORMS
 from normscope.studies.pretrained.measures import METRICS
 
-FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
+FIGURES = load(ROOT / "workflow/figures.yaml")
 LOST = (*ARMS, "measured")
 # what a figure says where there is nothing to show
 EMPTY = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import SCRIPTS
+from processes import ROOT, SCRIPTS
 from recipes import recipe
 
 from normscope.config import Config, load
@@ -22,7 +22,6 @@ from normscope.cost.reference import Reference, read_reference
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
 
-ROOT = SCRIPTS.parent
 TABLE = ROOT / "workflow/costs.yaml"
 
 

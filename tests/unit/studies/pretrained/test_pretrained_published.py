@@ -1,12 +1,12 @@
 """The numbers of D'Elia 2026 (doi 10.5281/zenodo.18165365) come out of the data files."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from processes import ROOT
 from recall_recipes import by
 from statsmodels.stats.proportion import proportion_confint
 
@@ -31,7 +31,7 @@ from normscope.studies.pretrained.tables import (
     twins,
 )
 
-DATA = Path(__file__).parents[2] / "data"
+DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
 PROMPTS = pd.read_csv(DATA / "reference_prompts.csv")
 

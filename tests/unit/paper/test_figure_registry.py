@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from processes import SCRIPTS
+from processes import ROOT
 from pydantic import BaseModel, ValidationError
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
 from normscope.paper.figures import Entry, Table, check, load
 
-ROOT = SCRIPTS.parent
 TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
 LOSS = {"study": "main", "title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
 

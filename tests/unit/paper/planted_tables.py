@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
-from processes import SCRIPTS
+from processes import ROOT
 
 from normscope.paper.figures import Entry
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
@@ -281,7 +281,7 @@ def pretrained(case: Case) -> Tables:
         "sensitivity": table(f"{key} metric reads {ends}", sensitivity).assign(n=25),
         "layers": table(f"{key} site depth {ends}", layers).assign(n=25),
         "h25_models": pd.DataFrame(h25),
-        "references": pd.read_csv(SCRIPTS.parent / "data/reference_gains.csv"),
+        "references": pd.read_csv(ROOT / "data/reference_gains.csv"),
     }
 
 

@@ -1,7 +1,6 @@
 """What the configuration trains and probes in depth; what it refuses, and how it says so."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import yaml
 from depth_recipes import GRID, depth_grid, raw_grid
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import ROOT
 from pydantic import ValidationError
 from recipes import recipe
 
@@ -19,7 +19,6 @@ from normscope.studies.study import Settings
 from normscope.train.schedule import at_schedule
 from normscope.train.trainer import learning_rate
 
-ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 SCHEDULES = ("0.003-0", "0.003-2", "0.01-0", "0.01-2")

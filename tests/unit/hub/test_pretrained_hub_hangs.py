@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from pretrained_hub import Handler, Hub
-from processes import SCRIPTS
+from processes import ROOT, SCRIPTS
 
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import Unavailable, snapshot
@@ -80,7 +80,7 @@ def measuring(out: Path, limit_s: float) -> list[str]:
     source = {"kind": "hub", "repo": "files/drips", "revision": "main"}
     flags = {
         "recipe": json.dumps({"source": source}),
-        "prompts": SCRIPTS.parent / "data/prompts.yaml",
+        "prompts": ROOT / "data/prompts.yaml",
         "memory-mb": 100,
         "fetch-s": limit_s,
         "weights": out / "weights",

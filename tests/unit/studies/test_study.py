@@ -3,18 +3,17 @@
 import copy
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import ROOT
 from snakemake.utils import update_config
 
 from normscope.config import Config, load
 from normscope.studies.study import blocks
 
-ROOT = Path(__file__).parents[2]
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 

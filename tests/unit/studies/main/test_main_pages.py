@@ -2,13 +2,13 @@
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 from page_recipes import config, shown
+from processes import ROOT
 from snakemake.utils import update_config
 
 from normscope.config import load
@@ -33,7 +33,6 @@ from normscope.train.recipe import Training
 
 NAN = math.nan
 ENDS = ("", "_low", "_high")
-ROOT = Path(__file__).parents[2]
 DATA = ROOT / "data"
 
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 import yaml
-from processes import SCRIPTS
+from processes import ROOT
 
 from normscope.config import load
 from normscope.cost.power import power_table, seconds_a_model
 from normscope.cost.projection import Costs
 from normscope.cost.reference import Reference
 
-CONFIG = load(yaml.safe_load((SCRIPTS.parent / "config.yaml").read_text()))
+CONFIG = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
 JACOBIAN = CONFIG.studies["jacobian"]
 JOBS = list(JACOBIAN.jobs())
 # every job takes 30 s, whatever its size: measured

@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 import statements
-from processes import SCRIPTS
+from processes import ROOT
 
 from normscope.ledger.claim import Claim, Evidence
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.tables import BY_MODEL, by_model, published_observations
 
-DATA = SCRIPTS.parent / "data"
+DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
 WAS, NOW = "its verdict", "verdict"
 KEYS = (

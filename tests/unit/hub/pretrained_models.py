@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import transformers
+from processes import ROOT
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from normscope.hub.measurement import Outcome
 from normscope.hub.prompts import Prompt, read_prompts
 from normscope.hub.recipe import Measured
 
-PROMPTS = Path(__file__).parents[2] / "data" / "prompts.yaml"
+PROMPTS = ROOT / "data" / "prompts.yaml"
 LAYERS, WIDTH, HEADS = 4, 24, 4
 SPECIAL, VOCABULARY = ["<unk>", "<s>", "</s>"], 400
 
