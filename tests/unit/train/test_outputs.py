@@ -127,12 +127,6 @@ def test_without_one_of_the_files_there_are_no_sums(tmp_path, name):
     assert not (tmp_path / SUMS).exists()
 
 
-def test_json_has_no_nan(tmp_path):
-    with pytest.raises(ValueError, match="JSON"):
-        write_models(tmp_path, learners(), {"loss": math.nan})
-    assert not (tmp_path / SUMS).exists()
-
-
 @pytest.fixture
 def seconds(monkeypatch) -> list[float]:
     """What the clock says next; the last of it remains."""

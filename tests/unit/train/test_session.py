@@ -203,13 +203,6 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, finger
     assert one(recipe(seeds=[*SEEDS, 4])) == base
 
 
-def test_checkpoints_of_another_recipe_are_said_and_not_used(tmp_path, capsys):
-    Job(tmp_path, recipe(seeds=SEEDS)).train()
-    job = Job(tmp_path, recipe(seeds=SEEDS, learning_rate=0.02))
-    assert job.train() == 33
-    assert "belongs to other settings, data or code; starting at step 0" in capsys.readouterr().err
-
-
 def test_a_job_in_use_is_refused_and_its_checkpoints_stay(tmp_path):
     job = Job(tmp_path, recipe(seeds=SEEDS))
     Checkpoints(job.checkpoints / "1x3", "other", 1).save(2, {"a": 1})

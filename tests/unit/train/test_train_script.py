@@ -1,7 +1,6 @@
-"""A training script (main_train.py): killed, out of disk, in use, fed bad input."""
+"""A training script (main_train.py): killed, out of disk, fed bad flags."""
 
 import json
-import os
 import pickle
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import torch
 from recipes import DATA, recipe
 
 from normscope.io import dataset
-from normscope.train.checkpoint import lock
 
 OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
 STEPS = 60  # of two models in step, with a checkpoint after each
@@ -97,16 +95,6 @@ def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
     assert script.outputs() == whole
 
 
-def test_a_job_in_use_is_an_error_that_names_the_process(tmp_path, data):
-    script = Script(data, tmp_path)
-    with lock(script.checkpoints):
-        message = script.fail()
-    assert message.startswith(f"process {os.getpid()} is training this run")
-    assert str(script.checkpoints) in message
-    assert script.newest() == 0
-    assert not script.out.exists()
-
-
 def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path):
     data = write_data(tmp_path / "data")
     script = Script(data, tmp_path)
@@ -123,17 +111,6 @@ def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_set(tmp_path, dat
     message = Script(data, tmp_path).fail("--recipe.device", "cuda")
     assert "set device: cpu or auto in config.yaml" in message
     assert not (tmp_path / "checkpoints").exists()
-
-
-def test_a_missing_file_of_the_dataset_is_an_error_that_names_it(tmp_path):
-    data = write_data(tmp_path / "data")
-    (data / "meta.pkl").unlink()
-    assert f"{data / 'meta.pkl'} is missing" in Script(data, tmp_path).fail()
-
-
-def test_a_window_longer_than_the_text_is_an_error(tmp_path, data):
-    message = Script(data, tmp_path).fail("--recipe.model.block-size", "1000")
-    assert message.startswith("the train split has 360 tokens; windows of block_size 1000")
 
 
 @pytest.mark.parametrize(

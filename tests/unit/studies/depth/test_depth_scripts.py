@@ -1,7 +1,6 @@
 """The scripts of the depth study that read trained models: sound, diverged, damaged, none."""
 
 import math
-import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -122,18 +121,6 @@ def test_a_probe_is_of_the_seeds_model_on_windows_of_the_validation_split(result
     entropy = F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten())
     gradient = torch.autograd.grad(entropy, x)[0].norm().item()
     assert row["layernorm", 2, state, seed, 1]["gradient"] == pytest.approx(gradient, rel=1e-8)
-
-
-def test_damaged_weights_are_named_with_what_to_remove(results, tmp_path, data):
-    """The stored file behind the link."""
-    shutil.copytree(results.place / "models", tmp_path / "store")
-    (tmp_path / "models").symlink_to(tmp_path / "store")
-    path = tmp_path / "models" / KEPT / "models.safetensors"
-    path.write_bytes(path.read_bytes()[:-9])
-    message = probe(tmp_path, data, results.grid, "pre").fail()
-    assert f"{path} is damaged" in message
-    assert f"remove {path.resolve()} and start again" in message
-    assert not (tmp_path / "probes").exists()
 
 
 def test_the_tables_collect_all_places_and_jobs(results):

@@ -8,12 +8,10 @@ from page_recipes import config, shown
 from scipy import stats
 
 from normscope.paper.section import named
-from normscope.paper.table import PageTable
 from normscope.studies.jacobian.pages import (
     AVERAGE,
     cost_table,
     dose_table,
-    formula_table,
     layer_table,
     part_table,
     section,
@@ -230,8 +228,3 @@ def test_a_section_of_no_norm_and_no_surrogate_has_tables_without_rows():
     part = handed_over(none, pd.DataFrame([], columns=BY_LAYER), costs())
     assert [len(part.tables[name].rows) for name in list(part.tables)[1:]] == [0] * 4
     assert part.words["has_norms"] is False
-
-
-def test_the_formulas_are_those_of_four_passes():
-    table: PageTable = formula_table()
-    assert table.cells(0) == ("exact", "center_scale", "projected", "straight_through")

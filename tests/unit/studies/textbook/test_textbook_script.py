@@ -114,8 +114,3 @@ def test_a_missing_file_is_an_error_that_names_it_and_leaves_no_table(missing, d
     (job / missing).unlink()
     assert str(job / missing) in textbook(tmp_path, data, job).fail()
     assert not (tmp_path / "textbook").exists()
-
-
-def test_a_missing_dataset_is_an_error_that_names_it(tmp_path):
-    message = textbook(tmp_path, tmp_path / "nowhere", write(tmp_path, "layernorm", [1])).fail()
-    assert message.startswith(f"{tmp_path / 'nowhere' / 'meta.pkl'} is missing")
