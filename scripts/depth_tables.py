@@ -16,10 +16,12 @@ from normscope.studies.depth.tables import (
     SCHEDULE,
     SHAPE,
     by_block,
+    by_layer,
     by_shape,
     rates,
     sensitivity,
     trainability,
+    warm_ups,
 )
 
 MODELS = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at"]
@@ -46,8 +48,10 @@ def main() -> None:
     tables["losses"] = losses.astype({"diverged_at": "Int64"})
     tables["by_block"] = by_block(tables["blocks"], recipe.level)
     tables["rates"] = rates(tables["blocks"])
+    tables["layers"] = by_layer(tables["rates"])
     tables["by_shape"] = by_shape(tables["rates"], recipe.level)
     tables["sensitivity"] = sensitivity(tables["losses"])
+    tables["warm_ups"] = warm_ups(tables["losses"])
     tables["trainability"] = trainability(tables["losses"], recipe.level)
     write_tables(flags.out, tables)
 

@@ -18,6 +18,7 @@ from normscope.studies.recall.tables import (
     factor_effects,
     slice_heights,
     why_no_effects,
+    with_factors,
 )
 
 CURVES = [*KEYS, "seed", "step", "train_loss"]
@@ -46,7 +47,7 @@ def main() -> None:
         reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
         print(f"no factor effects: {reason}", file=sys.stderr)
     tables = {
-        "runs": runs,
+        "runs": with_factors(runs),
         "cells": by_cell(runs, recipe.level),
         "best": best_rates(runs),
         "curves": collect(flags.models, "curves.csv", keys)[CURVES],

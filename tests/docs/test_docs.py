@@ -14,7 +14,7 @@ from normscope.config import Config, load
 from normscope.nn.arms import ARMS
 from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.recipe import Kept, Shape
-from normscope.studies.depth.tables import sensitivity
+from normscope.studies.depth.tables import by_layer, sensitivity, warm_ups
 from normscope.studies.textbook import probe as textbook
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +45,7 @@ def rates() -> pd.DataFrame:
             wobble = 1 + 0.001 * (seed % 5)
             row = {**shape._asdict(), "state": "start", "seed": seed}
             row |= {"gradient_rate": wobble * 0.5, "gradient_kept": wobble * ratio}
+            row["gradient_near"] = row["gradient_kept"]
             row |= {"stream_rate": 1.0, "stream_growth": wobble, "last_gradient": wobble * last}
             rows.append(row | {"smallest": 0.8, "largest": 1.2, "from_identity": 0.7, "lost": 0})
     return pd.DataFrame(rows)
@@ -79,6 +80,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "depth.by_shape": by_shape(),
         "depth.losses": losses(),
         "depth.sensitivity": sensitivity(losses()),
+        "depth.layers": by_layer(rates()),
+        "depth.warm_ups": warm_ups(losses()),
         "textbook.scratch": textbook.scratch(),
         "textbook.epsilon": textbook.small_tokens(),
         "textbook.affine": pd.DataFrame(columns=["seed", *textbook.AFFINE]),
@@ -214,7 +217,7 @@ def test_a_line_is_named(checks: ModuleType):
 
 def test_a_changed_verdict_is_stale(lesson: ModuleType, results: Path):
     lesson.relies_on("vanishes", "holds")
-    change(results, "rates", "gradient_kept", "none", 1e42)
+    change(results, "rates", "gradient_near", "none", 1e42)
     lesson._read.cache_clear()
     lesson._claims.cache_clear()
     with pytest.raises(lesson.StaleProse, match="'vanishes' holds, but the results: fails"):

@@ -25,7 +25,7 @@ class Case:
         n: units.
         unit: what is counted.
         p_holds, p_fails: one-sided p for the statement and for its contrary; NaN without a test.
-        flips_holds, flips_fails: the same by exact sign flips, which need no normality.
+        flips_holds, flips_fails: the same by sign flips, which need no normality.
         smallest: the least one-sided p that so many units can give.
         g: Hedges' g of the units' distances from the bound.
         spread: standard deviation over units, of logarithms on a logarithmic scale.
@@ -104,7 +104,7 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     """The test of an entry on a quantity's values, one a unit.
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t, or by
-    exact sign flips where the entry asks for these; the other one stands beside it. The interval is
+    sign flips where the entry asks for these; the other one stands beside it. The interval is
     Student's. Below ``FEWEST`` units there is no p.
 
     Args:

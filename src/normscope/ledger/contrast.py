@@ -6,6 +6,7 @@ entry's needs.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -126,6 +127,11 @@ def _mean(entry: Entry, pair: Pair) -> list[str]:
     return [significant_or_tiny(value) for value in means]
 
 
+def _settings(counts: Mapping[str, int]) -> str:
+    """What was chosen, and for how many; one setting needs no count."""
+    return ", ".join(counts if len(counts) == 1 else (f"{s} ({n})" for s, n in counts.items()))
+
+
 def _sentence(entry: Entry, pair: Pair, case: Case) -> str:
     """A case in words: by the entry's sentence, or by the one that all share."""
     words = case.open
@@ -139,4 +145,7 @@ def _sentence(entry: Entry, pair: Pair, case: Case) -> str:
             interval="" if math.isnan(case.low) else f" [{low}, {high}]",
             n=units(case.n, case.unit),
         )
+        if pair.contrast.best:
+            names = ", ".join(pair.contrast.best.columns).replace("_", " ")
+            words += f" at {names} {' against '.join(map(_settings, pair.chosen()))}"
     return f"{pair.name}: {words}" if pair.name else words

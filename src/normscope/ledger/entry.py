@@ -60,6 +60,9 @@ class Entry(Strict):
         description="about all of its cases, about any, or decided by contrast.primary alone",
     )
     bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    bound_because: Word | None = Field(
+        default=None, description="why the bound is this one, where it is not that of no difference"
+    )
     margin: PositiveFloat | None = None
     margin_because: Word | None = Field(default=None, description="why the margin is this one")
     scale: Literal["linear", "log"] = "linear"
@@ -84,6 +87,9 @@ class Entry(Strict):
             raise ValueError(f"bound: {self.bound} has no logarithm")
         if self.scale == "log" and self.margin is not None and self.margin <= 1:
             raise ValueError(f"margin: a factor of {self.margin} leaves nothing within it")
+        is_of_no_difference = self.bound in (None, 1 if self.scale == "log" else 0)
+        if not is_of_no_difference and self.bound_because is None:
+            raise ValueError("a bound other than 0 (with scale: log 1) needs bound_because")
         return self
 
     @model_validator(mode="after")

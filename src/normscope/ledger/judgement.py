@@ -45,7 +45,7 @@ class Deciding:
 
     @property
     def p_flips(self) -> float:
-        """The same p by exact sign flips; NaN where there are none."""
+        """The same p by sign flips; NaN where there are none."""
         side = self.case.flips_holds if self.holds else self.case.flips_fails
         return side if math.isnan(side) else min(1.0, 2 * self.cases * side)
 
@@ -73,7 +73,7 @@ class Judgement:
 
     @property
     def flips_disagree(self) -> bool:
-        """Whether exact sign flips, at the level of one test, give another answer than t does."""
+        """Whether sign flips, at the level of one test, give another answer than t does."""
         p, flips = self.by.p, self.by.p_flips
         return not math.isnan(p + flips) and (p < ALPHA) != (flips < ALPHA)
 

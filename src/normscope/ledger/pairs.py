@@ -3,6 +3,7 @@
 import itertools
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -126,6 +127,14 @@ class Pair:
         if one <= 0:
             return 0.0
         return one / other if other > 0 else sys.float_info.max
+
+    def chosen(self) -> list[Mapping[str, int]]:
+        """For each side the settings that are best for other replicates, and for how many."""
+        columns = self.contrast.best.columns if self.contrast.best else []
+        return [
+            Counter(", ".join(str(row[column]) for column in columns) for row in rows)
+            for rows in self.sides
+        ]
 
     def means(self) -> list[float]:
         """The mean of each side; NaN where there is none."""

@@ -67,7 +67,7 @@ def _reason(judgement: Judgement) -> str:
     words = judgement.why or words
     if not judgement.flips_disagree:
         return words
-    flips = f"exact sign flips disagree: p {judgement.by.p_flips:.2g}"
+    flips = f"sign flips disagree: p {judgement.by.p_flips:.2g}"
     return f"{words}; {flips}" if words else flips
 
 

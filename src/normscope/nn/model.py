@@ -107,8 +107,8 @@ class Branch(nn.Module):
 
     pre:  x + f(N(x))       (Xiong et al. 2020, arXiv:2002.04745)
     post: N(x + f(x))       (Vaswani et al. 2017, arXiv:1706.03762)
-    peri: x + N'(f(N(x)))   (Kim et al. 2025, arXiv:2502.02732; its norm of the embedding,
-                            an option, is left out)
+    peri: x + N'(f(N(x)))   (Kim et al. 2025, arXiv:2502.02732; its optional norm of the embedding
+                            is left out)
     none: x + f(x)
     """
 

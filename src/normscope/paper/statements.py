@@ -53,7 +53,18 @@ def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
         for key, title in ONE_BY_ONE.items()
         if any(claim[key] for claim in claims)
     ]
+    if any(map(_reasons, claims)):
+        columns.insert(3, Column("its numbers", _reasons))
     return tabulate(title, claims, columns)
+
+
+def _reasons(claim: Row) -> str:
+    """Why bound and margin are what they are."""
+    return "; ".join(
+        f"{name} {claim[name]:.6g}: {claim[f'{name}_because']}"
+        for name in ("bound", "margin")
+        if claim[f"{name}_because"]
+    )
 
 
 def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:

@@ -1,4 +1,4 @@
-"""Tests of a mean over units: Student's t, exact sign flips beside it, equivalence, effect size."""
+"""Tests of a mean over units: Student's t, sign flips beside it, equivalence, effect size."""
 
 import math
 from collections.abc import Callable, Sequence

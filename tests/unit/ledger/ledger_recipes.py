@@ -19,6 +19,7 @@ RAW: dict[str, Any] = {
     "criterion": "it is above {bound:g}",
     "direction": "greater",
     "bound": 0.0,
+    "bound_because": "it is planted",
     "unit": "model",
     "figure": "loss",
     "differs_because": "one seed",

@@ -68,6 +68,8 @@ WITHIN |= {"margin_because": "half or twice"}
         ({"bound": True}, "bound", "number"),
         ({"bound": float("nan")}, "bound", "finite"),
         ({"bound": float("inf")}, "bound", "finite"),
+        ({"bound": 0.5, "bound_because": None}, "", "needs bound_because"),
+        ({"bound": 0.0, "bound_because": None, "scale": "log"}, "", "has no logarithm"),
         ({"margin": "wide"}, "margin", "number"),
         ({"margin": 2.0}, "", "margin and margin_because go together"),
         (WITHIN | {"margin_because": None}, "", "margin and margin_because go together"),

@@ -24,6 +24,7 @@ WORDS: dict[str, Any] = {
     "quantity": "quantity",
     "test": "t",
     "criterion": "compared with {bound}, within {margin}",
+    "bound_because": "it is planted",
     "unit": "model",
     "figure": "jacobian",
     "differs_because": "it was not measured",

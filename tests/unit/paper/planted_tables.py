@@ -15,6 +15,7 @@ from normscope.paper.figures import Entry
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
 from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
+from normscope.studies.recall.tables import with_factors
 
 NAN = math.nan
 ARMS = ("layernorm", "manual_l2", "none")
@@ -131,7 +132,7 @@ def recall(case: Case) -> Tables:
             spectra.append(key | {"where": where, "index": k, "value": (i + 1) / 2**k})
     keys = "task arm learning_rate seed"
     return {
-        "runs": table(f"{keys} {measures} diverged_at", runs),
+        "runs": with_factors(table(f"{keys} {measures} diverged_at", runs)),
         "curves": table(f"{keys} step train_loss", curves),
         "slices": table(f"{keys} kind direction alpha offset loss", slices),
         "spectra": table(f"{keys} where index value", spectra),

@@ -10,7 +10,7 @@ from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
-from normscope.studies.depth.measures import INITS, PLACEMENTS, RATES, STATES
+from normscope.studies.depth.measures import INITS, LAYERS, PLACEMENTS, RATES, STATES
 from normscope.studies.depth.recipe import (
     Cell,
     DepthTables,
@@ -79,7 +79,10 @@ class TrainedGrid(StartGrid):
 class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
-    TABLES: ClassVar = "blocks rates by_block by_shape losses sensitivity trainability".split()
+    TABLES: ClassVar = [
+        *"blocks rates layers by_block by_shape".split(),
+        *"losses sensitivity warm_ups trainability".split(),
+    ]
 
     sizes: Sizes
     training: Training
@@ -185,8 +188,10 @@ class Depth(Study):
         return Vocabulary(
             columns={
                 "rates": (*Shape._fields, "state", "seed", *RATES),
+                "layers": (*Shape._fields, "state", "seed", "layer", "factor"),
                 "losses": (*Cell._fields, "seed", *outcome),
                 "sensitivity": (*Shape._fields, "warmup_steps", "seed", *spread),
+                "warm_ups": (*Shape._fields, "learning_rate", "seed", "gained"),
             },
             values={
                 "arm": ARMS,
@@ -194,6 +199,7 @@ class Depth(Study):
                 "residual": (True, False),
                 "init": get_args(Start),
                 "state": STATES,
+                "layer": tuple(LAYERS),
             },
             labels={
                 "arm": LABELS,
@@ -203,6 +209,7 @@ class Depth(Study):
                 "learning_rate": "rate {:g}",
                 "warmup_steps": "{} steps of warm-up",
                 "state": {"start": "", "trained": "trained"},
+                "layer": "a {}",
             },
         )
 

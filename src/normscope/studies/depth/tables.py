@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.summary import split, summarize
-from normscope.studies.depth.measures import MEASURES, RATES, RELATIVE, SIZES
+from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
 from normscope.studies.depth.recipe import Shape
 
 SHAPE = list(Shape._fields)
@@ -55,6 +55,8 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
       block to the second. The first block is left out: it takes the embedding, whose scale is its
       own.
     - ``gradient_kept``: its norm at the second block over that at the last.
+    - ``gradient_near``: its norm six blocks, which are twelve sublayers, before the last block over
+      that at the last.
     - ``stream_rate``: factor of the stream's RMS per block towards the output, from the first
       block's output to the last one's.
     - ``stream_growth``: the RMS that leaves the last block over the one that leaves the first.
@@ -72,6 +74,8 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
         last = of_block.iloc[-1]
         row["gradient_rate"] = 1 / _rate(gradient)
         row["gradient_kept"] = _ratio(gradient, 0, -1)
+        near = gradient.iloc[-1 - NEAR :] if len(gradient) > NEAR else gradient[:0]
+        row["gradient_near"] = _ratio(near, 0, -1)
         row["stream_rate"] = _rate(rms)
         row["stream_growth"] = _ratio(rms, -1, 0)
         row["last_gradient"] = last["gradient_parameters"]
@@ -80,6 +84,22 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
         row["from_identity"], row["lost"] = (farthest / inner["branch"]).max(), inner["lost"].min()
         rows.append(row)
     return pd.DataFrame(rows, columns=[*MODEL, *RATES])
+
+
+def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
+    """A row per model and meaning of "layer": ``gradient_rate`` of a block as a factor per layer.
+
+    A block has two sublayers, which a residual connection would span, and on its longest path four
+    matrices: values, projection, and two of the MLP. The factor is a root of the block's.
+
+    Args:
+        of_models: rates.csv, a row a model.
+    """
+    parts = [
+        of_models[MODEL].assign(layer=layer, factor=of_models["gradient_rate"] ** (1 / parts))
+        for layer, parts in LAYERS.items()
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -106,6 +126,22 @@ def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
             spread = {"sensitivity": capped.mean() - capped.min(), "rates": rates}
             rows.append(key | spread | {"failures": group["failed"].sum()})
     return pd.DataFrame(rows, columns=[*keys, "sensitivity", "rates", "failures"])
+
+
+def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
+    """A row per shape, learning rate and seed that was trained with and without warm-up.
+
+    ``gained``: the capped loss without warm-up, less that with the longest one.
+
+    Args:
+        losses: losses.csv, a row a trained model.
+    """
+    keys, rows = [*SHAPE, "learning_rate", "seed"], []
+    for key, group in split(losses, keys):
+        capped = group.set_index("warmup_steps")["capped_loss"].sort_index()
+        if capped.index[0] == 0 and len(capped) > 1:
+            rows.append(key | {"gained": capped.iloc[0] - capped.iloc[-1]})
+    return pd.DataFrame(rows, columns=[*keys, "gained"])
 
 
 def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:

@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.studies.recall.tables import KEYS, ORDER, factor_levels
+from normscope.studies.recall.measures import FACTORS
+from normscope.studies.recall.tables import KEYS
 
 AFFINE = {  # (gain, bias)
     ("no", "no"): "none",
@@ -15,7 +16,7 @@ AFFINE = {  # (gain, bias)
     ("no", "yes"): "bias",
     ("yes", "yes"): "both",
 }
-PANELS = (*ORDER["radius"], "other")
+PANELS = (*FACTORS["radius"], "other")
 
 
 def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
@@ -27,11 +28,9 @@ def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
 
 
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with their factors, the panel (a radius, or "other") and the affine part."""
-    table = runs.merge(factor_levels(list(runs["arm"])), on="arm", how="left")
-    table["affine"] = [AFFINE.get(key) for key in zip(table["gain"], table["bias"], strict=True)]
-    table["panel"] = table["radius"].fillna("other")
-    return table
+    """The runs with the panel (a radius, or "other") and the affine part."""
+    affine = [AFFINE.get(key) for key in zip(runs["gain"], runs["bias"], strict=True)]
+    return runs.assign(affine=affine, panel=runs["radius"].fillna("other"))
 
 
 def draw_slices(axis: Axes, slices: pd.DataFrame, **look) -> None:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
-from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks
 
@@ -120,8 +120,8 @@ class Recall(Study):
         """
         corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
         return Vocabulary(
-            columns={"runs": (*Cell._fields, "seed", "diverged_at", *MEASURES, *HEIGHTS)},
-            values={"task": self.tasks, "arm": ARMS},
+            columns={"runs": (*Cell._fields, "seed", "diverged_at", *MEASURES, *HEIGHTS, *FACTORS)},
+            values={"task": self.tasks, "arm": ARMS, **FACTORS},
             names={
                 "protocol": {
                     "published": [cell._asdict() for cell in self.published_cells()],
@@ -129,7 +129,11 @@ class Recall(Study):
                 },
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
-            labels={"arm": LABELS},
+            labels={
+                "arm": LABELS,
+                "center": {"yes": "centered", "no": "not centered"},
+                "radius": "radius {}",
+            },
         )
 
     def blocks(self) -> dict[str, tuple[Cell, list[int]]]:

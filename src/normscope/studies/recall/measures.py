@@ -25,3 +25,9 @@ MEASURES = (
 HEIGHTS = ("rise", "hump")  # of the loss slices
 SLICE = ("kind", "direction", "alpha", "offset", "loss")  # a row a point
 SPECTRUM = ("where", "index", "value")  # a row a singular value
+FACTORS = {  # of norms with token statistics, with their levels in order
+    "center": ("no", "yes"),
+    "radius": ("sqrt(d)", "1"),
+    "gain": ("no", "yes"),
+    "bias": ("no", "yes"),
+}

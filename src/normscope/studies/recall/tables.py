@@ -9,7 +9,7 @@ from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
 from normscope.statistics.summary import summarize
 from normscope.statistics.tuning import chosen
-from normscope.studies.recall.measures import HEIGHTS, MEASURES
+from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
 
 KEYS = ["task", "arm", "learning_rate"]
 
@@ -22,14 +22,6 @@ RESPONSES = {
     "edge": "ln share of Adam's limit",
 }
 LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
-
-
-ORDER = {
-    "center": ("no", "yes"),
-    "radius": ("sqrt(d)", "1"),
-    "gain": ("no", "yes"),
-    "bias": ("no", "yes"),
-}
 
 
 def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
@@ -102,21 +94,27 @@ def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
     """
     arms = sorted(set(arms), key=list(ARMS).index)
     all_norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
-    norms = {arm: norm for arm, norm in all_norms.items() if norm.radius in ORDER["radius"]}
+    norms = {arm: norm for arm, norm in all_norms.items() if norm.radius in FACTORS["radius"]}
     yes = {True: "yes", False: "no"}
     return pd.DataFrame(
         [
             [arm, yes[norm.center], norm.radius, yes[norm.gain], yes[norm.bias]]
             for arm, norm in norms.items()
         ],
-        columns=["arm", *ORDER],
-    ).drop_duplicates(list(ORDER))
+        columns=["arm", *FACTORS],
+    ).drop_duplicates(list(FACTORS))
+
+
+def with_factors(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs with the factors of their norms; an arm without token statistics has none."""
+    levels = factor_levels(list(dict.fromkeys(runs["arm"])))
+    return runs.merge(levels, on="arm", how="left", validate="many_to_one")
 
 
 def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """The runs of arms with token statistics, with their factors, and the levels that vary."""
     table = runs.merge(factor_levels(list(dict.fromkeys(runs["arm"]))), on="arm")
-    present = {f: [v for v in order if (table[f] == v).any()] for f, order in ORDER.items()}
+    present = {f: [v for v in order if (table[f] == v).any()] for f, order in FACTORS.items()}
     return table, {f: levels for f, levels in present.items() if len(levels) > 1}
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.measures import RATES
-from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, sensitivity
+from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, by_layer, sensitivity, warm_ups
 
 UNIGRAM, CHARACTERS = 3.3, 65
 SEEDS = 6
@@ -54,11 +54,13 @@ def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
 
 def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd.DataFrame]:
     """The depth study's tables, by ``study.table``."""
-    losses = frame_of_losses(*of_losses)
+    models, losses = frame_of_rates(rates), frame_of_losses(*of_losses)
     return {
-        "depth.rates": frame_of_rates(rates),
+        "depth.rates": models,
+        "depth.layers": by_layer(models),
         "depth.losses": losses,
         "depth.sensitivity": sensitivity(losses),
+        "depth.warm_ups": warm_ups(losses),
     }
 
 

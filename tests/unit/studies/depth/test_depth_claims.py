@@ -9,9 +9,10 @@ from statements import FEW, claim_on, verdict
 NONE = {"arm": "none", "placement": "none"}
 # a statement, its measure, its deciding network, values of which it holds and fails
 CASES = [
-    ("decay_rate", "gradient_rate", NONE | {"residual": False}, 0.8, 0.5),
-    ("decay_rate", "gradient_rate", NONE | {"residual": False}, 0.79, 0.97),
-    ("vanishes", "gradient_kept", NONE | {"residual": False}, 0.05, 0.2),
+    # of a block, which has two sublayers
+    ("decay_rate", "gradient_rate", NONE | {"residual": False}, 0.8**2, 0.8),
+    ("decay_rate", "gradient_rate", NONE | {"residual": False}, 0.79**2, 0.97),
+    ("vanishes", "gradient_near", NONE | {"residual": False}, 0.05, 0.2),
     ("stays", "gradient_kept", {}, 1.0, 0.4),
     ("stays", "gradient_kept", {}, 30.0, 0.2),
     ("healthy_range", "stream_growth", {}, 1.5, 4.0),
@@ -34,7 +35,8 @@ def test_one_network_named_beforehand_decides_and_the_others_are_shown(
         rows = at(value) + at(other, init="gpt2") + at(other, arm="batchnorm", placement="pre")
         rows += at(other, placement="peri", arm="layernorm")
         assert verdict(key, tables(rows)) == said
-        assert len(claim_on(key, tables(rows)).cases) == 3  # BatchNorm is no case of it
+        cases = claim_on(key, tables(rows)).cases
+        assert len(cases) == (6 if key == "decay_rate" else 3)  # BatchNorm is no case of it
     deeper = claim_on(key, tables(at(good) + at(bad, depth=48)))
     assert deeper.verdict == ("holds" if key == "vanishes" else "fails")
     assert verdict(key, tables(at(math.nan))) == "no data"
@@ -44,14 +46,14 @@ def test_one_network_named_beforehand_decides_and_the_others_are_shown(
 def test_shallow_networks_say_nothing_of_vanishing():
     shallow = NONE | {"residual": False, "init": "xavier", "depth": 9}
     assert (
-        verdict("vanishes", tables(rates_of("gradient_kept", near(0.05), **shallow))) == "no data"
+        verdict("vanishes", tables(rates_of("gradient_near", near(0.05), **shallow))) == "no data"
     )
 
 
 @pytest.mark.parametrize(("value", "reads"), [(0.0, "holds"), (math.inf, "fails")])
 def test_a_factor_of_0_or_without_bound_is_judged_too(value, reads):
     plain = NONE | {"residual": False, "init": "xavier"}
-    rows = rates_of("gradient_kept", [value] * SEEDS, **plain)
+    rows = rates_of("gradient_near", [value] * SEEDS, **plain)
     assert verdict("vanishes", tables(rows)) == reads
 
 
@@ -143,20 +145,21 @@ def test_sensitivity_is_compared_by_seed_without_warm_up():
     assert verdict("pre_less_sensitive", one_rate) == "no data"
 
 
-def test_warm_up_is_judged_at_a_named_rate_against_the_longest():
-    at = POST | {"learning_rate": 0.005}
+def test_warm_up_is_judged_at_a_named_rate_by_what_it_gives_beyond_pre_norm():
+    at = {"learning_rate": 0.005}
 
-    def judged(without: list, with_it: list) -> str:
-        parts = [losses(without, warmup_steps=0, **at), losses(with_it, warmup_steps=200, **at)]
-        parts += [losses(BETTER, warmup_steps=20, **at)]  # another warm-up
+    def judged(without: list, with_it: list, pre: list = GOOD) -> str:
+        parts = [losses(v, warmup_steps=w, **at, **POST) for w, v in ((0, without), (200, with_it))]
+        parts += [losses(BETTER, warmup_steps=20, **at, **POST)]  # another warm-up
+        parts += [losses(v, warmup_steps=w, **at) for w, v in ((0, pre), (200, GOOD))]
         parts += [losses(GOOD, warmup_steps=w, **POST) for w in (0, 200)]  # another rate
         return verdict("post_warm_up", tables([], *parts))
 
     assert judged(BETTER, GOOD) == judged(STUCK, GOOD) == "holds"
-    assert judged(GOOD, BETTER) == "fails"
+    assert judged(GOOD, BETTER) == judged(BETTER, GOOD, pre=BETTER) == "fails"
     assert judged([v + 0.01 + 0.001 * i for i, v in enumerate(GOOD)], GOOD) == "fails"  # too little
-    alone = losses(STUCK, warmup_steps=0, **at)
-    assert verdict("post_warm_up", tables([], alone)) == "no data"
+    alone = [losses(STUCK, warmup_steps=0, **at, **changes) for changes in ({}, POST)]
+    assert verdict("post_warm_up", tables([], *alone)) == "no data"
 
 
 @pytest.mark.parametrize(("learned", "reads"), [(0, "holds"), (1, "undecided"), (6, "undecided")])

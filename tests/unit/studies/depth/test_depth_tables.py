@@ -20,10 +20,12 @@ from normscope.studies.depth.tables import (
     RATES,
     SHAPE,
     by_block,
+    by_layer,
     by_shape,
     rates,
     sensitivity,
     trainability,
+    warm_ups,
 )
 
 LEVEL = 0.9
@@ -159,6 +161,17 @@ def test_rates_are_factors_per_block_without_the_first():
     assert [row[k] for k in MODEL] == [*HEAD.values(), 1]
 
 
+def test_a_layer_is_a_block_or_what_a_block_is_made_of():
+    """A gradient of 1/2, ..., 2^-8 towards the input: two sublayers of 2^-1/2, four matrices."""
+    models = rates(frame(blocks({"gradient": [NAN, *(2.0**i for i in range(8))]})))
+    assert models["gradient_near"].item() == pytest.approx(2.0**-6)
+    factors = by_layer(models).set_index("layer")["factor"].to_dict()
+    expected = {"block": 0.5, "sublayer": math.sqrt(0.5), "matrix": 0.5**0.25}
+    assert factors == pytest.approx(expected)
+    shallow = rates(frame(blocks({"gradient": [NAN, 9.0, *[1.0] * 6]})))
+    assert math.isnan(shallow["gradient_near"].item())  # the first block is no part of it
+
+
 @given(st.lists(st.floats(1e-3, 1e3), min_size=3, max_size=9))
 def test_a_rate_is_the_slope_of_least_squares_in_the_logarithm(values):
     columns = {"gradient": [NAN, 1.0, *values], "activation_rms": [1.0, *values, values[-1]]}
@@ -249,6 +262,19 @@ def test_sensitivity_is_the_mean_over_rates_less_the_best():
     assert first["sensitivity"] == pytest.approx(0.6 / 3 + 0.9 / 3)
     assert second["sensitivity"] == pytest.approx((0.4 + math.log(65) - 2.1) / 3)
     assert [(r["rates"], r["failures"]) for r in (first, second)] == [(3, 0), (3, 1)]
+
+
+def test_a_warm_up_gains_what_the_longest_one_takes_off_the_loss_without():
+    table = frame_of_losses(
+        losses([3.0, None], warmup_steps=0),
+        losses([2.0, 2.5], warmup_steps=200),
+        losses([9.0, 9.0], warmup_steps=20),
+        losses([1.0], warmup_steps=0, depth=4),  # without a warm-up beside it
+        losses([1.0, 1.0], warmup_steps=20, depth=5),
+        losses([1.0, 1.0], warmup_steps=200, depth=5),  # nothing without
+    )
+    made = {key: row["gained"] for key, row in by(warm_ups(table), "depth", "seed").items()}
+    assert made == pytest.approx({(12, 0): 1.0, (12, 1): math.log(65) - 2.5})
 
 
 @pytest.mark.parametrize("table", [by_block, by_shape, trainability])
