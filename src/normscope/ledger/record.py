@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from normscope.ledger.case import PLURALS, Case
+from normscope.ledger.case import PLURALS, Case, units
 from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import Judgement
 
@@ -61,14 +61,19 @@ def _known(value: float) -> float | None:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why the verdict is not the published one, or not that of sign flips; empty elsewhere."""
+    """Why there is no verdict, and what would give one; or why it is not the published one.
+
+    And that sign flips say otherwise, where they do. Empty where there is nothing to say.
+    """
     entry = judgement.claim.entry
-    words = "" if judgement.verdict == entry.published.verdict else entry.differs_because
-    words = judgement.why or words
-    if not judgement.flips_disagree:
-        return words
-    flips = f"sign flips disagree: p {judgement.by.p_flips:.2g}"
-    return f"{words}; {flips}" if words else flips
+    differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
+    words = [judgement.why or differs]
+    if math.isfinite(judgement.units):
+        needed = units(math.ceil(judgement.units), judgement.by.case.unit)
+        words.append(f"an effect of this size takes about {needed}")
+    if judgement.flips_disagree:
+        words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
+    return "; ".join(filter(None, words))
 
 
 def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
