@@ -99,7 +99,7 @@ def claim(**changes: Any) -> dict[str, Any]:
         **{"corrected": "is", "alone": "holds", "reason": "", "case": ""},
         **{"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"},
         **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},
-        **{"restated": None},
+        **{"restated": None, "bound_because": None, "margin_because": None},
     } | changes
 
 

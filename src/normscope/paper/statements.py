@@ -54,7 +54,10 @@ def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
         if any(claim[key] for claim in claims)
     ]
     if any(map(_reasons, claims)):
-        columns.insert(3, Column("its numbers", _reasons))
+        test = next(
+            i for i, column in enumerate(columns) if column.title == ONE_BY_ONE["criterion"]
+        )
+        columns.insert(test + 1, Column("its numbers", _reasons))
     return tabulate(title, claims, columns)
 
 

@@ -122,6 +122,11 @@ def test_statements_one_by_one_have_no_column_without_a_word():
     whole = claims_table("", rows)
     assert whole.columns[3:] == ("its verdict", "corrected", "verdict")
     assert whole.cells(3) == ("", "holds")
+    bounds = {"bound": 0.5, "bound_because": "half", "margin": 2.0, "margin_because": "twice"}
+    reasons = claims_table("", [claim(**bounds), claim()])
+    assert reasons.cells(reasons.columns.index("its numbers")) == (
+        *("bound 0.5: half; margin 2: twice", ""),
+    )
     assert shown(claims_table("", rows[:1])) == [
         {
             **{"claim": "Norms help.", "test": "it is above 0", "as published": "was"},

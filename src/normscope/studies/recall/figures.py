@@ -29,8 +29,8 @@ def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
 
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the panel (a radius, or "other") and the affine part."""
-    affine = [AFFINE.get(key) for key in zip(runs["gain"], runs["bias"], strict=True)]
-    return runs.assign(affine=affine, panel=runs["radius"].fillna("other"))
+    parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
+    return runs.assign(affine=parts.map(AFFINE), panel=runs["radius"].fillna("other"))
 
 
 def draw_slices(axis: Axes, slices: pd.DataFrame, **look) -> None:
