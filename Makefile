@@ -31,8 +31,9 @@ docs-links: $(READY)-docs # of other sites: needs a network
 test: $(READY)
 	pytest -n 2 --no-loadscope-reorder --ignore tests/workflow/test_matrix.py
 
-test-matrix: $(READY) # for every input, what runs again when it changes
-	pytest tests/workflow/test_matrix.py
+PART := 1/1
+test-matrix: $(READY) # for every input, what runs again when it changes; PART=1/3 is a third of it
+	pytest tests/workflow/test_matrix.py --part $(PART)
 
 test-docs: $(READY)-docs
 	pytest tests/docs

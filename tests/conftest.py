@@ -1,6 +1,7 @@
-"""How tests are spread over processes: `make test` has two."""
+"""How tests are spread over processes, of which `make test` has two, and a part of them chosen."""
 
 import gc
+import zlib
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -22,9 +23,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log) -> ByFile:
     return ByFile(config, log)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="K/N: the K-th of N parts of the tests")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Those of workflow/ take longest: from the start."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One part by the tests' names; those of workflow/, which take longest, from the start."""
+    part, parts = map(int, config.getoption("part").split("/"))
+    items[:] = [i for i in items if zlib.crc32(i.nodeid.encode()) % parts == part - 1]
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 
 
