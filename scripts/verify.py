@@ -186,7 +186,7 @@ def main() -> None:
     print(f"{counts.total()} models: {counted(counts)}")
     stale = [f"{study}/{name} ({'; '.join(why)})" for (study, name), why in others.items() if why]
     if stale:
-        print(f"{len(stale)} jobs are others than the evidence's, as {stale[0]}: make evidence")
+        print(f"{len(stale)} of {len(every)} trainings are not those of the evidence: {stale[0]}")
     if stale or counts["differs"] or counts["missing"]:
         sys.exit(1)
 
