@@ -87,7 +87,7 @@ def ran(results: Path, config: Config) -> dict[str, Any]:
     return {
         "chip": chip(),
         "date": f"{made:%Y-%m-%d}",
-        "core_hours": round(sum(seconds.values()) / 3600, 2),
+        "core_hours": round(sum(seconds.values()) / 3600, 4),
         "unmeasured_jobs": len(set(jobs(config)) - seconds.keys()),
     }
 

@@ -8,18 +8,23 @@ import pytest
 from project import ROOT, Project
 
 
+def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
+    """What a script of the made project says."""
+    words = ("env", "PYTHONPATH=src", "python", f"scripts/{name}.py", *map(str, flags))
+    return made.run(*words, ok=ok)
+
+
 @pytest.fixture(scope="module")
 def kept(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The evidence of the made project's run."""
     folder = tmp_path_factory.mktemp("kept") / "evidence"
-    made.run("python", "scripts/evidence.py", "--name", "config.yaml", "--out", str(folder))
+    script(made, "evidence", "--name", "config.yaml", "--out", folder)
     return folder
 
 
 def verified(made: Project, evidence: Path, *, ok: bool) -> str:
     """What verify says of one model."""
-    flags = ("--evidence", str(evidence), "--share", "0.001")
-    return made.run("python", "scripts/verify.py", *flags, ok=ok)
+    return script(made, "verify", "--evidence", evidence, "--share", 0.001, ok=ok)
 
 
 def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
@@ -37,8 +42,9 @@ def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
 
 
 def test_a_run_is_not_kept_under_the_name_of_another(made: Project, tmp_path: Path):
-    said = made.run("python", "scripts/evidence.py", "--out", str(tmp_path / "a"), ok=False)
-    assert "error: the results are not those of config/paper.yaml" in said
+    flags = ("--name", "config/tiny.yaml", "--out", tmp_path / "a")
+    said = script(made, "evidence", *flags, ok=False)
+    assert "error: the results are not those of config/tiny.yaml" in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -47,7 +53,7 @@ def test_models_trained_again_end_where_they_did(made: Project, kept: Path):
     assert "differs" not in said
     assert "changed since" not in said
     models = pd.read_csv(kept / "models.csv")
-    models.assign(val_loss=models["val_loss"] + 0.03).to_csv(kept / "models.csv", index=False)
+    models.assign(val_loss=models["val_loss"] + 100).to_csv(kept / "models.csv", index=False)
     assert "differs" in verified(made, kept, ok=False)
     models.to_csv(kept / "models.csv", index=False)
 
@@ -59,7 +65,9 @@ def test_a_training_that_is_another_now_is_named(made: Project, kept: Path):
     record["training"]["steps"] += 1
     (kept / "manifest.json").write_text(json.dumps(other))
     said = verified(made, kept, ok=False)
-    assert f"trainings are not those of the evidence: depth/{job} (training.steps: 21, now 20)" in said
+    assert (
+        f"trainings are not those of the evidence: depth/{job} (training.steps: 21, now 20)" in said
+    )
     (kept / "manifest.json").write_text(manifest)
 
 
