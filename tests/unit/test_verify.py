@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 from page_recipes import config
-from processes import SCRIPTS
+from processes import ROOT, SCRIPTS
 
 from normscope.errors import Explained
 
 VERIFY = runpy.run_path(str(SCRIPTS / "verify.py"))
-ROOT = SCRIPTS.parent
 SUMS = {"train.bin": "a", "val.bin": "b", "meta.pkl": "c"}
 
 
@@ -120,7 +119,7 @@ def test_trainings_of_other_names_are_not_compared(evidence: Path, monkeypatch):
 
 
 def test_what_cannot_be_trained_says_why(evidence: Path, monkeypatch):
-    job = next(j for j in VERIFY["trainings"](config(), VERIFY["read_reference"](
-        ROOT / "workflow/costs.yaml")) if j.study == "main")  # fmt: skip
+    reference = VERIFY["read_reference"](ROOT / "workflow/costs.yaml")
+    job = next(job for job in VERIFY["trainings"](config(), reference) if job.study == "main")
     with pytest.raises(Explained, match=r"(?s)main/.* cannot be trained:.*train\.bin"):
         VERIFY["train"](evidence, job, evidence / "out")
