@@ -1,20 +1,17 @@
-"""Refresh what README.md and docs/results.md show from results: tables and figures."""
+"""Refresh the tables of README.md and docs/results.md from evidence/."""
 
 import json
 import re
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
-from normscope.config import load
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
-from normscope.paper.statements import ledger_table
+from normscope.paper.statements import VERDICTS, ledger_table
 from normscope.paper.table import PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
@@ -23,19 +20,39 @@ from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
 
-README, PAGE = Path("README.md"), Path("docs/results.md")
-RESULTS = Path("results")
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
+EVIDENCE = ROOT / "evidence"
 PRIMARY = ("statement", "source", "published", "corrected", "why")
 LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
+LOSS = ("arm", "n", "learning rate", "loss", "interval")
+DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
-FIGURES = (
-    "loss slice factors surrogates dose jacobian comparison sensitivity signals trainability"
-).split()
 
 
 def table(study: str, name: str) -> pd.DataFrame:
     """A table of a study."""
-    return pd.read_csv(RESULTS / study / "tables" / f"{name}.csv")
+    return pd.read_csv(EVIDENCE / study / f"{name}.csv")
+
+
+def record(name: str) -> dict[str, Any]:
+    """A record of the evidence: its ledger, manifest, or where and when it ran."""
+    return json.loads((EVIDENCE / f"{name}.json").read_text())
+
+
+def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) -> PageTable:
+    """Where, when and for how long the evidence was made, and what it decided."""
+    left = run["unmeasured_jobs"]
+    verdicts = Counter(claim["verdict"] for claim in ledger["claims"])
+    cells = {
+        "run": run["configuration"],
+        "on": run["chip"],
+        "date": run["date"],
+        "trained models": f"{models:,}",
+        "core-hours": f"{run['core_hours']:.1f}{f', without {left} jobs' if left else ''}",
+        **{verdict: str(verdicts[verdict]) for verdict in VERDICTS},
+    }
+    return PageTable("The run", tuple(cells), (tuple(cells.values()),))
 
 
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,29 +60,21 @@ def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {**ledger, "claims": [c for c in ledger["claims"] if c["primary"]]}
 
 
-def verdicts(ledger: Mapping[str, Any]) -> PageTable:
-    """How many statements have each verdict."""
-    counts = Counter(claim["verdict"] for claim in ledger["claims"])
-    words = ("holds", "fails", "undecided")
-    return PageTable("Verdicts", words, (tuple(str(counts[word]) for word in words),))
-
-
 def tables() -> dict[str, PageTable]:
     """What stands in the pages, by the names of their blocks."""
-    config = load(yaml.safe_load(Path("config.yaml").read_text()))
-    ledger = json.loads((RESULTS / "paper" / "claims.json").read_text())
-    copy = cell_table(table("recall", "cells"), config.recall.published.task)
-    costs = cost_table(table("jacobian", "costs"), config.jacobian.corrected)
+    config, ledger = record("manifest")["config"], record("claims")
+    arms = table("main", "arms")
+    copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
+    costs = cost_table(table("jacobian", "costs"), config["jacobian"]["corrected"])
     shapes, models = table("depth", "by_shape"), table("pretrained", "by_model")
     is_shown = shapes["arm"].isin(["layernorm", "none"]) & (shapes["state"] == "start")
     is_shown &= shapes["depth"].isin([12, 48])
     return {
-        "results": loss_table(select(table("main", "arms"), protocol="nanogpt")).select(
-            *("arm", "n", "learning rate", "loss", "interval")
-        ),
+        "run": run_table(record("run"), ledger, len(pd.read_csv(EVIDENCE / "models.csv"))),
+        "results": loss_table(select(arms, protocol="nanogpt")).select(*LOSS),
+        "small": loss_table(select(arms, protocol="small")).select(*LOSS, *DIFFERENCE),
         "ledger": ledger_table(ledger).select(*LEDGER),
         "primary": ledger_table(primary(ledger)).select(*PRIMARY),
-        "verdicts": verdicts(ledger),
         "copy": copy.select(
             *("arm", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
@@ -96,10 +105,8 @@ def refreshed(text: str, shown: Mapping[str, PageTable]) -> str:
 
 def main() -> None:
     shown = tables()
-    for page in (README, PAGE):
+    for page in PAGES:
         write_text(page, refreshed(page.read_text(), shown))
-    for figure in FIGURES:
-        shutil.copyfile(RESULTS / "paper" / "figures" / f"{figure}.svg", f"docs/{figure}.svg")
 
 
 if __name__ == "__main__":

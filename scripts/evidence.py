@@ -2,39 +2,59 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 from pydantic import Field
+from snakemake.utils import update_config
 
 from normscope.command import parse
-from normscope.config import Config, Studies
+from normscope.config import Config, Studies, load
 from normscope.cost.benchmarks import measured
 from normscope.cost.machine import chip
-from normscope.errors import report
+from normscope.cost.projection import jobs
+from normscope.errors import Explained, report
 from normscope.io.files import write_json, write_text
+from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
-
-# beside those that statements are of: what README and docs show
-SHOWN = {
-    "main": ["arms"],
-    "recall": ["cells"],
-    "jacobian": ["costs"],
-    "depth": ["by_shape"],
-    "pretrained": ["by_model", "h25_models", "by_norm"],
-}
 
 
 class Flags(Strict):
-    """Copy the tables, ledger and manifest of a run."""
+    """Copy the tables, figures, ledger and manifest of a run."""
 
     results: Path = Path("results")
     out: Path = Path("evidence")
+    shown: Path = Field(
+        default=Path("docs/shown.yaml"), description="tables and figures that pages show"
+    )
     name: str = Field(default="config/paper.yaml", description="the run's configuration file")
+
+
+class Shown(Strict):
+    """What pages show, beside the tables that statements are of."""
+
+    tables: Mapping[str, Sequence[str]]
+    figures: Sequence[str]
+
+
+def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
+    """The project's configuration with a file laid over it, as Snakemake does.
+
+    Raises:
+        Explained: the run had another one.
+    """
+    raw = read_yaml(Path("config.yaml"))
+    update_config(raw, read_yaml(Path(name)))
+    config = load(raw)
+    if json.loads(config.model_dump_json(exclude={"dataset", "device"})) != manifest["config"]:
+        raise Explained(
+            f"the results are not those of {name}: run snakemake with it, or give --name the file"
+            " that they are of"
+        )
+    return config
 
 
 def models(studies: Studies, results: Path) -> Iterator[pd.DataFrame]:
@@ -42,41 +62,54 @@ def models(studies: Studies, results: Path) -> Iterator[pd.DataFrame]:
     for name, study in studies.studies.items():
         for job in study.trainings():
             table = pd.read_csv(results / name / "models" / job / "metrics.csv")
-            yield table.assign(study=name, job=job)
+            table.insert(0, "study", name)
+            table.insert(1, "job", job)
+            yield table
 
 
-def ran(results: Path, manifest: Path, config: Config) -> dict[str, Any]:
+def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
+    """Where files lie in the results, and where in the evidence."""
+    for name, study in config.studies.items():
+        tables = [*study.vocabulary().columns, *shown.tables.get(name, [])]
+        for table in dict.fromkeys(tables):
+            yield f"{name}/tables/{table}.csv", f"{name}/{table}.csv"
+    for figure in shown.figures:
+        yield f"paper/figures/{figure}.svg", f"figures/{figure}.svg"
+    for file in ("claims.json", "manifest.json"):
+        yield f"paper/{file}", file
+
+
+def ran(results: Path, config: Config) -> dict[str, Any]:
     """Where, when and for how long a run was: of what no tracked table may say."""
+    manifest = results / "paper" / "manifest.json"
     seconds = measured(results / "benchmarks", manifest, config)
     made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC)
-    return {"chip": chip(), "date": f"{made:%Y-%m-%d}", "core_hours": sum(seconds.values()) / 3600}
+    return {
+        "chip": chip(),
+        "date": f"{made:%Y-%m-%d}",
+        "core_hours": round(sum(seconds.values()) / 3600, 4),
+        "unmeasured_jobs": len(set(jobs(config)) - seconds.keys()),
+    }
 
 
 def main() -> None:
     flags = parse(Flags)
-    paper = flags.results / "paper"
-    raw = json.loads((paper / "manifest.json").read_text())["config"]
-    dataset = yaml.safe_load(Path("config.yaml").read_text())["dataset"]
-    config = Config.model_validate({**raw, "dataset": dataset})
-    part = flags.out.with_name(f".{flags.out.name}.tmp")
-    shutil.rmtree(part, ignore_errors=True)
-    for name, study in config.studies.items():
-        tables = [*study.vocabulary().columns, *SHOWN.get(name, [])]
-        (part / name).mkdir(parents=True)
-        for table in dict.fromkeys(tables):
-            shutil.copyfile(
-                flags.results / name / "tables" / f"{table}.csv", part / name / f"{table}.csv"
-            )
+    manifest = json.loads((flags.results / "paper" / "manifest.json").read_text())
+    config = configuration(flags.name, manifest)
     every = pd.concat(list(models(config, flags.results)), ignore_index=True)
-    order = ["study", "job", *(c for c in every if c not in ("study", "job"))]
-    write_text(part / "models.csv", every[order].to_csv(index=False, float_format="%.9g"))
-    for file in ("claims.json", "manifest.json"):
-        shutil.copyfile(paper / file, part / file)
-    run = {"configuration": flags.name, **ran(flags.results, paper / "manifest.json", config)}
+    part = flags.out.with_name(f".{flags.out.name}.tmp")  # a kill leaves no half of it
+    shutil.rmtree(part, ignore_errors=True)
+    for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
+        (part / now).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(flags.results / was, part / now)
+    write_text(part / "models.csv", every.to_csv(index=False, float_format="%.9g"))
+    run = {"configuration": flags.name, **ran(flags.results, config)}
     write_json(part / "run.json", run)
     shutil.rmtree(flags.out, ignore_errors=True)
     part.rename(flags.out)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
+    if run["unmeasured_jobs"]:
+        print(f"{run['unmeasured_jobs']} jobs left no benchmark file; core-hours are without them")
 
 
 if __name__ == "__main__":

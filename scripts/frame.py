@@ -11,6 +11,7 @@ from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import report
 from normscope.io.tables import Tables
+from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section
@@ -24,6 +25,9 @@ class Flags(Strict):
     claims: Path = Field(description="the ledger, claims.json")
     figures: Path = Field(description="the registry of figures")
     results: Path = Field(description="directory with a folder a study, and paper/figures")
+    evidence: Path | None = Field(
+        default=None, description="directory of what the project keeps of another run"
+    )
     out: Path
 
 
@@ -47,8 +51,15 @@ def main() -> None:
         for name, entry in load(flags.figures).items()
     }
     ledger = json.loads(flags.claims.read_text())
+    evidence = None
+    if flags.evidence is not None:
+        evidence = read_evidence(flags.evidence, json.loads(flags.config.model_dump_json()))
     frame = collect(
-        sections(flags.config, flags.results), ledger, figures, level=flags.config.level
+        sections(flags.config, flags.results),
+        ledger,
+        figures,
+        level=flags.config.level,
+        evidence=evidence,
     )
     frame.write(flags.out)
 

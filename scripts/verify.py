@@ -1,29 +1,33 @@
 """Train a part of the evidence's models again, and say whether they end where it says."""
 
+import hashlib
+import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
-from pydantic import Field
-from snakemake.utils import update_config
+from pydantic import Field, ValidationError
 
 from normscope.command import parse
-from normscope.config import Config, load
+from normscope.config import Config
 from normscope.cost.machine import chip, usable_cores
+from normscope.cost.projection import jobs, reference_seconds
+from normscope.cost.reference import Reference, read_reference
 from normscope.errors import Explained, report
-from normscope.schema import PositiveInt, Strict
-from normscope.statistics.agreement import agreement
-from normscope.studies.recall.recipe import RecallStack
-from normscope.train.recipe import Seeds, Stack
+from normscope.io.yamlfile import read_yaml
+from normscope.schema import PositiveFloat, Strict
+from normscope.statistics.agreement import agreements
+from normscope.train.recipe import Seeds
 
-SCRIPTS = {"recall": "recall_train.py"}  # the others have Transformers on the corpus
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class Flags(Strict):
@@ -32,88 +36,159 @@ class Flags(Strict):
     evidence: Path = Path("evidence")
     share: float = Field(default=0.1, gt=0, le=1, description="of the jobs")
     seed: int = Field(default=0, description="of the choice; another one chooses others")
-    steps: PositiveInt = Field(default=1000, description="longer trainings are left out")
-    data: Path = Path("results/dataset")
+    seconds: PositiveFloat = Field(
+        default=120, description="longer jobs are left out: CPU seconds on the reference's machine"
+    )
+    reference: Path = Path("workflow/costs.yaml")
+    results: Path = Field(default=Path("results"), description="with dataset and code")
 
 
-def configuration(name: str) -> Config:
-    """The evidence's configuration: the project's, with the run's file laid over it."""
-    raw, over = (yaml.safe_load(Path(f).read_text()) for f in ("config.yaml", name))
-    update_config(raw, over)
-    return load(raw)
+class Job(NamedTuple):
+    """A training of the evidence, as this code would do it.
+
+    Args:
+        seconds: CPU time on the reference's machine.
+    """
+
+    study: str
+    name: str
+    recipe: Seeds
+    seconds: float
 
 
-def jobs(config: Config, most_steps: int) -> list[tuple[str, str]]:
-    """Study and name of every training that is short enough."""
-    return [
-        (study, name)
-        for study, part in config.studies.items()
-        for name, recipe in part.trainings().items()
-        if steps(recipe) <= most_steps
-    ]
+def read(folder: Path, name: str) -> Any:
+    """A file of the evidence."""
+    if not (folder / name).is_file():
+        raise Explained(f"{folder / name} is missing: restore {folder} from git, or make evidence")
+    return json.loads((folder / name).read_text())
 
 
-def steps(recipe: Seeds) -> int:
-    """Of a training: on the corpus, or on a task of the decisive test."""
-    if isinstance(recipe, RecallStack):
-        return recipe.task.steps
-    assert isinstance(recipe, Stack)
-    return recipe.training.steps
+def configuration(manifest: Mapping[str, Any]) -> Config:
+    """The configuration that the evidence is of.
+
+    Raises:
+        Explained: it is none of this version of the code.
+    """
+    dataset = read_yaml(Path("config.yaml"))["dataset"]
+    try:
+        return Config.model_validate({**manifest["config"], "dataset": dataset})
+    except ValidationError as e:
+        raise Explained(
+            "the evidence is of another version of normscope, whose configuration this one does not"
+            f" know: take the version that the evidence was committed with, or make evidence\n{e}"
+        ) from e
 
 
-def train(config: Config, data: Path, job: tuple[str, str], out: Path) -> pd.DataFrame:
-    """metrics.csv of a job that is trained here, by its script."""
-    study, name = job
-    script = SCRIPTS.get(study, "main_train.py")
-    recipe = config.studies[study].trainings()[name].model_dump_json()
-    command = [sys.executable, f"scripts/{script}", "--recipe", recipe, "--out", str(out)]
+def trainings(config: Config, reference: Reference) -> Iterator[Job]:
+    """Every training of a configuration."""
+    sized = {(job.rule, job.name): job for job in jobs(config)}
+    for study, part in config.studies.items():
+        for name, recipe in part.trainings().items():
+            seconds = reference_seconds(sized[f"{study}_train", name], reference)
+            yield Job(study, name, recipe, seconds)
+
+
+def values(value: Any, name: str = "") -> dict[str, Any]:
+    """The single values of nested ones, as ``training.steps``."""
+    if not isinstance(value, dict):
+        return {name: value}
+    parts = (values(part, f"{name}.{key}".lstrip(".")) for key, part in value.items())
+    return {key: single for part in parts for key, single in part.items()}
+
+
+def differing(recipe: Seeds, record: Mapping[str, Any] | None) -> list[str]:
+    """In what a training is another than the evidence's of this name; what computes it is free."""
+    if record is None:
+        return ["the evidence has none of this name"]
+    now, was = values(json.loads(recipe.model_dump_json(exclude={"device"}))), values(record)
+    return [f"{key}: {was.get(key)}, now {now[key]}" for key in now if now[key] != was.get(key)]
+
+
+def check_dataset(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """The corpus must be there, and that of the evidence."""
+    if not (folder / "meta.json").is_file():
+        raise Explained(f"{folder} is missing: snakemake --cores 1 {folder}/meta.json makes it")
+    now = json.loads((folder / "meta.json").read_text())["sha256"]
+    was = manifest["dataset"]["sha256"]
+    if other := [name for name in ("train.bin", "val.bin") if now[name] != was[name]]:
+        raise Explained(
+            f"the evidence has another corpus than {folder}: {', '.join(other)}; dataset of"
+            " config.yaml must be that of the project"
+        )
+
+
+def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
+    """Scripts that train, whose code or packages are others than when the evidence was made."""
+    was = {Path(name).name: digest for name, digest in manifest["sources_sha256"].items()}
+    now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in code.glob("*.txt")}
+    scripts = sorted(name for name in now if name.endswith("_train.txt"))
+    return [name.removesuffix(".txt") for name in scripts if now[name] != was.get(name)]
+
+
+def train(data: Path, job: Job, out: Path) -> pd.DataFrame:
+    """metrics.csv of a job that is trained here: by its study's script, or that of Transformers."""
+    own, transformers = Path(f"scripts/{job.study}_train.py"), Path("scripts/main_train.py")
+    script = own if own.is_file() else transformers
+    recipe = job.recipe.model_dump_json()
+    command = [sys.executable, str(script), "--recipe", recipe, "--out", str(out)]
     command += ["--checkpoints", str(out / "checkpoints")]
-    if script == "main_train.py":
+    if script == transformers:
         command += ["--data", str(data)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    env = os.environ | ONE_THREAD
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Explained(f"{study}/{name} cannot be trained:\n{done.stderr}")
+        raise Explained(f"{job.study}/{job.name} cannot be trained:\n{done.stderr}")
     return pd.read_csv(out / "metrics.csv")
 
 
-def compared(was: pd.DataFrame, now: pd.DataFrame) -> list[str]:
-    """A verdict for every seed of a job."""
-    spread = float(was["val_loss"].std())
-    both = was.merge(now, on="seed", suffixes=("", "_now"))
-    return [
-        agreement(a, b, spread) for a, b in zip(both["val_loss"], both["val_loss_now"], strict=True)
-    ]
+def counted(verdicts: Mapping[str, int]) -> str:
+    """How many of each verdict."""
+    return ", ".join(f"{n} {word}" for word, n in verdicts.items())
+
+
+def compare(chosen: list[Job], evidence: pd.DataFrame, data: Path) -> Counter[str]:
+    """Train jobs and print how they end; how many models have each verdict."""
+    counts = Counter[str]()
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
+        outs = [Path(folder) / str(i) for i in range(len(chosen))]
+        for job, now in zip(chosen, pool.map(partial(train, data), chosen, outs), strict=True):
+            was = evidence[(evidence["study"] == job.study) & (evidence["job"] == job.name)]
+            verdicts = Counter(agreements(was, now).values())
+            counts += verdicts
+            print(f"{job.study}/{job.name}: {counted(verdicts)}", flush=True)
+    return counts
 
 
 def main() -> None:
     flags = parse(Flags)
-    if not (flags.evidence / "run.json").is_file():
-        raise Explained(f"{flags.evidence}/run.json is missing: make evidence writes it")
-    run = yaml.safe_load((flags.evidence / "run.json").read_text())
-    evidence = pd.read_csv(flags.evidence / "models.csv")
-    config = configuration(run["configuration"])
-    every = jobs(config, flags.steps)
-    n = max(1, round(flags.share * len(every)))
-    numbers = pd.Series(range(len(every))).sample(n, random_state=flags.seed)
-    chosen = [every[i] for i in numbers]
-    print(f"{len(chosen)} of {len(every)} jobs; evidence: {run['chip']}; here: {chip()}")
-    counts = Counter[str]()
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
-        outs = [Path(folder) / str(i) for i in range(len(chosen))]
-        made = pool.map(partial(train, config, flags.data), chosen, outs)
-        for (study, name), now in zip(chosen, made, strict=True):
-            was = evidence[(evidence["study"] == study) & (evidence["job"] == name)]
-            verdicts = Counter(compared(was, now))
-            counts += verdicts
-            print(f"{study}/{name}: {summary(verdicts)}", flush=True)
-    print(f"{counts.total()} models: {summary(counts)}")
-    if counts["differs"]:
+    run, manifest = (read(flags.evidence, f"{name}.json") for name in ("run", "manifest"))
+    check_dataset(flags.results / "dataset", manifest)
+    every = list(trainings(configuration(manifest), read_reference(flags.reference)))
+    records = {study: parts["models"] for study, parts in manifest["studies"].items()}
+    others = {
+        (job.study, job.name): differing(job.recipe, records[job.study].get(job.name))
+        for job in every
+    }
+    small = [
+        job for job in every if not others[job.study, job.name] and job.seconds <= flags.seconds
+    ]
+    if not small:
+        raise Explained("the evidence has no small model that this code would train as it was")
+    n = max(1, round(flags.share * len(small)))
+    places = pd.Series(range(len(small))).sample(n, random_state=flags.seed)
+    chosen = [small[i] for i in places]
+    minutes = max(1, round(sum(job.seconds for job in chosen) / 60))
+    print(f"evidence: {run['configuration']}, {run['chip']}, {run['date']}; here: {chip()}")
+    print(f"{n} of {len(small)} small jobs, about {minutes} CPU minutes", flush=True)
+    if scripts := changed_since(flags.results / "code", manifest):
+        print(f"code or packages changed since: {', '.join(scripts)}", flush=True)
+    counts = compare(chosen, pd.read_csv(flags.evidence / "models.csv"), flags.results / "dataset")
+    print(f"{counts.total()} models: {counted(counts)}")
+    stale = [f"{study}/{name} ({'; '.join(why)})" for (study, name), why in others.items() if why]
+    if stale:
+        print(f"{len(stale)} of {len(every)} trainings are not those of the evidence: {stale[0]}")
+    if stale or counts["differs"] or counts["missing"]:
         sys.exit(1)
-
-
-def summary(counts: Mapping[str, int]) -> str:
-    """How many of each verdict."""
-    return ", ".join(f"{n} {word}" for word, n in counts.items())
 
 
 if __name__ == "__main__":

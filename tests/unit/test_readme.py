@@ -1,6 +1,8 @@
 """What README, CONTRIBUTING and the pages of the site show and name is there."""
 
 import re
+import runpy
+from difflib import ndiff
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,9 @@ import yaml
 from processes import ROOT
 
 from normscope.config import load
+from normscope.paper.table import PageTable
 
+README = runpy.run_path(str(ROOT / "docs/readme.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)
 NAMED = r"(?<![\w/.])(?:config|src|benchmarks|scripts|workflow|tests|profiles|data|docs)/[\w./-]*\w"
@@ -27,19 +31,27 @@ def test_what_a_page_names_is_there(page: Path):
     assert {t for t in targets if not re.search(rf"^{t}:", makefile, re.MULTILINE)} == set()
 
 
-def test_the_table_has_a_row_for_every_arm_of_the_default_grid():
-    runs = load(yaml.safe_load((ROOT / "config.yaml").read_text())).runs
-    cells = {
-        (arm, place)
-        for grid in runs
-        if grid.protocol == "nanogpt"
-        for arm in grid.arms
-        for place in grid.placements
-    }
-    for page in ("README.md", "docs/results.md"):
-        table = re.search(r"<!-- results: .*?<!-- end", (ROOT / page).read_text(), re.DOTALL)
-        assert table
-        assert len(re.findall(r"^\| .+ \| \d+ \| [\d.]+ \|", table[0], re.MULTILINE)) == len(cells)
+@pytest.mark.parametrize("page", README["PAGES"], ids=lambda p: p.name)
+def test_a_page_shows_what_the_evidence_has(page: Path):
+    text = page.read_text()
+    now = README["refreshed"](text, README["tables"]())
+    stale = [line for line in ndiff(text.splitlines(), now.splitlines()) if line[0] in "+-"]
+    assert stale == [], "make readme"
+
+
+def test_a_number_that_changes_in_the_evidence_makes_its_pages_stale():
+    shown = {name: PageTable("", ("loss",), (("7.654",),)) for name in README["tables"]()}
+    for page in README["PAGES"]:
+        text = page.read_text()
+        tables = re.findall(r"^<!-- (\w+): make readme -->$", text, re.MULTILINE)
+        assert README["refreshed"](text, shown).count("| 7.654 |") == len(tables) > 2
+
+
+def test_pages_show_the_figures_that_are_kept():
+    kept = yaml.safe_load((ROOT / "docs/shown.yaml").read_text())["figures"]
+    text = "".join(page.read_text() for page in README["PAGES"])
+    assert set(re.findall(r"evidence/figures/(\w+)\.svg\)", text)) == set(kept)
+    assert {path.stem for path in (ROOT / "evidence/figures").iterdir()} == set(kept)
 
 
 def test_the_names_of_jobs_are_those_of_the_configuration():

@@ -1,5 +1,5 @@
 # takes: results/<study>/tables/*.csv, data/claims.yaml, workflow/figures.yaml, the captions of
-#        results/paper/figures/, and the templates in workflow/report/
+#        results/paper/figures/, the templates in workflow/report/, and evidence/ where it is there
 # makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
 #        summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex,
 #        example.tex; manifest.json
@@ -9,6 +9,9 @@ CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures", "device"})
 # the page's words: a study without a section is left out
 SECTIONS = [f"workflow/report/sections/{study}.md" for study in STUDIES]
 WORDS = ["workflow/report/summary.md", *filter(os.path.isfile, SECTIONS)]
+# what the project keeps of a run that decides more: the page shows it beside this one
+KEPT_RUN = multiext("evidence/", "claims.json", "manifest.json", "run.json")
+EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 
 rule claims:
@@ -36,6 +39,7 @@ rule frame:
         code("frame", "pages"),
         TABLES,
         drawn(".txt"),
+        EVIDENCE,
         claims="results/paper/claims.json",
         figures="workflow/figures.yaml",
     output:
@@ -48,9 +52,10 @@ rule frame:
         "../envs/normscope.yaml"
     params:
         config=verbatim(CONFIGURATION),
+        evidence="--evidence evidence" if EVIDENCE else "",
     shell:
         "python scripts/frame.py --config {params.config:q} --claims {input.claims}"
-        " --figures {input.figures} --results results --out {output} &> {log}"
+        " --figures {input.figures} --results results {params.evidence} --out {output} &> {log}"
 
 
 rule summary:
@@ -99,7 +104,7 @@ rule manifest:
             f"results/code/{script}.txt"
             for script in sorted(PINS.keys() - {"cost", "power"})
         ],
-        data=sorted(str(path) for path in Path("data").glob("*.*")),
+        data=sorted(str(path) for path in Path("data").glob("*.*")) + EVIDENCE[:1],
     output:
         "results/paper/manifest.json",
     log:

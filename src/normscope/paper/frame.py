@@ -11,12 +11,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normscope.io.files import write_json
+from normscope.paper.evidence import (
+    Evidence,
+    evidence_columns,
+    evidence_numbers,
+    evidence_words,
+    verdict_table,
+)
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
 from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
+COUNTS = "verdicts"  # how many statements have each verdict
 
 
 class Figure(NamedTuple):
@@ -76,6 +84,7 @@ def collect(
     figures: Mapping[str, Figure],
     *,
     level: float,
+    evidence: Evidence | None = None,
 ) -> Frame:
     """All that is printed.
 
@@ -83,6 +92,7 @@ def collect(
         sections: what the studies hand over, in the paper's order.
         ledger: what claims.json holds; every claim names its study.
         level: confidence level of every interval.
+        evidence: the ledger that the project keeps, if it has one.
 
     Raises:
         Explained: two numbers have one name.
@@ -92,8 +102,12 @@ def collect(
         "alpha": f"{1 - level:.0%}",
         "fewest": str(FEWEST),
     }
-    tables = {LEDGER: ledger_table(ledger)}
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]
+    beside, columns = None, []
+    if evidence is not None:
+        beside, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
+        numbers += evidence_numbers(evidence)
+    tables = {COUNTS: verdict_table(ledger, evidence), LEDGER: ledger_table(ledger, columns)}
     for study, section in sections.items():
         claims = [claim for claim in ledger["claims"] if claim["study"] == study]
         one_by_one = claims_table(f"Statements one by one: {study}", claims)
@@ -102,7 +116,7 @@ def collect(
         numbers += [*numbers_among(section.words, study), *section.numbers]
     counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
     return Frame(
-        words | counts,
+        words | counts | {"evidence": beside},
         {study: section.words for study, section in sections.items()},
         tables,
         figures,

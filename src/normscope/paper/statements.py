@@ -20,8 +20,13 @@ ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
 }
 
 
-def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
-    """A row per statement: published verdict, corrected verdict, and what it rests on."""
+def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> PageTable:
+    """A row per statement: published verdict, corrected verdict, and what it rests on.
+
+    Args:
+        ledger: what claims.json holds.
+        beside: columns beside the corrected verdict.
+    """
     documents = ledger["documents"]
 
     def source(claim: Row) -> str:
@@ -34,6 +39,7 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         Column("published number", lambda claim: claim["published_number"] or DASH),
         Column("published", _published_verdict),
         Column("corrected", text("verdict")),
+        *beside,
         Column("effect", _effect),
         Column("n", _units),
         Column("Hedges g", _known("hedges_g")),

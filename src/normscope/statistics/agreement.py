@@ -2,6 +2,8 @@
 
 import math
 
+import pandas as pd
+
 TOLERANCE = 0.02  # nats: what sums in another order come to
 MIXED = 0.05  # nats: seeds of a cell that spread by more end on plateaus of their own
 SPREADS = 3.0  # of a cell's seeds: what is further off is another result
@@ -23,3 +25,19 @@ def agreement(was: float, now: float, spread: float) -> str:
         return "agrees"
     is_mixed = spread > MIXED
     return "within its seeds" if is_mixed and abs(was - now) <= SPREADS * spread else "differs"
+
+
+def agreements(was: pd.DataFrame, now: pd.DataFrame) -> dict[int, str]:
+    """A verdict of every seed of a job; ``missing`` where one of the two has no such model.
+
+    Args:
+        was, now: seed, val_loss; a row a model.
+    """
+    spread = float(was["val_loss"].std())
+    before, after = (table.set_index("seed")["val_loss"] for table in (was, now))
+    return {
+        int(seed): agreement(before[seed], after[seed], spread)
+        if seed in before.index and seed in after.index
+        else "missing"
+        for seed in before.index.union(after.index)
+    }

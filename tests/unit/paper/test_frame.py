@@ -56,14 +56,21 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     numbers = [(("layernorm", "loss"), "1.9")]
     one = Section({"seeds": 6, "word": "six", "rate": "0.001"}, {"loss": TABLE}, numbers)
     printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
-    assert list(printed.tables) == ["ledger", "a.claims", "a.loss", "b.claims", "b.loss"]
+    assert list(printed.tables) == [
+        "verdicts",
+        "ledger",
+        "a.claims",
+        "a.loss",
+        "b.claims",
+        "b.loss",
+    ]
     assert printed.tables["a.loss"] == TABLE
     assert [len(printed.tables[f"{s}.claims"].rows) for s in "ab"] == [0, 1]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     assert printed.words == {
         **{"level": "90%", "alpha": "10%", "fewest": "6"},
-        **{"claims_count": 1, "claims_tests": 1},
+        **{"claims_count": 1, "claims_tests": 1, "evidence": None},
     }
     assert (
         printed.numbers.items()

@@ -1,0 +1,93 @@
+"""What a run found is kept, its models are trained again, and another run shows it."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from project import ROOT, Project
+
+
+def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
+    """What a script of the made project says."""
+    words = ("env", "PYTHONPATH=src", "python", f"scripts/{name}.py", *map(str, flags))
+    return made.run(*words, ok=ok)
+
+
+@pytest.fixture(scope="module")
+def kept(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The evidence of the made project's run."""
+    folder = tmp_path_factory.mktemp("kept") / "evidence"
+    script(made, "evidence", "--name", "config.yaml", "--out", folder)
+    return folder
+
+
+def verified(made: Project, evidence: Path, *, ok: bool) -> str:
+    """What verify says of one model."""
+    return script(made, "verify", "--evidence", evidence, "--share", 0.001, ok=ok)
+
+
+def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
+    run = json.loads((kept / "run.json").read_text())
+    assert run["configuration"] == "config.yaml"
+    assert run["core_hours"] > 0
+    for name in ("claims.json", "manifest.json"):
+        assert (kept / name).read_bytes() == (made.root / "results/paper" / name).read_bytes()
+    models = pd.read_csv(kept / "models.csv")
+    sums = (made.root / "results").glob("*/models/*/metrics.csv")
+    assert len(models) == sum(len(pd.read_csv(path)) for path in sums)
+    assert not models.duplicated(["study", "job", "seed"]).any()
+    figures = {path.name for path in (kept / "figures").iterdir()}
+    assert "loss.svg" in figures
+
+
+def test_a_run_is_not_kept_under_the_name_of_another(made: Project, tmp_path: Path):
+    flags = ("--name", "config/tiny.yaml", "--out", tmp_path / "a")
+    said = script(made, "evidence", *flags, ok=False)
+    assert "error: the results are not those of config/tiny.yaml" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_trained_again_end_where_they_did(made: Project, kept: Path):
+    said = verified(made, kept, ok=True)
+    assert "differs" not in said
+    assert "changed since" not in said
+    models = pd.read_csv(kept / "models.csv")
+    models.assign(val_loss=models["val_loss"] + 100).to_csv(kept / "models.csv", index=False)
+    assert "differs" in verified(made, kept, ok=False)
+    models.to_csv(kept / "models.csv", index=False)
+
+
+def test_a_training_that_is_another_now_is_named(made: Project, kept: Path):
+    manifest = (kept / "manifest.json").read_text()
+    other = json.loads(manifest)
+    job, record = next(iter(other["studies"]["depth"]["models"].items()))
+    record["training"]["steps"] += 1
+    (kept / "manifest.json").write_text(json.dumps(other))
+    said = verified(made, kept, ok=False)
+    assert (
+        f"trainings are not those of the evidence: depth/{job} (training.steps: 21, now 20)" in said
+    )
+    (kept / "manifest.json").write_text(manifest)
+
+
+def test_the_page_of_another_run_says_that_it_is_one(made: Project):
+    """The made project has the evidence of the real one beside its own tiny run."""
+    text = (made.root / "results/paper/summary.md").read_text()
+    run = json.loads((ROOT / "evidence/run.json").read_text())
+    assert f"the run of `{run['configuration']}` found" in " ".join(text.split())
+    assert "This run has another configuration" in " ".join(text.split())
+    assert run["chip"] not in text
+
+
+def test_evidence_that_is_taken_away_or_added_changes_the_page_alone(made: Project):
+    ledger = made.root / "evidence/claims.json"
+    away = ledger.with_suffix(".away")
+    ledger.rename(away)
+    try:
+        assert made.planned().keys() == {
+            *("frame", "latex", "manifest", "page", "summary", "typeset")
+        }
+    finally:
+        away.rename(ledger)
+    assert made.planned() == {}
