@@ -185,9 +185,9 @@ def surrogate_gradients(model: Transformer, batch: Batch) -> list[Row]:
 
     def compared(signal: str) -> Iterator[Row]:
         exact = parameter_gradient(model, batch)
-        for rule, (place, there) in itertools.product(SURROGATES, places.items()):
-            if there:
-                with replaced(there, rule):
+        for rule, (place, norms) in itertools.product(SURROGATES, places.items()):
+            if norms:
+                with replaced(norms, rule):
                     surrogate = parameter_gradient(model, batch)
                 row = {"signal": signal, "norm_backward": rule, "surrogates_in": place}
                 cosine = float(F.cosine_similarity(surrogate, exact, dim=0))

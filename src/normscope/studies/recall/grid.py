@@ -93,9 +93,9 @@ class Recall(Study):
             if self.tasks[name].kind != kind:
                 raise ValueError(f"{where}.task: {name} is not of kind {kind}")
         distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
-        there = {cell for cell, _ in self._all()}
+        trained = {cell for cell, _ in self._all()}
         for cell in self.corrected_cells():
-            if cell not in there:
+            if cell not in trained:
                 raise ValueError(
                     f"no run of {cell} to stand beside the published arm {cell.arm}: add task "
                     f"{cell.task}, arm {cell.arm} and learning rate {cell.learning_rate:g} to runs"
