@@ -11,7 +11,8 @@ from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
 from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
-COLUMNS = {"capped_loss": "validation loss (nats)", "excess": "above the greatest size (nats)"}
+COLUMNS = {"capped_loss": "validation loss", "excess": "above the greatest size"}
+ASIDE = 0.25  # octaves over which arms stand side by side
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
@@ -22,20 +23,20 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         words = "no arm has two batch sizes"
         style.say(axes[0, 0], words)
         return figure, f"Here {words}."
-    arms = list(batches["arm"])
+    arms = style.in_order(list(batches["arm"]))
     for axis, (column, label) in zip(axes[0], COLUMNS.items(), strict=True):
-        for arm in style.in_order(arms):
-            own, arm_look = batches[batches["arm"] == arm], style.arm_look(arm, arms)
+        for i, arm in enumerate(arms):
+            own, arm_look = batches[batches["arm"] == arm], style.arm_look(arm)
+            own = own.assign(x=own["batch_size"] * 2 ** style.aside(i, len(arms), ASIDE))
             joined: dict = arm_look | {"marker": ""}
             dots: dict = arm_look | {"linestyle": ""}
-            axis.plot(own.groupby("batch_size")[column].mean(), **joined)
-            axis.plot(own["batch_size"], own[column], mfc="none", **dots)
+            axis.plot(own.groupby("x")[column].mean(), **joined)
+            axis.plot(own["x"], own[column], mfc="none", **dots)
             axis.plot([], [], label=ARMS[arm].label, mfc="none", **arm_look)
-        sizes = sorted(batches["batch_size"].unique())
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(sizes, [str(size) for size in sizes])
+        style.log_x(axis, batches["batch_size"], base=2)
         axis.set_xlabel("windows in a batch")
-        axis.set_ylabel(label)
+        axis.set_title(label)
+    axes[0, 0].set_ylabel("nats per character")
     axes[0, 1].axhline(0, color="0.6", linewidth=0.6, zorder=0)
     style.arm_legend(figure)
     n = count(batches, ("arm", "placement"))

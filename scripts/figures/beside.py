@@ -24,7 +24,6 @@ from normscope.studies.pretrained.studies import FIRST_STUDIES
 
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
 ASIDE = 0.25  # between protocols
-TURNED: dict = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
 LOOKS: dict[str, dict] = {
     **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
     "another norm": {"color": OTHER, "linestyle": "-"},
@@ -38,10 +37,10 @@ def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) ->
     arms = style.in_order(list(gains["arm"]))
     for row in gains.to_dict("records"):
         x = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
-        color = norm_color(ARMS[row["arm"]].label)
+        color = style.arm_look(row["arm"])["color"]
         axis.plot(x, row["last"], markers[row["protocol"]], color=color)
         axis.vlines(x, row["last_low"], row["last_high"], color=color)
-    axis.set_xticks(range(len(arms)), [ARMS[arm].label for arm in arms], **TURNED)
+    axis.set_xticks(range(len(arms)), [ARMS[arm].label for arm in arms], **style.TURNED)
     axis.set_title("trained here, all else equal")
     axis.set_ylabel("gain of the last block")
 
@@ -54,7 +53,7 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
         fill = color if row["experiment"] == "measured" else "none"
         axis.plot(x, np.exp(row["log_gain"]), "P", color=color, mfc=fill)
         axis.vlines(x, np.exp(row["low"]), np.exp(row["high"]), color=color)
-    axis.set_xticks(range(len(table)), list(table["model"]), **TURNED)
+    axis.set_xticks(range(len(table)), list(table["model"]), **style.TURNED)
     axis.set_title("pretrained, much else unequal")
 
 

@@ -20,6 +20,28 @@ from normscope.studies.pretrained.figures import (
 from normscope.studies.pretrained.measures import POSITIONS
 from normscope.studies.pretrained.studies import BOS
 
+SINK = 10  # a gain above it at the first position makes it an attention sink
+
+
+def name_sink(axis: Axes, panel: pd.DataFrame) -> None:
+    """Where the first position's stream is blown up: block, gain, and model if there are more."""
+    if panel.empty:
+        return
+    peak = panel.nlargest(1, "log_gain").iloc[0]
+    if np.exp(peak["log_gain"]) < SINK:
+        return
+    block, gain = peak["depth"] - 1, np.exp(peak["log_gain"])
+    whose = f"{peak['model']}, " if panel["model"].nunique() > 1 else ""
+    side = 1 if block < panel["depth"].max() / 2 else -1
+    axis.annotate(
+        f"attention sink: {whose}block {block},\nthe norm times {gain:.0f}",
+        (block, gain),
+        (8 * side, 0),
+        textcoords="offset points",
+        ha="left" if side > 0 else "right",
+        va="top",
+    )
+
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, looks: Mapping[str, dict]) -> None:
     """A line a model with the band of its interval over prompts."""
@@ -45,9 +67,12 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     for row, positions in zip(axes, POSITIONS, strict=True):
         row[0].set_ylabel(f"gain, {positions} position{'s' if positions == 'later' else ''}")
         for axis, bos in zip(row, BOS, strict=True):
-            draw_panel(axis, select(layers, positions=positions, bos=bos), looks)
-    for top, bottom, title in zip(axes[0], axes[-1], BOS.values(), strict=True):
-        top.set_title(title)
+            panel = select(layers, positions=positions, bos=bos)
+            draw_panel(axis, panel, looks)
+            axis.set_title(BOS[bos])
+            if positions == "first":
+                name_sink(axis, panel)
+    for bottom in axes[-1]:
         bottom.set_xlabel("block")
     style.legend_below(figure, style.labelled([axes[-1, 0]]), ncols=4)
     return figure, (

@@ -60,6 +60,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_yticks(range(len(table)), model_labels(table))
+    axis.set_title("models in order")
     axis.set_xlabel("gain of the last block")
     style.legend_below(figure, style.samples(axis, MARKS), ncols=5)
     return figure, f"n: {count_prompts(table)} of each model. {list_models(tables['models'])}"

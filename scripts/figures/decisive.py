@@ -29,15 +29,15 @@ def draw(
     spectra = spectra[spectra["where"] == "query"]
     figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
     losses, cuts, values = axes[0]
-    arms = list(runs["arm"])
-    for arm in style.in_order(arms):
-        line = style.arm_look(arm, arms) | {"marker": ""}
+    for arm in style.in_order(list(runs["arm"])):
+        line = style.arm_look(arm) | {"marker": ""}
+        thin = line | {"linewidth": 0.5}
         for _, curve in curves[curves["arm"] == arm].groupby("seed"):
-            losses.plot(curve["step"], curve["train_loss"], linewidth=0.5, **line)
+            losses.plot(curve["step"], curve["train_loss"], **thin)
         draw_slices(cuts, slices[slices["arm"] == arm], **line)
         for _, spectrum in spectra[spectra["arm"] == arm].groupby("seed"):
             share = spectrum["value"] / spectrum["value"].max()
-            values.plot(spectrum["index"], share, linewidth=0.5, **line)
+            values.plot(spectrum["index"], share, **thin)
         values.plot([], [], label=ARMS[arm].label, **line)
     mark_divergence(losses, runs)
     name_axes(

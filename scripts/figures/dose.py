@@ -12,9 +12,10 @@ from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
 
 PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLORS[1]}
-NAMES = {"all": "left in, all norms", "final": "final norm", "blocks": "block norms"}
+NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
 HELD: dict = {"linestyle": (0, (4, 1.5)), "mfc": "none"}
 EXACT = "0.6"
+ASIDE = 0.04  # of the share, over which places stand side by side
 RULE = "center_scale"
 
 
@@ -23,10 +24,13 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
     axis.axhline(0, color=EXACT, linewidth=0.6)
     for key, line in split(costs, ["surrogates_in", "sigma_penalty"]):
         doses = line.sort_values("radial_share")
-        color = PLACES[key["surrogates_in"]]
+        place = key["surrogates_in"]
+        color, aside = PLACES[place], style.aside([*PLACES].index(place), len(PLACES), ASIDE)
         look: dict = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
-        axis.plot([0, *doses["radial_share"]], [0, *doses["mean"]], **look)
-        axis.vlines(doses["radial_share"], doses["low"], doses["high"], color=color, linewidth=0.8)
+        axis.plot([0, *(doses["radial_share"] + aside)], [0, *doses["mean"]], **look)
+        axis.vlines(
+            doses["radial_share"] + aside, doses["low"], doses["high"], color=color, linewidth=0.8
+        )
     axis.set_xlabel("share of the radial part left in")
 
 
@@ -59,7 +63,8 @@ def draw(
     if not feedback:
         style.say(axes[0, 0], "no surrogate was trained")
     for name, (top, bottom) in zip(feedback, axes.T, strict=False):
-        top.set_title(FEEDBACK[name])
+        for axis in (top, bottom):
+            axis.set_title(FEEDBACK[name])
         draw_costs(top, select(doses, feedback=name))
         draw_sigma(bottom, select(kept["sigma"], feedback=name))
     axes[0, 0].set_ylabel("cost (nats)")

@@ -21,11 +21,7 @@ ROWS = {
     "edge": "share of Adam's limit",
 }
 LINEAR = ("accuracy", "effective_rank_query")
-CENTER: dict[str, dict] = {
-    "no": {"color": style.COLORS[2], "marker": "o"},
-    "yes": {"color": style.COLORS[1], "marker": "^"},
-}
-OTHER: dict = {"color": style.COLORS[0], "marker": "s"}
+CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
 
 
 def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -42,11 +38,17 @@ def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return table, others
 
 
+def arm_mark(run: pd.Series) -> dict:
+    """Colour of an arm's family, marker by centering."""
+    color = style.arm_look(run["arm"])["color"]
+    return {"color": color, "marker": CENTER.get(run["center"], "s")}
+
+
 def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     """Every model a point, the mean of a cell a dash; what diverged is a cross at the top."""
     for _, cell in panel.groupby("x"):
         x = float(cell["x"].iloc[0])
-        mark = CENTER.get(cell["center"].iloc[0], OTHER)
+        mark = arm_mark(cell.iloc[0])
         axis.plot(cell["x"], cell[column], markerfacecolor="none", linestyle="", **mark)
         if cell[column].notna().any():
             mean = cell[column].mean()
@@ -58,12 +60,11 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     axis.grid(axis="y", linewidth=0.3, color="0.85")
 
 
-def name_column(top: Axes, bottom: Axes, panel: str, others: list[str]) -> None:
-    """Title and x axis of the panels of a radius, or of the norms without factors."""
+def name_column(bottom: Axes, panel: str, others: list[str]) -> None:
+    """The x axis of the panels of a radius, or of the norms without factors."""
     is_other = panel == "other"
-    top.set_title("other" if is_other else f"radius {panel}")
     names = [ARMS[arm].label for arm in others] if is_other else list(AFFINE.values())
-    turned: dict = {"rotation": 90} if is_other else {}
+    turned: dict = style.TURNED if is_other else {}
     bottom.set_xticks(range(len(names)), names, **turned)
     bottom.set_xlim(-0.5, len(names) - 0.5)
     bottom.set_xlabel("" if is_other else "affine part")
@@ -80,14 +81,19 @@ def draw(
     for row, (column, title) in zip(axes, ROWS.items(), strict=True):
         for axis, panel in zip(row, panels, strict=True):
             draw_panel(axis, table[table["panel"] == panel], column)
+            axis.set_title(PANELS[panel])
         row[0].set_ylabel(title)
         if column not in LINEAR:
             style.log_y(row[0])
-    for top, bottom, panel in zip(axes[0], axes[-1], panels, strict=True):
-        name_column(top, bottom, panel, others)
+    for bottom, panel in zip(axes[-1], panels, strict=True):
+        name_column(bottom, panel, others)
     figure.align_ylabels()
-    looks = {f"centered: {c}": m | {"linestyle": "", "mfc": "none"} for c, m in CENTER.items()}
-    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=2)
+    first = table.dropna(subset="center").drop_duplicates(["center", "panel"])
+    looks = {
+        style.family(row["arm"]): arm_mark(row) | {"linestyle": "", "mfc": "none"}
+        for _, row in first.iterrows()
+    }
+    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=4)
     return figure, describe_sample(runs)
 
 

@@ -13,9 +13,9 @@ from normscope.studies.pretrained.figures import list_models, mark_one, model_lo
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import CROWDED
 
-RATIOS = ("gain_with_final_norm", "gain_hidden_states", "last_gain")
+# greys: colours are models and families
+RATIOS = {"gain_with_final_norm": "0.8", "gain_hidden_states": "0.5", "last_gain": "0.1"}
 NAMED = 5  # models that a panel names
-ABOVE: dict = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
 STUDIES = ("sweep", "h25", "measured")  # of rho
 N = (
     "n: 3 prompts for the first two ratios of published models and 25 for the third; "
@@ -28,7 +28,9 @@ def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
     notebook = references[references["experiment"] == "final_norm"]
     hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
     table = pd.concat([notebook, hooked])
-    table = table[table["model"].isin(notebook["model"].dropna()) & table["metric"].isin(RATIOS)]
+    table = table[
+        table["model"].isin(notebook["model"].dropna()) & table["metric"].isin(list(RATIOS))
+    ]
     table = table.assign(model=table["model"] + " (published)")
     return table.pivot_table(index="model", columns="metric", values="value", sort=False)
 
@@ -42,15 +44,15 @@ def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
 
 def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
     """Bars, a group a model."""
-    x = np.arange(len(table))
-    for i, ratio in enumerate(RATIOS):
+    y = np.arange(len(table))
+    for i, (ratio, color) in enumerate(RATIOS.items()):
         if ratio in table:
-            color, label = style.COLORS[i + 1], METRICS[ratio]
-            axis.bar(x + 0.27 * (i - 1), table[ratio], width=0.25, color=color, label=label)
-    axis.set_xticks(x, list(table.index), rotation=30, ha="right", rotation_mode="anchor")
-    axis.set_ylabel("ratio of norms")
-    axis.legend(**ABOVE)
-    mark_one(axis)
+            place = y + style.aside(i, len(RATIOS), 0.8)
+            axis.barh(place, table[ratio], height=0.25, color=color, label=METRICS[ratio])
+    style.name_rows(axis, list(table.index))
+    axis.set_xlabel("ratio of norms")
+    axis.set_title("three ratios")
+    mark_one(axis, vertical=True)
 
 
 def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
@@ -65,11 +67,9 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         axis.plot([], [], linestyle="", label=family, **look)
     mark_one(axis)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
-    axis.set_xscale("log")
-    axis.set_xticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
-    axis.minorticks_off()
+    style.log_x(axis, (0.05, 0.2, 1))
     axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
-    axis.legend(ncols=2, fontsize="x-small", **ABOVE)
+    axis.set_title("H25: gain and rho")
 
 
 def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
@@ -85,8 +85,7 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         say_none(axis)
     else:
         style.log_y(axis)
-    if 0 < len(looks) <= NAMED:
-        axis.legend(**ABOVE)
+    axis.set_title("all sites")
     mark_one(axis)
     axis.set(xlabel="depth", ylabel="gain of the site")
 
@@ -95,11 +94,15 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """The ratios, rho against gain, and gains by depth."""
     rhos, layers = tables["h25_models"], tables["layers"]
     measured = measured_ratios(tables["sensitivity"])[:NAMED]
-    figure, axes = style.canvas(look.width_mm, 90, 1, 3, shared=False)
+    figure, axes = style.canvas(look.width_mm, 82, 1, 3, shared=False)
     draw_ratios(axes[0, 0], pd.concat([published_ratios(tables["references"]), measured]))
     is_shown = rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")
     draw_rho(axes[0, 1], rhos[is_shown])
     draw_depth(axes[0, 2], layers[layers["usual"] & (layers["positions"] == "last")])
+    for place, axis in zip(("left", "center", "right"), axes[0], strict=True):
+        names = style.labelled([axis])
+        if place == "center" or len(names) <= NAMED:
+            style.legend_below(figure, names, 1 + (place == "center"), place)
     return figure, f"{N} {list_models(tables['models'])}"
 
 

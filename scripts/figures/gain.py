@@ -14,7 +14,7 @@ from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import placement_title
 
-ASIDE = 0.06  # between arms, so that intervals do not hide each other
+ASIDE = 0.5  # blocks over which arms stand side by side
 
 
 def site_label(site: str) -> str:
@@ -22,13 +22,13 @@ def site_label(site: str) -> str:
     return {"embedding": "emb", "final_norm": "norm"}.get(site, site.removeprefix("block_"))
 
 
-def draw_lines(axis: Axes, table: pd.DataFrame, column: str, arms: list[str]) -> None:
+def draw_lines(axis: Axes, table: pd.DataFrame, column: str) -> None:
     """A line per arm over depth, with its interval over seeds where there is one."""
     shown = style.in_order(list(table["arm"]))
     for i, arm in enumerate(shown):
         line = table[table["arm"] == arm].dropna(subset=column).sort_values("depth")
-        look = style.arm_look(arm, arms)
-        x = line["depth"] + ASIDE * (i - (len(shown) - 1) / 2)
+        look = style.arm_look(arm)
+        x = line["depth"] + style.aside(i, len(shown), ASIDE)
         axis.plot(x, line[column], label=ARMS[arm].label, markerfacecolor="none", **look)
         low, high = line[f"{column}_low"], line[f"{column}_high"]
         axis.vlines(x, low, high, color=look["color"], linewidth=0.8)
@@ -41,19 +41,20 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     table = table[table["positions"] == "later"]
     norms = {f"norm{s}": np.exp(table[f"log_norm{s}"]) for s in ("", "_low", "_high")}
     table = table.assign(**norms)
-    placements, arms = list(dict.fromkeys(runs["placement"])), list(runs["arm"])
+    placements = list(dict.fromkeys(runs["placement"]))
     sites = table.drop_duplicates("depth").sort_values("depth")
     labels = [site_label(site) for site in sites["site"]]
     figure, axes = style.canvas(look.width_mm, 115, 2, len(placements))
     for placement, top, bottom in zip(placements, *axes, strict=True):
         panel = table[table["placement"] == placement]
-        draw_lines(top, panel, "norm", arms)
-        draw_lines(bottom, panel, "log_gain", arms)
-        top.set_yscale("log")
-        top.set_title(placement_title(placement))
+        draw_lines(top, panel, "norm")
+        draw_lines(bottom, panel, "log_gain")
+        for axis in (top, bottom):
+            axis.set_title(placement_title(placement))
         bottom.axhline(0, color="0.6", linewidth=0.6)
         bottom.set_xlabel("site")
         bottom.set_xticks(list(sites["depth"]), labels)
+    style.log_y(axes[0, 0])
     axes[0, 0].set_ylabel("norm of the stream")
     axes[1, 0].set_ylabel("log-gain of the site")
     style.arm_legend(figure)

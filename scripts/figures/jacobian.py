@@ -20,7 +20,9 @@ KINDS = {  # (signal, variant)
     ("own", "published"): ("as published", {"marker": "x", "linestyle": ""}),
 }
 NOISE = 1e-6  # a share below it is rounding
-MM_PER_ROW, REST_MM = 42, 40
+MM_PER_ROW, REST_MM = 48, 12
+ASIDE = 0.3  # layers over which kinds of attention stand side by side
+FOOT = 0.5  # of the least mean: where an interval ends that goes on to 0
 
 
 def layer_label(layer: str) -> str:
@@ -31,36 +33,39 @@ def layer_label(layer: str) -> str:
     return f"{block}{branch[0]}{chr(39) * (side == 'after')}"
 
 
-def draw_line(axis: Axes, line: pd.DataFrame, look: dict, *, bars: bool) -> None:
-    """Over the block norms, the final norm apart; bars are intervals over models."""
+def draw_line(axis: Axes, line: pd.DataFrame, look: dict, foot: float, *, bars: bool) -> None:
+    """Over the block norms, the final norm apart; bars are intervals over models, cut at a foot."""
     for place in ("block", "final"):
         part = line[line["place"] == place]
         # of one layer a dotted line would show nothing
         dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
-        axis.plot(part["index"], part["mean"] * part["d"], **look | dot)
+        axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
         if bars:
-            low, high = part["low"] * part["d"], part["high"] * part["d"]
-            axis.vlines(part["index"], low, high, color=look["color"], linewidth=0.8)
+            low, high = (part["low"] * part["d"]).clip(lower=foot), part["high"] * part["d"]
+            axis.vlines(part["x"], low, high, color=look["color"], linewidth=0.8)
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     """Lines over the norms of one protocol, arm, measure and kind of feedback."""
     axis.axhline(1, color="0.6", linewidth=0.6)
-    for attention in in_order(list(panel["attention"]), ATTENTION):
+    kinds = in_order(list(panel["attention"]), ATTENTION)
+    foot = FOOT * (panel["mean"] * panel["d"]).min()
+    for i, attention in enumerate(kinds):
         for (signal, variant), (_, mark) in KINDS.items():
             line = select(panel, attention=attention, signal=signal, variant=variant)
+            line = line.assign(x=line["index"] + style.aside(i, len(kinds), ASIDE))
             look = mark | {"color": ATTENTION[attention], "markersize": 3}
             is_own = (signal, variant) == ("own", "corrected")
-            draw_line(axis, line.sort_values("index"), look, bars=is_own)
+            draw_line(axis, line.sort_values("index"), look, foot, bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
     labels = [layer_label(name) for name in ticks["layer"]]
-    axis.set_xticks(list(ticks["index"]), labels, rotation=90)
+    axis.set_xticks(list(ticks["index"]), labels)
 
 
 def grid(
     runs: pd.DataFrame, shown: pd.DataFrame, protocols: list[str]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The panels: arm and measure of every row, protocol and feedback of every column."""
+    """Arm and measure of the panels of a cell, protocol and feedback of every cell."""
     rows = [
         (arm, measure)
         for arm in style.in_order(list(shown["arm"]))
@@ -76,20 +81,20 @@ def grid(
     return rows, columns
 
 
-def draw_rows(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list) -> None:
-    """All panels, and what stands beside them."""
+def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list) -> None:
+    """All panels ``[cell, row]``, and what stands beside them."""
     name_arm = len({arm for arm, _ in rows}) > 1
-    for (arm, measure), line in zip(rows, axes, strict=False):
-        for (protocol, feedback), axis in zip(columns, line, strict=True):
-            draw_panel(
-                axis,
-                select(shown, arm=arm, measure=measure, protocol=protocol, feedback=feedback),
-            )
-        line[0].set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")
-        style.log_y(line[0])
-    for (protocol, feedback), top, bottom in zip(columns, axes[0], axes[-1], strict=False):
-        top.set_title(f"{protocol},\n{FEEDBACK[feedback]}")
-        bottom.set_xlabel("norm layer")
+    for (protocol, feedback), cell in zip(columns, axes, strict=False):
+        for (arm, measure), axis, first in zip(rows, cell, axes[0], strict=False):
+            axis.sharey(first)
+            own = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
+            draw_panel(axis, select(shown, **own))
+            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}")
+            if style.is_first(axis):
+                axis.set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")
+        cell[-1].set_xlabel("norm layer")
+    for axis in axes[0]:
+        style.log_y(axis)
 
 
 def draw(
@@ -101,12 +106,15 @@ def draw(
     runs = runs[runs["protocol"].isin(protocols) & (runs["norm_backward"] == "exact")]
     shown = layers[layers["measure"].isin(MEASURES) & (layers["mean"] > NOISE)]
     rows, columns = grid(runs, shown, protocols)
-    height = MM_PER_ROW * max(1, len(rows)) + REST_MM
-    figure, axes = style.canvas(look.width_mm, height, max(1, len(rows)), max(1, len(columns)))
-    if not rows:
+    n = max(1, len(columns))
+    figure, axes = style.wrapped(
+        look.width_mm, MM_PER_ROW, REST_MM, n, rows=max(1, len(rows)), most=2
+    )
+    if rows:
+        draw_cells(axes, shown, rows, columns)
+    else:
         lost = len(runs) > 0 and runs["diverged_at"].notna().all()
         style.say(axes[0, 0], "all models diverged" if lost else "no model has a norm layer")
-    draw_rows(axes, shown, rows, columns)
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
     looks |= {label: mark | {"color": "0.4"} for label, mark in KINDS.values()}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)

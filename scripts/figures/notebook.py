@@ -15,6 +15,8 @@ from normscope.studies.recall.figures import (
     select_cells,
 )
 
+BIN = 40  # steps averaged, so that dashes can be seen
+
 
 def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, cells: Sequence[Sequence], seed: int
@@ -28,10 +30,11 @@ def draw(
     figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
     losses, cuts, values = axes[0]
     for arm in runs["arm"]:
-        marked = style.arm_look(arm, list(runs["arm"]))
+        marked = style.arm_look(arm)
         line = marked | {"marker": ""}
         curve, cut, spectrum = (t[t["arm"] == arm] for t in (curves, slices, spectra))
-        losses.plot(curve["step"], curve["train_loss"], linewidth=0.6, **line)
+        smooth = curve.groupby((curve["step"] - 1) // BIN)[["step", "train_loss"]].mean()
+        losses.plot(smooth["step"], smooth["train_loss"], **line)
         cuts.plot(cut["alpha"], cut["loss"], markersize=2, **marked)
         values.plot(spectrum["index"], spectrum["value"], label=ARMS[arm].label, **line)
     mark_divergence(losses, runs)
@@ -41,8 +44,8 @@ def draw(
         ("loss slice, offsets accumulating", "alpha as labelled", "loss (nats)"),
         ("singular values, uncentered", "index", "singular value"),
     )
-    losses.set_yscale("log")
-    values.set_yscale("log")
+    for axis in axes[0]:
+        style.log_y(axis)
     style.arm_legend(figure)
     return figure, describe_sample(runs)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,54 +16,55 @@ from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title
 
-FEWEST = 3  # rates with which there is something to see
-MM_PER_ROW, LEGEND_MM = 62, 25
+MM_PER_PANEL, LEGEND_MM = 62, 25
+ASIDE = 0.13  # octaves for each of the arms, which stand side by side
+ROOM = 0.05  # nats beside what learned
 
 
-def draw_panel(axis: Axes, runs: pd.DataFrame, arms: Sequence[str]) -> None:
-    """Every model an open marker, a cross where it failed; medians over seeds joined."""
-    for arm in style.in_order(list(runs["arm"])):
-        own, look = runs[runs["arm"] == arm], style.arm_look(arm, arms)
+def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
+    """Every model an open marker, a cross at the top where it failed; medians over seeds joined."""
+    arms = style.in_order(list(runs["arm"]))
+    for i, arm in enumerate(arms):
+        own, look = runs[runs["arm"] == arm], style.arm_look(arm)
+        own = own.assign(x=own["learning_rate"] * 2 ** style.aside(i, len(arms), ASIDE * len(arms)))
         joined: dict = look | {"marker": ""}
         dots: dict = look | {"linestyle": "", "markersize": 3}
-        axis.plot(own.groupby("learning_rate")["capped_loss"].median(), **joined)
+        axis.plot(own.groupby("x")["capped_loss"].median(), **joined)
         learned, failed = own[own["failed"] == 0], own[own["failed"] == 1]
-        axis.plot(learned["learning_rate"], learned["capped_loss"], mfc="none", **dots)
+        axis.plot(learned["x"], learned["capped_loss"], mfc="none", **dots)
         crosses: dict = dots | {"marker": "x"}
-        axis.plot(failed["learning_rate"], failed["capped_loss"], **crosses)
+        tops = np.full(len(failed), 0.97)
+        axis.plot(failed["x"], tops, transform=axis.get_xaxis_transform(), **crosses)
         axis.plot([], [], label=ARMS[arm].label, mfc="none", **look)
-    rates = sorted(runs["learning_rate"].unique())
-    axis.set_xscale("log")
-    axis.set_xticks(rates, [f"{rate:g}" for rate in rates], rotation=60)
-    axis.minorticks_off()
+    style.log_x(axis, runs["learning_rate"])
+    axis.set_xlabel("learning rate")
 
 
 def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
 ) -> tuple[Figure, str]:
-    """A row a protocol, a column a placement: loss against the learning rate."""
+    """A panel a protocol and placement: loss against the learning rate."""
     runs = tables["runs"]
     tried = runs.groupby(["protocol", "arm", "placement"])["learning_rate"].transform("nunique")
-    runs = runs[runs["protocol"].isin(protocols) & (tried >= FEWEST)]
-    rows = list(dict.fromkeys(runs["protocol"])) or [""]
-    columns = [p for p in get_args(Placement) if (runs["placement"] == p).any()] or [""]
-    height = MM_PER_ROW * len(rows) + LEGEND_MM
-    figure, axes = style.canvas(look.width_mm, height, len(rows), len(columns), shared=False)
-    if runs.empty:
-        words = f"no arm has {FEWEST} learning rates"
+    runs = runs[runs["protocol"].isin(protocols) & (tried >= style.FEWEST_RATES)]
+    grid = [(protocol, p) for protocol in protocols for p in get_args(Placement)]
+    cells = {c: own for c in grid if len(own := select(runs, protocol=c[0], placement=c[1]))}
+    figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)))
+    if not cells:
+        words = f"no arm has {style.FEWEST_RATES} learning rates"
         style.say(axes[0, 0], words)
         return figure, f"Here {words}."
-    for protocol, line in zip(rows, axes, strict=True):
-        for placement, axis in zip(columns, line, strict=True):
-            axis.sharey(line[0])
-            own = select(runs, protocol=protocol, placement=placement)
-            if own.empty:
-                axis.set_axis_off()
-                continue
-            draw_panel(axis, own, list(runs["arm"]))
-            axis.set_title(f"{protocol}, {placement_title(placement)}")
-            axis.set_xlabel("learning rate")
-        line[0].set_ylabel("validation loss (nats)")
+    first: dict[str, Axes] = {}
+    for ((protocol, placement), own), axis in zip(cells.items(), axes[:, 0], strict=True):
+        axis.sharey(first.setdefault(protocol, axis))
+        draw_panel(axis, own)
+        axis.set_title(f"{protocol},\n{placement_title(placement)}")
+        if style.is_first(axis):
+            axis.set_ylabel("validation loss (nats)")
+    for protocol, axis in first.items():
+        learned = select(runs, protocol=protocol, failed=0)["capped_loss"]
+        if len(learned):
+            axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
     style.legend_below(figure, style.labelled(figure.axes), ncols=4)
     by = ("protocol", "arm", "placement", "learning_rate")
     lost = divergences(runs, by, AS_NOTHING_KNOWN)

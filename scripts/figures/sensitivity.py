@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
@@ -18,9 +20,11 @@ from normscope.words import significant
 
 CELLS = [(bos, positions) for bos in BOS for positions in POSITIONS]
 LABELS = [f"{BOS[bos]},\n{positions}" for bos, positions in CELLS]
-READS = {"above 1": "+", "below 1": "−", "covers 1": "0"}
+READS = {"above 1": " +", "below 1": " −", "covers 1": " 0"}
 ALONE = 3  # models with a panel each
 RANGE = 1.5  # log-gains beyond it have the same colour
+# without the dark ends, on which black numbers cannot be read
+PALE = ListedColormap(colormaps["RdBu_r"](np.linspace(0.2, 0.8, 256)))
 MM_PER_PANEL, REST_MM = 45, 10
 
 
@@ -29,7 +33,7 @@ def over_models(table: pd.DataFrame) -> pd.DataFrame:
     cells = []
     for cell, models in split(table, ["bos", "positions", "metric"]):
         above, below = ((models["reads"] == side).sum() for side in ("above 1", "below 1"))
-        reads = f"({above}+ {below}−)"
+        reads = f"\n{above}+ {below}−"
         cells.append(cell | {"reads": reads, "log_gain": models["log_gain"].median()})
     return pd.DataFrame(cells).assign(model=f"{table['model'].nunique()} models")
 
@@ -46,10 +50,9 @@ def draw_matrix(axis: Axes, table: pd.DataFrame) -> AxesImage:
                 continue
             values[i, j] = row["log_gain"]
             reads = READS.get(row["reads"], row["reads"])
-            text = f"{significant(np.exp(row['log_gain']))} {reads}"
-            is_dark = abs(row["log_gain"]) > 0.75 * RANGE
-            axis.text(j, i, text, ha="center", va="center", color="white" if is_dark else "black")
-    image = axis.imshow(values, cmap="RdBu_r", vmin=-RANGE, vmax=RANGE, aspect="auto")
+            text = f"{significant(np.exp(row['log_gain']))}{reads}"
+            axis.text(j, i, text, ha="center", va="center")
+    image = axis.imshow(values, cmap=PALE, vmin=-RANGE, vmax=RANGE, aspect="auto")
     axis.set_xticks(range(len(CELLS)), LABELS)
     axis.set_yticks(range(len(METRICS)), list(METRICS.values()))
     axis.spines[:].set_visible(False)

@@ -1,5 +1,6 @@
 """Figure signals: size of the stream and of the gradient, block by block, at the start."""
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -25,6 +26,8 @@ MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative
 STARTS = {"gpt2": "-", "gpt2_flat": "--"}
 DEEPEST = 2  # depths that are drawn
 LOWEST = 1e-12  # what is below leaves the panel
+APART = 5  # times all others: block 1 is drawn apart
+ROOM = 1.5  # above and below what is drawn
 PUBLISHED: dict = {"color": "0.55", "linestyle": ":", "linewidth": 1.5}
 
 
@@ -36,23 +39,55 @@ def draw_published(axis: Axes, depth: int, residual: bool) -> None:
     axis.plot(block, curve, **PUBLISHED)
 
 
-def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
-    """A line per placement; says what lies below the panel."""
-    below = []
-    for placement in PLACEMENTS:
-        for init, dashes in STARTS.items():
-            line = summary.select(panel, placement=placement, init=init)
-            if len(line):
-                draw_band(axis, line, color=COLORS[placement], linestyle=dashes)
-            if init == "gpt2" and (line["mean"] < LOWEST).any():
-                below.append(f"{PLACEMENTS[placement]}: down to {line['mean'].min():.0e}")
-    if below:
-        axis.text(0.5, 0.03, "\n".join(below), transform=axis.transAxes, ha="center", fontsize=6)
-    axis.set_yscale("log")
+def draw_first(axis: Axes, first: pd.DataFrame) -> None:
+    """Block 1 in a corner of a panel that begins with block 2."""
+    inset = axis.inset_axes((0.62, 0.5, 0.36, 0.36))
+    for i, placement in enumerate(PLACEMENTS):
+        own = summary.select(first, placement=placement)
+        inset.plot([i] * len(own), own["mean"], "o", color=COLORS[placement], markersize=3)
+    inset.set_xticks([])
+    inset.set_xlim(-0.6, len(PLACEMENTS) - 0.4)
+    inset.set_ylim(first["mean"].min() / 3, first["mean"].max() * 3)
+    inset.set_title("block 1", fontsize="small", pad=2)
+    inset.tick_params(labelsize="small")
+    style.log_y(inset)
+
+
+def limits(panel: pd.DataFrame) -> tuple[float, float]:
+    """What a panel spans: all that is drawn, but no less than the lowest."""
     known = panel[["mean", "low", "high"]].to_numpy().ravel()
     known = known[np.isfinite(known) & (known > 0)]  # one model has no interval
-    if len(known):
-        axis.set_ylim(max(known.min(), LOWEST) / 2, known.max() * 2)
+    return (max(known.min(), LOWEST) / ROOM, known.max() * ROOM) if len(known) else (0.1, 10)
+
+
+def draw_panel(axis: Axes, panel: pd.DataFrame, *, apart: bool) -> list[str]:
+    """A line per placement, a triangle where one leaves the panel; what it comes down to.
+
+    Args:
+        axis: the panel.
+        panel: of by_block.csv.
+        apart: whether block 1 is drawn apart if it is far above all others.
+    """
+    below = []
+    for placement, init in itertools.product(PLACEMENTS, STARTS):
+        line = summary.select(panel, placement=placement, init=init).sort_values("block")
+        if line.empty:
+            continue
+        draw_band(axis, line, placement, linestyle=STARTS[init])
+        lost = line.loc[line["mean"] < LOWEST, "block"]
+        if len(lost):
+            at = lost.min() if lost.max() == line["block"].max() else lost.max()
+            look: dict = {"color": COLORS[placement], "mfc": "white", "clip_on": False}
+            axis.plot(at, 0.0, "v", transform=axis.get_xaxis_transform(), **look)
+            if init == "gpt2":
+                below.append(f"{PLACEMENTS[placement]} {line['mean'].min():.0e}")
+    rest = panel[panel["block"] > 1]
+    if apart and panel["mean"].max() > APART * rest["mean"].max():
+        draw_first(axis, summary.select(panel, block=1, init="gpt2"))
+        panel = rest
+    axis.set_ylim(*limits(panel))
+    style.log_y(axis)
+    return below
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
@@ -63,23 +98,26 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     table = table[table["depth"].isin(depths)]
     columns = [(depth, residual) for residual in RESIDUAL for depth in depths]
     shape = len(MEASURES), max(1, len(columns))
-    figure, axes = style.canvas(look.width_mm, 110, *shape, shared=False)
+    figure, axes = style.canvas(look.width_mm, 115, *shape, shared=False)
+    lost = []
     for (measure, title), row in zip(MEASURES.items(), axes, strict=True):
         row[0].set_ylabel(title)
         for (depth, residual), axis in zip(columns, row, strict=False):
             shown = summary.select(table, depth=depth, residual=residual, measure=measure)
-            draw_panel(axis, shown)
+            below = draw_panel(axis, shown, apart=residual and measure == RELATIVE)
             if measure == RELATIVE:
                 draw_published(axis, depth, residual)
-                number_blocks(axis)
-            else:
-                axis.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}")
+            number_blocks(axis)
+            axis.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}")
+            if below:
+                lost.append(f"{title}, {depth} blocks: {', '.join(below)}")
     looks = {"as published: drawn": PUBLISHED}
     if "gpt2_flat" in set(table["init"]):
         looks["unscaled start"] = {"linestyle": "--"}
     legend_below(figure, table["placement"], looks, ncols=6)
     bands = f"bands: {look.level:.0%} t intervals of the logarithm over them."
-    return figure, f"{describe_sample(table)}; {bands}"
+    ends = f" Triangles, the least mean below the panel: {'; '.join(lost)}." if lost else ""
+    return figure, f"{describe_sample(table)}; {bands}{ends}"
 
 
 if __name__ == "__main__":

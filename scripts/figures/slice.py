@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.statistics.summary import select
 from normscope.studies.recall.figures import describe_sample, draw_slices, select_cells
 
 KINDS = {
@@ -20,7 +21,12 @@ PUBLISHED, RESTORED, FILTER = style.COLORS[2], style.COLORS[0], style.COLORS[1]
 
 
 def draw_kinds(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
-    """All kinds of slice above; the published one and the same restored, close up, below."""
+    """All kinds of slice above; the published one and the same restored, close up, below.
+
+    Losses are divided by that of the trained model, the one at offset 0.
+    """
+    trained = select(slices, kind="restored", offset=0.0)["loss"].mean()
+    slices = slices.assign(loss=slices["loss"] / trained)
     published, restored, filtered = (slices[slices["kind"] == kind] for kind in KINDS)
     near = restored[restored["offset"].abs() <= published["alpha"].abs().max()]
     near = near.sort_values("offset")
@@ -29,9 +35,8 @@ def draw_kinds(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
         axis.plot(published["alpha"], published["loss"], label=KINDS["published"], **dots)
         axis.plot(near["offset"], near["loss"], color=RESTORED, label=KINDS["restored"])
     draw_slices(top, filtered, color=FILTER, linestyle="--", label=KINDS["filter"])
-    style.log_y(top)
     bottom.set_xlabel("offset")
-    bottom.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
+    bottom.yaxis.set_major_formatter("{x:.4g}")
 
 
 def draw(
@@ -42,15 +47,19 @@ def draw(
     slices, runs = slices[slices["seed"] == seed], runs[runs["seed"] == seed]
     arms = style.in_order(list(runs["arm"]))
     figure, axes = style.canvas(look.width_mm, 105, 2, len(arms), shared=False)
+    for axis in axes[0, 1:]:
+        axis.sharey(axes[0, 0])
     for arm, top, bottom in zip(arms, *axes, strict=True):
         top.set_title(ARMS[arm].label)
+        bottom.set_title("close up")
         of_arm = slices[slices["arm"] == arm]
         if of_arm.empty:
             style.say(top, "diverged")
         else:
             draw_kinds(top, bottom, of_arm)
-    axes[0, 0].set_ylabel("loss (nats)")
-    axes[1, 0].set_ylabel("loss (nats), close up")
+    style.log_y(axes[0, 0])
+    axes[0, 0].set_ylabel("loss over the trained model's")
+    axes[1, 0].set_ylabel("the same, linear")
     style.legend_below(figure, style.labelled([axes[0, 0]]), ncols=3)
     directions = slices[slices["kind"] == "filter"]["direction"].nunique()
     return figure, f"{directions} such directions. {describe_sample(runs)}"

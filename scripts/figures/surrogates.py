@@ -10,39 +10,44 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import select
-from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes, in_order
+from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
 from normscope.studies.jacobian.measures import SURROGATES
 from normscope.studies.jacobian.recipe import VARIED
 
 PLACES = {"all": "all norms", "blocks": "in blocks", "final": "final norm"}
+MM_PER_ROW, MM_PER_PANEL = 8, 14
+ASIDE = 0.6  # lines over which arms and kinds of attention stand side by side
+LINEAR = 0.1  # nats up to which the axis is linear
 
 
-def draw_cost(axis: Axes, x: float, cost: dict, models: pd.DataFrame, marker: str) -> None:
+def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: str) -> None:
     """Every model an open marker, a cross where it failed; the mean a dash with its interval."""
     color = ATTENTION[cost["attention"]]
     for has_failed, shape in ((False, marker), (True, "x")):
         shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
         dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
-        axis.plot([x] * len(shown), shown, color=color, **dots)
-    axis.plot([x - 0.08, x + 0.08], [cost["mean"]] * 2, color=color, linewidth=1.4)
-    axis.vlines(x, cost["low"], cost["high"], color=color, linewidth=0.8)
+        axis.plot(shown, [y] * len(shown), color=color, **dots)
+    axis.plot([cost["mean"]] * 2, [y - 0.15, y + 0.15], color=color, linewidth=1.4)
+    axis.hlines(y, cost["low"], cost["high"], color=color, linewidth=0.8)
 
 
-def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame) -> None:
-    """A place on the x axis for every surrogate and where it is put."""
+def in_rows(costs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Surrogate and place of every line of a panel."""
     trained = set(zip(costs["norm_backward"], costs["surrogates_in"], strict=True))
-    kinds = [(rule, place) for rule in SURROGATES for place in PLACES if (rule, place) in trained]
-    axis.axhline(0, color="0.6", linewidth=0.6)
-    arms = style.in_order(list(costs["arm"]))
+    return [(rule, place) for rule in SURROGATES for place in PLACES if (rule, place) in trained]
+
+
+def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, arms: list[str]) -> None:
+    """A line for every surrogate and where it is put."""
+    kinds = in_rows(costs)
+    axis.axvline(0, color="0.6", linewidth=0.6)
     groups = [(arm, attention) for arm in arms for attention in ATTENTION]
     for cost in costs.to_dict("records"):
-        shift = (groups.index((cost["arm"], cost["attention"])) + 0.5) / len(groups) - 0.5
-        x = kinds.index((cost["norm_backward"], cost["surrogates_in"])) + 0.6 * shift
+        shift = style.aside(groups.index((cost["arm"], cost["attention"])), len(groups), ASIDE)
+        y = kinds.index((cost["norm_backward"], cost["surrogates_in"])) + shift
         cell = select(models, **{key: cost[key] for key in VARIED})
-        draw_cost(axis, x, cost, cell, style.MARKERS[arms.index(cost["arm"])])
-    names = [f"{rule.replace('_', ' ')},\n{PLACES[place]}" for rule, place in kinds]
-    axis.set_xticks(range(len(kinds)), names, rotation=60, ha="right", rotation_mode="anchor")
-    axis.set_xlim(-0.6, max(1, len(kinds)) - 0.4)
+        draw_cost(axis, y, cost, cell, style.MARKERS[arms.index(cost["arm"])])
+    style.name_rows(axis, [f"{rule.replace('_', ' ')}, {PLACES[place]}" for rule, place in kinds])
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
@@ -52,23 +57,24 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         for name, table in tables.items()
     }
     runs, costs, models = (kept[name] for name in ("losses", "costs", "surrogates"))
-    feedback = in_order(list(costs["feedback"]), FEEDBACK)
+    shown = {name: select(costs, feedback=name) for name in FEEDBACK}
+    shown = {name: own for name, own in shown.items() if len(own)}
     arms = style.in_order(list(costs["arm"]))
-    figure, axes = style.canvas(look.width_mm, 85, 1, max(1, len(feedback)), shared=False)
-    for axis in axes[0, 1:]:
-        axis.sharey(axes[0, 0])
-    if not feedback:
-        style.say(axes[0, 0], "no surrogate was trained")
-    for name, axis in zip(feedback, axes[0], strict=False):
+    counts = [len(in_rows(own)) for own in shown.values()] or [2]
+    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    if not shown:
+        style.say(axes[0], "no surrogate was trained")
+    for (name, own), axis in zip(shown.items(), axes, strict=False):
         axis.set_title(FEEDBACK[name])
-        draw_costs(axis, select(models, feedback=name), select(costs, feedback=name))
-    axes[0, 0].set_ylabel("cost: loss above exact (nats)")
+        draw_costs(axis, select(models, feedback=name), own, arms)
+    style.symlog(axes[0], LINEAR)
+    axes[-1].set_xlabel("cost: loss above exact (nats)")
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
     if len(arms) > 1:
         mark: dict = {"color": "0.4", "mfc": "none", "linestyle": ""}
         shapes = zip(arms, style.MARKERS, strict=False)
         looks |= {ARMS[arm].label: mark | {"marker": shape} for arm, shape in shapes}
-    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=6)
+    style.legend_below(figure, style.samples(axes[0], looks), ncols=6)
     return figure, describe_outcomes(runs)
 
 

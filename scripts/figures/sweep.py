@@ -10,72 +10,65 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
 from normscope.statistics.summary import select
-from normscope.studies.recall.figures import (
-    AFFINE,
-    PANELS,
-    describe_sample,
-    facet,
-    mark_divergence,
-)
-from normscope.studies.recall.tables import best_rates, swept
+from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
+from normscope.studies.recall.tables import best_rates
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
-MM_PER_ROW, LEGEND_MM = 38, 20
+MM_PER_PANEL, LEGEND_MM = 38, 20
+ASIDE = 0.13  # octaves for each of the arms, which stand side by side
+
+FULL = 1.02  # above all accuracies
 
 
-def run_look(row: pd.Series, others: list[str]) -> dict:
-    """Colour by affine part and marker by centering; norms without factors as everywhere."""
-    if row["panel"] == "other":
-        return style.arm_look(row["arm"], others) | {"label": ARMS[row["arm"]].label}
-    color = style.COLORS[list(AFFINE.values()).index(row["affine"])]
-    is_centered = row["center"] == "yes"
-    label = f"affine: {row['affine']}{', centered' if is_centered else ''}"
-    line = {"linestyle": "--" if is_centered else "-", "marker": "^" if is_centered else "o"}
-    return {"color": color, "label": label} | line
-
-
-def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, others: list[str]) -> None:
+def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     """Every model an open marker, means joined, the best rate filled."""
     best = best_rates(panel).set_index("arm")["best"].to_dict()
-    for arm in style.in_order(list(panel["arm"])):
-        runs = panel[panel["arm"] == arm]
-        line: dict = run_look(runs.iloc[0], others)
-        joined: dict = line | {"marker": ""}
-        dots: dict = line | {"linestyle": "", "label": None}
-        axis.plot(runs["learning_rate"], runs[column], markerfacecolor="none", **dots)
+    arms = style.in_order(list(panel["arm"]))
+    for i, arm in enumerate(arms):
+        aside = 2 ** style.aside(i, len(arms), ASIDE * len(arms))
+        runs, look = panel[panel["arm"] == arm], style.arm_look(arm)
+        dots: dict = look | {"linestyle": "", "markersize": 3}
+        axis.plot(runs["learning_rate"] * aside, runs[column], markerfacecolor="none", **dots)
         means = runs.groupby("learning_rate")[column].mean()
-        axis.plot(means, **joined)
+        joined: dict = look | {"marker": ""}
+        axis.plot(means.index * aside, means, **joined)
         if pd.notna(best.get(arm)):
-            axis.plot(best[arm], means[best[arm]], **dots)
+            axis.plot(best[arm] * aside, means[best[arm]], **dots)
+        axis.plot([], [], label=ARMS[arm].label, markerfacecolor="none", **look)
     mark_divergence(axis, panel, "learning_rate")
-    axis.set_xscale("log")
+    style.log_x(axis, panel["learning_rate"])
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """Loss and accuracy against the learning rate."""
-    runs = facet(swept(tables["runs"]))
-    others = list(runs.loc[runs["panel"] == "other", "arm"])
-    tasks = list(dict.fromkeys(runs["task"]))
-    panels = [panel for panel in PANELS if (runs["panel"] == panel).any()] or ["none"]
-    rows = [(task, column) for task in tasks for column in ROWS] or [("", "loss")]
-    height = MM_PER_ROW * len(rows) + LEGEND_MM
-    figure, axes = style.canvas(look.width_mm, height, len(rows), len(panels))
-    if not tasks:
-        style.say(axes[0, 0], "no arm has two learning rates")
-    for (task, column), line in zip(rows, axes, strict=True):
-        for axis, panel in zip(line, panels, strict=True):
-            shown = select(runs, task=task, panel=panel)
-            if len(shown):
-                draw_panel(axis, shown, column, others)
-        line[0].set_ylabel(f"{task}: {ROWS[column]}")
+    """Loss and accuracy against the learning rate, a cell a task and radius."""
+    runs = tables["runs"]
+    tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
+    runs = facet(runs[tried >= style.FEWEST_RATES])
+    grid = [(task, panel) for task in dict.fromkeys(runs["task"]) for panel in PANELS]
+    cells = {key: own for key in grid if len(own := select(runs, task=key[0], panel=key[1]))}
+    figure, axes = style.wrapped(
+        look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)), rows=len(ROWS)
+    )
+    if not cells:
+        words = f"no arm has {style.FEWEST_RATES} learning rates"
+        style.say(axes[0, 0], words)
+        return figure, f"Here {words}."
+    first: dict[tuple[str, str], Axes] = {}
+    for ((task, panel), own), cell in zip(cells.items(), axes, strict=True):
+        for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
+            axis.sharey(first.setdefault((task, column), axis))
+            draw_panel(axis, own, column)
+            axis.set_title(f"{task},\n{PANELS[panel]}")
+            if style.is_first(axis):
+                axis.set_ylabel(title)
+        cell[-1].set_xlabel("learning rate")
+    for (_, column), axis in first.items():
         if column == "loss":
-            style.log_y(line[0])
-    for top, bottom, panel in zip(axes[0], axes[-1], panels, strict=True):
-        top.set_title(panel if panel in ("other", "none") else f"radius {panel}")
-        bottom.set_xlabel("learning rate")
-    style.legend_below(figure, style.labelled(axes.flat), ncols=5)
-    n = describe_sample(runs) if tasks else "No arm has two learning rates in this configuration."
-    return figure, n
+            style.log_y(axis)
+        else:
+            axis.set_ylim(top=FULL)
+    style.arm_legend(figure)
+    return figure, describe_sample(runs)
 
 
 if __name__ == "__main__":

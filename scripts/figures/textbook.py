@@ -11,6 +11,15 @@ from normscope.paper.drawing import Look, run
 from normscope.statistics.estimate import estimate
 
 BEFORE, AFTER = style.COLORS[0], style.COLORS[2]
+TITLES = (
+    "A. the tutorial's layer over torch's",
+    "B. eps",
+    "C. 100 features; the largest's share",
+    "D. one grown; the largest's share",
+    "E. gain and bias of a trained model",
+    "F. a token by its batch",
+)
+BELOW: dict = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28)}
 THEORY: dict = {"color": "0.6", "linewidth": 1.6, "zorder": 0, "label": "theory"}
 MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
     "std_before": ("std before", {"color": BEFORE, "marker": "s", "mfc": "white"}),
@@ -51,10 +60,7 @@ def draw_wild(axis: Axes, before: pd.Series, after: pd.Series) -> None:
         axis.plot(v.index, v, ".", color=color, markersize=3, label=f"{when}: {share:.1%}")
     axis.axhline(0, color="0.6", linewidth=0.6, zorder=0)
     axis.set_xlabel("feature")
-    title = "share of the largest in the energy"
-    axis.legend(
-        loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, title=title, title_fontsize="small"
-    )
+    axis.legend(ncols=2, **BELOW)
 
 
 def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
@@ -70,7 +76,7 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
     if affine.empty:
         style.say(axis, "no token norm was measured")
     axis.set(xlabel="norm layer, in order of depth", ylabel="of a token's features")
-    axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    axis.legend(ncols=2, **BELOW)
 
 
 def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
@@ -78,8 +84,9 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     batchnorm = batches[batches["arm"] == "batchnorm"]
     tokens = batchnorm["tokens"]
     axis.plot(tokens, batchnorm["theory"], **THEORY)
-    axis.plot(tokens, batchnorm["mean"], "o", color=AFTER, markersize=2, label="BatchNorm")
-    axis.vlines(tokens, batchnorm["low"], batchnorm["high"], color=AFTER, linewidth=0.8)
+    color = style.arm_look("batchnorm")["color"]
+    axis.plot(tokens, batchnorm["mean"], "o", color=color, markersize=2, label="BatchNorm")
+    axis.vlines(tokens, batchnorm["low"], batchnorm["high"], color=color, linewidth=0.8)
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(tokens), [str(n) for n in tokens])
     style.log_y(axis)
@@ -103,7 +110,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """What the tutorial's layer, eps, an outlier, gain and bias, and a batch do."""
     affine = tables["affine"].dropna()  # a diverged model has nothing to show
     batches, wild = tables["batches"], tables["wild"].set_index("index")
-    figure, axes = style.canvas(look.width_mm, 165, 3, 2, shared=False)
+    figure, axes = style.canvas(look.width_mm, 180, 3, 2, shared=False)
     draw_scratch(axes[0, 0], tables["scratch"])
     draw_epsilon(axes[0, 1], tables["epsilon"])
     draw_wild(axes[1, 0], wild["value"], wild["normalized"])
@@ -114,8 +121,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[1, 1].set_ylabel("value, with an outlier")
     draw_affine(axes[2, 0], affine, look.level)
     draw_batches(axes[2, 1], batches)
-    for letter, axis in zip("ABCDEF", axes.flat, strict=True):
-        axis.set_title(letter, loc="left", fontweight="bold")
+    for title, axis in zip(TITLES, axes.flat, strict=True):
+        axis.set_title(title, loc="left")
     return figure, describe_sample(affine, batches)
 
 

@@ -13,7 +13,7 @@ from normscope.statistics.summary import select
 from normscope.studies.depth.figures import COLORS, describe_sample, legend_below
 from normscope.studies.depth.measures import PLACEMENTS
 
-RESIDUAL = {True: {"marker": "o"}, False: {"marker": "X"}}
+RESIDUAL = {True: {"marker": "o"}, False: {"marker": "D"}}
 FAILED: dict = {"marker": "x", "linestyle": "", "markersize": 4, "markeredgewidth": 0.6}
 FILLED: dict = {False: {"mfc": "white"}, True: {}}  # the first warm-up is open, the others filled
 ROOM = 1.5  # beside the least and the greatest rate

@@ -9,15 +9,42 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from normscope.nn.arms import ARMS
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)), (0, (8, 2)))
+MARKERS = ("o", "s", "^", "D", "v", "<", "p")
+LINES = (
+    "-",
+    (0, (4, 1.5)),
+    (0, (1.5, 2.5)),
+    (0, (4, 1, 1, 1)),
+    (0, (8, 2)),
+    (0, (4, 1, 1, 1, 1, 1)),
+    (0, (2, 2)),
+)
+# which of the colours a family of arms has in every figure; a label begins with its family.
+# What lies on LayerNorm's blue lines is red or orange: green would not show
+FAMILIES = {
+    "No norm": 0,
+    "LayerNorm": 1,
+    "RMSNorm": 2,
+    "DyT": 3,
+    "Unit L2": 4,
+    "BatchNorm": 5,
+    "ScaleNorm": 6,
+    # not beside those of the same colour: of other figures, or of other panels
+    "Centered ScaleNorm": 0,
+    "Derf": 3,
+    "Centered L2": 5,
+}
+OWN = 6  # of a family that is not among these
+TURNED: dict = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}  # labels too long to lie
+FEWEST_RATES = 3  # learning rates with which a figure over rates shows something
+LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 MM_PER_INCH = 25.4
 
 
@@ -43,13 +70,93 @@ def use(font_pt: float) -> None:
     )
 
 
+def parts(width_mm: float, heights_mm: Sequence[float]) -> tuple[Figure, list[SubFigure]]:
+    """A figure of parts one below the other, whose panels are not aligned with each other's."""
+    figure = plt.figure(figsize=(width_mm / MM_PER_INCH, sum(heights_mm) / MM_PER_INCH))
+    lines = figure.subfigures(len(heights_mm), 1, squeeze=False, height_ratios=heights_mm)
+    return figure, list(lines[:, 0])
+
+
 def canvas(
-    width_mm: float, height_mm: float, rows: int, columns: int, *, shared: bool = True
+    width_mm: float, height_mm: float, rows: int, columns: int, *, shared: bool = True, **grid
 ) -> tuple[Figure, np.ndarray]:
     """A figure of that size with panels ``[row, column]``; rows share y, columns x, if shared."""
     size = (width_mm / MM_PER_INCH, height_mm / MM_PER_INCH)
     sharing: dict = {"sharex": "col", "sharey": "row"} if shared else {}
-    return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing)
+    return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing, **grid)
+
+
+def wrapped(
+    width_mm: float, panel_mm: float, rest_mm: float, n: int, *, rows: int = 1, most: int = 4
+) -> tuple[Figure, np.ndarray]:
+    """A figure of ``n`` cells in lines of at most so many; panels ``[cell, row]``, none empty."""
+    lines = math.ceil(n / most)
+    columns = math.ceil(n / lines)
+    height = panel_mm * rows * lines + rest_mm
+    figure, axes = canvas(width_mm, height, rows * lines, columns, shared=False)
+    cells = axes.reshape(lines, rows, columns).swapaxes(1, 2).reshape(-1, rows)
+    for axis in cells[n:].flat:
+        axis.remove()
+    return figure, cells[:n]
+
+
+def stacked(
+    width_mm: float, row_mm: float, rest_mm: float, counts: Sequence[int]
+) -> tuple[Figure, np.ndarray]:
+    """A figure of panels one below the other, of so many lines each, on one x axis."""
+    ratios = [n + rest_mm / row_mm / (len(counts) + 1) for n in counts]
+    height = row_mm * sum(counts) + rest_mm * len(counts)
+    figure, axes = canvas(width_mm, height, len(counts), 1, shared=False, height_ratios=ratios)
+    for axis in axes[1:, 0]:
+        axis.sharex(axes[0, 0])
+    return figure, axes[:, 0]
+
+
+def aside(i: int, n: int, width: float) -> float:
+    """Where the i-th of n stands that would hide each other: side by side, ``width`` in all."""
+    return width * ((i + 0.5) / n - 0.5)
+
+
+def is_first(axis: Axes) -> bool:
+    """Whether a panel stands at the left."""
+    grid = axis.get_subplotspec()
+    return grid is not None and grid.is_first_col()
+
+
+def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
+    """A logarithmic x axis with a tick at every value, and its number where there is room."""
+    axis.set_xscale("log", base=base)
+    known = sorted(set(values))
+    grid = axis.get_subplotspec()
+    columns = grid.get_gridspec().ncols if grid else 1
+    room = LABEL * columns * math.log(max(known[-1] / known[0], 2))
+    labels, last = [], -math.inf
+    for value in known:
+        is_free = math.log(value) - last >= room
+        labels.append(f"{value:g}" if is_free else "")
+        last = math.log(value) if is_free else last
+    axis.set_xticks(known, labels)
+    axis.minorticks_off()
+
+
+def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
+    """Differences on x, or y: an axis linear up to ``linear`` and logarithmic beyond."""
+    line = axis.yaxis if vertical else axis.xaxis
+    scale = axis.set_yscale if vertical else axis.set_xscale
+    scale("symlog", linthresh=linear)
+    low, high = line.get_view_interval()
+    steps = [0, *(sign * m * linear for m in (0.5, 1, 3, 10, 30) for sign in (-1, 1))]
+    ticks = sorted(tick for tick in steps if low <= tick <= high)
+    line.set_ticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+    line.set_ticks([], minor=True)
+    line.grid(linewidth=0.3, color="0.85")
+    axis.set_axisbelow(True)
+
+
+def name_rows(axis: Axes, names: Sequence[str]) -> None:
+    """A y axis of lines with names, the first at the top."""
+    axis.set_yticks(range(len(names)), names)
+    axis.set_ylim(len(names) - 0.5, -0.5)
 
 
 def log_y(axis: Axes) -> None:
@@ -62,23 +169,44 @@ def log_y(axis: Axes) -> None:
     if math.floor(math.log10(high)) > math.ceil(math.log10(low)):  # two powers of ten or more
         axis.yaxis.set_minor_formatter(NullFormatter())
         return
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    every = [m * 10.0**k for k in range(first, last + 1) for m in (1, 1.5, 2, 3, 5, 7)]
-    ticks = [t for t in every if low <= t <= high]
-    if len(ticks) < 2:
-        ticks = list(np.linspace(low, high, 4)[1:3])
+    ticks = _ticks(low, high)
     digits = next(d for d in range(3, 18) if len({f"{t:.{d}g}" for t in ticks}) == len(ticks))
     axis.set_yticks(ticks, [f"{t:.{digits}g}" for t in ticks])
     axis.minorticks_off()
 
 
-def arm_look(arm: str, arms: Sequence[str]) -> dict:
-    """Colour, marker and line of an arm among those in a figure, in the order of the registry."""
-    i = in_order(arms).index(arm)
+def _ticks(low: float, high: float) -> list[float]:
+    """Numbers for a logarithmic axis, three or more: the roundest that there are."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for mantissas in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        ticks = [m * 10.0**k for k in powers for m in mantissas if low <= m * 10.0**k <= high]
+        if len(ticks) > 2:
+            return ticks
+    even = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in even if low <= tick <= high]
+
+
+def family(arm: str) -> str:
+    """What an arm is a variant of: its label up to the comma."""
+    return ARMS[arm].label.partition(",")[0]
+
+
+def arm_look(arm: str) -> dict:
+    """Colour, marker and line of an arm, the same in every figure: the colour is its family's.
+
+    Solid lines are wider than dashed ones, so that what lies on them is seen.
+    """
+    order = list(dict.fromkeys((*FAMILIES, *map(family, ARMS))))
+    hues = {name: FAMILIES.get(name, OWN) for name in order}
+    hue = hues[family(arm)]
+    alike = [other for other in ARMS if hues[family(other)] == hue]
+    i = hue + sorted(alike, key=lambda other: order.index(family(other))).index(arm)
+    line = LINES[(i - 1) % len(LINES)]  # LayerNorm's is solid
     return {
-        "color": COLORS[i % len(COLORS)],
-        "marker": MARKERS[(i + i // len(COLORS)) % len(MARKERS)],
-        "linestyle": LINES[(i % len(COLORS) + i // len(COLORS)) % len(LINES)],
+        "color": COLORS[hue],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": line,
+        "linewidth": 1.8 if line == "-" else 1.0,
     }
 
 
@@ -100,17 +228,19 @@ def samples(axis: Axes, looks: Mapping[str, dict]) -> dict[str, Artist]:
     return {label: axis.plot([], [], **look)[0] for label, look in looks.items()}
 
 
-def legend_below(figure: Figure, handles: Mapping[str, Artist], ncols: int) -> None:
-    """One legend below the panels, hiding no data."""
-    labels = list(handles)
-    figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=ncols)
+def legend_below(
+    figure: Figure, handles: Mapping[str, Artist], ncols: int, place: str = "center"
+) -> None:
+    """A legend below the panels, hiding no data: left, center or right."""
+    where: dict = {"loc": f"outside lower {place}", "ncols": ncols}
+    figure.legend(list(handles.values()), list(handles), **where)
 
 
 def arm_legend(figure: Figure) -> None:
     """One legend of all arms below the panels, in the order of the registry."""
     handles = labelled(figure.axes)
     arms = {arm.label: handles[arm.label] for arm in ARMS.values() if arm.label in handles}
-    legend_below(figure, arms, min(len(arms), 6))
+    legend_below(figure, arms, min(len(arms), 4))
 
 
 def say(axis: Axes, words: str) -> None:

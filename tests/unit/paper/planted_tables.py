@@ -20,6 +20,7 @@ from normscope.studies.recall.tables import with_factors
 NAN = math.nan
 ARMS = ("layernorm", "manual_l2", "none")
 RATES = (0.001, 0.01)
+TRIED = (RATES[0], 0.003, RATES[1])
 STEP = 7  # at which what is lost diverged
 UNIGRAM = 3.0
 RULES = (
@@ -83,7 +84,7 @@ def main(case: Case) -> Tables:
         for seed in case.seeds:
             end = loss + 0.01 * seed
             model = key | {"seed": seed, "diverged_at": STEP if lost else NAN, "failed": int(lost)}
-            for rate in (RATES[0], 0.003, RATES[1]):
+            for rate in TRIED:
                 more = 0.5 * (rate > RATES[0])
                 runs.append(model | {"learning_rate": rate, "capped_loss": end + more})
             batches += [
@@ -114,10 +115,10 @@ def main(case: Case) -> Tables:
 
 
 def recall(case: Case) -> Tables:
-    """One task at two rates; every measure is 0.1 (i + seed) of the i-th arm."""
+    """One task at three rates; every measure is 0.1 (i + seed) of the i-th arm."""
     measures = "loss calibrated_loss accuracy effective_rank_query edge"
     runs, curves, slices, spectra = [], [], [], []
-    for (i, arm), rate, seed in itertools.product(enumerate(ARMS), RATES, case.seeds):
+    for (i, arm), rate, seed in itertools.product(enumerate(ARMS), TRIED, case.seeds):
         key = {"task": "recall", "arm": arm, "learning_rate": rate, "seed": seed}
         lost = arm in case.lost
         values = dict.fromkeys(measures.split(), NAN if lost else 0.1 * (i + seed))
@@ -274,7 +275,7 @@ def pretrained(case: Case) -> Tables:
     models = {"model": ["ours", "gone"], "norm": [None if lost else "RMSNorm", None]}
     key, ends = "model bos positions usual", "log_gain low high n"
     return {
-        "observations": table("model experiment dtype category gain entropy", observations),
+        "observations": table("model experiment dtype norm category gain entropy", observations),
         "by_model": table(f"model experiment dtype norm family mean sd {ends}", by_model).assign(
             n=25
         ),

@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 from processes import SCRIPTS
 
-from normscope.nn.arms import ARMS
+from normscope.nn.arms import ARMS, Arm
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 
@@ -119,26 +119,30 @@ def test_colours_stand_out_from_paper():
     assert 1.05 / (luminance("#F0E442") + 0.05) < 2
 
 
-def test_seven_arms_differ_in_colour_and_in_marker():
-    arms = list(ARMS)[:7]
-    looks = [style.arm_look(arm, arms) for arm in arms]
+def test_families_that_share_a_panel_differ_in_colour_and_in_marker():
+    arms = ("none", "layernorm", "rmsnorm", "batchnorm", "manual_l2", "dyt", "scalenorm")
+    looks = [style.arm_look(arm) for arm in arms]
     for a, b in itertools.combinations(looks, 2):
         assert a["color"] != b["color"]
         assert a["marker"] != b["marker"]
+    variants = {style.arm_look(arm)["color"] for arm in ARMS if arm.startswith("layernorm")}
+    assert variants == {style.arm_look("layernorm")["color"]}
 
 
 def test_all_arms_of_the_registry_are_told_apart():
-    arms = list(ARMS)
-    looks = [style.arm_look(arm, arms) for arm in arms]
+    looks = [style.arm_look(arm) for arm in ARMS]
     for one, other in (("color", "marker"), ("color", "linestyle")):
-        assert len({(str(x[one]), str(x[other])) for x in looks}) == len(arms)
+        assert len({(str(x[one]), str(x[other])) for x in looks}) == len(ARMS)
 
 
-def test_a_look_does_not_depend_on_how_often_an_arm_is_listed():
-    once = ["layernorm", "rmsnorm", "none"]
-    often = ["layernorm"] * 6 + ["rmsnorm"] * 3 + ["none"]
-    for arm in once:
-        assert style.arm_look(arm, often) == style.arm_look(arm, once)
+def test_a_norm_of_ones_own_has_a_look():
+    own = {"rmsnorm_soft": ARMS["rmsnorm"], "softnorm": Arm("SoftNorm", "", ARMS["dyt"].norm)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, arm in own.items():
+            patch.setitem(ARMS, name, arm)
+        assert style.arm_look("rmsnorm_soft")["color"] == style.arm_look("rmsnorm")["color"]
+        looks = [style.arm_look(arm) for arm in ("softnorm", "scalenorm")]
+    assert looks[0]["marker"] != looks[1]["marker"]
 
 
 def test_arms_come_in_the_order_of_the_registry():

@@ -13,7 +13,8 @@ from normscope.paper import style
 from normscope.studies.depth.measures import NORM, PLACEMENTS
 
 COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
-RESIDUAL = {True: "with residuals", False: "without"}
+WIDTHS = dict(zip(PLACEMENTS, (2.4, 1.8, 1.2, 0.8), strict=True))  # what coincides shows
+RESIDUAL = {True: "with residuals", False: "without residuals"}
 
 
 def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:
@@ -21,12 +22,12 @@ def select(table: pd.DataFrame, *starts: str) -> pd.DataFrame:
     return table[table["arm"].isin([NORM, "none"]) & table["init"].isin(starts or ("gpt2",))]
 
 
-def draw_band(axis: Axes, line: pd.DataFrame, **look) -> None:
+def draw_band(axis: Axes, line: pd.DataFrame, placement: str, **look) -> None:
     """A mean by block with its interval over models."""
-    line = line.sort_values("block")
-    axis.plot(line["block"], line["mean"], **look)
+    line, color = line.sort_values("block"), COLORS[placement]
+    axis.plot(line["block"], line["mean"], color=color, linewidth=WIDTHS[placement], **look)
     axis.fill_between(
-        line["block"], line["low"], line["high"], color=look["color"], alpha=0.25, linewidth=0
+        line["block"], line["low"], line["high"], color=color, alpha=0.25, linewidth=0
     )
 
 

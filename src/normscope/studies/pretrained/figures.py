@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 
 from normscope.paper import style
 
-NORMS = {"LayerNorm": style.COLORS[1], "RMSNorm": style.COLORS[5]}
+# of an arm trained here
+NORMS = {style.family(arm): style.arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
 OTHER = "0.5"  # a norm that is neither
 
 

@@ -16,7 +16,7 @@ AFFINE = {  # (gain, bias)
     ("no", "yes"): "bias",
     ("yes", "yes"): "both",
 }
-PANELS = (*FACTORS["radius"], "other")
+PANELS = {**{radius: f"radius {radius}" for radius in FACTORS["radius"]}, "other": "other norms"}
 
 
 def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
@@ -28,9 +28,14 @@ def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
 
 
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the panel (a radius, or "other") and the affine part."""
+    """The runs with the panel and the affine part: a radius, or "other", which has no factors."""
     parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
-    return runs.assign(affine=parts.map(AFFINE), panel=runs["radius"].fillna("other"))
+    is_crossed = runs["radius"].isin(FACTORS["radius"])
+    return runs.assign(
+        affine=parts.map(AFFINE).where(is_crossed),
+        center=runs["center"].where(is_crossed),
+        panel=runs["radius"].where(is_crossed, "other"),
+    )
 
 
 def draw_slices(axis: Axes, slices: pd.DataFrame, **look) -> None:
@@ -58,13 +63,12 @@ def describe_sample(runs: pd.DataFrame) -> str:
 
 def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:
     """A cross at the top of a panel for every run that diverged, at its value of ``x``."""
-    arms = list(runs["arm"])
     for row in runs[runs["diverged_at"].notna()].to_dict("records"):
         axis.plot(
             row[x],
             0.97,
             marker="x",
-            color=style.arm_look(row["arm"], arms)["color"],
+            color=style.arm_look(row["arm"])["color"],
             transform=axis.get_xaxis_transform(),
             clip_on=False,
         )
