@@ -12,7 +12,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-matrix test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
+.PHONY: results paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -29,11 +29,11 @@ docs-links: $(READY)-docs # of other sites: needs a network
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 test: $(READY)
-	pytest -n 2 --no-loadscope-reorder --ignore tests/workflow/test_matrix.py
+	pytest -n 2 --no-loadscope-reorder -m 'not long'
 
 PART := 1/1
-test-matrix: $(READY) # for every input, what runs again when it changes; PART=1/3 is a third of it
-	pytest tests/workflow/test_matrix.py --part $(PART)
+test-long: $(READY) # the matrix of reruns, a hub that hangs, a run that is killed; PART=1/3 is a third of them
+	pytest -m long --part $(PART)
 
 test-docs: $(READY)-docs
 	pytest tests/docs

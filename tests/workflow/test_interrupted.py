@@ -10,6 +10,8 @@ import pytest
 import yaml
 from project import ENGINES, Project, fresh
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def long_runs(tmp_path: Path) -> Project:

@@ -20,6 +20,8 @@ from table import TABLE, cases, cases_beside, changed, given, leaves
 
 from normscope.config import Config, ConfigError, load
 
+pytestmark = pytest.mark.long
+
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 SCRIPTS |= {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
 NO_RULE = {"publish", "prune", "evidence", "verify"}

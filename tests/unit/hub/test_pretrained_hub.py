@@ -15,6 +15,8 @@ from normscope.hub.prompts import read_prompts
 from normscope.hub.recipe import HubSource
 from normscope.hub.source import Unavailable, check_commit
 
+pytestmark = pytest.mark.long
+
 TOKEN = "hf_" + "Secret7" * 5
 
 # how a repository fails, and what the reason says; the way out is in it where there is one

@@ -18,6 +18,8 @@ from processes import ROOT, SCRIPTS
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import Unavailable, snapshot
 
+pytestmark = pytest.mark.long
+
 LIMIT_S = 5.0
 # what is asked for when a repository hangs, and how it does
 WHEN = {"description": "revision", "files": "resolve"}

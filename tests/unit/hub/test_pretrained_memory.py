@@ -34,6 +34,8 @@ def peak():
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 import normscope.hub.loading, normscope.hub.source, pandas, pydantic_settings
 import transformers.models.llama.modeling_llama
+
+pytestmark = pytest.mark.long
 imported = peak()
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
