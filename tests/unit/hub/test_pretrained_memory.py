@@ -15,6 +15,8 @@ from processes import SCRIPTS
 from torch import nn
 from transformers import AutoModelForCausalLM
 
+pytestmark = pytest.mark.long
+
 MB = 10**6
 MEMORY = 150 * MB
 # in fp32 a block has 64 MB, the embedding 138 and the head 138
@@ -34,8 +36,6 @@ def peak():
         return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 import normscope.hub.loading, normscope.hub.source, pandas, pydantic_settings
 import transformers.models.llama.modeling_llama
-
-pytestmark = pytest.mark.long
 imported = peak()
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
