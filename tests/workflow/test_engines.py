@@ -138,6 +138,7 @@ def test_dvc_enters_the_stages_that_dvc_yaml_names(
     assert sorted(changed) == entered
 
 
+@pytest.mark.long
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
     project = published.copy(tmp_path / "project")
     ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)

@@ -308,6 +308,7 @@ def family(rng: np.random.Generator, truths: Sequence[tuple[dict, float]]) -> li
         (KINDS[2], 0.4, {"fails"}),
     ],
 )
+@pytest.mark.long
 @pytest.mark.usefixtures("_without_flips")
 def test_chance_alone_gives_a_wrong_verdict_in_5_percent_of_documents_at_most(kind, mean, wrong):
     """The whole way from seeds to verdicts, at the values of a mean where errors are likeliest."""
@@ -318,6 +319,7 @@ def test_chance_alone_gives_a_wrong_verdict_in_5_percent_of_documents_at_most(ki
     assert errors <= stats.binom.isf(1e-3, REPETITIONS, ALPHA)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_without_flips")
 def test_a_true_effect_opens_the_gate_and_keeps_the_level_behind_it():
     """Primaries that are clear, and eight nulls behind them: errors among these alone."""
