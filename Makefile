@@ -21,7 +21,6 @@ paper: $(READY)
 	dvc repro
 
 docs: $(READY)-docs
-	snakemake --cores 4 tutorial
 	$(SPHINX) -b html docs docs/_build/html
 	@echo 'The site: docs/_build/html/index.html'
 

@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
 # workflow/rules, choices in config.yaml. Targets: models, tables, figures, paper (all of it: no
-# target), tutorial, and every study by its name.
+# target), and every study by its name.
 import json
 import os
 from pathlib import Path
@@ -88,14 +88,6 @@ for study in STUDIES:
 rule tables:
     input:
         TABLES,
-
-
-rule tutorial:
-    input:
-        tables("depth"),
-        tables("main"),
-        tables("textbook"),
-        drawn(".svg", "signals", "spectra", "trainability", "textbook"),
 
 
 rule figures:

@@ -21,8 +21,8 @@ import lesson  # noqa: E402
 
 # kernels run in the folder of their page
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
-os.environ[lesson.RESULTS] = str(
-    Path(os.environ.get(lesson.RESULTS, HERE.parent / "results")).resolve()
+os.environ[lesson.EVIDENCE] = str(
+    Path(os.environ.get(lesson.EVIDENCE, HERE.parent / "evidence")).resolve()
 )
 os.environ["OMP_NUM_THREADS"] = "1"  # two pages are built at a time
 # kernels without the settings and history of whoever builds, and without their greeting
@@ -58,13 +58,13 @@ html_copy_source = False
 
 
 class ResultFigure(SphinxDirective):
-    """``{result-figure} signals``: a figure of results/paper/figures with its caption."""
+    """``{result-figure} signals``: a figure of the evidence with its caption."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        drawing, words = (lesson.result(f"paper/figures/{name}.{kind}") for kind in ("svg", "txt"))
+        drawing, words = (lesson.result(f"figures/{name}.{kind}") for kind in ("svg", "txt"))
         caption = words.read_text().strip()
         uri = "/" + os.path.relpath(drawing, self.env.srcdir)
         image = nodes.image(uri=uri, alt=caption.partition(". ")[0])
@@ -80,7 +80,7 @@ def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
     lines = [] if checks.may_have_numbers(source[0]) else checks.digits(source[0])
     if lines:
         typed = "".join(f"\n  {docname}.md:{line}: {text}" for line, text in lines)
-        raise ExtensionError(f"numbers in prose must come from results, as {{eval}} does:{typed}")
+        raise ExtensionError(f"numbers in prose must come from evidence, as {{eval}} does:{typed}")
 
 
 def with_keys(app: Sphinx, docname: str, source: list[str]) -> None:
@@ -97,7 +97,7 @@ def no_failed_cells(app: Sphinx) -> None:
         ansi = re.compile(r"\x1b\[[\d;]*m")
         lines = {name: ansi.sub("", text).strip().splitlines()[-1] for name, text in failed.items()}
         stale = "".join(f"\n  {name}.md: {line}" for name, line in sorted(lines.items()))
-        raise ExtensionError(f"the pages do not say what the results do:{stale}")
+        raise ExtensionError(f"the pages do not say what the evidence does:{stale}")
 
 
 def no_faults(app: Sphinx, exception: Exception | None) -> None:

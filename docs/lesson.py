@@ -1,4 +1,4 @@
-"""What the tutorial's pages take from the results, and what their prose relies on."""
+"""What the tutorial's pages take from the evidence, and what their prose relies on."""
 
 import html
 import json
@@ -26,33 +26,33 @@ from normscope.studies.statements import import_tests
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
-RESULTS = "NORMSCOPE_RESULTS"  # names another directory than results/
+EVIDENCE = "NORMSCOPE_EVIDENCE"  # names another directory than evidence/
 STUDIES = ("depth", "main", "textbook")  # which the tutorial's statements are about
 DOCUMENT = "tutorial"  # its name in data/claims.yaml
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class MissingResult(Exception):
-    """The workflow has not made what a page shows."""
+    """The evidence has not what a page shows."""
 
 
 class StaleProse(Exception):
-    """A sentence says what the results no longer do."""
+    """A sentence says what the evidence no longer does."""
 
 
-def _results() -> Path:
-    return Path(os.environ.get(RESULTS, ROOT / "results"))
+def _evidence() -> Path:
+    return Path(os.environ.get(EVIDENCE, ROOT / "evidence"))
 
 
 def result(name: str) -> Path:
-    """A file of the results.
+    """A file of the evidence.
 
     Raises:
-        MissingResult: it is not there; says what makes it.
+        MissingResult: it is not there; says what keeps it.
     """
-    path = _results() / name
+    path = _evidence() / name
     if not path.is_file():
-        raise MissingResult(f"{path} is missing: run `snakemake --cores 4 results/{name}`")
+        raise MissingResult(f"{path} is missing: docs/shown.yaml must name it, for `make evidence`")
     return path
 
 
@@ -64,33 +64,19 @@ def _read(path: Path) -> pd.DataFrame:
 def table(name: str) -> pd.DataFrame:
     """``depth.rates`` and the like: ``study.table``."""
     study, _, file = name.partition(".")
-    return _read(result(f"{study}/tables/{file}.csv"))
+    return _read(result(f"{study}/{file}.csv"))
 
 
 @cache
 def config() -> Config:
-    """``config.yaml``."""
-    return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    """The configuration that the evidence was made with; it has no dataset, nor device."""
+    made = json.loads(result("manifest.json").read_text())["config"]
+    return load(yaml.safe_load((ROOT / "config.yaml").read_text()) | made)
 
 
-@cache
 def grid() -> Depth:
-    """The part of ``config.yaml`` on depth.
-
-    Raises:
-        StaleProse: the results are of another configuration.
-    """
-    depth = config().depth
-    for name, recipe in depth.trainings().items():
-        recorded = _results() / "depth" / "models" / name / "config.json"
-        if recorded.is_file():
-            trained = json.loads(recorded.read_text())
-            wanted = recipe.model_dump(mode="json", exclude={"device"})
-            if any(trained[key] != value for key, value in wanted.items()):
-                raise StaleProse(
-                    f"{recorded} is of another config.yaml: run `snakemake --cores 4 tutorial`"
-                )
-    return depth
+    """Its part on depth."""
+    return config().depth
 
 
 @cache
@@ -107,7 +93,7 @@ def bound(key: str) -> float:
 
 def claims() -> dict[str, Claim]:
     """The tutorial's statements by key."""
-    return _claims(_results())
+    return _claims(_evidence())
 
 
 @cache
@@ -115,7 +101,7 @@ def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
     studies = {name: config().studies[name] for name in STUDIES}
     tables = {
-        study: {name: table(f"{study}.{name}") for name in part.TABLES}
+        study: {name: table(f"{study}.{name}") for name in part.vocabulary().columns}
         for study, part in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
@@ -232,7 +218,7 @@ def relies_on(key: str, verdict: str) -> None:
     """
     now = claims()[key].verdict
     if kind(now) != verdict:
-        raise StaleProse(f"prose says that {key!r} {verdict}, but the results: {now}")
+        raise StaleProse(f"prose says that {key!r} {verdict}, but the evidence: {now}")
 
 
 def _measured(value: "float | Measured") -> Measured:

@@ -25,7 +25,7 @@ PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
 PRIMARY = ("statement", "source", "published", "corrected", "why")
 LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
-LOSS = ("arm", "n", "learning rate", "loss", "interval")
+LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
 
@@ -49,7 +49,7 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         "on": run["chip"],
         "date": run["date"],
         "trained models": f"{models:,}",
-        "core-hours": f"{run['core_hours']:.1f}{f', without {left} jobs' if left else ''}",
+        "core-hours": f"{run['core_hours']:.1f}{f'; {left} jobs were not timed' if left else ''}",
         **{verdict: str(verdicts[verdict]) for verdict in VERDICTS},
     }
     return PageTable("The run", tuple(cells), (tuple(cells.values()),))
@@ -81,7 +81,7 @@ def tables() -> dict[str, PageTable]:
         ),
         "surrogates": costs.select(
             *("attention", "feedback", "penalty", "surrogate", "in"),
-            *("n", "failed", "cost", "interval", "loss"),
+            *("n", "failed", "rate", "exact rate", "cost", "interval", "loss"),
         ),
         "depth": rate_table(shapes[is_shown]).select(
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),

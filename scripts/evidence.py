@@ -74,7 +74,8 @@ def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
         for table in dict.fromkeys(tables):
             yield f"{name}/tables/{table}.csv", f"{name}/{table}.csv"
     for figure in shown.figures:
-        yield f"paper/figures/{figure}.svg", f"figures/{figure}.svg"
+        for kind in ("svg", "txt"):  # the drawing and its caption
+            yield f"paper/figures/{figure}.{kind}", f"figures/{figure}.{kind}"
     for file in ("claims.json", "manifest.json"):
         yield f"paper/{file}", file
 

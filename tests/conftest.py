@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """One part by the tests' names; those of workflow/, which take longest, from the start."""
-    part, parts = map(int, config.getoption("part").split("/"))
+    part, parts = map(int, str(config.getoption("part")).split("/"))
     items[:] = [i for i in items if zlib.crc32(i.nodeid.encode()) % parts == part - 1]
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 

@@ -23,8 +23,8 @@ from normscope.studies.depth.figures import (
 from normscope.studies.depth.measures import PLACEMENTS, RELATIVE
 
 MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative to the last"}
-STARTS = {"gpt2": "-", "gpt2_flat": "--"}
-DEEPEST = 2  # depths that are drawn
+STARTS = {"gpt2": "-", "gpt2_flat": "--", "xavier": "-"}
+PANELS = {"gpt2": "GPT-2's start", "xavier": "Xavier's start"}
 LOWEST = 1e-12  # what is below leaves the panel
 APART = 5  # times all others: block 1 is drawn apart
 ROOM = 1.5  # above and below what is drawn
@@ -79,11 +79,11 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, *, apart: bool) -> list[str]:
             at = lost.min() if lost.max() == line["block"].max() else lost.max()
             look: dict = {"color": COLORS[placement], "mfc": "white", "clip_on": False}
             axis.plot(at, 0.0, "v", transform=axis.get_xaxis_transform(), **look)
-            if init == "gpt2":
+            if init in PANELS:
                 below.append(f"{PLACEMENTS[placement]} {line['mean'].min():.0e}")
     rest = panel[panel["block"] > 1]
     if apart and panel["mean"].max() > APART * rest["mean"].max():
-        draw_first(axis, summary.select(panel, block=1, init="gpt2"))
+        draw_first(axis, panel[(panel["block"] == 1) & panel["init"].isin(list(PANELS))])
         panel = rest
     axis.set_ylim(*limits(panel))
     style.log_y(axis)
@@ -94,23 +94,25 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """The stream and the gradient by block."""
     table = select(tables["by_block"], *STARTS)
     table = table[(table["state"] == "start") & table["measure"].isin(list(MEASURES))]
-    depths = sorted(set(table.loc[table["init"] == "gpt2", "depth"]))[-DEEPEST:]
-    table = table[table["depth"].isin(depths)]
-    columns = [(depth, residual) for residual in RESIDUAL for depth in depths]
+    table = table[table["depth"] == table["depth"].max()]
+    panel = table["init"].str.removesuffix("_flat")
+    columns = [
+        (start, residual) for residual in RESIDUAL for start in PANELS if (panel == start).any()
+    ]
     shape = len(MEASURES), max(1, len(columns))
     figure, axes = style.canvas(look.width_mm, 115, *shape, shared=False)
     lost = []
     for (measure, title), row in zip(MEASURES.items(), axes, strict=True):
         row[0].set_ylabel(title)
-        for (depth, residual), axis in zip(columns, row, strict=False):
-            shown = summary.select(table, depth=depth, residual=residual, measure=measure)
+        for (start, residual), axis in zip(columns, row, strict=False):
+            shown = summary.select(table[panel == start], residual=residual, measure=measure)
             below = draw_panel(axis, shown, apart=residual and measure == RELATIVE)
             if measure == RELATIVE:
-                draw_published(axis, depth, residual)
+                draw_published(axis, int(table["depth"].max()), residual)
             number_blocks(axis)
-            axis.set_title(f"{depth} blocks,\n{RESIDUAL[residual]}")
+            axis.set_title(f"{PANELS[start]},\n{RESIDUAL[residual]}")
             if below:
-                lost.append(f"{title}, {depth} blocks: {', '.join(below)}")
+                lost.append(f"{title}, {PANELS[start]}: {', '.join(below)}")
     looks = {"as published: drawn": PUBLISHED}
     if "gpt2_flat" in set(table["init"]):
         looks["unscaled start"] = {"linestyle": "--"}

@@ -104,8 +104,8 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     """The test of an entry on a quantity's values, one a unit.
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t, or by
-    sign flips where the entry asks for these; the other one stands beside it. The interval is
-    Student's. Below ``FEWEST`` units there is no p.
+    sign flips where the entry asks for these, without an interval; the other one stands beside it.
+    The interval is Student's. Below ``FEWEST`` units there is no p.
 
     Args:
         values: in the quantity's own unit; finite but on a logarithmic scale.
@@ -119,6 +119,8 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     distances = [v - limit for v in scaled]
     e = estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
+    if entry.test == "sign_flip":  # of outcomes that are 0 or 1 Student's would leave -1 to 1
+        low = high = math.nan
     case = Case(mean, low, high, n=len(scaled), unit=entry.unit, g=hedges_g(distances))
     if len(scaled) < FEWEST:
         return case

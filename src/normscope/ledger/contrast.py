@@ -98,14 +98,16 @@ def _read_means(entry: Entry, cases: list[Pair]) -> str:
 
 
 def _is_on_side(entry: Entry, value: float) -> bool:
-    """Whether a quantity is where the statement has it."""
-    bound = entry.limit
-    if entry.direction != "within":
-        return value > bound if entry.direction == "greater" else value < bound
-    assert entry.margin is not None, entry.statement
+    """Whether a quantity is where the statement has it, beyond the margin if it has one."""
     if entry.scale == "log":
-        return bound / entry.margin <= value <= bound * entry.margin
-    return abs(value - bound) <= entry.margin
+        margin = entry.margin or 1.0
+        low, high = entry.limit / margin, entry.limit * margin
+    else:
+        margin = entry.margin or 0.0
+        low, high = entry.limit - margin, entry.limit + margin
+    if entry.direction == "within":
+        return low <= value <= high
+    return value > high if entry.direction == "greater" else value < low
 
 
 def _told(entry: Entry, parts: list[str]) -> str:

@@ -184,4 +184,5 @@ def _verdict(claim: Claim, by: Deciding, p_holm: float, alpha: float) -> tuple[s
         return "undecided", f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}"
     if by.p < alpha <= p_holm:
         return "undecided", f"p is {by.p:.2g}, among its document's statements {p_holm:.2g}"
-    return "undecided", f"p is {by.p:.2g}"
+    against = "" if claim.entry.margin is None else ", against the margin"
+    return "undecided", f"p is {by.p:.2g}{against}"

@@ -70,7 +70,8 @@ def _reason(judgement: Judgement) -> str:
     words = [judgement.why or differs]
     if math.isfinite(judgement.units):
         needed = units(math.ceil(judgement.units), judgement.by.case.unit)
-        words.append(f"an effect of this size takes about {needed}")
+        aim = "an effect of this size" if entry.margin is None else "to tell it from the margin"
+        words.append(f"{aim} takes about {needed}")
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))

@@ -130,6 +130,11 @@ def label(key: str = "arm") -> Format:
     return lambda row: ARMS[row[key]].label
 
 
+def setting(key: str = "rate", at_edge: str = "at_edge") -> Format:
+    """A setting that was chosen, with a mark where the best may lie beyond those tried."""
+    return lambda row: f"{row[key]:g}{' (at the edge)' if row[at_edge] else ''}"
+
+
 def number(key: str, digits: int = 3, *, sign: bool = False, log: bool = False) -> Format:
     """A number to so many decimals.
 

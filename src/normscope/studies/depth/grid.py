@@ -191,7 +191,7 @@ class Depth(Study):
                 "layers": (*Shape._fields, "state", "seed", "layer", "factor"),
                 "losses": (*Cell._fields, "seed", *outcome),
                 "sensitivity": (*Shape._fields, "warmup_steps", "seed", *spread),
-                "warm_ups": (*Shape._fields, "learning_rate", "seed", "gained"),
+                "warm_ups": (*Shape._fields, "rate", "seed", "gained"),
             },
             values={
                 "arm": ARMS,
@@ -207,6 +207,7 @@ class Depth(Study):
                 "init": INITS,
                 "depth": "{} blocks",
                 "learning_rate": "rate {:g}",
+                "rate": "rate {}",
                 "warmup_steps": "{} steps of warm-up",
                 "state": {"start": "", "trained": "trained"},
                 "layer": "a {}",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.summary import split, summarize
+from normscope.statistics.tuning import chosen
 from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
 from normscope.studies.depth.recipe import Shape
 
@@ -129,15 +130,24 @@ def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
 
 
 def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
-    """A row per shape, learning rate and seed that was trained with and without warm-up.
+    """A row per shape, rate and seed that was trained with and without warm-up.
 
-    ``gained``: the capped loss without warm-up, less that with the longest one.
+    - ``rate``: the learning rate of both, as a word; ``tuned``: each is at its own, which is best
+      over the other seeds.
+    - ``gained``: the capped loss without warm-up, less that with the longest one.
 
     Args:
         losses: losses.csv, a row a trained model.
     """
-    keys, rows = [*SHAPE, "learning_rate", "seed"], []
-    for key, group in split(losses, keys):
+    tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss")
+    table = pd.concat(
+        [
+            losses.assign(rate=losses["learning_rate"].map("{:g}".format)),
+            tuned.assign(rate="tuned"),
+        ]
+    )
+    keys, rows = [*SHAPE, "rate", "seed"], []
+    for key, group in split(table, keys):
         capped = group.set_index("warmup_steps")["capped_loss"].sort_index()
         if capped.index[0] == 0 and len(capped) > 1:
             rows.append(key | {"gained": capped.iloc[0] - capped.iloc[-1]})

@@ -9,12 +9,15 @@ import pandas as pd
 
 from normscope.statistics import tuning
 from normscope.statistics.summary import describe, select, split, summarize
+from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, SURROGATES
 from normscope.studies.jacobian.recipe import SETTING, VARIED
 
 LARGEST = ("error_closed_form", "error_identity", "error_without_gain")  # over norms, not means
 LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
 PARTS = ("blocks", "final", "all", "interaction")
+RATES = ["learning_rate", "at_edge", "learning_rate_exact", "at_edge_exact"]
+CHOSEN = ["learning_rate", "at_edge", "capped_loss", "failed", "diverged"]
 
 
 def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
@@ -77,7 +80,7 @@ def chosen(losses: pd.DataFrame) -> pd.DataFrame:
         losses: a row per model, with the columns of a cell, seed, capped_loss, failed, diverged_at.
     """
     table = losses.assign(diverged=losses["diverged_at"].notna())
-    columns = [*VARIED, "seed", "learning_rate", "capped_loss", "failed", "diverged"]
+    columns = [*VARIED, "seed", *CHOSEN]
     return tuning.chosen(table, VARIED, by="capped_loss")[columns]
 
 
@@ -90,8 +93,7 @@ def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
         picked: rows of ``chosen``.
     """
     is_exact = picked["norm_backward"] == "exact"
-    measures = ["learning_rate", "capped_loss", "failed", "diverged"]
-    twin = picked.loc[is_exact, [*SETTING, "seed", *measures]]
+    twin = picked.loc[is_exact, [*SETTING, "seed", *CHOSEN]]
     pairs = picked[~is_exact].merge(twin, on=[*SETTING, "seed"], suffixes=("", "_exact"))
     pairs["cost"] = pairs["capped_loss"] - pairs["capped_loss_exact"]
     for outcome in ("failed", "diverged"):
@@ -124,7 +126,7 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
     whole = whole[[*keys, "cosine_parameters"]].astype(dtypes)
     table = table.merge(whole, on=keys, how="left")
     table.loc[table["radial_share"] < 1, list(COSINES)] = math.nan
-    return table[[*VARIED, "seed", *COSTS, *COSINES]]
+    return table[[*VARIED, "seed", *RATES, *COSTS, *COSINES]]
 
 
 def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
@@ -142,7 +144,8 @@ def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
 def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
     """A row per surrogate, dose and setting: its cost over seeds, and how many models failed.
 
-    ``loss`` is the mean loss of the surrogate's models.
+    ``loss`` is the mean loss of the surrogate's models, ``rate`` the learning rate of most of them,
+    ``rate_exact`` that of their exact twins; ``at_edge``: the best may lie beyond it.
 
     Args:
         paid: rows of ``surrogates``.
@@ -152,11 +155,19 @@ def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
         cell
         | {name: int(group[name].sum()) for name in ("failed", "diverged")}
         | {"loss": group["capped_loss"].mean(), "cosine": group["cosine_parameters"].mean()}
+        | commonest_setting(group)
+        | {f"{k}_exact": v for k, v in commonest_setting(_twins(group)).items()}
         | describe(group["cost"], level)
         for cell, group in split(paid, VARIED)
     ]
-    columns = "n failed diverged loss cosine mean low high".split()
-    return pd.DataFrame(rows, columns=[*VARIED, *columns])
+    columns = "n failed diverged rate at_edge rate_exact at_edge_exact loss cosine mean low high"
+    return pd.DataFrame(rows, columns=[*VARIED, *columns.split()])
+
+
+def _twins(paid: pd.DataFrame) -> pd.DataFrame:
+    """The learning rates of the exact twins, as ``chosen`` has them."""
+    names = {"learning_rate_exact": "learning_rate", "at_edge_exact": "at_edge"}
+    return paid[list(names)].rename(columns=names)
 
 
 def slopes(paid: pd.DataFrame) -> pd.DataFrame:

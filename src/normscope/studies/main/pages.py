@@ -17,6 +17,7 @@ from normscope.paper.table import (
     estimate,
     interval,
     number,
+    setting,
     short,
     tabulate,
     text,
@@ -62,7 +63,7 @@ def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
         Column("arm", _name),
         Column("n", count()),
         Column("rates", count("rates")),
-        Column("learning rate", _rate),
+        Column("learning rate", setting()),
         Column("failed", count("failed")),
         Column("loss", number("mean")),
         Column("interval", interval("low", "high")),
@@ -71,11 +72,6 @@ def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
         Column("reads", verdict),
     ]
     return tabulate(title, arms, columns)
-
-
-def _rate(row: Row) -> str:
-    """The rate that most seeds are reported at, with a mark where the best may lie beyond."""
-    return f"{row['rate']:g}{' (at the edge)' if row['at_edge'] else ''}"
 
 
 def verdict(row: Row) -> str:
@@ -92,7 +88,7 @@ def verdict(row: Row) -> str:
     if pairs < FEWEST:
         return f"{pairs} seed{'s' if pairs > 1 else ''}: no claim"
     if row["difference_low"] > 0:
-        return "worse"
+        return "worse at the rates tried" if row["at_edge"] else "worse"
     return "better" if row["difference_high"] < 0 else "not told apart"
 
 

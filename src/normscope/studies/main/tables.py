@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.statistics.summary import describe, select, split
+from normscope.statistics.tuning import commonest_setting
 from normscope.studies.main.recipe import Cell
 
 KEYS = [*Cell._fields, "seed"]
@@ -21,9 +22,8 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
 
     n, mean and interval of the last loss, capped where a run diverged, and of the best; how many
     diverged and how many failed (``normscope.statistics.outcome``). ``rates`` were tried, ``rate``
-    is the one that most seeds are reported at; ``at_edge``: it is the least or the greatest of
-    three or more, so that the best may lie beyond. Then the difference of the last losses to the
-    baseline's over shared seeds.
+    is the one that most seeds are reported at, ``at_edge`` if the best may lie beyond it. Then the
+    difference of the last losses to the baseline's over shared seeds.
 
     The intervals of the differences hold together at ``level`` in a protocol: Bonferroni over those
     with more than one pair. ``alpha`` is what is left to one of them.
@@ -34,7 +34,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
         baseline: whose arm and placement the others are compared with.
         level: confidence level.
     """
-    tried = runs.groupby(COMPARED, sort=False)["learning_rate"].unique().to_dict()
+    tried = runs.groupby(COMPARED, sort=False)["learning_rate"].nunique().to_dict()
     rows = []
     for _, of_protocol in chosen.groupby("protocol", sort=False):
         own = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
@@ -45,7 +45,8 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
         alpha = (1 - level) / max(compared, 1)
         for cell, group in split(of_protocol, COMPARED):
             loss = group.set_index("seed")["capped_loss"]
-            row = cell | _rates(group, tried[tuple(cell.values())]) | describe(loss, level)
+            row = cell | {"rates": tried[tuple(cell.values())]}
+            row |= commonest_setting(group) | describe(loss, level)
             row |= {"diverged": int(group["diverged_at"].notna().sum())}
             row |= {"failed": int(group["failed"].sum()), "alpha": alpha}
             row |= _named("best", describe(group["best_val_loss"], level))
@@ -59,13 +60,6 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
         "difference difference_low difference_high"
     )
     return pd.DataFrame(rows, columns=[*COMPARED, *columns.split()])
-
-
-def _rates(group: pd.DataFrame, tried: Sequence[float]) -> dict[str, Any]:
-    """How many rates were tried, which was chosen most often, and whether it is at their edge."""
-    rate = group["learning_rate"].mode().iloc[0]
-    at_edge = len(tried) > 2 and rate in (min(tried), max(tried))
-    return {"rates": len(tried), "rate": rate, "at_edge": at_edge}
 
 
 def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
