@@ -101,7 +101,11 @@ def _claims(_: Path) -> dict[str, Claim]:
     import_tests(STUDIES)
     studies = {name: config().studies[name] for name in STUDIES}
     tables = {
-        study: {name: table(f"{study}.{name}") for name in part.vocabulary().columns}
+        study: {
+            name: table(f"{study}.{name}")
+            for name in part.TABLES
+            if (_evidence() / study / f"{name}.csv").is_file()
+        }
         for study, part in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)

@@ -1,6 +1,7 @@
-"""The tutorial's pages: numbers come from results, and a stale sentence fails the build."""
+"""The tutorial's pages: numbers come from evidence, and a stale sentence fails the build."""
 
 import importlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -72,8 +73,8 @@ def losses() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Small results, in the schemas of the workflow's."""
-    folder = tmp_path_factory.mktemp("results")
+    """Small evidence, in the schemas of the workflow's."""
+    folder = tmp_path_factory.mktemp("evidence")
     wild, summary = textbook.wild()
     tables = {
         "depth.rates": rates(),
@@ -97,23 +98,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = table_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(tables.get(name, {"unused": []})).to_csv(path, index=False)
+    recorded = config().model_dump_json(exclude={"dataset", "device"})
+    (folder / "manifest.json").write_text(f'{{"config": {recorded}}}')
     return folder
 
 
 def table_file(folder: Path, name: str) -> Path:
     study, _, table = name.partition(".")
-    return folder / study / "tables" / f"{table}.csv"
+    return folder / study / f"{table}.csv"
 
 
 @pytest.fixture
-def results(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def evidence(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy to be changed, which the pages read."""
-    for path in made.rglob("*.csv"):
-        copy = tmp_path / "results" / path.relative_to(made)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
-    monkeypatch.setenv("NORMSCOPE_RESULTS", str(tmp_path / "results"))
-    return tmp_path / "results"
+    copy = shutil.copytree(made, tmp_path / "evidence")
+    monkeypatch.setenv("NORMSCOPE_EVIDENCE", str(copy))
+    return copy
 
 
 def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -122,7 +122,7 @@ def module(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
-def lesson(results: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def lesson(evidence: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module("lesson", monkeypatch)
 
 
@@ -131,9 +131,9 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module("checks", monkeypatch)
 
 
-def change(results: Path, name: str, column: str, placement: str, factor: float) -> None:
+def change(evidence: Path, name: str, column: str, placement: str, factor: float) -> None:
     """Scale a column of one placement's networks."""
-    path = table_file(results, f"depth.{name}")
+    path = table_file(evidence, f"depth.{name}")
     table = pd.read_csv(path)
     table.loc[table["placement"] == placement, column] *= factor
     table.to_csv(path, index=False)
@@ -215,16 +215,16 @@ def test_a_line_is_named(checks: ModuleType):
     assert checks.digits("---\na: 1\n---\n\nfine\nnot 1\n") == [(6, "not 1")]
 
 
-def test_a_changed_verdict_is_stale(lesson: ModuleType, results: Path):
+def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
     lesson.relies_on("vanishes", "holds")
-    change(results, "rates", "gradient_near", "none", 1e42)
+    change(evidence, "rates", "gradient_near", "none", 1e42)
     lesson._read.cache_clear()
     lesson._claims.cache_clear()
-    with pytest.raises(lesson.StaleProse, match="'vanishes' holds, but the results: fails"):
+    with pytest.raises(lesson.StaleProse, match="'vanishes' holds, but the evidence: fails"):
         lesson.relies_on("vanishes", "holds")
 
 
-def test_a_changed_order_is_stale(lesson: ModuleType, results: Path):
+def test_a_changed_order_is_stale(lesson: ModuleType, evidence: Path):
     def prose() -> None:
         pre = lesson.rate("gradient_kept", "pre", 12, residual=False)
         none = lesson.rate("gradient_kept", "none", 12, residual=False, init="xavier")
@@ -232,7 +232,7 @@ def test_a_changed_order_is_stale(lesson: ModuleType, results: Path):
 
     prose()
     for column in ("mean", "low", "high"):
-        change(results, "by_shape", column, "none", 1e42)
+        change(evidence, "by_shape", column, "none", 1e42)
     lesson._read.cache_clear()
     with pytest.raises(lesson.StaleProse, match=r"is less than 0\.1"):
         prose()
@@ -248,9 +248,9 @@ def test_numbers_are_apart_or_close(lesson: ModuleType):
         lesson.relies_on_close(1.0, 1.1, 0.05)
 
 
-def test_a_missing_result_says_what_makes_it(lesson: ModuleType, results: Path):
-    table_file(results, "depth.trainability").unlink()
-    with pytest.raises(lesson.MissingResult, match=r"results/depth/tables/trainability\.csv"):
+def test_a_missing_result_says_what_makes_it(lesson: ModuleType, evidence: Path):
+    table_file(evidence, "depth.trainability").unlink()
+    with pytest.raises(lesson.MissingResult, match=r"evidence/depth/trainability\.csv is missing"):
         lesson.table("depth.trainability")
 
 
@@ -321,14 +321,14 @@ It is {said}, $x^2$.
     ("verdict", "said", "message"),
     [
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
-        ("fails", "so", "prose says that 'vanishes' fails, but the results: holds"),
+        ("fails", "so", "prose says that 'vanishes' fails, but the evidence: holds"),
         ("holds", "1.2", "index.md:14: It is 1.2"),
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
         ("holds", "[gone](#gone)", "gone"),
     ],
 )
 def test_a_build_fails_for_what_is_stale(
-    verdict: str, said: str, message: str, results: Path, tmp_path: Path
+    verdict: str, said: str, message: str, evidence: Path, tmp_path: Path
 ):
     (tmp_path / "pages/_static").mkdir(parents=True)
     (tmp_path / "pages/_static/tutorial.css").write_text("")

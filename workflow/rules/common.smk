@@ -166,9 +166,9 @@ def tables(study):
     return [table_file(study, name) for name in STUDIES[study].TABLES]
 
 
-def drawn(suffix, *names):
-    """Files of figures: of some, or of all."""
-    return [f"results/paper/figures/{name}{suffix}" for name in names or FIGURES]
+def drawn(suffix):
+    """A file of every figure."""
+    return [f"results/paper/figures/{name}{suffix}" for name in FIGURES]
 
 
 def probed(study):

@@ -184,5 +184,10 @@ def _verdict(claim: Claim, by: Deciding, p_holm: float, alpha: float) -> tuple[s
         return "undecided", f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}"
     if by.p < alpha <= p_holm:
         return "undecided", f"p is {by.p:.2g}, among its document's statements {p_holm:.2g}"
-    against = "" if claim.entry.margin is None else ", against the margin"
+    against = ", against the margin" if is_against_margin(claim, by) else ""
     return "undecided", f"p is {by.p:.2g}{against}"
+
+
+def is_against_margin(claim: Claim, by: Deciding) -> bool:
+    """Whether what decides is compared with the margin, and not with the bound."""
+    return claim.entry.margin is not None and (claim.entry.direction == "within" or not by.holds)

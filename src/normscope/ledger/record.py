@@ -6,7 +6,7 @@ from typing import Any
 
 from normscope.ledger.case import PLURALS, Case, units
 from normscope.ledger.entry import Claims
-from normscope.ledger.judgement import Judgement
+from normscope.ledger.judgement import Judgement, is_against_margin
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
@@ -70,7 +70,8 @@ def _reason(judgement: Judgement) -> str:
     words = [judgement.why or differs]
     if math.isfinite(judgement.units):
         needed = units(math.ceil(judgement.units), judgement.by.case.unit)
-        aim = "an effect of this size" if entry.margin is None else "to tell it from the margin"
+        is_margin = is_against_margin(judgement.claim, judgement.by)
+        aim = "to tell it from the margin" if is_margin else "an effect of this size"
         words.append(f"{aim} takes about {needed}")
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")

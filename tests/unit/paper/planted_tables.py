@@ -183,6 +183,9 @@ def jacobian(case: Case) -> Tables:
     }
 
 
+INITS = ("gpt2", "xavier")
+
+
 def depth(case: Case) -> Tables:
     """Networks of two depths; without residual connections sizes are lost by 1e-4 a block."""
     by_block, trainability, models = [], [], []
@@ -190,13 +193,13 @@ def depth(case: Case) -> Tables:
     for (arm, place), residual, deep in itertools.product(places, (True, False), (2, 5)):
         lost = arm in case.lost
         shape = {"arm": arm, "placement": place, "residual": residual, "depth": deep}
-        for measure, state in itertools.product(
-            ("activation_rms", RELATIVE, *SINGULAR, *ANGLES), ("start", "trained")
+        for measure, state, init in itertools.product(
+            ("activation_rms", RELATIVE, *SINGULAR, *ANGLES), ("start", "trained"), INITS
         ):
             for block in range(0 if lost else deep + 1):
                 size = 80.0 if measure in ANGLES else (1.1 if residual else 1e-4) ** block
                 numbers = {k: size if k != "n" else v for k, v in case.estimate(size).items()}
-                row = {"init": "gpt2", "state": state, "measure": measure, "block": block}
+                row = {"init": init, "state": state, "measure": measure, "block": block}
                 by_block.append(shape | row | numbers)
         for rate, warm_up in itertools.product(RATES, (0, 5)):
             row = {"init": "gpt2", "learning_rate": rate, "warmup_steps": warm_up}

@@ -253,17 +253,18 @@ def test_a_surrogate_that_was_not_trained_is_missed():
     assert "no surrogate was trained" in figure.words
 
 
-def test_the_deepest_networks_and_the_published_curve():
+def test_the_deepest_networks_at_both_starts_and_the_published_curve():
     figure = drawn("signals")
     titles = [axis.get_title() for axis in figure.axes[:4]]
     kinds = ("with residuals", "without residuals")
-    assert titles == [f"{d} blocks,\n{r}" for r in kinds for d in (2, 5)]
-    stream = figure.axes[1]  # 5 blocks, with residual connections
+    starts = ("GPT-2's start", "Xavier's start")
+    assert titles == [f"{start},\n{r}" for r in kinds for start in starts]
+    stream = figure.axes[1]  # of 5 blocks
     assert [data(x)[1] for x in stream.lines] == [pytest.approx(1.1 ** np.arange(6))] * 3
     *_, gradient = figure.axes  # without
     (curve,) = [x for x in gradient.lines if x.get_linestyle() == ":"]
     assert data(curve) == ([1, 2, 3, 4, 5], pytest.approx(0.8 ** np.arange(4, -1, -1)))
-    assert "RMS of the stream, 5 blocks: pre-norm 1e-20, post-norm 1e-20" in figure.n
+    assert "RMS of the stream, Xavier's start: pre-norm 1e-20, post-norm 1e-20" in figure.n
     assert points(figure.axes[3], "v") == [(4, 0)] * 3  # 1e-16; block 3 is at the lowest, 1e-12
     assert figure.n.startswith("n: 2 models (seeds) behind every mean")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from normscope.statistics.tuning import chosen
+from normscope.statistics.tuning import chosen, commonest_setting
 
 RATES = (0.001, 0.003, 0.01)
 
@@ -45,6 +45,17 @@ def test_one_seed_chooses_for_itself_and_cells_are_apart():
     two = pd.concat([one, one.assign(arm="b", loss=[1.0, 2.0, 3.0])])
     picked = chosen(two, ["arm"], by="loss")
     assert list(picked["learning_rate"]) == [0.003, 0.001]
+
+
+@pytest.mark.parametrize(
+    ("best", "rates", "at_edge"), [(0, 3, True), (1, 3, False), (2, 3, True), (0, 2, False)]
+)
+def test_the_least_and_the_greatest_of_three_are_at_the_edge(best: int, rates: int, at_edge: bool):
+    losses = np.full((4, 3), 2.0)
+    losses[:, best] = 1.0
+    tried = table(losses)
+    picked = chosen(tried[tried["learning_rate"].isin(RATES[:rates])], ["arm"], by="loss")
+    assert commonest_setting(picked) == {"rate": RATES[best], "at_edge": at_edge}
 
 
 def test_rates_are_compared_on_seeds_that_have_them_all():

@@ -14,6 +14,7 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.io.csvfile import write_csv
+from normscope.statistics.summary import select
 from normscope.studies.depth.measures import MEASURES, RELATIVE
 from normscope.studies.depth.tables import (
     MODEL,
@@ -273,8 +274,21 @@ def test_a_warm_up_gains_what_the_longest_one_takes_off_the_loss_without():
         losses([1.0, 1.0], warmup_steps=20, depth=5),
         losses([1.0, 1.0], warmup_steps=200, depth=5),  # nothing without
     )
-    made = {key: row["gained"] for key, row in by(warm_ups(table), "depth", "seed").items()}
-    assert made == pytest.approx({(12, 0): 1.0, (12, 1): math.log(65) - 2.5})
+    gained = {(12, 0): 1.0, (12, 1): math.log(65) - 2.5}
+    for at in (f"{table['learning_rate'][0]:g}", "tuned"):  # of one rate it is the best
+        made = by(select(warm_ups(table), rate=at), "depth", "seed")
+        assert {key: row["gained"] for key, row in made.items()} == pytest.approx(gained)
+
+
+def test_a_warm_up_is_tuned_apart_from_none():
+    """Without it the slow rate is best over the other seeds, with it the fast one."""
+    slow, fast = {"learning_rate": 0.001}, {"learning_rate": 0.01}
+    table = frame_of_losses(
+        *(losses([v] * 2, warmup_steps=0, **at) for v, at in ((3.0, slow), (3.5, fast))),
+        *(losses([v] * 2, warmup_steps=200, **at) for v, at in ((2.5, slow), (2.0, fast))),
+    )
+    made = warm_ups(table).groupby("rate")["gained"].first()
+    assert made.to_dict() == pytest.approx({"0.001": 0.5, "0.01": 1.5, "tuned": 1.0})
 
 
 @pytest.mark.parametrize("table", [by_block, by_shape, trainability])

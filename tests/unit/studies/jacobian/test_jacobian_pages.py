@@ -20,7 +20,10 @@ from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.jacobian.tables import LAYER_KEYS, PARTS, by_layer
 
 P, C = "published", "small"  # protocols
-COSTS = [*VARIED, *"n failed diverged loss cosine mean low high".split()]
+COSTS = [
+    *VARIED,
+    *"n failed diverged rate at_edge rate_exact at_edge_exact loss cosine mean low high".split(),
+]
 BY_LAYER = [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
 WAS = {"r_mean": 0.01, "r_radial": 0.02, "sigma_mean": 0.25}
 WAS |= {"cos_center_scale": 0.75, "cos_straight_through": 0.5}
@@ -112,6 +115,7 @@ def cost(**changes: Any) -> dict[str, Any]:
     """A row of costs.csv."""
     row = {k: v for k, v in cell(protocol=C, norm_backward="center_scale").items() if k in VARIED}
     row |= {"n": 6, "failed": 1, "diverged": 0, "mean": 0.5, "loss": 2.5, "cosine": 0.75}
+    row |= {"rate": 0.01, "at_edge": True, "rate_exact": 0.003, "at_edge_exact": False}
     return row | {"low": 0.4, "high": 0.6} | changes
 
 
@@ -131,6 +135,8 @@ def test_a_cost_is_of_a_whole_surrogate_with_what_failed():
         "in": "all",
         "n": "6",
         "failed": "1",
+        "rate": "0.01 (at the edge)",
+        "exact rate": "0.003",
         "cost": "+0.500",
         "interval": "[+0.400, +0.600]",
         "loss": "2.500",

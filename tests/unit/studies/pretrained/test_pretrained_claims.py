@@ -214,11 +214,12 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
 @pytest.mark.parametrize(
     ("layernorm", "rmsnorm", "inverts", "follows"),
     [
-        (RISES, RISES, "holds", "holds"),
+        (RISES, RISES, "holds", "fails"),
+        (FALLS, FALLS, "fails", "holds"),
         (FALLS, RISES, "fails", "depends"),
-        (RISES, WIDE, "holds", "depends"),
+        (FALLS, WIDE, "fails", "depends"),
         (WIDE, WIDE, "undecided", "undecided"),
-        (RISES[:5], RISES, "undecided", "depends"),
+        (FALLS[:5], FALLS, "undecided", "depends"),
     ],
 )
 def test_models_that_differ_in_their_seed_alone_decide_on_entropy(

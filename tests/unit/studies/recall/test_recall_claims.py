@@ -47,13 +47,6 @@ PRIMARY = {  # the case that decides, and its quantity
 }
 
 
-def test_half_of_the_directions_is_a_collapse():
-    near, far = ({**HOLDS["none_collapses"], ("none", RANK): v} for v in (1.6, 1.4))
-    assert [judged(claim_on("none_collapses", runs(c))).verdict for c in (near, far)] == [
-        *("fails", "holds")
-    ]
-
-
 def runs(changes: Changes, was: int = 1, now: int = 7) -> dict[str, pd.DataFrame]:
     """recall.runs of some published and some tuned seeds; all that is not given is 1."""
     cells = [("copy", arm, rate, was) for arm, rate in PUBLISHED.items()]
