@@ -49,8 +49,10 @@ def test_a_number_that_changes_in_the_evidence_makes_its_pages_stale():
 
 def test_pages_show_the_figures_that_are_kept():
     kept = yaml.safe_load((ROOT / "docs/shown.yaml").read_text())["figures"]
-    text = "".join(page.read_text() for page in README["PAGES"])
-    assert set(re.findall(r"evidence/figures/(\w+)\.svg\)", text)) == set(kept)
+    pages = [*README["PAGES"], *(ROOT / "docs/tutorial").glob("*.md")]
+    text = "".join(page.read_text() for page in pages)
+    shown = re.findall(r"evidence/figures/(\w+)\.svg\)|{result-figure} (\w+)", text)
+    assert {name for names in shown for name in names if name} == set(kept)
     assert {path.stem for path in (ROOT / "evidence/figures").iterdir()} == set(kept)
 
 
