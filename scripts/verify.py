@@ -121,8 +121,8 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
     """Scripts that train, whose code or packages are others than when the evidence was made."""
     was = {Path(name).name: digest for name, digest in manifest["sources_sha256"].items()}
     now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in code.glob("*.txt")}
-    scripts = sorted(name for name in now if name.endswith("_train.txt"))
-    return [name.removesuffix(".txt") for name in scripts if now[name] != was.get(name)]
+    scripts = sorted(name for name in was if name.endswith("_train.txt"))
+    return [name.removesuffix(".txt") for name in scripts if now.get(name) != was[name]]
 
 
 def train(data: Path, job: Job, out: Path) -> pd.DataFrame:
