@@ -21,6 +21,7 @@ from normscope.statistics.means import student
 ALPHA = 0.05
 FACT, COUNTER = Case.known(True), Case.known(False)
 OPEN = Case.unknown("undecided: runs diverged")
+ALIKE = {"test": "equivalence", "direction": "within"}
 
 
 def judged(*claims: Claim, alpha: float = ALPHA) -> list[Judgement]:
@@ -47,6 +48,21 @@ def test_a_single_case_holds_fails_or_is_undecided_at_twice_its_p():
         assert judgement.p_holm == pytest.approx(p)
         assert (judgement.why == "") == (verdict != "undecided")
     assert one(two_sided(0.026)).why == "p is 0.052"
+
+
+@pytest.mark.parametrize(
+    ("p_holds", "p_fails", "changes", "why"),
+    [
+        (0.03, 1.0, {"direction": "greater"}, "p is 0.06"),
+        (0.03, 1.0, {"direction": "greater", "margin": 0.1}, "p is 0.06"),
+        (1.0, 0.03, {"direction": "greater", "margin": 0.1}, "p is 0.06, against the margin"),
+        (0.03, 1.0, {**ALIKE, "margin": 0.1}, "p is 0.06, against the margin"),
+    ],
+)
+def test_an_open_statement_says_what_its_p_is_against(p_holds, p_fails, changes, why):
+    """What speaks for a difference is compared with 0, what speaks against one with the margin."""
+    changes |= {"margin_because": "a tenth"} if "margin" in changes else {}
+    assert one(two_sided(p_holds, p_fails), **changes).why == why
 
 
 def test_a_p_at_the_level_decides_nothing_and_one_below_it_does():
