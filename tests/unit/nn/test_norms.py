@@ -210,3 +210,15 @@ def test_autocast_leaves_an_fp32_norm_as_it_is(arm):
     with torch.autocast("cpu", torch.bfloat16):
         y = layer(x)
     assert torch.equal(y, layer(x))
+
+
+@pytest.mark.parametrize(("arm", "f"), [("dyt", torch.tanh), ("derf", torch.special.erf)])
+def test_a_pointwise_norm_starts_as_its_paper_has_it(arm: str, f: Callable[[Tensor], Tensor]):
+    """Gain 1, bias 0, and for Derf a shift of 0 that is learned (Chen et al. 2025)."""
+    norm = ARMS[arm].norm
+    layer, x = build(norm, D), tokens(4).float()
+    assert set(dict(layer.named_parameters())) == {
+        *("gain", "bias", "alpha"),
+        *(["shift"] if arm == "derf" else []),
+    }
+    torch.testing.assert_close(layer(x), f(norm.alpha * x))
