@@ -1,4 +1,4 @@
-# `make results`: from a fresh clone to the paper.  `make docs`: the site.  `make test`: the tests.
+# `make demo`: a first look.  `make results`: from a fresh clone to the paper.  `make docs`: the site.  `make test`: the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,10 +12,14 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
+.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
 
 results: $(READY)
 	snakemake --cores 4
+
+demo: $(READY) # everything, small, in a folder of its own: what it looks like, and no more
+	snakemake --directory demo --configfile config/tiny.yaml --cores 2
+	@echo 'This was a demonstration: models too small, and too few, to decide anything. `make results` does.'
 
 paper: $(READY)
 	dvc repro

@@ -11,7 +11,10 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-configfile: "config.yaml"
+# the user's choices; what they leave out is as in the config.yaml beside this file
+if os.path.isfile("config.yaml"):
+
+    configfile: "config.yaml"
 
 
 report: "workflow/report/workflow.rst"
@@ -33,8 +36,8 @@ GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
-FIGURES = registered("workflow/figures.yaml")
-stated("data/claims.yaml")
+FIGURES = registered(project("workflow/figures.yaml"))
+stated(chosen("data/claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
@@ -49,7 +52,6 @@ wildcard_constraints:
 
 
 rule all:
-    default_target: True
     input:
         multiext("results/paper/summary", ".md", ".html", ".pdf"),
         multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
@@ -110,11 +112,10 @@ onstart:
 onerror:
     forget_failures()
     drop_leftovers()
+    say("What is finished is kept: the same command goes on from here.")
 
 
 onsuccess:
     forget_failures()
     drop_leftovers()
-    print(
-        "Summary: results/paper/summary.html, .md, .pdf   figures: results/paper/figures/"
-    )
+    say_results()

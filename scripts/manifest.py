@@ -53,6 +53,7 @@ class Flags(Strict):
     config: Printed = Field(description="all that decides the paper, as JSON")
     results: Path = Field(description="directory with a folder a study")
     dataset: Path = Field(description="meta.json of the dataset")
+    project: Path = Field(description="directory of the code; where it lies decides nothing")
     out: Path
 
 
@@ -63,6 +64,11 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
         kind, name, _ = Path(record).parts
         known[kind][name] = json.loads((folder / record).read_text())
     return known
+
+
+def named(path: Path, project: Path) -> str:
+    """A file's path: of one of the project within it, of another as it is."""
+    return str(path.relative_to(project) if path.is_relative_to(project) else path)
 
 
 def main() -> None:
@@ -78,7 +84,8 @@ def main() -> None:
         "packages": {name: version(name) for name in PACKAGES},
         "studies": studies,
         "sources_sha256": {
-            str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in flags.sources
+            named(path, flags.project): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in flags.sources
         },
     }
     write_json(flags.out, manifest)

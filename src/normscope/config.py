@@ -5,16 +5,17 @@ reported before any job starts, all keys at once: the key, the reason, the allow
 in here: the workflow reads this module for every job.
 """
 
-import difflib
 import json
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from normscope.errors import Explained
+from normscope.errors import Explained, suggest
 from normscope.io.corpus import SHA256, Line, Origin, Source
 from normscope.schema import PositiveFloat, Strict
 from normscope.studies.depth.grid import Depth
@@ -112,28 +113,37 @@ def load(raw: dict[str, Any]) -> Config:
     try:
         return Config.model_validate(raw, strict=True)
     except ValidationError as e:
-        problems = "\n".join(f"  {_explain(error)}" for error in e.errors(include_url=False))
-        raise ConfigError(
-            f"the configuration has {e.error_count()} problem(s):\n{problems}"
-        ) from None
+        places: dict[str, list[str]] = {}  # what is wrong in many is said once
+        for error in e.errors(include_url=False):
+            place, problem = _explain(error)
+            places.setdefault(problem, []).append(place)
+        lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
+        raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}") from None
 
 
-def _explain(error: Any) -> str:
-    """One line: the key as it is written in YAML, what is wrong, what is allowed."""
+def reread(value: Any) -> Any:
+    """A value of which the numbers were left as text, with every text in it read as YAML."""
+    if isinstance(value, Mapping):
+        return {key: reread(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [reread(part) for part in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
+
+
+def _explain(error: Any) -> tuple[str, str]:
+    """The key as it is written in YAML; what is wrong with it, and what is allowed."""
     key = ".".join(str(part) for part in error["loc"]) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
-        near = difflib.get_close_matches(str(error["loc"][-1]), allowed, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"{key}: unknown key; {hint}allowed here: {', '.join(allowed)}"
+        return key, f"unknown key; {suggest(error['loc'][-1], allowed)}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("missing", "value_error"):
-        return f"{key}: {message}"
+        return key, message
     got = error["input"]
     hint = ""
     if isinstance(got, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", got):
         hint = f"; YAML reads it as text: write {Decimal(got):f}"
-    return f"{key}: {message}, got {got!r} ({type(got).__name__}){hint}"
+    return key, f"{message}, got {got!r} ({type(got).__name__}){hint}"
 
 
 def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:

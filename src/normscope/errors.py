@@ -1,17 +1,25 @@
 """Errors that a user can mend: they are shown as one message, without a traceback."""
 
 import contextlib
+import difflib
 import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
 
 class Explained(Exception):
     """Names the thing, the reason and the way out."""
+
+
+def suggest(word: object, known: Iterable[object]) -> str:
+    """For a word that is unknown: the nearest of those that are known, or all of them."""
+    names = [str(name) for name in known]
+    near = difflib.get_close_matches(str(word), names, n=1)
+    return f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}"
 
 
 def report(main: Callable[[], None]) -> None:

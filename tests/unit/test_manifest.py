@@ -24,7 +24,8 @@ def written(tmp_path, monkeypatch):
     (tmp_path / "meta.json").write_text('{"origin": "here"}')
     text = whole.model_dump_json(exclude={"dataset", "device"})
     words = [tmp_path / "meta.json", "--config", text, "--results", tmp_path]
-    words += ["--dataset", tmp_path / "meta.json", "--out", tmp_path / "manifest.json"]
+    words += ["--dataset", tmp_path / "meta.json", "--project", tmp_path]
+    words += ["--out", tmp_path / "manifest.json"]
     monkeypatch.setattr(sys, "argv", ["manifest.py", *map(str, words)])
     runpy.run_path(str(SCRIPTS / "manifest.py"), run_name="__main__")
     return whole, text, json.loads((tmp_path / "manifest.json").read_text())
@@ -44,5 +45,5 @@ def test_every_record_of_every_study_is_in_the_manifest_and_no_other(written):
     assert manifest["config"] == json.loads(text)
     assert manifest["config_sha256"] == hashlib.sha256(text.encode()).hexdigest()
     assert manifest["dataset"] == {"origin": "here"}
-    (digest,) = manifest["sources_sha256"].values()
-    assert digest == hashlib.sha256(b'{"origin": "here"}').hexdigest()
+    digest = hashlib.sha256(b'{"origin": "here"}').hexdigest()
+    assert manifest["sources_sha256"] == {"meta.json": digest}  # wherever the project lies

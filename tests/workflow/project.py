@@ -45,14 +45,19 @@ class Project:
         env = {k: v for k, v in os.environ.items() if k not in own}
         return env | {"PATH": f"{ENGINES}{os.pathsep}{env['PATH']}"}
 
-    def run(self, *command: str, ok: bool = True) -> str:
-        """A command to its end; `snakemake`, `dvc` and jobs start warm."""
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        """A command that runs from now on; `snakemake`, `dvc` and jobs start warm."""
         env = self.env | {"PATH": f"{warm.programs()}{os.pathsep}{self.env['PATH']}"}
-        done = subprocess.run(
-            command, cwd=self.root, env=env, text=True, capture_output=True, check=False
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.root, env=env, text=True, stdout=pipe, stderr=pipe
         )
-        output = done.stdout + done.stderr
-        assert (done.returncode == 0) == ok, output
+
+    def run(self, *command: str, ok: bool = True) -> str:
+        """What a command said, to its end."""
+        process = self.start(*command)
+        output = "".join(process.communicate())
+        assert (process.returncode == 0) == ok, output
         return output
 
     def snakemake(self, *flags: str, ok: bool = True) -> str:

@@ -17,7 +17,7 @@ FIGURES = (
 PROBLEMS = [  # an edit, and what is said of it
     ("  steps: 60", "  stepps: 60", ["training.stepps", "did you mean steps?", "training.steps"]),
     ("  batch_size: 8", "  batch_size: many", ["training.batch_size", "integer", "'many'"]),
-    ("- layernorm\n", "- layernrom\n", ["layernrom", "nearest: layernorm"]),
+    ("- layernorm\n", "- layernrom\n", ["layernrom", "did you mean layernorm"]),
     ("- 1\n  - 2", "- 1\n  - 1", ["runs.0.seeds", "given twice: 1"]),
     ("  n_head: 2", "  n_head: 3", ["n_embd (32)", "n_head (3)"]),
 ]

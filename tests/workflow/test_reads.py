@@ -28,7 +28,7 @@ def read(made: Project) -> dict[str, set[str]]:
 def job(words: list[str]) -> str:
     """Script and where its results go: these tell jobs apart, whatever the environment adds."""
     out = words[words.index("--out") + 1] if "--out" in words else ""  # publish has none
-    return f"{words[0]} {out}"
+    return f"scripts/{words[0].rpartition('scripts/')[2]} {out}"
 
 
 def modules(script: str) -> set[str]:

@@ -23,7 +23,7 @@ from typing import Any
 CLIENT = """#!{python} -SE
 import json, os, socket, sys
 program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
-if program == "python" and not (words and words[0].startswith("scripts/")):
+if program == "python" and not (words and "scripts/" in words[0]):
     os.execv({python!r}, [program, *words])
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})

@@ -3,10 +3,67 @@ import functools
 import hashlib
 import math
 import os
+import shutil
 import sys
+import tarfile
+import tempfile
 
-# jobs run on this Python and this tree's modules, whatever else is installed or activated
-SRC = os.path.abspath("src")
+import yaml
+from snakemake.utils import update_config
+
+
+def located(rules):
+    """The project's directory, by that of its rules; of a hosted repository a copy of the commit."""
+    if not hasattr(rules, "hosted_repo"):
+        return os.path.normpath(rules.join("../..").get_path_or_uri(secret_free=True))
+    repository = rules.hosted_repo.repo
+    commit = repository.commit(rules.ref)
+    copy = os.path.abspath(f".snakemake/normscope/{commit.hexsha}")
+    if not os.path.isdir(copy):
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        part = tempfile.mkdtemp(prefix=f"{copy}.")
+        with tempfile.TemporaryFile() as archive:
+            repository.archive(archive, treeish=commit.hexsha)
+            archive.seek(0)
+            with tarfile.open(fileobj=archive) as files:
+                files.extractall(part, filter="data")
+        try:
+            os.rename(part, copy)
+        except OSError:  # another start was faster
+            shutil.rmtree(part)
+    return copy
+
+
+if workflow.modifier.modify_path("results/paper") != "results/paper":
+    raise WorkflowError(
+        "module normscope: a prefix would leave its commands behind, which name results/;"
+        " leave it out, or run it on its own: snakemake --directory FOLDER"
+    )
+
+# whose code, rules and data these are; results go where the user works, which may be elsewhere
+PROJECT = located(workflow.current_basedir)
+IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
+
+
+def project(path):
+    """A file of the project."""
+    return path if IN_PLACE else os.path.join(PROJECT, path)
+
+
+def chosen(path):
+    """A file that the user may have in the place of the project's."""
+    return path if os.path.isfile(path) else project(path)
+
+
+def first(variable, folder):
+    """A variable of folders with this one before the others."""
+    folders = os.environ.get(variable, "").split(os.pathsep)
+    return os.pathsep.join(filter(None, [folder, *folders]))
+
+
+# jobs run on this Python and this tree's modules, whatever else is installed or activated; their
+# commands find the project by a variable, as the names of a module are unknown to a command
+SRC = os.path.join(PROJECT, "src")
 for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
     if unfit in SRC:
         raise WorkflowError(
@@ -14,17 +71,18 @@ for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
         )
 sys.path.insert(0, SRC)
 os.environ.update(
-    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
-    PYTHONPATH=os.pathsep.join([SRC, os.environ.get("PYTHONPATH", "")]).rstrip(
-        os.pathsep
-    ),
+    NORMSCOPE=PROJECT,
+    PATH=first("PATH", os.path.dirname(sys.executable)),
+    PYTHONPATH=first("PYTHONPATH", SRC),
 )
 
 # a job's own numerics run in one thread, whatever --cores gives it: sums in another order differ in
-# bits. torch's threads are set by the scripts
-shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
+# bits. torch's threads are set by the scripts. The commands of a workflow that uses this one as a
+# module keep theirs
+if workflow.modifier.is_main_snakefile():
+    shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
 
-from normscope.config import ConfigError, load
+from normscope.config import ConfigError, load, reread
 from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import jobs, once, reference_seconds
 from normscope.cost.reference import read_reference
@@ -39,8 +97,13 @@ from normscope.train.stacking import in_step
 TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()
 
 
-def validated(raw):
-    """The configuration, or one error that names all that is wrong with it."""
+def validated(choices):
+    """The configuration: the project's, the user's choices laid over it; or all that is wrong."""
+    raw = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
+    update_config(raw, choices)
+    # Snakemake reads what stands in {} or [] of --config as text, also numbers
+    flags = workflow.config_settings.config
+    update_config(raw, reread({key: flags[key] for key in flags if key in choices}))
     try:
         return load(raw)
     except ConfigError as e:
@@ -58,7 +121,7 @@ def registered(path):
     known = {name: study.TABLES for name, study in STUDIES.items()}
     try:
         entries = registry.load(path)
-        registry.check(path, entries, known, CONFIG, Path("scripts/figures"))
+        registry.check(path, entries, known, CONFIG, Path(PROJECT, "scripts/figures"))
     except Explained as e:
         raise WorkflowError(str(e)) from None
     return entries
@@ -94,12 +157,12 @@ def code(script, part=None):
     again, also where .snakemake was removed. A script that imports a part of every study (claims,
     pages) names that part.
     """
-    files = [Path("scripts", f"{script}.py")]
+    files = [Path(PROJECT, "scripts", f"{script}.py")]
     if part is not None:
         modules = (Path(SRC, "normscope", "studies", s, f"{part}.py") for s in STUDIES)
         files += [module for module in modules if module.is_file()]
     files = closure(*files)
-    PINS[script] = pinned(files, Path("constraints.txt"))
+    PINS[script] = pinned(files, Path(PROJECT, "constraints.txt"))
     return recorded(f"{script}.txt", f"{code_digest(files)}\n{PINS[script]}")
 
 
@@ -195,7 +258,7 @@ SLOWEST = 4
 @functools.cache
 def reference():
     """What jobs cost on a machine that was measured."""
-    return read_reference(Path("workflow/costs.yaml"))
+    return read_reference(Path(PROJECT, "workflow/costs.yaml"))
 
 
 @functools.cache

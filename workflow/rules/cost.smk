@@ -9,7 +9,7 @@
 checkpoint cost:
     input:
         code("cost"),
-        reference="workflow/costs.yaml",
+        reference=project("workflow/costs.yaml"),
     log:
         "results/logs/cost.log",
     conda:
@@ -17,7 +17,8 @@ checkpoint cost:
     params:
         config=verbatim(CONFIG.model_dump_json()),
     shell:
-        "python scripts/cost.py --config {params.config:q} --reference {input.reference}"
+        'python "$NORMSCOPE/scripts/cost.py" --config {params.config:q}'
+        " --reference {input.reference}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"
 
@@ -27,8 +28,8 @@ checkpoint cost:
 rule power:
     input:
         code("power"),
-        reference="workflow/costs.yaml",
-        claims="data/claims.yaml",
+        reference=project("workflow/costs.yaml"),
+        claims=chosen("data/claims.yaml"),
         ledger="results/paper/claims.json",
     log:
         "results/logs/power.log",
@@ -37,7 +38,8 @@ rule power:
     params:
         config=verbatim(CONFIG.model_dump_json()),
     shell:
-        "python scripts/power.py --config {params.config:q} --reference {input.reference}"
+        'python "$NORMSCOPE/scripts/power.py" --config {params.config:q}'
+        " --reference {input.reference}"
         " --claims {input.claims} --ledger {input.ledger}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"

@@ -22,4 +22,5 @@ rule dataset:
     params:
         recipe=recipe(CONFIG.dataset.decides),
     shell:
-        "python scripts/dataset.py --recipe {params.recipe:q} --sources {input.sources} --out results/dataset &> {log}"
+        'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
+        " --sources {input.sources} --out results/dataset &> {log}"

@@ -46,7 +46,7 @@ rule depth_probe:
     params:
         recipe=recipe(CONFIG.depth.probes()),
     shell:
-        "python scripts/depth_probe.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/depth_probe.py" --recipe {params.recipe:q} --threads 1'
         " --models results/depth/models --data results/dataset"
         " --out results/depth/probes/{wildcards.name} &> {log}"
 
@@ -72,5 +72,6 @@ rule depth_tables:
     params:
         recipe=recipe(CONFIG.depth.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/depth_tables.py --recipe {params.recipe:q} --models results/depth/models"
+        'python "$NORMSCOPE/scripts/depth_tables.py" --recipe {params.recipe:q}'
+        " --models results/depth/models"
         " --probes results/depth/probes --data results/dataset --out results/depth/tables &> {log}"

@@ -36,6 +36,6 @@ for figure, entry in FIGURES.items():
             look=verbatim(json.dumps(LOOK)),
             caption=verbatim(entry.caption),
         shell:
-            "python scripts/figures/{params.figure}.py --tables {params.tables}"
+            'python "$NORMSCOPE/scripts/figures/{params.figure}.py" --tables {params.tables}'
             " --params {params.params:q} --look {params.look:q} --caption {params.caption:q}"
             " --out results/paper/figures/{params.figure} &> {log}"

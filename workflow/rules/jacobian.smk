@@ -42,7 +42,7 @@ rule jacobian_probe:
     params:
         recipe=recipe(CONFIG.jacobian.probes()),
     shell:
-        "python scripts/jacobian_probe.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/jacobian_probe.py" --recipe {params.recipe:q} --threads 1'
         " --models results/jacobian/models/{wildcards.name} --data results/dataset"
         " --out results/jacobian/probes/{wildcards.name} &> {log}"
 
@@ -76,6 +76,6 @@ rule jacobian_tables:
     params:
         recipe=recipe(CONFIG.jacobian.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/jacobian_tables.py --recipe {params.recipe:q}"
+        'python "$NORMSCOPE/scripts/jacobian_tables.py" --recipe {params.recipe:q}'
         " --models results/jacobian/models --probes results/jacobian/probes"
         " --data results/dataset --out results/jacobian/tables &> {log}"

@@ -25,7 +25,8 @@ rule main_train:
         recipe=recipe(CONFIG.main.trainings()),
         study="main",
     shell:
-        "python scripts/main_train.py --recipe {params.recipe:q} --threads 1 --data results/dataset"
+        'python "$NORMSCOPE/scripts/main_train.py" --recipe {params.recipe:q} --threads 1'
+        " --data results/dataset"
         " --checkpoints results/{params.study}/checkpoints/{wildcards.name}"
         ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/{params.study}_train/{wildcards.name}.tsv"
@@ -57,7 +58,7 @@ rule main_probe:
     params:
         recipe=recipe(CONFIG.main.probes()),
     shell:
-        "python scripts/main_probe.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/main_probe.py" --recipe {params.recipe:q} --threads 1'
         " --models results/main/models/{wildcards.name} --data results/dataset"
         " --out results/main/probes/{wildcards.name} &> {log}"
 
@@ -82,8 +83,8 @@ rule main_tables:
             file=["stream", "laws"],
         ),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
-        published="data/published.csv",
-        references=expand("data/nanogpt_{size}.json", size=["cpu", "gpu"]),
+        published=project("data/published.csv"),
+        references=multiext(project("data/nanogpt_"), "cpu.json", "gpu.json"),
     output:
         tables("main"),
     log:
@@ -95,6 +96,7 @@ rule main_tables:
     params:
         recipe=recipe(CONFIG.main.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/main_tables.py --recipe {params.recipe:q} --models results/main/models"
+        'python "$NORMSCOPE/scripts/main_tables.py" --recipe {params.recipe:q}'
+        " --models results/main/models"
         " --probes results/main/probes --data results/dataset --published {input.published}"
-        " --references data --out results/main/tables &> {log}"
+        ' --references "$NORMSCOPE/data" --out results/main/tables &> {log}'

@@ -7,10 +7,12 @@
 
 CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures", "device"})
 # the page's words: a study without a section is left out
-SECTIONS = [f"workflow/report/sections/{study}.md" for study in STUDIES]
-WORDS = ["workflow/report/summary.md", *filter(os.path.isfile, SECTIONS)]
+SECTIONS = [project(f"workflow/report/sections/{study}.md") for study in STUDIES]
+WORDS = [project("workflow/report/summary.md"), *filter(os.path.isfile, SECTIONS)]
+# what the manifest says of the project's data: prompts, statements, published numbers
+DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # what the project keeps of a run that decides more: the page shows it beside this one
-KEPT_RUN = multiext("evidence/", "claims.json", "manifest.json", "run.json")
+KEPT_RUN = multiext(project("evidence/"), "claims.json", "manifest.json", "run.json")
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 
@@ -18,7 +20,7 @@ rule claims:
     input:
         code("claims", "claims"),
         TABLES,
-        claims="data/claims.yaml",
+        claims=chosen("data/claims.yaml"),
     output:
         "results/paper/claims.json",
     log:
@@ -30,7 +32,7 @@ rule claims:
     params:
         config=verbatim(CONFIGURATION),
     shell:
-        "python scripts/claims.py --config {params.config:q} --claims {input.claims}"
+        'python "$NORMSCOPE/scripts/claims.py" --config {params.config:q} --claims {input.claims}'
         " --results results --out {output} &> {log}"
 
 
@@ -41,7 +43,7 @@ rule frame:
         drawn(".txt"),
         EVIDENCE,
         claims="results/paper/claims.json",
-        figures="workflow/figures.yaml",
+        figures=project("workflow/figures.yaml"),
     output:
         "results/paper/frame.json",
     log:
@@ -52,10 +54,10 @@ rule frame:
         "../envs/normscope.yaml"
     params:
         config=verbatim(CONFIGURATION),
-        evidence="--evidence evidence" if EVIDENCE else "",
+        evidence=["--evidence", project("evidence")] if EVIDENCE else [],
     shell:
-        "python scripts/frame.py --config {params.config:q} --claims {input.claims}"
-        " --figures {input.figures} --results results {params.evidence} --out {output} &> {log}"
+        'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims}'
+        " --figures {input.figures} --results results {params.evidence:q} --out {output} &> {log}"
 
 
 rule summary:
@@ -72,14 +74,15 @@ rule summary:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/summary.py --frame {input.frame} --templates workflow/report"
+        'python "$NORMSCOPE/scripts/summary.py" --frame {input.frame}'
+        ' --templates "$NORMSCOPE/workflow/report"'
         " --out {output} &> {log}"
 
 
 rule latex:
     input:
         code("latex"),
-        multiext("workflow/report/latex/", "example.tex", "table.tex"),
+        multiext(project("workflow/report/latex/"), "example.tex", "table.tex"),
         frame="results/paper/frame.json",
     output:
         multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
@@ -91,7 +94,8 @@ rule latex:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/latex.py --frame {input.frame} --templates workflow/report/latex"
+        'python "$NORMSCOPE/scripts/latex.py" --frame {input.frame}'
+        ' --templates "$NORMSCOPE/workflow/report/latex"'
         " --out results/paper &> {log}"
 
 
@@ -104,7 +108,7 @@ rule manifest:
             f"results/code/{script}.txt"
             for script in sorted(PINS.keys() - {"cost", "power"})
         ],
-        data=sorted(str(path) for path in Path("data").glob("*.*")) + EVIDENCE[:1],
+        data=[chosen(f"data/{name}") for name in DATA] + EVIDENCE[:1],
     output:
         "results/paper/manifest.json",
     log:
@@ -116,8 +120,9 @@ rule manifest:
     params:
         config=verbatim(CONFIG.model_dump_json(exclude={"dataset", "device"})),
     shell:
-        "python scripts/manifest.py {input.code} {input.data} --config {params.config:q}"
-        " --results results --dataset {input.dataset} --out {output} &> {log}"
+        'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data}'
+        " --config {params.config:q}"
+        ' --results results --dataset {input.dataset} --project "$NORMSCOPE" --out {output} &> {log}'
 
 
 rule page:
@@ -125,7 +130,7 @@ rule page:
         code("page"),
         drawn(".svg"),
         WORDS,
-        multiext("workflow/report/page", ".html.j2", ".css", ".js"),
+        multiext(project("workflow/report/page"), ".html.j2", ".css", ".js"),
         frame="results/paper/frame.json",
         manifest="results/paper/manifest.json",
     output:
@@ -141,7 +146,8 @@ rule page:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/page.py --frame {input.frame} --templates workflow/report"
+        'python "$NORMSCOPE/scripts/page.py" --frame {input.frame}'
+        ' --templates "$NORMSCOPE/workflow/report"'
         " --figures results/paper/figures --manifest {input.manifest} --out {output} &> {log}"
 
 
@@ -150,7 +156,7 @@ rule typeset:
         code("typeset"),
         drawn(".svg"),
         WORDS,
-        "workflow/report/summary.typ",
+        project("workflow/report/summary.typ"),
         frame="results/paper/frame.json",
     output:
         "results/paper/summary.pdf",
@@ -161,5 +167,6 @@ rule typeset:
     conda:
         "../envs/normscope.yaml"
     shell:
-        "python scripts/typeset.py --frame {input.frame} --templates workflow/report"
+        'python "$NORMSCOPE/scripts/typeset.py" --frame {input.frame}'
+        ' --templates "$NORMSCOPE/workflow/report"'
         " --figures results/paper/figures --out {output} &> {log}"

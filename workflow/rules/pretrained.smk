@@ -13,7 +13,7 @@ rule pretrained_probe:
     input:
         code("pretrained_probe"),
         measured_files,
-        prompts="data/prompts.yaml",
+        prompts=chosen("data/prompts.yaml"),
     output:
         multiext(
             "results/pretrained/probes/{name}/",
@@ -40,7 +40,8 @@ rule pretrained_probe:
         threads=CONFIG.pretrained.threads,
     # memory and time decide how, not what: as resources, so that others measure nothing
     shell:
-        "python scripts/pretrained_probe.py --recipe {params.recipe:q} --prompts {input.prompts}"
+        'python "$NORMSCOPE/scripts/pretrained_probe.py" --recipe {params.recipe:q}'
+        " --prompts {input.prompts}"
         " --threads {params.threads} --memory-mb {resources.weights_mb}"
         " --fetch-s {resources.fetch_s} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions" --store "$SNAKEMAKE_OUTPUT_CACHE"'
@@ -60,9 +61,9 @@ rule pretrained_tables:
             name=CONFIG.pretrained.probes(),
             file=["gains.csv", "norms.csv", "model.json"],
         ),
-        prompts="data/prompts.yaml",
-        references="data/reference_gains.csv",
-        reference_prompts="data/reference_prompts.csv",
+        prompts=chosen("data/prompts.yaml"),
+        references=project("data/reference_gains.csv"),
+        reference_prompts=project("data/reference_prompts.csv"),
     output:
         tables("pretrained"),
         document="results/paper/residual_gain.json",
@@ -77,7 +78,7 @@ rule pretrained_tables:
     params:
         recipe=recipe(CONFIG.pretrained.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/pretrained_tables.py --recipe {params.recipe:q}"
+        'python "$NORMSCOPE/scripts/pretrained_tables.py" --recipe {params.recipe:q}'
         " --probes results/pretrained/probes --prompts {input.prompts}"
         " --references {input.references} --reference-prompts {input.reference_prompts}"
         " --out results/pretrained/tables --document {output.document} &> {log}"

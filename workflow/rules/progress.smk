@@ -97,6 +97,20 @@ def say_time():
     n = len(planned)
     say(
         f"{n} job{'s' * (n > 1)}, {about(makespan(planned, cores))}"
-        f" on {cores} core{'s' * (cores > 1)}"
+        f" on {cores} core{'s' * (cores > 1)}. Ctrl-C stops; the same command goes on from there"
     )
     logger.addHandler(TimeLeft(Progress(planned, cores)))
+
+
+def size_mb(folder):
+    """What a folder holds on this disk; files that are linked to are their own folder's."""
+    paths = Path(folder).rglob("*")
+    return sum(path.lstat().st_size for path in paths if not path.is_symlink()) / 1e6
+
+
+def say_results():
+    """At the end of a run: where to look, and what it takes of the disk."""
+    page = Path("results/paper/summary.html").absolute()
+    if page.is_file():
+        say(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")
+    say(f"On disk: results {size_mb('results'):.0f} MB, store {size_mb(STORE):.0f} MB")

@@ -22,7 +22,7 @@ rule recall_train:
     params:
         recipe=recipe(CONFIG.recall.trainings()),
     shell:
-        "python scripts/recall_train.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/recall_train.py" --recipe {params.recipe:q} --threads 1'
         " --checkpoints results/recall/checkpoints/{wildcards.name}"
         ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
         " --timing results/benchmarks/recall_train/{wildcards.name}.tsv"
@@ -59,7 +59,7 @@ rule recall_probe:
     params:
         recipe=recipe(CONFIG.recall.probes()),
     shell:
-        "python scripts/recall_probe.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/recall_probe.py" --recipe {params.recipe:q} --threads 1'
         " --models results/recall/models"
         " --out results/recall/probes/{wildcards.name} &> {log}"
 
@@ -90,5 +90,6 @@ rule recall_tables:
     params:
         recipe=recipe(CONFIG.recall.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/recall_tables.py --recipe {params.recipe:q} --models results/recall/models"
+        'python "$NORMSCOPE/scripts/recall_tables.py" --recipe {params.recipe:q}'
+        " --models results/recall/models"
         " --probes results/recall/probes --out results/recall/tables &> {log}"

@@ -24,5 +24,5 @@ rule textbook_tables:
     params:
         recipe=recipe(CONFIG.textbook.tabulation(CONFIG.settings)),
     shell:
-        "python scripts/textbook_tables.py --recipe {params.recipe:q} --threads 1"
+        'python "$NORMSCOPE/scripts/textbook_tables.py" --recipe {params.recipe:q} --threads 1'
         " --models results/main/models --data results/dataset --out results/textbook/tables &> {log}"

@@ -91,12 +91,17 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
 
 @cache
 def _imports(path: Path) -> frozenset[Path]:
-    """Files of this package that the statements of one file import."""
+    """Files of this package that the statements of one file import.
+
+    The package's own ``__init__.py`` is what users import, and decides no result.
+    """
     files = set()
     for name in _names(path):
         package, *rest = name.split(".")
         if package == PACKAGE.name:
-            candidates = [PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(len(rest) + 1)]
+            candidates = [
+                PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(1, len(rest) + 1)
+            ]
             if rest:
                 candidates.append(PACKAGE.joinpath(*rest).with_suffix(".py"))
             files |= {path for path in candidates if path.is_file()}

@@ -2,9 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
+from normscope.errors import suggest
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.vocabulary import Vocabulary, suggest
+from normscope.ledger.vocabulary import Vocabulary
 
 OPEN = {  # the words for values that a key of a contrast may say
     "less": (OTHERS, GREATEST),

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal, Self, cast
 from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from normscope.errors import Explained
+from normscope.errors import Explained, suggest
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
-from normscope.ledger.vocabulary import suggest
 from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]

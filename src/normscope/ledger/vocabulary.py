@@ -3,8 +3,7 @@
 A study's configuration gives it, so that a statement is checked before any job starts.
 """
 
-import difflib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,10 +35,3 @@ class Vocabulary:
         """How a case calls a value: ``pre-norm``, ``12 blocks``."""
         words = self.labels.get(column, {})
         return words.format(value) if isinstance(words, str) else words.get(value, str(value))
-
-
-def suggest(word: object, known: Iterable[object]) -> str:
-    """The nearest right word, or all of them."""
-    names = sorted({str(k) for k in known})
-    near = difflib.get_close_matches(str(word), names, n=1)
-    return f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"

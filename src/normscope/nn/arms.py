@@ -5,12 +5,12 @@ appears in every figure and table. A run is handed the factors, never the name, 
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 """
 
-import difflib
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from normscope.errors import suggest
 from normscope.nn.recipe import Norm, Placement
 
 
@@ -122,9 +122,7 @@ LABELS = {name: arm.label for name, arm in ARMS.items()}
 
 def _known(name: str) -> str:
     if name not in ARMS:
-        near = difflib.get_close_matches(name, ARMS, n=3, cutoff=0.4)
-        hint = f"nearest: {', '.join(near)}; " if near else ""
-        raise ValueError(f"unknown arm {name!r}; {hint}known: {', '.join(ARMS)}")
+        raise ValueError(f"unknown arm {name!r}; {suggest(name, ARMS)}")
     return name
 
 

@@ -5,7 +5,6 @@ figure. No study is known here: what an entry may refer to is passed in. The wor
 module for every job: no pandas, no matplotlib.
 """
 
-import difflib
 import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from normscope.errors import Explained
+from normscope.errors import Explained, suggest
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
 
@@ -174,9 +173,7 @@ def _takes_nothing(member: Any) -> bool:
 
 
 def _unknown(kind: str, word: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"unknown {kind} {word!r}; {hint}known: {', '.join(known) or 'none'}"
+    return f"unknown {kind} {word!r}; {suggest(word, known)}"
 
 
 def _explain(error: Any) -> str:

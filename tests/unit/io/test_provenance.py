@@ -12,6 +12,7 @@ from processes import SCRIPTS
 from normscope.io.provenance import PACKAGE, closure, code_digest, digest
 
 FILES = sorted(SCRIPTS.rglob("*.py"))
+DOOR = PACKAGE / "__init__.py"  # for users: it must load nothing by itself
 
 IMPORTED = """
 import json, runpy, sys
@@ -35,10 +36,11 @@ def imported() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("script", FILES, ids=lambda p: p.stem)
 def test_closure_is_what_python_imports(imported, script):
-    assert closure(script) == [script, *sorted(map(Path, imported[str(script)]))]
+    modules = {Path(file) for file in imported[str(script)]} - {DOOR}
+    assert closure(script) == [script, *sorted(modules)]
 
 
-PARTS = ["__init__.py", "statistics/__init__.py", "statistics/estimate.py"]
+PARTS = ["statistics/__init__.py", "statistics/estimate.py"]
 
 
 @pytest.mark.parametrize(
@@ -50,8 +52,8 @@ PARTS = ["__init__.py", "statistics/__init__.py", "statistics/estimate.py"]
         ("def f():\n    from normscope.statistics.estimate import estimate", PARTS),
         # what it imports itself comes with it
         ("import normscope.statistics.factorial", [*PARTS, "statistics/factorial.py"]),
-        ("from normscope import statistics", PARTS[:2]),
-        ("import normscope", PARTS[:1]),
+        ("from normscope import statistics", PARTS[:1]),
+        ("import normscope", []),
         ("import normscope_other.statistics, numpy.statistics", []),
     ],
 )
@@ -63,8 +65,15 @@ def test_every_way_to_import_is_seen(tmp_path, statement, files):
 
 def test_several_files_are_closed_together(tmp_path):
     script, module = tmp_path / "script.py", PACKAGE / "statistics/estimate.py"
-    script.write_text("import normscope\n")
-    assert closure(script, module) == [script, module, PACKAGE / "__init__.py"]
+    script.write_text("from normscope import io\n")
+    assert closure(script, module) == [script, module, PACKAGE / "io/__init__.py"]
+
+
+def test_to_import_the_package_loads_none_of_its_modules():
+    code = "import sys, normscope; print(*(n for n in sys.modules if n.startswith('normscope.')))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert done.stdout.split() == []
 
 
 def test_a_module_that_is_not_imported_is_left_out():

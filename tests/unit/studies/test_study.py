@@ -100,8 +100,8 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
 
 
 def variants() -> dict[str, Config]:
-    """config.yaml alone, and with each file of config/ laid over it."""
-    loaded = {"config": load(MAIN)}
+    """The project's config.yaml alone, and with each file of config/ laid over it."""
+    loaded = {"project": load(MAIN)}
     for path in sorted((ROOT / "config").glob("*.yaml")):
         raw = copy.deepcopy(MAIN)
         update_config(raw, yaml.safe_load(path.read_text()))

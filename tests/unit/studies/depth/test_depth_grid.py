@@ -130,7 +130,7 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
         ({"trained__0__warmup_steps": [2, 2]}, "depth.trained.0.warmup_steps: .*twice: 2"),
         ({"trained__0__learning_rates": []}, "depth.trained.0.learning_rates: "),
         ({"trained__0__learning_rates": [0.0030000000001]}, "learning_rates.0: .*0.003:"),
-        ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*nearest: layernorm"),
+        ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*did you mean layernorm"),
         ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
         ({"windows": 0}, "depth.windows: "),
         ({"trained__0__steps": 0}, "depth.trained.0.steps: "),

@@ -1,0 +1,115 @@
+"""Run from another folder, and inside of another workflow: the checkout is only read."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from project import Project
+
+PARENT = """
+configfile: "choices.yaml"
+
+rule parents:
+    input:
+        "rows.txt",
+
+module norm:
+    snakefile:
+        "{checkout}/Snakefile"
+    config:
+        config["norm"]
+
+use rule * from norm as norm_*
+
+use rule claims from norm as norm_claims with:
+    benchmark:
+        "own.tsv"
+
+rule rows:
+    input:
+        "results/main/tables/chosen.csv",
+    output:
+        "rows.txt",
+    shell:
+        "wc -l < {input} > {output}"
+"""
+
+
+def user(made: Project, folder: Path) -> Project:
+    """A folder with data and choices of a user's own, without the project's files."""
+    folder.mkdir()
+    for name in ("corpus.txt", "tiny_model", "other_model", "config.yaml"):
+        (folder / name).symlink_to(made.root / name)
+    return Project(folder)
+
+
+def state(checkout: Project) -> dict[str, int]:
+    """Every file of a checkout, with the time of its last change."""
+    paths = (p for p in checkout.root.rglob("*") if "__pycache__" not in p.parts)
+    return {str(path): path.lstat().st_mtime_ns for path in paths}
+
+
+def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_path):
+    elsewhere, parent = (user(made, tmp_path / name) for name in ("elsewhere", "parent"))
+    (parent.root / "Snakefile").write_text(PARENT.replace("{checkout}", str(made.root)))
+    choices = yaml.safe_load((parent.root / "config.yaml").read_text())
+    del choices["level"], choices["figures"]  # what is left out is as in the project
+    (parent.root / "config.yaml").unlink()
+    (parent.root / "choices.yaml").write_text(yaml.safe_dump({"norm": choices}))
+    before = state(made)
+    snakefile = ("--snakefile", str(made.root / "Snakefile"))
+    runs = [
+        elsewhere.start("snakemake", "--cores", "1", *snakefile, "main"),
+        parent.start("snakemake", "--cores", "1"),
+    ]
+    for run in runs:
+        output = run.communicate()
+        assert run.returncode == 0, output
+    for project in (elsewhere, parent):
+        assert project.digests("results/main/tables") == made.digests("results/main/tables")
+    assert (elsewhere.root / "store").is_dir()
+    assert state(made) == before
+    assert "norm_claims" in parent.snakemake("--list-rules")
+
+
+def test_a_module_with_a_prefix_is_refused(made, tmp_path):
+    text = f"""
+module norm:
+    snakefile: "{made.root}/Snakefile"
+    prefix: "norm"
+use rule * from norm
+"""
+    (tmp_path / "Snakefile").write_text(text)
+    assert "a prefix would" in Project(tmp_path).snakemake("-n", ok=False)
+
+
+def test_nested_values_of_the_command_line_are_numbers(made):
+    shorter = "training={steps: 30, learning_rate: 0.002}"
+    with_flag = made.snakemake("-n", "main", "--config", shorter)
+    text = (made.root / "config.yaml").read_text()
+    choices = yaml.safe_load(text)
+    choices["training"] |= {"steps": 30, "learning_rate": 0.002}
+    with made.edited("config.yaml", text, yaml.safe_dump(choices)):
+        assert jobs(made.snakemake("-n", "main")) == jobs(with_flag)
+    assert jobs(with_flag)["main_train"] > 0
+
+
+def jobs(output: str) -> dict[str, int]:
+    """Jobs of a dry run by rule."""
+    table = output.partition("Job stats:")[2]
+    return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("flag", "words"),
+    [
+        ("training={stesp: 30}", ["training.stesp", "did you mean steps"]),
+        ("training={steps: many}", ["training.steps", "'many'"]),
+        ("runs=[{protocol: small, arms: [layernrm], placements: [pre]}]", ["runs.0.arms.0"]),
+    ],
+)
+def test_errors_of_the_command_line_are_those_of_a_file(made, flag, words):
+    output = made.snakemake("-n", "--config", flag, ok=False)
+    for word in words:
+        assert word in output
