@@ -6,7 +6,8 @@ RESULTS := results
 # set-up is done again only when the pins change: the stamp is named by their content
 PINS := $(shell cat constraints.txt constraints-dev.txt pyproject.toml | cksum | tr ' ' '-')
 READY := $(VENV)/ready-$(PINS)
-INSTALL := $(BIN)/python -m pip install --quiet -c constraints.txt -c constraints-dev.txt
+# errors alone: a mirror's warnings, a line a package, would hide them
+INSTALL := @$(BIN)/python -m pip install -qq -c constraints.txt -c constraints-dev.txt
 
 SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
@@ -95,7 +96,7 @@ $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'error: normscope needs Python 3.11 or newer; name one with: make PYTHON=python3.12'; exit 1; }
 	@echo 'Setting up $(VENV) from constraints.txt (a few minutes the first time) ...'
-	$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv --clear $(VENV)
 	$(INSTALL) -e '.[test]'
 	@touch $@
 
