@@ -14,6 +14,9 @@ from typing import Any
 from project import ROOT
 
 
+DOOR = "src/normscope/__init__.py"  # for users: it loads nothing by itself, and decides nothing
+
+
 class Imports(modulefinder.ModuleFinder):
     """Modules of ours are followed; all others are told by name."""
 
@@ -51,4 +54,6 @@ def imported(*files: Path) -> tuple[frozenset[str], frozenset[str]]:
     paths += files
     ours = {str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT / "src")}
     others = {name.partition(".")[0] for name in finder.any_missing()}
-    return frozenset(ours), frozenset(others - set(sys.stdlib_module_names) - {"normscope"})
+    return frozenset(ours - {DOOR}), frozenset(
+        others - set(sys.stdlib_module_names) - {"normscope"}
+    )

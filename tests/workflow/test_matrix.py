@@ -222,7 +222,8 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - PRINTS - {*SAME}))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
     figure = rule.startswith("figure_")
-    call = "python scripts/figures/{params.figure}.py" if figure else f"python scripts/{rule}.py"
+    script = "figures/{params.figure}" if figure else rule
+    call = f'python "$NORMSCOPE/scripts/{script}.py"'
     files = sorted((project.root / "workflow/rules").glob("*.smk"))
     (file,) = (file for file in files if call in file.read_text())
     path = str(file.relative_to(project.root))
