@@ -42,6 +42,11 @@ rule frame:
         EVIDENCE,
         claims="results/paper/claims.json",
         figures="workflow/figures.yaml",
+        # the lines of tests and code, which no other result depends on
+        traces=recorded(
+            "traces.json",
+            json.dumps(traces(Path("data/claims.yaml"), Path("scripts")), indent=1),
+        ),
     output:
         "results/paper/frame.json",
     log:
@@ -55,7 +60,7 @@ rule frame:
         evidence="--evidence evidence" if EVIDENCE else "",
     shell:
         "python scripts/frame.py --config {params.config:q} --claims {input.claims}"
-        " --figures {input.figures} --results results {params.evidence} --out {output} &> {log}"
+        " --figures {input.figures} --traces {input.traces} --results results {params.evidence} --out {output} &> {log}"
 
 
 rule summary:
