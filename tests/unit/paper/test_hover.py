@@ -145,7 +145,8 @@ def test_a_short_number_is_near_and_what_is_not_referred_to_is_gone():
     drawn = (
         b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         b'<metadata/><g id="m" transform="translate(1.23456 -0.00001) scale(0.015625)">'
-        b'<path id="p" d="M 1.23456 2\nL 3 4.5"/><use xlink:href="#p" x="9.87654321" y="1"/></g></svg>'
+        b'<path id="p" d="M 1.23456 2\nL 3 4.5"/>'
+        b'<use xlink:href="#p" x="9.87654321" y="1"/></g></svg>'
     )
     group = ET.fromstring(finished(drawn, {})).find(f"{SVG}g")
     assert group is not None
