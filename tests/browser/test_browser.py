@@ -249,6 +249,7 @@ def test_a_row_is_a_card_on_a_phone(visit, summary):
     assert box["x"] >= 0
     assert 300 < box["width"] <= 390
     assert row.evaluate("e => getComputedStyle(e).display") == "block"
+    assert row.locator("th").bounding_box()["width"] > 300
     label = row.locator("td:not(.none)").first.evaluate(
         "e => getComputedStyle(e, ':before').content"
     )

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgb, to_rgba_array
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
@@ -34,18 +34,19 @@ class Places(FixedLocator):
 
     def __init__(self, places: Sequence[float], names: Sequence[str]) -> None:
         super().__init__(places)
+        self.places = np.asarray(places, dtype=float)
         self.names = list(names)
 
     def name(self, value: float) -> str:
         """Of the nearest place."""
-        return self.names[int(np.argmin(np.abs(np.asarray(self.locs) - value)))]
+        return self.names[int(np.argmin(np.abs(self.places - value)))]
 
 
 class LogPlaces(Places):
     """The same on a logarithmic axis."""
 
     def name(self, value: float) -> str:
-        return self.names[int(np.argmin(np.abs(np.log(np.asarray(self.locs) / value))))]
+        return self.names[int(np.argmin(np.abs(np.log(self.places / value))))]
 
 
 class _Look(NamedTuple):
@@ -150,7 +151,7 @@ def _intervals(
     for bars in axis.collections:
         if not isinstance(bars, LineCollection) or bars.get_label() == CUT:
             continue
-        colors = [to_rgb(color) for color in bars.get_color()]
+        colors = [tuple(color[:3]) for color in to_rgba_array(bars.get_edgecolor()).tolist()]
         for i, segment in enumerate(bars.get_segments()):
             if len(segment) != len(("from", "to")):
                 continue
@@ -218,7 +219,7 @@ def _number(
     """A value with its interval and what it is of; nothing where it has no name."""
     places = axis.get_major_locator()
     if isinstance(places, Places):
-        name = places.name(value) if len(places.locs) else ""
+        name = places.name(value) if len(places.names) else ""
         return f"{label}: {name}" if label and name else name
     words = _digits(value)
     if interval is not None:

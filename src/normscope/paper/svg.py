@@ -50,7 +50,8 @@ def finished(drawn: bytes, marks: Mapping[str, Mark]) -> bytes:
     """
     builder = ET.TreeBuilder(insert_comments=True)  # texts are outlines, and comments say them
     root = ET.fromstring(drawn, ET.XMLParser(target=builder))  # noqa: S314 - our own drawing
-    root.remove(root.find(_named("metadata")))  # ty: ignore
+    for about in root.findall(_named("metadata")):
+        root.remove(about)
     for parent in list(root.iter(_named("defs"))):
         for sheet in parent.findall(_named("style")):
             parent.remove(sheet)
