@@ -24,6 +24,7 @@ class Flags(Strict):
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the ledger, claims.json")
     figures: Path = Field(description="the registry of figures")
+    traces: Path = Field(description="where every statement is tested and measured, traces.json")
     results: Path = Field(description="directory with a folder a study, and paper/figures")
     evidence: Path | None = Field(
         default=None, description="directory of what the project keeps of another run"
@@ -59,6 +60,7 @@ def main() -> None:
         ledger,
         figures,
         level=flags.config.level,
+        traces=json.loads(flags.traces.read_text()),
         evidence=evidence,
     )
     frame.write(flags.out)

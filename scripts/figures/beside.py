@@ -16,12 +16,14 @@ from normscope.studies.pretrained.figures import (
     NORMS,
     OTHER,
     count_prompts,
+    gain_axis,
     list_models,
     mark_one,
     norm_color,
 )
 from normscope.studies.pretrained.studies import FIRST_STUDIES
 
+MM_PER_ROW, MM_PER_PANEL = 5, 16
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
 ASIDE = 0.25  # between protocols
 LOOKS: dict[str, dict] = {
@@ -36,24 +38,23 @@ def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) ->
     """A marker an arm and protocol, with its interval over trained models, in its norm's colour."""
     arms = style.in_order(list(gains["arm"]))
     for row in gains.to_dict("records"):
-        x = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
+        y = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
         color = style.arm_look(row["arm"])["color"]
-        axis.plot(x, row["last"], markers[row["protocol"]], color=color)
-        axis.vlines(x, row["last_low"], row["last_high"], color=color)
-    axis.set_xticks(range(len(arms)), [ARMS[arm].label for arm in arms], **style.TURNED)
+        axis.plot(row["last"], y, markers[row["protocol"]], color=color)
+        axis.hlines(y, row["last_low"], row["last_high"], color=color)
+    style.name_rows(axis, [ARMS[arm].label for arm in arms])
     axis.set_title("trained here, all else equal")
-    axis.set_ylabel("gain of the last block")
 
 
 def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     """A marker a model, side by side by family; open ones are published."""
     table = table.sort_values(["norm", "family", "log_gain"], ignore_index=True)
-    for x, row in enumerate(table.to_dict("records")):
+    for y, row in enumerate(table.to_dict("records")):
         color = norm_color(row["norm"])
         fill = color if row["experiment"] == "measured" else "none"
-        axis.plot(x, np.exp(row["log_gain"]), "P", color=color, mfc=fill)
-        axis.vlines(x, np.exp(row["low"]), np.exp(row["high"]), color=color)
-    axis.set_xticks(range(len(table)), list(table["model"]), **style.TURNED)
+        axis.plot(np.exp(row["log_gain"]), y, "P", color=color, mfc=fill)
+        axis.hlines(y, np.exp(row["low"]), np.exp(row["high"]), color=color)
+    style.name_rows(axis, list(table["model"]))
     axis.set_title("pretrained, much else unequal")
 
 
@@ -67,13 +68,15 @@ def draw(
     trained = trained[trained["protocol"].isin(protocols)]
     markers = dict(zip(protocols, style.MARKERS, strict=False))
     looks = {name: {"color": "0.4", "marker": m, "linestyle": ""} for name, m in markers.items()}
-    figure, axes = style.canvas(look.width_mm, 90, 1, 2)
-    draw_trained(axes[0, 0], gains, markers)
-    draw_pretrained(axes[0, 1], by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))])
-    for axis in axes[0]:
-        style.log_y(axis)
-        mark_one(axis)
-    style.legend_below(figure, style.samples(axes[0, 1], LOOKS | looks), ncols=5)
+    pretrained = by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))]
+    counts = [max(1, gains["arm"].nunique()), max(1, len(pretrained))]
+    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    draw_trained(axes[0], gains, markers)
+    draw_pretrained(axes[1], pretrained)
+    for axis in axes:
+        mark_one(axis, vertical=True)
+    gain_axis(axes[1])
+    style.legend_below(figure, style.samples(axes[1], LOOKS | looks), ncols=5)
     by = ("protocol", "arm")
     return figure, (
         f"n: {count(trained, by)}, bars: {look.level:.0%} t interval over trained models; "

@@ -12,6 +12,7 @@ from normscope.paper.drawing import Look, run
 from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
+    gain_axis,
     list_models,
     mark_one,
     model_labels,
@@ -19,7 +20,6 @@ from normscope.studies.pretrained.figures import (
 )
 
 MM_PER_ROW, REST_MM = 5.5, 30
-TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 MARKS: dict[str, dict] = {
     **{norm: {"color": color, "marker": "", "linestyle": "-"} for norm, color in NORMS.items()},
     "published": {"color": "0.4", "marker": "o", "mfc": "none", "linestyle": ""},
@@ -54,14 +54,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     mark_one(axis, vertical=True)
     for y, row in enumerate(table.to_dict("records")):
         draw_row(axis, y, row)
-    axis.set_xscale("log")
-    low, high = axis.get_xlim()
-    ticks = [tick for tick in TICKS if low <= tick <= high]
-    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axis.minorticks_off()
-    axis.set_yticks(range(len(table)), model_labels(table))
+    gain_axis(axis)
+    style.place(axis.yaxis, range(len(table)), model_labels(table))
     axis.set_title("models in order")
-    axis.set_xlabel("gain of the last block")
     style.legend_below(figure, style.samples(axis, MARKS), ncols=5)
     return figure, f"n: {count_prompts(table)} of each model. {list_models(tables['models'])}"
 

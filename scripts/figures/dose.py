@@ -31,6 +31,7 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
         axis.vlines(
             doses["radial_share"] + aside, doses["low"], doses["high"], color=color, linewidth=0.8
         )
+    style.place(axis.xaxis, sorted({0.0, *costs["radial_share"]}))
     axis.set_xlabel("share of the radial part left in")
 
 

@@ -10,16 +10,18 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.recall.figures import AFFINE, PANELS, describe_sample, facet
 
-ROWS = {
+COLUMNS = {
     "loss": "loss (nats)",
     "calibrated_loss": "calibrated loss",
     "accuracy": "accuracy",
     "effective_rank_query": "effective rank",
-    "edge": "share of Adam's limit",
+    "edge": "share of\nAdam's limit",
 }
+MM_PER_ROW, REST_MM, LEGEND_MM = 6, 14, 12
 LINEAR = ("accuracy", "effective_rank_query")
 CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
 
@@ -30,11 +32,11 @@ def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     others = style.in_order(list(table.loc[table["panel"] == "other", "arm"]))
     position = {name: i for i, name in enumerate(AFFINE.values())}
     shift = table["center"].map({"no": -0.15, "yes": 0.15}).fillna(0.0)
-    table["x"] = [
+    table["y"] = [
         position[a] if a in position else others.index(arm)
         for a, arm in zip(table["affine"], table["arm"], strict=True)
     ]
-    table["x"] += shift
+    table["y"] += shift
     return table, others
 
 
@@ -45,29 +47,18 @@ def arm_mark(run: pd.Series) -> dict:
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
-    """Every model a point, the mean of a cell a dash; what diverged is a cross at the top."""
-    for _, cell in panel.groupby("x"):
-        x = float(cell["x"].iloc[0])
+    """Every model a point, the mean of a cell a dash; what diverged is a cross at the right."""
+    for _, cell in panel.groupby("y"):
         mark = arm_mark(cell.iloc[0])
-        axis.plot(cell["x"], cell[column], markerfacecolor="none", linestyle="", **mark)
+        axis.plot(cell[column], cell["y"], markerfacecolor="none", linestyle="", **mark)
         if cell[column].notna().any():
-            mean = cell[column].mean()
-            axis.plot([x - 0.12, x + 0.12], [mean] * 2, color=mark["color"], linewidth=1.4)
+            dash = style.DASH | {"color": mark["color"], "label": MEAN}
+            axis.plot(cell[column].mean(), cell["y"].iloc[0], **dash)
         lost = cell[cell["diverged_at"].notna()]
-        tops = np.full(len(lost), 0.97)
+        ends = np.full(len(lost), 0.97)
         cross: dict = {"marker": "x", "color": mark["color"], "linestyle": ""}
-        axis.plot(lost["x"], tops, transform=axis.get_xaxis_transform(), **cross)
-    axis.grid(axis="y", linewidth=0.3, color="0.85")
-
-
-def name_column(bottom: Axes, panel: str, others: list[str]) -> None:
-    """The x axis of the panels of a radius, or of the norms without factors."""
-    is_other = panel == "other"
-    names = [ARMS[arm].label for arm in others] if is_other else list(AFFINE.values())
-    turned: dict = style.TURNED if is_other else {}
-    bottom.set_xticks(range(len(names)), names, **turned)
-    bottom.set_xlim(-0.5, len(names) - 0.5)
-    bottom.set_xlabel("" if is_other else "affine part")
+        axis.plot(ends, lost["y"], transform=axis.get_yaxis_transform(), **cross)
+    axis.grid(axis="x", linewidth=0.3, color="0.85")
 
 
 def draw(
@@ -77,16 +68,26 @@ def draw(
     runs = select(tables["runs"], task=task, learning_rate=learning_rate)
     table, others = place(runs)
     panels = [p for p in PANELS if (table["panel"] == p).any()]
-    figure, axes = style.canvas(look.width_mm, 36 * len(ROWS), len(ROWS), len(panels))
-    for row, (column, title) in zip(axes, ROWS.items(), strict=True):
-        for axis, panel in zip(row, panels, strict=True):
+    names = {
+        p: [ARMS[arm].label for arm in others] if p == "other" else list(AFFINE.values())
+        for p in panels
+    }
+    heights = [len(names[panel]) + REST_MM / MM_PER_ROW for panel in panels]
+    figure, axes = style.canvas(
+        look.width_mm,
+        MM_PER_ROW * sum(heights) + LEGEND_MM,
+        len(panels),
+        len(COLUMNS),
+        height_ratios=heights,
+    )
+    for line, panel in zip(axes, panels, strict=True):
+        for axis, (column, title) in zip(line, COLUMNS.items(), strict=True):
             draw_panel(axis, table[table["panel"] == panel], column)
-            axis.set_title(PANELS[panel])
-        row[0].set_ylabel(title)
-        if column not in LINEAR:
-            style.log_y(row[0])
-    for bottom, panel in zip(axes[-1], panels, strict=True):
-        name_column(bottom, panel, others)
+            axis.set_title(title)
+        style.name_rows(line[0], names[panel])
+        line[0].set_ylabel(PANELS[panel] + ", affine part" * (panel != "other"))
+    for axis, column in zip(axes[0], COLUMNS, strict=True):
+        style.few_ticks(axis, is_log=column not in LINEAR)
     figure.align_ylabels()
     first = table.dropna(subset="center").drop_duplicates(["center", "panel"])
     looks = {

@@ -53,7 +53,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
             axis.set_title(placement_title(placement))
         bottom.axhline(0, color="0.6", linewidth=0.6)
         bottom.set_xlabel("site")
-        bottom.set_xticks(list(sites["depth"]), labels)
+        style.place(bottom.xaxis, list(sites["depth"]), labels)
     style.log_y(axes[0, 0])
     axes[0, 0].set_ylabel("norm of the stream")
     axes[1, 0].set_ylabel("log-gain of the site")

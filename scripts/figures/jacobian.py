@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.paper.hover import CUT
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
 
@@ -41,8 +42,16 @@ def draw_line(axis: Axes, line: pd.DataFrame, look: dict, foot: float, *, bars: 
         dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
         axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
         if bars:
-            low, high = (part["low"] * part["d"]).clip(lower=foot), part["high"] * part["d"]
-            axis.vlines(part["x"], low, high, color=look["color"], linewidth=0.8)
+            low, high = part["low"] * part["d"], part["high"] * part["d"]
+            for is_cut, label in ((low < foot, CUT), (low >= foot, None)):
+                axis.vlines(
+                    part["x"][is_cut],
+                    low[is_cut].clip(lower=foot),
+                    high[is_cut],
+                    color=look["color"],
+                    linewidth=0.8,
+                    label=label,
+                )
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
@@ -59,7 +68,7 @@ def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
             draw_line(axis, line.sort_values("index"), look, foot, bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
     labels = [layer_label(name) for name in ticks["layer"]]
-    axis.set_xticks(list(ticks["index"]), labels)
+    style.place(axis.xaxis, list(ticks["index"]), labels)
 
 
 def grid(

@@ -12,6 +12,7 @@ from normscope.nn.recipe import Placement
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look, run
+from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
 
@@ -43,8 +44,8 @@ def draw_rows(
         above = select(chosen, arm=arm, placement=placement)["above"].dropna()
         axis.plot(above, np.full(len(above), y), markerfacecolor="none", **look)
         mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
-        axis.plot([low, high], [y, y], color=look["color"], linewidth=1)
-        axis.plot([mean] * 2, [y - 0.35, y + 0.35], color=look["color"], linewidth=1.6)
+        axis.hlines(y, low, high, color=look["color"], linewidth=1)
+        axis.plot(mean, y, color=look["color"], label=MEAN, **style.DASH)
     axis.axvline(0, color="0.6", linewidth=0.6, zorder=0)
     style.name_rows(axis, [arm_label(*row) for row in rows])
 

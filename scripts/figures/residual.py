@@ -58,7 +58,7 @@ def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.Da
         places = rows["category"].map(kinds.index) + style.aside(i, len(looks), 0.7)
         category.plot(places, rows["gain"], **dots)
         scatter.plot([], [], label=name, mfc="none", **look)
-    category.set_xticks(range(len(kinds)), kinds)
+    style.place(category.xaxis, range(len(kinds)), kinds)
 
 
 def draw_means(axis: Axes, table: pd.DataFrame) -> None:

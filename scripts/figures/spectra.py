@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.paper.hover import CUT
 from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
@@ -47,10 +48,12 @@ def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
         color = COLORS[str(placement)]
         aside = style.aside(shown.index(str(placement)), len(shown), WIDTH)
         x = line["block"].map(blocks.index) + aside
-        mean, low, high = (line[k].clip(lower=ZERO) for k in ("mean", "low", "high"))
-        axis.plot(x, mean, color=color, **ENDS[str(end)])
+        low, high = (line[k].clip(lower=ZERO) for k in ("low", "high"))
         axis.vlines(x, low, high, color=color, linewidth=0.8)
-    axis.set_xticks(range(len(blocks)), [str(block) for block in blocks])
+        for is_cut, label in ((line["mean"] < ZERO, CUT), (line["mean"] >= ZERO, None)):
+            mean = line["mean"][is_cut].clip(lower=ZERO)
+            axis.plot(x[is_cut], mean, color=color, label=label, **ENDS[str(end)])
+    style.place(axis.xaxis, range(len(blocks)), [str(block) for block in blocks])
     axis.set_xlabel("block")
     axis.set_xlim(-0.5, max(1, len(blocks)) - 0.5)
 

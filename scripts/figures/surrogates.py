@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look, run
+from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
 from normscope.studies.jacobian.measures import SURROGATES
@@ -27,7 +28,7 @@ def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: st
         shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
         dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
         axis.plot(shown, [y] * len(shown), color=color, **dots)
-    axis.plot([cost["mean"]] * 2, [y - 0.15, y + 0.15], color=color, linewidth=1.4)
+    axis.plot(cost["mean"], y, color=color, label=MEAN, **style.DASH)
     axis.hlines(y, cost["low"], cost["high"], color=color, linewidth=0.8)
 
 

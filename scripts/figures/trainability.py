@@ -45,11 +45,9 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, failed: pd.DataFrame, warm_ups: 
         axis.vlines(rate, by_rate["low"], by_rate["high"], color=color, linewidth=0.7)
         lost = select(failed, **dict(zip(keys, key, strict=True)))
         axis.plot(lost["learning_rate"] * aside, lost["capped_loss"], color=color, **FAILED)
-    axis.set_xscale("log")
     rates = sorted(set(panel["learning_rate"]))
-    axis.set_xticks(rates, [f"{rate:g}" for rate in rates])
+    style.log_x(axis, rates)
     axis.set_xlim(rates[0] / ROOM, rates[-1] * ROOM)
-    axis.minorticks_off()
     axis.set_xlabel("learning rate")
 
 

@@ -4,10 +4,36 @@ from pathlib import Path
 
 import pytest
 
-SCREENSHOTS = Path(__file__).parents[2] / "results" / "screenshots"
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "results" / "screenshots"
 TILE = 8000  # pixels; a screenshot of more than 16384 is cut by the browser
 SHOWN = "#ledger tbody tr:not([hidden])"
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+DRAWN = """drawing => {
+  const svg = drawing.querySelector("svg");
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  const box = svg.getBoundingClientRect();
+  const ids = [...svg.querySelectorAll("[href^='#']")].map((e) => e.getAttribute("href").slice(1));
+  return {
+    paths: svg.querySelectorAll("path, use").length,
+    lost: ids.filter((id) => document.querySelectorAll(`[id="${id}"]`).length !== 1),
+    ratio: (box.width / box.height) / (width / height),
+  };
+}"""
+TILED = """place => [...document.querySelectorAll(`.tally tbody td:nth-child(${place}) .tile`)].map(
+  (tile) => document.querySelector(tile.hash).dataset.verdict)"""
+LINKED = """[...document.querySelectorAll("#ledger tbody tr")].map((row) => {
+  const trace = document.querySelector(row.querySelector("th a").hash);
+  const cells = [...trace.cells];
+  const to = (cell) => document.querySelector(cell.querySelector("a").hash);
+  return {
+    row: row.id, trace: trace.id, back: to(cells[0]).id, figure: to(cells[2]).tagName,
+    statement: cells[0].textContent.trim(), numbers: to(cells[3]).cells[0].textContent.trim(),
+    places: [...trace.querySelectorAll("td:nth-child(5) code, td:nth-child(6) code")].map(
+      (code) => code.textContent),
+    command: cells[6].textContent.trim(),
+  };
+})"""
 # smallest contrast of a text with what is behind it, by WCAG 2.2
 CONTRAST = """() => {
   const paint = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
@@ -73,13 +99,68 @@ def test_nothing_is_said_or_asked_for_and_nothing_overflows(visit, summary, widt
 @pytest.mark.parametrize("width", [1280, 390])
 def test_every_figure_is_seen(visit, summary, width):
     page = visit(summary, width).page
-    images = page.locator("figure img")
-    assert images.count() > 0
-    for image in images.all():
-        image.scroll_into_view_if_needed()
-        assert image.is_visible()
-        assert image.evaluate("e => e.decode().then(() => e.naturalWidth)") > 0
-        assert image.get_attribute("alt")
+    drawings = page.locator("figure .drawing")
+    assert drawings.count() > 0
+    for drawing in drawings.all():
+        drawing.scroll_into_view_if_needed()
+        assert drawing.is_visible()
+        assert drawing.get_attribute("aria-label")
+        seen = drawing.evaluate(DRAWN)
+        assert seen["paths"] > 10
+        assert seen["lost"] == []  # references that lead nowhere draw nothing
+        assert seen["ratio"] == pytest.approx(1, abs=0.02)
+
+
+def test_a_mark_says_its_numbers_where_it_is_tapped(visit, summary):
+    page = visit(summary, 390, has_touch=True).page
+    told = page.evaluate(
+        "[...document.querySelectorAll('figure use > title')].map(t => t.textContent)"
+    )
+    assert len(told) > 100
+    assert all(any(c.isdigit() for c in words) for words in told)
+    mark = page.locator("figure use:has(> title)").first
+    words = mark.locator("title").text_content()
+    figure = page.locator("figure", has=page.locator("use:has(> title)")).first
+    assert not figure.locator(".pointed").is_visible()
+    mark.dispatch_event("click")
+    assert figure.locator(".pointed").inner_text() == words
+    figure.locator("svg").dispatch_event("click")
+    assert not figure.locator(".pointed").is_visible()
+
+
+def test_the_first_screen_says_what_was_found(visit, summary):
+    """As many tiles as statements, at the verdicts of the ledger; those lead to their rows."""
+    for width, height in ((1280, 900), (390, 844)):
+        page = visit(summary, width).page
+        tiles = page.locator(".tally .tile")
+        assert tiles.count() == page.locator("#ledger tbody tr").count()
+        box = page.locator(".tally tbody").bounding_box()
+        assert box["y"] + box["height"] <= height
+        sizes = [tile.bounding_box() for tile in tiles.all()]
+        assert min(min(size["width"], size["height"]) for size in sizes) >= 24  # WCAG 2.2, 2.5.8
+    heads = texts(page, ".tally thead th")
+    for place, head in enumerate(heads[1:], start=2):
+        rows = page.evaluate(TILED, place)
+        assert {verdict.split(":")[0] for verdict in rows} <= {head}
+
+
+def test_every_link_of_every_statement_leads_somewhere(visit, summary):
+    page = visit(summary).page
+    for row in page.evaluate(LINKED):
+        assert row["trace"]
+        assert row["back"] == row["row"]
+        assert row["figure"] == "FIGURE"
+        assert row["numbers"] == row["statement"]
+        for place in row["places"]:
+            path, _, span = place.partition(":")
+            first, last = map(int, span.split("-"))
+            lines = (ROOT / path).read_text().splitlines()
+            assert 1 <= first <= last <= len(lines), place
+        assert row["command"].startswith("snakemake --cores 4 results/")
+
+
+def test_the_page_is_no_heavier_than_it_may_be(summary):
+    assert summary.stat().st_size <= 5_000_000
 
 
 def test_rows_are_chosen_by_mouse(visit, summary):
@@ -154,7 +235,7 @@ def test_rows_are_chosen_and_sorted_by_keyboard(visit, summary, width):
     assert shown == sorted(shown, key=str.lower)
     page.keyboard.press("Enter")
     assert column(page, "statement") == shown[::-1]
-    tab_to(page, "#ledger tbody a")
+    tab_to(page, "#ledger tbody td a")
     page.keyboard.press("Enter")
     place = page.evaluate("decodeURIComponent(location.hash).slice(1)")
     assert place.startswith("figure-")
@@ -168,6 +249,7 @@ def test_a_row_is_a_card_on_a_phone(visit, summary):
     assert box["x"] >= 0
     assert 300 < box["width"] <= 390
     assert row.evaluate("e => getComputedStyle(e).display") == "block"
+    assert row.locator("th").bounding_box()["width"] > 300
     label = row.locator("td:not(.none)").first.evaluate(
         "e => getComputedStyle(e, ':before').content"
     )
@@ -217,6 +299,9 @@ def test_the_page_is_whole_without_scripts(visit, summary, width):
     assert not [one for one in page.locator(".controls").all() if one.is_visible()]
     assert page.locator("#ledger thead button").count() == 0
     assert page.locator("#toc a").first.is_visible()
+    every = [*page.locator(".tally .tile").all(), *page.locator("figure .drawing").all()]
+    assert all(part.is_visible() for part in [*every, page.locator("#table-traces")])
+    assert page.locator("figure use > title").count() > 100
     assert page.evaluate(OVERFLOW) <= 0
 
 
@@ -263,7 +348,6 @@ def test_no_other_script_may_run(visit, recipes, tmp_path):
 def test_it_is_drawn(visit, summary, width, scheme):
     """For eyes: results/screenshots/, from above."""
     page = visit(summary, width, color_scheme=scheme).page
-    page.evaluate("Promise.all([...document.images].map(image => image.decode()))")
     height = page.evaluate("document.documentElement.scrollHeight")
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for old in SCREENSHOTS.glob(f"page-{width}-{scheme}-*.png"):

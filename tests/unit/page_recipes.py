@@ -10,8 +10,9 @@ from processes import ROOT
 from normscope.config import Config, load
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.page import open_look, page
-from normscope.paper.statements import ledger_table
+from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import PageTable
+from normscope.paper.tally import tally_table, trace_table
 from normscope.paper.template import summary_text
 
 REPORT = ROOT / "workflow" / "report"
@@ -41,9 +42,13 @@ SUMMARY = """# The title {{ title }}
 
 An opening of {{ main.words }}.
 
+{{ table("tally") }}
+
 ## The ledger of claims
 
 {{ table("ledger") }}
+
+{{ table("traces") }}
 
 {% for section in sections %}
 {{ section }}
@@ -65,6 +70,8 @@ SECTION = """## Losses of {{ words }}
 ```
 a block
 ```
+
+{{ table("claims") }}
 
 {{ table("loss") }}
 
@@ -110,18 +117,28 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
     return {"level": 0.95, "tests": tests, "documents": documents, "claims": list(claims)}
 
 
+def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:
+    """Where statements are tested and measured: nowhere."""
+    place = {"test": "claims.yaml:1-2", "tables": ["main.runs"], "code": [words, "a.py:3-4"]}
+    return {one["key"]: place for one in stated["claims"]}
+
+
 def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
     """Statements of four verdicts, a table of numbers, and figures; ``words`` stands in all."""
     untested = {"p": None, "p_flips": None, "p_holm": None, "effect": None, "hedges_g": None}
     claims = [
         claim(verdict="fails", figure=names[0]),
-        claim(verdict="undecided", reason=words, quantity=words, **untested),
-        claim(published_verdict="none", figure=words),
-        claim(statement=words, verdict=words, published_verdict=words, case=words),
+        claim(key="b", verdict="undecided", reason=words, quantity=words, **untested),
+        claim(key="c", published_verdict="none", figure=words),
+        claim(key=words, statement=words, verdict=words, published_verdict=words, case=words),
     ]
+    stated = ledger(*claims, author=words)
     rows = (("LayerNorm", "1.900", "[1.892, 1.907]"), (words, "2.5", "–"))
     tables = {
-        "ledger": ledger_table(ledger(*claims, author=words)),
+        "tally": tally_table(stated),
+        "ledger": ledger_table(stated),
+        "traces": trace_table(stated, traces(stated, words)),
+        "main.claims": claims_table("Statements one by one: main", claims),
         "main.loss": PageTable(f"Losses {words}", ("arm", "loss", words), rows),
         "main.empty": PageTable("Empty", ("arm",), ()),
     }
@@ -170,12 +187,16 @@ def hostile_frame() -> Frame:
     rows = tuple((cell, "1.0", f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
     table = PageTable(HOSTILE_TEX[0], ("a_b, 100%", "n & m, 100%", "\\x"), rows)
     every = " ".join(HOSTILE_TEX)
-    claims = [claim(statement=t, reason=t, verdict=t, case=t) for t in HOSTILE_TEX]
+    claims = [claim(key=t, statement=t, reason=t, verdict=t, case=t) for t in HOSTILE_TEX]
+    stated = ledger(*claims, author=HOSTILE_TEX[0])
     return Frame(
         {"title": every},
         {"main": {"words": every, "steps": 1}},
         {
-            "ledger": ledger_table(ledger(*claims, author=HOSTILE_TEX[0])),
+            "tally": tally_table(stated),
+            "ledger": ledger_table(stated),
+            "traces": trace_table(stated, traces(stated, HOSTILE_TEX[0])),
+            "main.claims": claims_table("Statements one by one: main", claims),
             "main.loss": table,
             "main.empty": PageTable("Empty", table.columns, ()),
             "recall.a_b": table,

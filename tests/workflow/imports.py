@@ -13,7 +13,6 @@ from typing import Any
 
 from project import ROOT
 
-
 DOOR = "src/normscope/__init__.py"  # for users: it loads nothing by itself, and decides nothing
 
 

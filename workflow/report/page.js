@@ -32,6 +32,15 @@
   addEventListener("load", stops);
   document.addEventListener("toggle", stops, true);
 
+  // a finger does not hover: the words of a mark that is tapped stand below its figure
+  for (const drawing of all(".drawing")) {
+    const words = drawing.closest("figure").querySelector(".pointed");
+    drawing.addEventListener("click", (event) => {
+      const mark = event.target.closest(":has(> title)");
+      words.textContent = mark ? mark.querySelector(":scope > title").textContent : "";
+    });
+  }
+
   const table = document.getElementById("ledger");
   if (!table) return;
   const body = table.tBodies[0];

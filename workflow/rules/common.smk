@@ -92,6 +92,7 @@ from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures as registry
 from normscope.studies.statements import load_checked
+from normscope.studies.traces import traces
 from normscope.train.stacking import in_step
 
 TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()

@@ -16,6 +16,13 @@ KEPT_RUN = multiext(project("evidence/"), "claims.json", "manifest.json", "run.j
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 
+@functools.cache
+def traced(wildcards):
+    """Where each statement is tested, and the lines that measure it: of the page alone."""
+    places = traces(Path(chosen("data/claims.yaml")), Path(PROJECT, "scripts"))
+    return recorded("traces.json", json.dumps(places, indent=1))
+
+
 rule claims:
     input:
         code("claims", "claims"),
@@ -44,6 +51,8 @@ rule frame:
         EVIDENCE,
         claims="results/paper/claims.json",
         figures=project("workflow/figures.yaml"),
+        # the lines of tests and code, which no other result depends on
+        traces=traced,
     output:
         "results/paper/frame.json",
     log:
@@ -57,7 +66,8 @@ rule frame:
         evidence=["--evidence", project("evidence")] if EVIDENCE else [],
     shell:
         'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims}'
-        " --figures {input.figures} --results results {params.evidence:q} --out {output} &> {log}"
+        " --figures {input.figures} --traces {input.traces} --results results"
+        " {params.evidence:q} --out {output} &> {log}"
 
 
 rule summary:

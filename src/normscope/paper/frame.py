@@ -21,9 +21,11 @@ from normscope.paper.evidence import (
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
+from normscope.paper.tally import found, tally_table, trace_table
 from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
+TALLY, TRACES = "tally", "traces"  # the same statements by document, and where they come from
 COUNTS = "verdicts"  # how many statements have each verdict
 
 
@@ -84,6 +86,7 @@ def collect(
     figures: Mapping[str, Figure],
     *,
     level: float,
+    traces: Mapping[str, Mapping[str, Any]],
     evidence: Evidence | None = None,
 ) -> Frame:
     """All that is printed.
@@ -92,6 +95,7 @@ def collect(
         sections: what the studies hand over, in the paper's order.
         ledger: what claims.json holds; every claim names its study.
         level: confidence level of every interval.
+        traces: where every statement is tested and measured, by its key.
         evidence: the ledger that the project keeps, if it has one.
 
     Raises:
@@ -107,7 +111,12 @@ def collect(
     if evidence is not None:
         beside, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
         numbers += evidence_numbers(evidence)
-    tables = {COUNTS: verdict_table(ledger, evidence), LEDGER: ledger_table(ledger, columns)}
+    tables = {
+        TALLY: tally_table(ledger),
+        COUNTS: verdict_table(ledger, evidence),
+        LEDGER: ledger_table(ledger, columns),
+        TRACES: trace_table(ledger, traces),
+    }
     for study, section in sections.items():
         claims = [claim for claim in ledger["claims"] if claim["study"] == study]
         one_by_one = claims_table(f"Statements one by one: {study}", claims)
@@ -115,8 +124,9 @@ def collect(
         tables |= {f"{study}.{name}": table for name, table in shown.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
+    first = found(ledger, {} if evidence is None else evidence.claims)
     return Frame(
-        words | counts | {"evidence": beside},
+        words | counts | {"evidence": beside, "found": first},
         {study: section.words for study, section in sections.items()},
         tables,
         figures,

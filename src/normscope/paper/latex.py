@@ -7,7 +7,7 @@ from typing import NamedTuple
 from jinja2 import Environment
 
 from normscope.errors import Explained
-from normscope.paper.frame import CLAIMS, LEDGER, Frame
+from normscope.paper.frame import CLAIMS, LEDGER, TRACES, Frame
 from normscope.paper.template import environment, fill, nearest, open_template
 from normscope.paper.tex import Tex, escaped, macro_name, value
 from normscope.paper.textable import breakable, tabular
@@ -71,7 +71,7 @@ def _file_name(name: str) -> Tex:
 
 def table_names(frame: Frame) -> list[str]:
     """The tables but those of statements, in the paper's order."""
-    return [n for n in frame.tables if n != LEDGER and n.rpartition(".")[2] != CLAIMS]
+    return [n for n in frame.tables if n not in (LEDGER, TRACES) and n.rpartition(".")[2] != CLAIMS]
 
 
 def path(table: str) -> str:

@@ -18,16 +18,18 @@ from markupsafe import Markup
 
 from normscope.errors import Explained
 from normscope.paper.blocks import PARSER, Block, blocks
-from normscope.paper.frame import LEDGER, Frame
+from normscope.paper.evidence import DECIDED
+from normscope.paper.frame import CLAIMS, LEDGER, TALLY, TRACES, Frame
 from normscope.paper.statements import VERDICTS
+from normscope.paper.svg import inlined
 from normscope.paper.table import PageTable
+from normscope.paper.tally import SURE
 from normscope.paper.template import environment, fill, open_template
 from normscope.words import DASH
 
 LONG, TEXT = 32, 200  # characters; longer cells break into lines, and need room
 # 0.5, < 0.000001, −1,234.5, 3.15e-09, 3 seeds
 NUMBER = re.compile(r"[<≥≤]? ?[−+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?%?( \w+)?")
-SIZE = re.compile(rb'<svg[^>]*?\sviewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', re.DOTALL)
 PARTS = set("config_sha256 dataset device packages python sources_sha256 studies".split())
 TAKEN = "top main contents toc scheme ledger choose words shown provenance packages".split()
 
@@ -56,14 +58,14 @@ class Grid(NamedTuple):
 
 
 class Plate(NamedTuple):
-    """A figure; ``note`` is the id of its caption."""
+    """A figure, whose ``drawing`` is a part of the page; ``note`` is the id of its caption."""
 
     id: str
     note: str
     number: int
     title: str
     caption: str
-    source: str
+    drawing: Markup
     width: int
     height: int
 
@@ -76,13 +78,38 @@ class Heading(NamedTuple):
     below: "list[Heading]"
 
 
+class Places(NamedTuple):
+    """Ids of where the page shows a statement: in the ledger, its numbers, where it comes from."""
+
+    row: str
+    numbers: str
+    trace: str
+
+
 class Statement(NamedTuple):
     """A row of the ledger; its cells have names and kinds in its table."""
 
+    places: Places
     verdict: str
     document: str
     figure: str | None
     cells: Sequence[str]
+
+
+class Tile(NamedTuple):
+    """A statement in the picture at the top.
+
+    Args:
+        place: id of its row in the ledger.
+        sign: whether the verdict is as published.
+        is_sure: whether p is far below the level, or chance has no part.
+        words: what it stands for.
+    """
+
+    place: str
+    sign: str
+    is_sure: bool
+    words: str
 
 
 class Ledger(NamedTuple):
@@ -162,26 +189,60 @@ def plates(frame: Frame, svgs: Mapping[str, bytes], ids: Ids) -> list[Plate]:
         raise Explained(f"figures without an svg: {', '.join(missing)}; make them: rule figures")
     shown = []
     for number, (name, (title, caption)) in enumerate(frame.figures.items(), start=1):
-        size = SIZE.search(svgs[name])
-        if size is None:
-            raise Explained(f"{name}.svg is no SVG with a viewBox; delete it and make it again")
-        source = "data:image/svg+xml;base64," + base64.b64encode(svgs[name]).decode()
-        width, height = (round(float(points) * 4 / 3) for points in size.groups())
+        elements, width, height = inlined(name, svgs[name], f"drawing-{number}-")
         place, note = ids.new(f"figure-{name}"), ids.new(f"caption-{number}")
-        shown.append(Plate(place, note, number, title, caption, source, width, height))
+        drawing = Markup(elements)
+        shown.append(Plate(place, note, number, title, caption, drawing, width, height))
     return shown
 
 
-def ledger(table: PageTable, anchors: Mapping[str, str]) -> Ledger:
+def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
+    """Ids of every statement, in the ledger's order."""
+    keys = traces.cells(traces.columns.index("key"))
+    kinds_of_place = ("statement", "numbers", "from")
+    return [Places(*(ids.new(f"{kind}-{key}") for kind in kinds_of_place)) for key in keys]
+
+
+def tiles(table: PageTable, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
+    """The statements of the ledger by document and verdict, the surest first."""
+    names = "statement", "source", "published", "corrected", "p (Holm)"
+    rows = list(zip(table.select(*names).rows, places, strict=True))
+    seen = {verdict.split(": ")[0] for (*_, verdict, _), _ in rows}
+    order = [*VERDICTS, *sorted(seen - set(VERDICTS))]
+    shown: dict[str, dict[str, list[Tile]]] = {}
+    chances: dict[Tile, float] = {}
+    for (statement, source, published, corrected, p), place in rows:
+        verdict = corrected.split(": ")[0]
+        is_open = verdict not in DECIDED
+        agrees = published == verdict
+        sign = "?" if is_open else "·" if published == DASH else "=" if agrees else "≠"
+        chance = 0.0 if p == DASH else float(p)
+        said = f"published: {published}" if published != DASH else "nothing was published"
+        words = f"{statement} {corrected}; {said}{f'; p {p}' if p != DASH else ''}"
+        tile = Tile(place.row, sign, not is_open and chance < SURE, words)
+        chances[tile] = chance
+        document = shown.setdefault(source.split(", ")[0], {name: [] for name in order})
+        document[verdict].append(tile)
+    for document in shown.values():
+        for own in document.values():
+            own.sort(key=lambda tile: (chances[tile], tile.place))
+    return shown
+
+
+def ledger(table: PageTable, anchors: Mapping[str, str], places: Sequence[Places]) -> Ledger:
     """The claims as rows.
 
     Args:
+        table: the frame's.
         anchors: ids of the figures by their names.
+        places: ids of the statements.
     """
     chosen_by = table.select("source", "corrected", "figure").rows
     rows = [
-        Statement(verdict, source.split(", ")[0], anchors.get(figure), cells)
-        for (source, verdict, figure), cells in zip(chosen_by, table.rows, strict=True)
+        Statement(place, verdict, source.split(", ")[0], anchors.get(figure), cells)
+        for (source, verdict, figure), cells, place in zip(
+            chosen_by, table.rows, places, strict=True
+        )
     ]
     verdicts = Counter(row.verdict for row in rows)
     order = [*VERDICTS, *sorted(set(verdicts) - set(VERDICTS))]
@@ -257,6 +318,8 @@ class Text:
         self.frame, self.macros, self.figures, self.ids = frame, macros, figures, ids
         self.title = "Summary"
         self.contents: list[Heading] = []
+        self.anchors = dict(zip(frame.figures, (f.id for f in figures), strict=True))
+        self.places = statement_places(frame.tables[TRACES], ids)
 
     def html(self, text: str) -> Body:
         """Headings, paragraphs, tables and figures in order.
@@ -297,12 +360,23 @@ class Text:
         """A table of the frame."""
         table = self.frame.tables[name]
         if name == LEDGER:
-            anchors = dict(zip(self.frame.figures, (f.id for f in self.figures), strict=True))
-            return self.macros.ledger(ledger(table, anchors))
+            return self.macros.ledger(ledger(table, self.anchors, self.places))
+        if name == TALLY:
+            return self.macros.tally(
+                table.title, tiles(self.frame.tables[LEDGER], self.places), SURE
+            )
         if not table.rows:
             return Markup("<p>none</p>")
         grid = Grid(self.ids.new(f"table-{name}"), table.title, table.columns, kinds(table))
-        return self.macros.table(grid, table.rows)
+        if name == TRACES:
+            return self.macros.traces(grid, zip(table.rows, self.places, strict=True), self.anchors)
+        study, _, kind = name.rpartition(".")
+        return self.macros.table(grid, table.rows, self.numbers(study) if kind == CLAIMS else [])
+
+    def numbers(self, study: str) -> list[str]:
+        """Ids of the rows of a study's statements, one by one."""
+        studies = self.frame.tables[TRACES].select("numbers").cells(0)
+        return [p.numbers for own, p in zip(studies, self.places, strict=True) if own == study]
 
 
 def rendered(block: Block) -> Markup:

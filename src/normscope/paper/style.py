@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,10 +10,13 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import MaxNLocator, NullFormatter
+from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 
 from normscope.nn.arms import ARMS
+from normscope.paper.hover import DPI, LogPlaces, Places, told
+from normscope.paper.svg import finished
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -42,7 +46,7 @@ FAMILIES = {
     "Centered L2": 5,
 }
 OWN = 6  # of a family that is not among these
-TURNED: dict = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}  # labels too long to lie
+DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
 FEWEST_RATES = 3  # learning rates with which a figure over rates shows something
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 MM_PER_INCH = 25.4
@@ -124,7 +128,10 @@ def is_first(axis: Axes) -> bool:
 
 
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
-    """A logarithmic x axis with a tick at every value, and its number where there is room."""
+    """A logarithmic x axis with a tick at every value, and its number where there is room.
+
+    What stands aside of a value, so that it hides no other, is at that value.
+    """
     axis.set_xscale("log", base=base)
     known = sorted(set(values))
     grid = axis.get_subplotspec()
@@ -136,7 +143,15 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
         labels.append(f"{value:g}" if is_free else "")
         last = math.log(value) if is_free else last
     axis.set_xticks(known, labels)
+    axis.xaxis.set_major_locator(LogPlaces(known, [f"{value:g}" for value in known]))
     axis.minorticks_off()
+
+
+def place(axis: Axis, places: Sequence[float], names: Sequence[str] | None = None) -> None:
+    """Ticks at all values that there are, with their names, or numbers."""
+    shown = [f"{value:g}" for value in places] if names is None else list(names)
+    axis.set_ticks(list(places), shown)
+    axis.set_major_locator(Places(list(places), shown))
 
 
 def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
@@ -155,8 +170,8 @@ def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
 
 def name_rows(axis: Axes, names: Sequence[str]) -> None:
     """A y axis of lines with names, the first at the top."""
-    axis.set_yticks(range(len(names)), names)
-    axis.set_ylim(len(names) - 0.5, -0.5)
+    place(axis.yaxis, range(len(names)), names)
+    axis.set_ylim(max(1, len(names)) - 0.5, -0.5)
 
 
 def log_y(axis: Axes) -> None:
@@ -173,6 +188,24 @@ def log_y(axis: Axes) -> None:
     digits = next(d for d in range(3, 18) if len({f"{t:.{d}g}" for t in ticks}) == len(ticks))
     axis.set_yticks(ticks, [f"{t:.{digits}g}" for t in ticks])
     axis.minorticks_off()
+
+
+def few_ticks(axis: Axes, *, is_log: bool) -> None:
+    """An x axis of a narrow panel, whose numbers need room: three at most."""
+    if not is_log:
+        axis.xaxis.set_major_locator(MaxNLocator(2))
+        return
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    if low <= 0:  # nothing is drawn
+        axis.set_xscale("linear")
+        return
+    ticks = _ticks(low, high)
+    shown = ticks[:: math.ceil(len(ticks) / 3)]
+    is_wide = high / low >= 100  # two powers of ten
+    power = LogFormatterMathtext()
+    axis.set_xticks(shown, [power(t) if is_wide else f"{t:g}" for t in shown])
+    axis.set_xticks([], minor=True)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -249,8 +282,14 @@ def say(axis: Axes, words: str) -> None:
 
 
 def save(figure: Figure, stem: Path) -> None:
-    """Write ``stem``.pdf and ``stem``.svg without a date."""
+    """Write ``stem``.pdf and ``stem``.svg without a date; marks of the SVG say their numbers."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
-    figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
+    figure.set_dpi(DPI)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # every drawing would move panels a little
+    marks = told(figure)
+    drawn = BytesIO()
+    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    stem.with_suffix(".svg").write_bytes(finished(drawn.getvalue(), marks))
     plt.close(figure)

@@ -16,6 +16,7 @@ from processes import ROOT, SCRIPTS
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
 from normscope.paper.figures import load
+from normscope.paper.hover import MEAN
 from normscope.studies.jacobian.figures import ATTENTION
 from normscope.studies.pretrained.figures import NORMS
 from normscope.studies.pretrained.measures import METRICS
@@ -91,8 +92,10 @@ def test_losses_above_the_baseline_with_mean_and_interval():
     assert ticks(axis, "y") == ["LayerNorm, pre", "Unit L2, pre", "No norm"]
     shown = [data(x)[0] for x in axis.lines if x.get_linestyle() == "None"]
     assert shown == [pytest.approx([above] * 2) for above in (0, 0.5, 2)]
-    bars = [data(x)[0] for x in axis.lines if x.get_linestyle() == "-"]
-    assert bars[2:4] == [pytest.approx([0.4, 0.6]), pytest.approx([0.5, 0.5])]
+    means = [data(x)[0] for x in axis.lines if x.get_label() == MEAN]
+    assert means[1:2] == [pytest.approx([0.5])]
+    bars = [c for c in axis.collections if np.isfinite(c.get_segments()).all()]
+    assert bars[1].get_segments()[0][:, 0] == pytest.approx([0.4, 0.6])
     assert figure.n.startswith("n: nanogpt: 2 trained models each of layernorm pre, ")
     assert figure.n.endswith("nanogpt none seed 1 at step 7, nanogpt none seed 2 at step 7.")
 
@@ -170,19 +173,19 @@ def test_slices_are_the_published_the_restored_and_the_mean_of_filtered_ones():
 
 def test_every_model_of_a_factor_is_a_point_and_every_cell_a_dash():
     figure = drawn("factors", Case(lost=("none",)))
-    assert [axis.get_title() for axis in figure.axes[:3]] == [
+    rows = figure.axes[::5]  # of five measures the loss
+    assert [axis.get_ylabel().partition(",")[0] for axis in rows] == [
         "radius sqrt(d)",
         "radius 1",
         "other norms",
     ]
-    root, unit, other = figure.axes[:3]
+    root, unit, other = rows
     # LayerNorm has gain and bias and centers, the unit L2 norm neither
-    assert points(root, "^") == [(3.15, pytest.approx(y)) for y in (0.1, 0.2)]
-    assert points(unit, "o") == [(-0.15, pytest.approx(y)) for y in (0.2, 0.3)]
-    (dash,) = [data(x)[1] for x in unit.lines if x.get_linestyle() == "-"]
-    assert dash == pytest.approx([0.25, 0.25])
-    assert points(other, "x") == [(0, 0.97)] * 2
-    assert ticks(figure.axes[-1]) == ["No norm"]
+    assert points(root, "^") == [(pytest.approx(x), 3.15) for x in (0.1, 0.2)]
+    assert points(unit, "o") == [(pytest.approx(x), -0.15) for x in (0.2, 0.3)]
+    assert labelled(unit, MEAN) == ([pytest.approx(0.25)], [-0.15])
+    assert points(other, "x") == [(0.97, 0)] * 2
+    assert ticks(other, "y") == ["No norm"]
 
 
 def test_a_sweep_needs_three_rates_and_fills_the_best():
@@ -380,9 +383,9 @@ def test_many_models_are_one_matrix_of_medians():
 def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
     figure = drawn("beside", Case(lost=("manual_l2",)))
     trained, pretrained = figure.axes
-    assert ticks(trained) == [REGISTRY["layernorm"].label]
-    dots = [data(x)[1] for x in trained.lines if x.get_marker() == "o"]
+    assert ticks(trained, "y") == [REGISTRY["layernorm"].label]
+    dots = [data(x)[0] for x in trained.lines if x.get_marker() == "o"]
     assert dots == [[pytest.approx(1.1)]]
-    assert ticks(pretrained) == ["gpt2-xl", "ours"]
+    assert ticks(pretrained, "y") == ["gpt2-xl", "ours"]
     assert "No norm" not in figure.words
     assert "Diverged, and in no mean: nanogpt manual_l2 seed 1 at step 7" in figure.n

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_recipes import REPORT, claim, ledger, shown
+from page_recipes import REPORT, claim, ledger, shown, traces
 
 from normscope.paper.evidence import Evidence, evidence_columns, evidence_words, read_evidence
 from normscope.paper.frame import Frame, collect
@@ -41,7 +41,10 @@ THERE = [
 
 
 def printed(*claims: dict[str, Any], evidence: Evidence | None) -> Frame:
-    return collect({"main": Section({}, {})}, ledger(*claims), {}, level=0.95, evidence=evidence)
+    stated = ledger(*claims)
+    places = traces(stated, "a.py:1-2")
+    section = {"main": Section({}, {})}
+    return collect(section, stated, {}, level=0.95, traces=places, evidence=evidence)
 
 
 def test_every_statement_has_the_verdict_of_both_and_where_it_was_decided(tmp_path):

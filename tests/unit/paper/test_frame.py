@@ -19,6 +19,7 @@ from page_recipes import (
     manifest,
     shown,
     templates,
+    traces,
 )
 
 from normscope.errors import Explained
@@ -38,7 +39,8 @@ TABLE = PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.9"),))
 
 def gathered(*claims, **sections: Section) -> Frame:
     figures = {"z": Figure("Z", "c"), "a": Figure("A", "")}
-    return collect(sections, ledger(*claims), figures, level=0.9)
+    stated = ledger(*claims)
+    return collect(sections, stated, figures, level=0.9, traces=traces(stated, "a.py:1-2"))
 
 
 def test_a_frame_is_read_as_it_was_written(tmp_path):
@@ -57,8 +59,10 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     one = Section({"seeds": 6, "word": "six", "rate": "0.001"}, {"loss": TABLE}, numbers)
     printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
     assert list(printed.tables) == [
+        "tally",
         "verdicts",
         "ledger",
+        "traces",
         "a.claims",
         "a.loss",
         "b.claims",
@@ -68,7 +72,9 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     assert [len(printed.tables[f"{s}.claims"].rows) for s in "ab"] == [0, 1]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
-    assert printed.words == {
+    first = printed.words["found"]
+    assert (first["count"], first["holds"], first["published"], first["stand"]) == (1, 1, 1, 1)
+    assert {name: word for name, word in printed.words.items() if name != "found"} == {
         **{"level": "90%", "alpha": "10%", "fewest": "6"},
         **{"claims_count": 1, "claims_tests": 1, "evidence": None},
     }

@@ -169,7 +169,7 @@ def test_files_of_a_hostile_frame_hold_no_command_of_its_texts():
     written = files(hostile_frame(), LATEX)
     assert set(written) == {
         *("numbers.tex", "claims.tex", "example.tex"),
-        *(f"tables/{name}.tex" for name in ("main/loss", "main/empty", "recall/a_b")),
+        *(f"tables/{name}.tex" for name in ("tally", "main/loss", "main/empty", "recall/a_b")),
     }
     for text in written.values():
         assert text.isascii()

@@ -97,6 +97,12 @@ def test_every_panel_has_a_title_and_every_text_can_be_read(name):
     panels = [axis for axis in figure.axes if axis.get_label() != "<colorbar>"]
     assert all(axis.get_title() or axis.get_title(loc="left") for axis in panels)
     assert hidden_texts(figure) == []
+    ticks = [
+        label
+        for axis in figure.axes
+        for label in (*axis.get_xticklabels(), *axis.get_yticklabels())
+    ]
+    assert {label.get_rotation() for label in ticks} == {0.0}
 
 
 def test_texts_that_cannot_be_read_are_noticed():
@@ -108,7 +114,8 @@ def test_texts_that_cannot_be_read_are_noticed():
     axis.text(0.2, 0.8, "one")
     axis.text(0.21, 0.8, "another")
     axis.text(0.9, 0.2, "beyond the edge").set_in_layout(False)
-    axis.set_xticks([0.4, 0.5, 0.6], ["long labels", "side by side", "turned"], **style.TURNED)
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    axis.set_xticks([0.4, 0.5, 0.6], ["long labels", "side by side", "turned"], **turned)
     assert sorted(hidden_texts(figure)) == [
         "'beyond the edge' leaves the figure",
         "'on the line' is under a line",

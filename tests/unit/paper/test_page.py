@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -15,7 +16,7 @@ from normscope.paper.template import summary_text
 
 TAGS = """html head meta title link style body a header div button h1 main p nav details summary ul
 li span h2 h3 form label input small fieldset legend table caption thead tr th tbody td code strong
-pre figure img figcaption dl dt dd footer script""".split()
+pre figure svg br figcaption dl dt dd footer script""".split()
 
 
 class Seen(HTMLParser):
@@ -73,13 +74,17 @@ def shown(folder, printed: Frame, **changes) -> str:
     )
 
 
+def drawings(html: Seen) -> list[dict[str, str]]:
+    return [part for part in html.elements("div") if part.get("class") == "drawing"]
+
+
 def words(html: Seen) -> str:
     return " ".join(" ".join(html.text).split())
 
 
 def test_every_cell_of_every_table_is_there(seen):
     for name, table in frame().tables.items():
-        if table.rows:
+        if table.rows and name != "tally":  # a picture
             for cell in {*table.columns, *(cell for row in table.rows for cell in row)}:
                 assert cell in seen.cells, f"{cell} of {name}"
 
@@ -91,11 +96,10 @@ def test_words_and_figures_are_there(seen):
     assert {"ul", "li", "code"} <= {tag for tag, _ in seen.tags}
     ids = [figure["id"] for figure in seen.elements("figure")]
     assert ids == ["figure-loss", "figure-final_norm"]  # in the order of their captions
-    for image in seen.elements("img"):
-        kind, data = image["src"].split(",")
-        assert kind == "data:image/svg+xml;base64"
-        assert base64.b64decode(data) == SVG
-        assert (image["alt"], image["width"], image["height"]) == ("Title words", "40", "20")
+    for drawing in drawings(seen):
+        assert (drawing["role"], drawing["aria-label"]) == ("img", "Title words")
+        assert drawing["style"] == "aspect-ratio: 40 / 20"
+    assert [part["viewbox"] for part in seen.elements("svg")] == ["0 0 30 15"] * 2
     assert text.count("Caption words") == 2
 
 
@@ -105,8 +109,41 @@ def test_links_lead_to_places_that_are_there_once(seen):
     targets = {link["href"] for link in seen.elements("a")}
     assert all(target.removeprefix("#") in ids for target in targets)
     assert {"#figure-loss", "#losses-of-words", "#empty", "#provenance"} <= targets
-    described = {image["aria-describedby"] for image in seen.elements("img")}
+    described = {drawing["aria-describedby"] for drawing in drawings(seen)}
     assert described <= set(ids)
+
+
+def test_a_statement_leads_to_its_figure_its_numbers_its_test_and_its_code_and_back(whole):
+    """By the ids that are there: every row of the ledger, of the numbers and of the traces."""
+    rows = re.findall(r'<tr[^>]* id="((?:statement|numbers|from)-\w+)".*?</tr>', whole, re.DOTALL)
+    keys = [*"abc", "words"]
+    assert sorted(rows) == sorted(
+        f"{kind}-{k}" for kind in ("statement", "numbers", "from") for k in keys
+    )
+    for key in keys:
+        (row,) = re.findall(rf'<tr[^>]* id="statement-{key}".*?</tr>', whole, re.DOTALL)
+        assert f'href="#from-{key}"' in row
+        (trace,) = re.findall(rf'<tr id="from-{key}".*?</tr>', whole, re.DOTALL)
+        links = re.findall(r'href="#([^"]+)"', trace)
+        figure = ["figure-loss"] * (key != "c")  # that of c is not in the paper
+        assert links == [f"statement-{key}", *figure, f"numbers-{key}"]
+        assert "<code>claims.yaml:1-2</code>" in trace
+        assert "<code>words</code>, <br><code>a.py:3-4</code>" in trace
+        assert "<code>snakemake --cores 4 results/main/tables/runs.csv</code>" in trace
+
+
+def test_every_statement_is_a_tile_at_its_document_and_verdict(seen, whole):
+    head, body = re.findall(r'<div class="tally">.*?</thead>|<tbody>.*?</tbody>', whole, re.DOTALL)[
+        :2
+    ]
+    verdicts = re.findall(r'<th scope="col">(\w+)</th>', head)
+    assert verdicts == ["holds", "fails", "undecided", "words"]
+    cells = re.findall(r"<td>(.*?)</td>", body, re.DOTALL)
+    signs = [re.findall(r'aria-hidden="true">(.)</span>', cell) for cell in cells]
+    assert signs == [["·"], ["≠"], ["?"], ["?"]]
+    assert re.findall(r'href="#(.*?)"', body) == [
+        f"statement-{k}" for k in ("c", "a", "b", "words")
+    ]
 
 
 def test_rows_say_what_they_are_chosen_by(seen):
@@ -132,10 +169,10 @@ def test_tables_have_captions_scopes_and_names(seen):
     assert len(seen.elements("caption")) == len(seen.elements("table"))
     assert all(cell["scope"] in ("row", "col") for cell in seen.elements("th"))
     scrolled = [box for box in seen.elements("div") if "scroll" in box.get("class", "")]
-    assert len(scrolled) == 4  # losses, two figures, sources
+    assert len(scrolled) == 6  # traces, statements, losses, two figures, sources
     assert all(box["tabindex"] == "0" and box["role"] == "region" for box in scrolled)
     names = [box["aria-label"] for box in scrolled]
-    assert names[0] == "Table: Losses words"
+    assert names[2] == "Table: Losses words"
 
 
 def test_the_origin_of_results_is_told(seen):
@@ -165,7 +202,7 @@ def test_hostile_text_stays_text(text, tmp_path):
         assert not attributes.get("href", "").startswith("javascript:")
         if "src" in attributes or tag == "link":
             assert attributes.get("src", attributes.get("href", "")).startswith("data:")
-    assert [image["alt"] for image in parsed.elements("img")] == [f"Title {text}"] * 2
+    assert [drawing["aria-label"] for drawing in drawings(parsed)] == [f"Title {text}"] * 2
     assert text in {row["data-verdict"] for row in parsed.elements("tr") if "data-verdict" in row}
 
 

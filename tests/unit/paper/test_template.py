@@ -2,7 +2,7 @@
 
 import pytest
 from markdown_it import MarkdownIt
-from page_recipes import HOSTILE, REPORT, claim, frame, ledger, templates
+from page_recipes import HOSTILE, REPORT, claim, frame, ledger, templates, traces
 
 from normscope.errors import Explained
 from normscope.paper.blocks import blocks
@@ -108,7 +108,8 @@ def test_the_projects_own_templates_are_of_blocks_that_every_page_has_a_form_for
 def test_statements_stand_in_the_section_of_their_study(tmp_path):
     claims = [claim(key="k", study="b", statement="Of b."), claim(study="a", statement="Of a.")]
     sections = {s: Section({}, {}) for s in "ab"}
-    printed = collect(sections, ledger(*claims), {}, level=0.95)
+    stated = ledger(*claims)
+    printed = collect(sections, stated, {}, level=0.95, traces=traces(stated, "a.py:1-2"))
     folder = templates(tmp_path, "{{ sections[0] }}\n\n{{ sections[1] }}", a=TOLD, b=TOLD)
     lines = summary(summary_text(folder, printed), printed).splitlines()
     assert [line.split(" | ")[0] for line in lines if "Of" in line] == ["| Of a.", "| Of b."]

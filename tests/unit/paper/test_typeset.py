@@ -44,8 +44,9 @@ def test_a_summary_is_headings_paragraphs_tables_lists_code_and_figures(tmp_path
     parts = flat(document(text, frame()))
     kinds = [part["kind"] for part in parts]
     assert kinds == [
-        *("heading", "paragraph", "heading", "table", "heading", "paragraph", "list", "code"),
-        *("table", "heading", "paragraph", "heading", "figure", "figure", "paragraph"),
+        *("heading", "paragraph", "table", "heading", "table", "table", "heading", "paragraph"),
+        *("list", "code", "table", "table", "heading", "paragraph", "heading", "figure", "figure"),
+        "paragraph",
     ]
     picture = parts[-2]
     assert (picture["path"], picture["title"]) == ("figures/final_norm.svg", "Title words")

@@ -9,6 +9,7 @@ from normscope.paper import style
 
 # of an arm trained here
 NORMS = {style.family(arm): style.arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
+TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 OTHER = "0.5"  # a norm that is neither
 
 
@@ -40,6 +41,16 @@ def mark_one(axis: Axes, *, vertical: bool = False) -> None:
     """A line where a gain is 1."""
     line = axis.axvline if vertical else axis.axhline
     line(1, color="0.6", linewidth=0.6, zorder=0)
+
+
+def gain_axis(axis: Axes) -> None:
+    """A logarithmic x axis of gains, with plain numbers."""
+    axis.set_xscale("log")
+    low, high = axis.get_xlim()
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("gain of the last block")
 
 
 def say_none(axis: Axes) -> None:

@@ -1,0 +1,157 @@
+"""What marks say when they are pointed at: the numbers of the tables, and whose they are."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import matplotlib as mpl
+import pytest
+from drawings import draw
+from matplotlib import pyplot as plt
+from planted_tables import CONFIGURATION, Case, tables_of
+from processes import SCRIPTS
+
+from normscope.errors import Explained
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.figures import load
+from normscope.paper.hover import CUT, MEAN
+from normscope.paper.svg import finished, inlined
+
+FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+
+
+def titles(svg: bytes) -> list[str]:
+    return [str(title.text) for title in ET.fromstring(svg).iter(f"{SVG}title")]
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def test_numbers_are_those_of_the_table_and_aside_is_where_it_belongs(tmp_path):
+    """Points stand aside of their rate, and say the rate."""
+    entry = FIGURES["sweep"]
+    tables = tables_of(entry, Case())
+    shown = titles(
+        draw("sweep", tables, **entry.values(CONFIGURATION)).save(tmp_path / "sweep")[".svg"]
+    )
+    parts = [dict(p.rsplit(": ", 1) for p in text.split("; ") if ": " in p) for text in shown]
+    said = {
+        (text.split("; ")[0], number(part["learning rate"]), number(part["loss (nats)"]))
+        for text, part in zip(shown, parts, strict=True)
+        if "loss (nats)" in part
+    }
+    runs = tables["runs"]
+    tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
+    drawn = runs[(tried >= 3) & runs["loss"].notna()].to_dict("records")
+    known = {(ARMS[r["arm"]].label, r["learning_rate"], float(f"{r['loss']:.4g}")) for r in drawn}
+    assert len(known) > 3
+    assert known <= said
+
+
+def panel(tmp_path, plot) -> list[str]:
+    style.use(8)
+    figure, axes = style.canvas(120, 60, 1, 2)
+    axes[0, 0].set(xlabel="step", ylabel="loss\n(nats)", title="panel")
+    plot(figure, axes[0, 0])
+    style.save(figure, tmp_path / "figure")
+    return titles((tmp_path / "figure.svg").read_bytes())
+
+
+def test_points_and_bars_say_whose_they_are_and_a_curve_nothing(tmp_path):
+    look = style.arm_look("layernorm")
+
+    def plot(figure, axis):
+        axis.plot([1, 2], [3, -4.56789e-7], **look | {"linestyle": ""}, mfc="none")
+        axis.plot(range(50), [x / 7 for x in range(50)], **look)
+        axis.plot([5], [6], "k^")
+        axis.plot([5], [7], "k^", label=CUT)
+        axis.plot([5], [0.97], "kx", transform=axis.get_xaxis_transform())
+        axis.barh([1], [0.25], label="share")
+        style.legend_below(
+            figure,
+            style.samples(
+                axis, {"LayerNorm": look, "<b>": {"color": "0.4", "marker": "^", "linestyle": ""}}
+            ),
+            2,
+        )
+
+    assert panel(tmp_path, plot) == [
+        "share; loss (nats): 1; step: 0.25",  # bars are drawn first
+        "LayerNorm; step: 1; loss (nats): 3",
+        "LayerNorm; step: 2; loss (nats): −4.568e-07",
+        "<b>; step: 5; loss (nats): 6",
+        "step: 5",
+    ]
+
+
+def test_an_interval_belongs_to_the_mean_and_to_no_seed(tmp_path):
+    def plot(_, axis):
+        style.name_rows(axis, ["one", "two"])
+        axis.plot([1, 2], [0, 0], "o", color="b")
+        axis.plot([1.5], [0], "|", color="b", label=MEAN)
+        axis.hlines([0, 1], [1, 3], [2, 5], color="b")
+        axis.plot([4], [1], "o", color="b")
+        axis.plot([4.5], [1], "o", color="r")
+
+    assert panel(tmp_path, plot) == [
+        "one; step: 1",
+        "one; step: 2",
+        "mean; one; step: 1.5 [1, 2]",
+        "two; step: 4 [3, 5]",
+        "two; step: 4.5",
+    ]
+
+
+def test_ids_of_two_figures_in_a_page_differ_and_lead_somewhere(tmp_path):
+    style.use(8)
+    parts = []
+    for name in "ab":
+        figure, axes = style.canvas(60, 40, 1, 1)
+        axes[0, 0].plot([1, 2], [1, 2], "o")
+        style.save(figure, tmp_path / name)
+        parts.append(inlined(name, (tmp_path / f"{name}.svg").read_bytes(), f"{name}-").elements)
+    ids = [re.findall(r' id="([^"]+)"', part) for part in parts]
+    assert all(ids)
+    assert len({*ids[0], *ids[1]}) == len(ids[0]) + len(ids[1])
+    for known, part in zip(ids, parts, strict=True):
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', part)) == set(known)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<script>alert(1)</script>",
+        '<rect onload="alert(1)"/>',
+        '<use href="https://example.org/x.svg"/>',
+        "<foreignObject/>",
+    ],
+)
+def test_what_no_drawing_has_is_no_part_of_a_page(inside):
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1">{inside}</svg>'
+    with pytest.raises(Explained, match="that no drawing has"):
+        inlined("x", svg.encode(), "")
+
+
+def test_a_short_number_is_near_and_what_is_not_referred_to_is_gone():
+    drawn = (
+        b'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        b'<metadata/><g id="m" transform="translate(1.23456 -0.00001) scale(0.015625)">'
+        b'<path id="p" d="M 1.23456 2\nL 3 4.5"/>'
+        b'<use xlink:href="#p" x="9.87654321" y="1"/></g></svg>'
+    )
+    group = ET.fromstring(finished(drawn, {})).find(f"{SVG}g")
+    assert group is not None
+    assert group.attrib == {"transform": "translate(1.23 0) scale(0.015625)"}
+    assert [child.attrib for child in group] == [
+        {"id": "p", "d": "M 1.23 2 L 3 4.5"},
+        {"x": "9.88", "y": "1", "href": "#p"},
+    ]

@@ -1,0 +1,62 @@
+"""The first words of a paper: what was found, what is open and why, whatever the verdicts are."""
+
+import pytest
+from page_recipes import REPORT, claim, ledger, shown, traces
+
+from normscope.paper.frame import collect
+from normscope.paper.section import Section
+from normscope.paper.tally import found, tally_table
+from normscope.paper.template import environment, fill, open_template
+
+FACT = {"p": None, "p_holm": None}
+CLAIMS = [
+    claim(key="a", p_holm=0.0004),
+    claim(key="b", p_holm=0.02, verdict="fails"),
+    claim(key="c", published_verdict="none", verdict="fails", **FACT),
+    claim(key="d", verdict="undecided", reason="few seeds"),
+    claim(key="e", verdict="no data", reason="", statement="Of nothing."),
+    claim(key="f", verdict="undecided", reason="few seeds"),
+]
+
+
+def test_what_was_found_is_counted():
+    kept = {"e": claim(key="e", verdict="holds")}
+    words = found(ledger(*CLAIMS), kept)
+    counts = ("count", "holds", "fails", "open", "published", "stand", "tested", "sure", "facts")
+    assert [words[name] for name in counts] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
+    assert words["largest_p"] == "0.0200"
+    assert words["reasons"] == [
+        {"why": "few seeds", "count": 2, "statement": "", "kept": ""},
+        {"why": "no data", "count": 1, "statement": "Of nothing", "kept": "holds"},
+    ]
+
+
+def test_every_document_has_a_row_and_every_verdict_a_column():
+    (row,) = shown(tally_table(ledger(*CLAIMS)))
+    assert row == {
+        **{"document": "A. Author", "statements": "6", "holds": "1", "fails": "2"},
+        **{"undecided": "2", "no data": "1", "as published": "1", "not as published": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        [claim(key=str(i), verdict="undecided", reason=f"reason {i}") for i in range(9)],
+        [claim(verdict="holds", published_verdict="none", **FACT)],
+        [],
+    ],
+    ids=["nothing decided", "nothing published or tested", "no statement"],
+)
+def test_the_first_words_can_be_written_of_any_ledger(claims):
+    stated = ledger(*claims)
+    frame = collect({"main": Section({}, {})}, stated, {}, level=0.95, traces=traces(stated, "x"))
+    opening = (REPORT / "summary.md").read_text().partition("{{ table(")[0]
+    template = open_template(environment(REPORT), "summary.md").environment.from_string(opening)
+    text = " ".join(fill(template, frame.words).split())
+    assert f"Of {len(claims)} statements" in text
+    assert ("None with a published verdict is decided." in text) == (
+        frame.words["found"]["published"] == 0
+    )
+    told = frame.words["found"]
+    assert sum(reason["count"] for reason in told["reasons"]) + told["more"] == told["open"]
