@@ -36,7 +36,9 @@ GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
-FIGURES = registered(project("workflow/figures.yaml"))
+DRAWINGS = Path(PROJECT, "scripts/figures")
+FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
+METRICS = registered(metrics, project("workflow/metrics.yaml"))
 stated(chosen("data/claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
@@ -54,7 +56,7 @@ wildcard_constraints:
 rule all:
     input:
         multiext("results/paper/summary", ".md", ".html", ".pdf"),
-        multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
+        multiext("results/paper/", "claims.json", "manifest.json", "metrics.json", "example.tex"),
         "results/paper/residual_gain.json",
         KEPT,
         drawn(".pdf"),
