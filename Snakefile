@@ -26,7 +26,7 @@ include: "workflow/rules/progress.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
-STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
+STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 os.makedirs(STORE, exist_ok=True)
 
@@ -120,4 +120,5 @@ onerror:
 onsuccess:
     forget_failures()
     drop_leftovers()
+    share(STORE)
     say_results()
