@@ -56,7 +56,13 @@ wildcard_constraints:
 rule all:
     input:
         multiext("results/paper/summary", ".md", ".html", ".pdf"),
-        multiext("results/paper/", "claims.json", "manifest.json", "metrics.json", "example.tex"),
+        multiext(
+            "results/paper/",
+            "claims.json",
+            "manifest.json",
+            "metrics.json",
+            "example.tex",
+        ),
         "results/paper/residual_gain.json",
         KEPT,
         drawn(".pdf"),

@@ -8,7 +8,9 @@ from normscope.io.files import seal
 from normscope.io.pins import not_as_pinned
 from normscope.io.store import KEY, keys, lend, remove_damaged
 
-EXPERIMENTS = Path(".dvc/tmp/exps")  # where DVC runs those that have copies of their own
+EXPERIMENTS = Path(
+    ".dvc/tmp/exps"
+)  # where DVC runs those that have copies of their own
 KEPT_IN = "*/[mp]*/*/"  # models and probes
 
 
@@ -51,7 +53,9 @@ def share(store):
     own = Path("store")
     own.mkdir(exist_ok=True)
     lend(own, Path(store), keys(own))
-    links = (p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink())
+    links = (
+        p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink()
+    )
     lend(Path(store), own, {link.name[:KEY] for link in links})
 
 
@@ -119,7 +123,9 @@ def mend_times(*folders):
 
 def drop_leftovers():
     """What a kill left in the store, and checkpoints of runs that are safe in the store."""
-    if IS_OWN_STORE and not are_experiments_at_work():  # in a shared one others may be at work
+    if (
+        IS_OWN_STORE and not are_experiments_at_work()
+    ):  # in a shared one others may be at work
         for path in Path(STORE).glob("tmp*/"):
             shutil.rmtree(path)
     for folder in Path("results").glob("*/checkpoints/*"):

@@ -18,6 +18,7 @@ from normscope.errors import Explained
 from normscope.paper.registry import Table, Text, listed, read, unknown
 from normscope.schema import Distinct, Some, Strict
 
+
 class Entry(Strict):
     """What a figure shows, and of what it is drawn."""
 

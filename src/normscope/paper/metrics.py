@@ -50,9 +50,7 @@ def load(path: Path) -> dict[str, Metric]:
     return read(path, Metric)
 
 
-def check(
-    path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]
-) -> None:
+def check(path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]) -> None:
     """Whether the tables of the entries are there.
 
     Args:
