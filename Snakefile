@@ -26,7 +26,7 @@ include: "workflow/rules/progress.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
-STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", os.path.abspath("store"))
+STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 os.makedirs(STORE, exist_ok=True)
 
@@ -36,7 +36,9 @@ GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 mend(STORE)
-FIGURES = registered(project("workflow/figures.yaml"))
+DRAWINGS = Path(PROJECT, "scripts/figures")
+FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
+METRICS = registered(metrics, project("workflow/metrics.yaml"))
 stated(chosen("data/claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
@@ -54,7 +56,13 @@ wildcard_constraints:
 rule all:
     input:
         multiext("results/paper/summary", ".md", ".html", ".pdf"),
-        multiext("results/paper/", "claims.json", "manifest.json", "example.tex"),
+        multiext(
+            "results/paper/",
+            "claims.json",
+            "manifest.json",
+            "metrics.json",
+            "example.tex",
+        ),
         "results/paper/residual_gain.json",
         KEPT,
         drawn(".pdf"),
@@ -118,4 +126,5 @@ onerror:
 onsuccess:
     forget_failures()
     drop_leftovers()
+    share(STORE)
     say_results()

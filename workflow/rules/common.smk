@@ -90,7 +90,7 @@ from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.provenance import closure, code_digest
-from normscope.paper import figures as registry
+from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
 from normscope.train.stacking import in_step
@@ -116,13 +116,13 @@ def device(asked):
     return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
-def registered(path):
-    """The figures to draw, by name; one error that names all that is wrong with the registry."""
+def registered(registry, path, *beside):
+    """The entries of a registry by name; one error names all that is wrong with them."""
     path = Path(path)
     known = {name: study.TABLES for name, study in STUDIES.items()}
     try:
         entries = registry.load(path)
-        registry.check(path, entries, known, CONFIG, Path(PROJECT, "scripts/figures"))
+        registry.check(path, entries, known, *beside)
     except Explained as e:
         raise WorkflowError(str(e)) from None
     return entries

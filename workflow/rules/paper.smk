@@ -2,7 +2,7 @@
 #        results/paper/figures/, the templates in workflow/report/, and evidence/ where it is there
 # makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
 #        summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex,
-#        example.tex; manifest.json
+#        example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
 CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures", "device"})
@@ -133,6 +133,26 @@ rule manifest:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data}'
         " --config {params.config:q}"
         ' --results results --dataset {input.dataset} --project "$NORMSCOPE" --out {output} &> {log}'
+
+
+rule metrics:
+    input:
+        code("metrics"),
+        sorted({table_file(*metric.source) for metric in METRICS.values()}),
+        claims="results/paper/claims.json",
+        metrics=project("workflow/metrics.yaml"),
+    output:
+        "results/paper/metrics.json",
+        directory("results/paper/plots"),
+    log:
+        "results/logs/metrics.log",
+    benchmark:
+        "results/benchmarks/metrics.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    shell:
+        'python "$NORMSCOPE/scripts/metrics.py" --metrics {input.metrics} --claims {input.claims}'
+        " --results results --out results/paper &> {log}"
 
 
 rule page:

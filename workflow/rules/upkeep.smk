@@ -6,13 +6,18 @@ import time
 
 from normscope.io.files import seal
 from normscope.io.pins import not_as_pinned
-from normscope.io.store import remove_damaged
+from normscope.io.store import KEY, keys, lend, remove_damaged
+
+EXPERIMENTS = Path(
+    ".dvc/tmp/exps"
+)  # where DVC runs those that have copies of their own
+KEPT_IN = "*/[mp]*/*/"  # models and probes
 
 
 def mend(store):
     """Drop what is damaged, so that its job runs again."""
     if workflow.is_main_process:
-        check_versioned(store)
+        share(store)
         check_store(store)
     if is_ours() and os.access("results", os.W_OK):
         drop_damaged_tables("results")
@@ -25,13 +30,33 @@ def is_ours():
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
 
 
-def check_versioned(store):
-    """DVC would record another store than the one that is filled."""
-    if "DVC_STAGE" in os.environ and not IS_OWN_STORE:
-        raise WorkflowError(
-            f"SNAKEMAKE_OUTPUT_CACHE is {store}, but DVC records store/ of this project:"
-            " unset SNAKEMAKE_OUTPUT_CACHE for `dvc repro`, or run `snakemake` alone"
-        )
+def home(folder):
+    """A folder of the repository: in a copy of it, that DVC makes for an experiment, the origin's."""
+    here = Path.cwd()
+    origins = [p.parents[2] for p in here.parents if p.parts[-3:] == EXPERIMENTS.parts]
+    return str(Path(*origins[:1] or [here], folder))
+
+
+def are_experiments_at_work():
+    """Whether copies of this repository, which fill its store, have jobs running."""
+    locks = (EXPERIMENTS.glob(f"{copy}/.snakemake/locks/*") for copy in ("*", "*/*"))
+    return any(map(any, locks))
+
+
+def share(store):
+    """Between the store that DVC records, store/ of this folder, and another one that is filled.
+
+    That one gets all that DVC has put into store/, which in turn gets what the results rest on.
+    """
+    if "DVC_STAGE" not in os.environ or IS_OWN_STORE:
+        return
+    own = Path("store")
+    own.mkdir(exist_ok=True)
+    lend(own, Path(store), keys(own))
+    links = (
+        p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink()
+    )
+    lend(Path(store), own, {link.name[:KEY] for link in links})
 
 
 def check_pins():
@@ -64,7 +89,7 @@ def check_store(store):
         damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
         for line in damaged:
             print(line, file=sys.stderr)
-        for folder in Path("results").glob("*/[mp]*/*/"):  # models and probes
+        for folder in Path("results").glob(KEPT_IN):
             links = [path for path in folder.iterdir() if path.is_symlink()]
             if not all(path.exists() for path in links):  # half a result is none
                 for path in links:
@@ -98,7 +123,9 @@ def mend_times(*folders):
 
 def drop_leftovers():
     """What a kill left in the store, and checkpoints of runs that are safe in the store."""
-    if IS_OWN_STORE:  # in a shared one others may be at work
+    if (
+        IS_OWN_STORE and not are_experiments_at_work()
+    ):  # in a shared one others may be at work
         for path in Path(STORE).glob("tmp*/"):
             shutil.rmtree(path)
     for folder in Path("results").glob("*/checkpoints/*"):

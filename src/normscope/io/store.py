@@ -8,6 +8,7 @@ at size, times and inode is enough, as the time of change (ctime) cannot be set 
 import hashlib
 import json
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,6 +33,22 @@ def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int
         for entry in files:
             Path(entry).unlink()
     return freed
+
+
+def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
+    """Entries by their keys, of one store, into another one too: links where a disk has both.
+
+    What the other one has is left as it is; entries never change.
+    """
+    wanted = set(lent)
+    for entry in os.scandir(store):
+        if entry.name[:KEY] in wanted and not (target := other / entry.name).exists():
+            part = other / f".{entry.name}.{os.getpid()}"  # a kill leaves no half of a file
+            try:
+                os.link(entry, part)
+            except OSError:
+                shutil.copy2(entry, part)
+            part.replace(target)
 
 
 def remove_damaged(store: Path, seen: Path) -> list[str]:

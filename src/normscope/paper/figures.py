@@ -6,27 +6,17 @@ module for every job: no pandas, no matplotlib.
 """
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 
-from normscope.errors import Explained, suggest
-from normscope.io.yamlfile import read_yaml
+from normscope.errors import Explained
+from normscope.paper.registry import Table, Text, listed, read, unknown
 from normscope.schema import Distinct, Some, Strict
-
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
-Text = Annotated[str, Field(min_length=1)]
-
-
-class Table(NamedTuple):
-    """A table of a study: ``results/<study>/tables/<name>.csv``."""
-
-    study: str
-    name: str
 
 
 class Entry(Strict):
@@ -66,10 +56,7 @@ def load(path: Path) -> dict[str, Entry]:
     Raises:
         Explained: an entry is no entry, or stands twice.
     """
-    try:
-        return TypeAdapter(dict[Name, Entry]).validate_python(read_yaml(path), strict=True)
-    except ValidationError as e:
-        raise Explained(_listed(path, map(_explain, e.errors(include_url=False)))) from None
+    return read(path, Entry)
 
 
 def check(
@@ -97,7 +84,7 @@ def check(
         for problem in _problems(name, entry, tables, configuration, drawings)
     ]
     if problems:
-        raise Explained(_listed(path, problems))
+        raise Explained(listed(path, problems))
 
 
 def _problems(
@@ -108,13 +95,11 @@ def _problems(
     drawings: Path,
 ) -> Iterator[str]:
     if entry.study not in tables:
-        yield f"study: {_unknown('study', entry.study, tables)}"
+        yield f"study: {unknown('study', entry.study, tables)}"
         return
-    for study, table in entry.sources.values():
-        if study not in tables:
-            yield f"tables: {_unknown('study', study, tables)}"
-        elif table not in tables[study]:
-            yield f"tables: {_unknown(f'table of {study}', table, tables[study])}"
+    for table in entry.sources.values():
+        for problem in table.problems(tables):
+            yield f"tables: {problem}"
     try:
         entry.values(configuration)
     except LookupError as e:
@@ -122,7 +107,7 @@ def _problems(
     drawing = drawings / f"{name}.py"
     if not drawing.is_file():
         known = [path.stem for path in drawings.glob("*.py")]
-        yield f"drawing: {_unknown('drawing', name, known)}; write {drawing}"
+        yield f"drawing: {unknown('drawing', name, known)}; write {drawing}"
 
 
 def _resolve(value: Any, configuration: BaseModel | Mapping[str, Any]) -> Any:
@@ -143,7 +128,7 @@ def _look_up(path: str, configuration: BaseModel | Mapping[str, Any]) -> Any:
     for part in path.split("."):
         known = _parts(value)
         if part not in known:
-            raise LookupError(f"config {path}: {_unknown('part', part, known)}")
+            raise LookupError(f"config {path}: {unknown('part', part, known)}")
         if isinstance(value, Mapping):
             value = value[part]
         else:
@@ -170,19 +155,3 @@ def _takes_nothing(member: Any) -> bool:
     if inspect.isfunction(member):
         return len(inspect.signature(member).parameters) == 1
     return isinstance(member, property | cached_property)
-
-
-def _unknown(kind: str, word: str, known: Collection[str]) -> str:
-    return f"unknown {kind} {word!r}; {suggest(word, known)}"
-
-
-def _explain(error: Any) -> str:
-    """One line of a ValidationError: the entry and its key, what is wrong."""
-    key = ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
-    if error["type"] == "extra_forbidden":
-        return f"{key}: {_unknown('key', str(error['loc'][-1]), list(Entry.model_fields))}"
-    return f"{key}: {error['msg']}"
-
-
-def _listed(path: Path, problems: Iterable[str]) -> str:
-    return "\n".join([f"{path} has an error:", *(f"  {problem}" for problem in problems)])

@@ -91,6 +91,13 @@ def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
     yield ("claims tests",), str(ledger["tests"])
 
 
+def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
+    """How many statements have each verdict, and that of every statement."""
+    each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
+    given = list(each.values())
+    return {"count": {verdict: given.count(verdict) for verdict in VERDICTS}, "statement": each}
+
+
 def _published_verdict(claim: Row) -> str:
     return DASH if claim["published_verdict"] == "none" else claim["published_verdict"]
 

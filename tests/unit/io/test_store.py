@@ -105,3 +105,19 @@ def test_entries_are_dropped_by_key_and_nothing_else(place):
     assert store.keys(place) == {B}
     assert (place / "revisions").is_dir()
     assert (place / ".gitignore").is_file()
+
+
+@pytest.mark.parametrize("one_disk", [True, False])
+def test_lent_entries_are_whole_and_no_others_go(place, tmp_path, monkeypatch, one_disk):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / f"{A}model").write_bytes(b"as it was")
+    if not one_disk:
+        monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(18, "EXDEV")))
+    store.lend(place, other, [A])
+    names = {f"{A}{name}" for name in ("model", "curve.csv", "SHA256SUMS")}
+    assert {path.name for path in other.iterdir()} == names
+    assert (other / f"{A}model").read_bytes() == b"as it was"
+    for name in names - {f"{A}model"}:
+        assert (other / name).read_bytes() == (place / name).read_bytes()
+        assert (other / name).samefile(place / name) == one_disk

@@ -1,0 +1,140 @@
+"""The registry of metrics, ``workflow/metrics.yaml``: single numbers that DVC shows and compares.
+
+No study is known here. Names last as long as what they name: a cell has that of the values of its
+keys, whatever else a run has. DVC joins and splits names at dots, so that none has one. The
+workflow reads this module for every job: no pandas.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from normscope.errors import Explained
+from normscope.paper.registry import Table, Text, listed, read
+from normscope.schema import Distinct, Some, Strict
+
+Row = Mapping[Any, Any]
+
+
+class Metric(Strict):
+    """A column of a table, by the keys that tell its rows apart."""
+
+    study: Text
+    table: Text
+    keys: Annotated[list[Text], Some, Distinct] = Field(
+        description="columns whose values name a cell"
+    )
+    value: Text = Field(description="column of the numbers")
+    along: Text | None = Field(
+        default=None,
+        description="column that the numbers run along: a curve a cell, mean of what stands at "
+        "the same place, and no single number",
+    )
+
+    @property
+    def source(self) -> Table:
+        """Where its numbers stand."""
+        return Table(self.study, self.table)
+
+
+def load(path: Path) -> dict[str, Metric]:
+    """The metrics by name.
+
+    Raises:
+        Explained: an entry is no entry, or stands twice.
+    """
+    return read(path, Metric)
+
+
+def check(path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]) -> None:
+    """Whether the tables of the entries are there.
+
+    Args:
+        path: file of the registry, for the error.
+        metrics: its entries.
+        tables: names of every study's tables.
+
+    Raises:
+        Explained: a table is not there; names every entry, with the nearest right word.
+    """
+    problems = [
+        f"{name}.{problem}"
+        for name, metric in metrics.items()
+        for problem in metric.source.problems(tables)
+    ]
+    if problems:
+        raise Explained(listed(path, problems))
+
+
+def cells(name: str, metric: Metric, rows: Sequence[Row]) -> dict[tuple[str, ...], float]:
+    """The number of every cell that has one, by the words of its keys.
+
+    Raises:
+        Explained: the table lacks a column, or two rows have the same keys.
+    """
+    numbers: dict[tuple[str, ...], float] = {}
+    for row in _known(name, metric, rows):
+        cell = _cell(metric, row)
+        if cell in numbers:
+            raise Explained(
+                f"metric {name}: {metric.study}.{metric.table} has several rows of"
+                f" {', '.join(cell)}; name the column that tells them apart in its keys"
+            )
+        numbers[cell] = row[metric.value]
+    return numbers
+
+
+def curves(
+    name: str, metric: Metric, rows: Sequence[Row]
+) -> dict[tuple[str, ...], list[dict[str, float]]]:
+    """The curve of every cell: a row a place, of which each number is the mean.
+
+    Raises:
+        Explained: the table lacks a column.
+    """
+    places: dict[tuple[str, ...], dict[float, list[float]]] = {}
+    for row in _known(name, metric, rows):
+        curve = places.setdefault(_cell(metric, row), {})
+        curve.setdefault(row[metric.along], []).append(row[metric.value])
+    return {
+        cell: [
+            {str(metric.along): place, metric.value: math.fsum(values) / len(values)}
+            for place, values in sorted(curve.items())
+        ]
+        for cell, curve in places.items()
+    }
+
+
+def nested(cells: Mapping[tuple[str, ...], float]) -> dict[str, Any]:
+    """Cells as DVC joins their names: a level a key."""
+    tree: dict[str, Any] = {}
+    for (*path, last), value in cells.items():
+        node = tree
+        for key in path:
+            node = node.setdefault(key, {})
+        node[last] = value
+    return tree
+
+
+def _known(name: str, metric: Metric, rows: Sequence[Row]) -> Iterator[Row]:
+    """Rows with a number."""
+    columns = [*metric.keys, metric.value, *filter(None, [metric.along])]
+    for row in rows:
+        if missing := [column for column in columns if column not in row]:
+            raise Explained(
+                f"metric {name}: {metric.study}.{metric.table} has no column"
+                f" {', '.join(missing)}; it has {', '.join(row)}"
+            )
+        if math.isfinite(row[metric.value]):
+            yield row
+
+
+def _cell(metric: Metric, row: Row) -> tuple[str, ...]:
+    """The words of a row's keys, without what DVC splits names at."""
+    values = (row[key] for key in metric.keys)
+    words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+    return tuple(re.sub(r"[^\w-]+", "_", word) for word in words)

@@ -1,0 +1,109 @@
+"""DVC's own commands: metrics, plots, and experiments, which train nothing that is trained."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from project import Project
+
+STEPS = ("--set-param", "config.yaml:training.steps=50")
+
+
+@pytest.fixture(scope="module")
+def recorded(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy of the made project, as its user has committed it."""
+    project = made.copy(tmp_path_factory.mktemp("recorded") / "project")
+    for key, value in {"name": "test", "email": "test@example.org"}.items():
+        project.run("git", "config", f"user.{key}", value)
+    project.run("dvc", "repro")
+    project.run("git", "commit", "--all", "--quiet", "--message", "as made")
+    return project
+
+
+def state(folder: Path) -> dict[str, tuple[int, int]]:
+    return {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in folder.iterdir()}
+
+
+def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
+    shown = json.loads(recorded.run("dvc", "metrics", "show", "--json"))
+    metrics = shown[""]["data"]["paper/metrics.json"]["data"]
+    arms = (recorded.root / "results/main/tables/arms.csv").read_text().splitlines()
+    columns, *rows = (line.split(",") for line in arms)
+    for row in (dict(zip(columns, values, strict=True)) for values in rows):
+        loss = metrics["loss"][row["protocol"]][row["arm"]][row["placement"]]
+        assert loss == float(row["mean"])
+    ledger = json.loads((recorded.root / "results/paper/claims.json").read_text())
+    verdicts = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
+    assert metrics["verdicts"]["statement"] == verdicts
+    assert {"tiny", "other"} <= set(metrics["gain"]["measured"])
+
+
+def test_two_commits_are_compared_in_numbers_and_drawn_beside_each_other(recorded: Project):
+    paper = recorded.root / "paper"
+    old = json.loads((paper / "metrics.json").read_text())["loss"]["nanogpt"]["none"]["none"]
+    with (
+        recorded.edited("paper/metrics.json", f'"none": {old}', f'"none": {old + 1}'),
+        recorded.edited("paper/plots/loss.csv", "\nnanogpt", "\nother"),
+    ):
+        diff = json.loads(recorded.run("dvc", "metrics", "diff", "--json"))
+        plots = json.loads(recorded.run("dvc", "plots", "diff", "HEAD", "--json"))["data"]
+    (change,) = diff["paper/metrics.json"].items()
+    assert change[0] == "loss.nanogpt.none.none"
+    assert change[1]["diff"] == pytest.approx(1)
+    curve = plots["paper/plots/train_loss/nanogpt-layernorm-pre.csv"][0]["content"]
+    assert {row["rev"] for row in curve["data"]["values"]} == {"HEAD", "workspace"}
+    assert curve["encoding"]["x"]["field"] == "step"
+    bars = plots["paper/plots/loss.csv"][0]["content"]
+    assert bars["mark"]["type"] == "bar"
+    assert bars["encoding"]["y"]["field"] == "cell"
+    assert {row["cell"].split()[0] for row in bars["data"]["values"]} >= {"nanogpt", "other"}
+    declared = yaml.safe_load((recorded.root / "dvc.yaml").read_text())["plots"]
+    for path in (path for plot in declared for path in plot):
+        assert [name for name in plots if name.startswith(path) and plots[name]], path
+
+
+def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
+    own = state(recorded.root / "store")
+    other = tmp_path / "store"
+    recorded.run("env", f"SNAKEMAKE_OUTPUT_CACHE={other}", "dvc", "repro", "--force", "runs")
+    assert state(other) == own == state(recorded.root / "store")
+    assert "up to date" in recorded.run("dvc", "status", "runs")
+
+
+def test_what_an_experiment_writes_is_no_leftover(recorded: Project):
+    """In the store, while its jobs run; what a kill left is one."""
+    written = recorded.root / "store/tmp0"
+    written.mkdir()
+    lock = recorded.root / ".dvc/tmp/exps/standalone/one/.snakemake/locks/0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    again = ("--force", "results/paper/metrics.json")
+    recorded.snakemake(*again)
+    assert written.is_dir()
+    lock.unlink()
+    recorded.snakemake(*again)
+    assert not written.exists()
+
+
+@pytest.mark.long
+def test_experiments_in_copies_share_the_store(recorded: Project):
+    store = recorded.root / "store"
+    before = state(store)
+    run = ("dvc", "exp", "run")
+    recorded.run(*run, "--temp", "--name", "first", *STEPS, "runs")
+    trained = state(store)
+    assert before.items() < trained.items()
+    # what one has trained, the next takes; DVC records it in both
+    recorded.run(*run, "--queue", "--name", "next", *STEPS, "--set-param", "config.yaml:level=0.9")
+    recorded.run("dvc", "queue", "start")
+    recorded.run("dvc", "queue", "logs", "--follow", "next")  # to its end
+    assert "Success" in recorded.run("dvc", "queue", "status")
+    assert state(store) == trained
+    shown = json.loads(recorded.run("dvc", "exp", "show", "--json"))
+    (commit,) = (row for row in shown if row["rev"] != "workspace")
+    runs = {e["name"]: e["revs"][0]["data"] for e in commit["experiments"]}
+    assert set(runs) == {"first", "next"}
+    for data in runs.values():
+        assert data["params"]["config.yaml"]["data"]["training"]["steps"] == 50
+        assert data["outs"]["store"]["nfiles"] == len(trained)
