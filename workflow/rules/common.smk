@@ -220,6 +220,13 @@ def recipe(jobs):
     return named
 
 
+@functools.cache
+def traced(wildcards):
+    """Where each statement is tested, and the lines that measure it: of the page alone."""
+    places = traces(Path(chosen("data/claims.yaml")), Path(PROJECT, "scripts"))
+    return recorded("traces.json", json.dumps(places, indent=1))
+
+
 def table_file(study, name):
     """A table of a study."""
     return f"results/{study}/tables/{name}.csv"

@@ -16,13 +16,6 @@ KEPT_RUN = multiext(project("evidence/"), "claims.json", "manifest.json", "run.j
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 
-@functools.cache
-def traced(wildcards):
-    """Where each statement is tested, and the lines that measure it: of the page alone."""
-    places = traces(Path(chosen("data/claims.yaml")), Path(PROJECT, "scripts"))
-    return recorded("traces.json", json.dumps(places, indent=1))
-
-
 rule claims:
     input:
         code("claims", "claims"),

@@ -8,9 +8,8 @@ from normscope.io.files import seal
 from normscope.io.pins import not_as_pinned
 from normscope.io.store import KEY, keys, lend, remove_damaged
 
-EXPERIMENTS = Path(
-    ".dvc/tmp/exps"
-)  # where DVC runs those that have copies of their own
+# where DVC runs experiments that have copies of their own
+EXPERIMENTS = Path(".dvc/tmp/exps")
 KEPT_IN = "*/[mp]*/*/"  # models and probes
 
 
