@@ -39,7 +39,8 @@ def read(path: Path, entry: type[E]) -> dict[str, E]:
         Explained: an entry is no entry, or stands twice.
     """
     try:
-        return TypeAdapter(dict[Name, entry]).validate_python(read_yaml(path), strict=True)
+        entries = dict[Name, entry]  # pyright: ignore[reportInvalidTypeForm]: known when it runs
+        return TypeAdapter(entries).validate_python(read_yaml(path), strict=True)
     except ValidationError as e:
         errors = e.errors(include_url=False)
         raise Explained(listed(path, (_explain(error, entry) for error in errors))) from None
