@@ -74,7 +74,7 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     gain = torch.ones(d) if layer.gain is None else layer.size(layer.gain)
     bias = torch.zeros(d) if layer.bias is None else layer.bias
     parts = (at.z * at.sigma, at.z / math.sqrt(d), radius, gain, bias)
-    return Factors(*(part.to(x) for part in parts))
+    return Factors(*(part.detach().to(x) for part in parts))
 
 
 def _layer(norm: str | nn.Module, x: Tensor) -> TokenNorm:

@@ -55,6 +55,8 @@ def gain(
         )
     sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
     body = find_body(model, blocks, final_norm)
+    if not body.blocks:
+        raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
     with _evaluating(model):
         loaded = Loaded(model, body, tokenizer, {}, None)
         outcomes = loaded.outcomes(batches(sequences, str(model.device)))
