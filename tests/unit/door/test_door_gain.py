@@ -40,8 +40,8 @@ def test_the_numbers_are_those_of_the_probe(tmp_path):
         )
         ours = normscope.gain(model, tokenizer(), texts.values()).drop(columns="gain")
         key = ["prompt", "bos", "positions", "depth"]
-        both = (table.sort_values(key, ignore_index=True) for table in (ours, theirs))
-        pd.testing.assert_frame_equal(*both, rtol=1e-6, atol=1e-6)
+        ours, theirs = (t.sort_values(key, ignore_index=True) for t in (ours, theirs))
+        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "gemma", "qwen2"])

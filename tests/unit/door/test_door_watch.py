@@ -53,7 +53,9 @@ def of(name: str) -> tuple[Model, Tensor]:
     """A model in float64, and its inputs."""
     torch.manual_seed(1)
     inputs = torch.randn(*TOKENS, 3, dtype=torch.float64)
-    return moved(Model(NORMS[name]())).double(), inputs
+    model = Model(NORMS[name]())
+    moved(model)
+    return model.double(), inputs
 
 
 def gain_of(norm: nn.Module) -> Tensor:
