@@ -1,1 +1,33 @@
-"""normscope: what normalization does inside transformers, measured."""
+"""normscope: what normalization does inside transformers, measured.
+
+The names of ``__all__`` are for users: each is loaded when it is asked for, as every job of the
+workflow imports this package.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.2.0"
+
+_ROOMS = {
+    "Explained": "normscope.errors",
+    "arms": "normscope.door.factors",
+    "factors": "normscope.door.factors",
+    "gain": "normscope.door.gains",
+    "load": "normscope.door.trained",
+    "models": "normscope.door.trained",
+    "table": "normscope.door.tables",
+    "tables": "normscope.door.tables",
+    "watch": "normscope.door.watching",
+}
+__all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ROOMS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({"__version__", *__all__})

@@ -1,0 +1,1 @@
+"""What users import as ``normscope``: tables, trained models, and measurements of their own."""

@@ -1,0 +1,134 @@
+"""Trained models of a run by their names; nothing is unpickled."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import ValidationError
+from torch import nn
+
+from normscope.errors import Explained, suggest
+from normscope.io import stored
+from normscope.io.files import SUMS
+from normscope.io.stored import damaged, read
+from normscope.nn.arms import ARMS
+from normscope.studies.recall.model import RecallModel
+from normscope.studies.recall.recipe import RecallStack
+from normscope.train import weights
+from normscope.train.trained import transformers
+
+WEIGHTS, CONFIG, METRICS = FILES = ("models.safetensors", "config.json", "metrics.csv")
+COLUMNS = ["name", "seed", "arm", "placement", "val_loss", "diverged_at", "parameters"]
+
+
+def models(results: str | Path = "results") -> pd.DataFrame:
+    """The trained models of a run, a row each.
+
+    Columns: name (``study.job``), seed, arm (missing where no arm of the registry has these
+    factors), placement (missing where a study has one alone), val_loss in nats, diverged_at (a
+    step; missing where it did not diverge), parameters (how many).
+
+    Args:
+        results: folder of the run.
+
+    Raises:
+        Explained: it has no trained models, or (``Damaged``) a file of them is damaged.
+    """
+    parts = []
+    for name, folder in _jobs(Path(results)).items():
+        norm = read(folder / CONFIG, "norm")["norm"]
+        placement = json.loads((folder / CONFIG).read_text()).get("placement")
+        part = stored.metrics(folder).reset_index()
+        parts.append(part.assign(name=name, arm=_arm(norm), placement=placement))
+    return pd.concat(parts, ignore_index=True)[COLUMNS]
+
+
+def load(name: str, seed: int | None = None, results: str | Path = "results") -> nn.Module:
+    """A trained model, in evaluation mode, on the CPU.
+
+    Args:
+        name: ``study.job``, as ``models`` lists them.
+        seed: of which model of the job; without one the first, which the name ends with.
+        results: folder of the run.
+
+    Raises:
+        Explained: there is no such model, it diverged, or (``Damaged``) a file is not what was
+            written.
+    """
+    jobs = _jobs(Path(results))
+    if name not in jobs:
+        raise Explained(f"{results} has no trained model {name!r}; {suggest(name, jobs)}")
+    folder = jobs[name]
+    _check(folder)
+    steps = stored.metrics(folder)["diverged_at"]
+    if seed is None:
+        seed = int(steps.index[0])
+    if seed not in steps.index:
+        raise Explained(f"{name} has no seed {seed}; {suggest(seed, steps.index)}")
+    if pd.notna(steps[seed]):
+        whole = [str(other) for other, step in steps.items() if pd.isna(step)]
+        raise Explained(
+            f"{name}: the model of seed {seed} diverged at step {steps[seed]} and is nothing to "
+            f"look at; seeds that did not: {', '.join(whole) or 'none'}"
+        )
+    study, _, _ = name.partition(".")
+    return READERS.get(study, _transformers)(folder)[seed]
+
+
+def _transformers(folder: Path) -> Mapping[int, nn.Module]:
+    return transformers(folder)[1]
+
+
+def _recall(folder: Path) -> Mapping[int, nn.Module]:
+    path = folder / CONFIG
+    try:
+        stack = RecallStack(**read(path, *RecallStack.model_fields))
+    except ValidationError as e:
+        raise damaged(path, str(e)) from e
+    return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))
+
+
+# studies whose models are no Transformers
+READERS: dict[str, Callable[[Path], Mapping[int, nn.Module]]] = {"recall": _recall}
+
+
+def _jobs(folder: Path) -> dict[str, Path]:
+    """Folders of the jobs of a run that have trained models, by ``study.job``.
+
+    Raises:
+        Explained: there are none.
+    """
+    jobs = [
+        job
+        for job in sorted(folder.glob("*/models/*"))
+        if all((job / name).is_file() for name in FILES)
+    ]
+    if not jobs:
+        raise Explained(
+            f"{folder} has no trained models: name the folder of a run that trained some"
+        )
+    return {f"{job.parent.parent.name}.{job.name}": job for job in jobs}
+
+
+def _check(folder: Path) -> None:
+    """Whether the files that a model is made of are those that its job wrote.
+
+    Raises:
+        Damaged: naming the first that is not.
+    """
+    try:
+        lines = (folder / SUMS).read_text().splitlines()
+        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        for name in FILES:
+            if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
+                raise damaged(folder / name, f"it does not fit its line of {SUMS}")
+    except (OSError, UnicodeDecodeError) as e:
+        raise damaged(folder / SUMS, str(e)) from e
+
+
+def _arm(norm: Any) -> str | None:
+    """The arm of the registry that has these factors."""
+    return next((name for name, arm in ARMS.items() if arm.norm.model_dump() == norm), None)

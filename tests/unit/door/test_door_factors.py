@@ -1,0 +1,90 @@
+"""A norm taken apart: against torch's own layers, and the length of each part."""
+
+import math
+
+import pytest
+import torch
+import transformers
+from recall_recipes import moved
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import normscope
+from normscope.nn.arms import ARMS
+
+D = 16
+TOKEN_WISE = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
+THEIRS = {
+    "layernorm": lambda: nn.LayerNorm(D, eps=1e-3),
+    "layernorm_plain": lambda: nn.LayerNorm(D, elementwise_affine=False),
+    "layernorm_gain": lambda: nn.LayerNorm(D, bias=False),
+    "rmsnorm": lambda: nn.RMSNorm(D, eps=1e-3),
+    "rmsnorm_plain": lambda: nn.RMSNorm(D, elementwise_affine=False),
+    "llama": lambda: transformers.models.llama.modeling_llama.LlamaRMSNorm(D, eps=1e-3),
+    "gemma": lambda: transformers.models.gemma.modeling_gemma.GemmaRMSNorm(D, eps=1e-3),
+    "t5": lambda: transformers.models.t5.modeling_t5.T5LayerNorm(D, eps=1e-3),
+}
+
+
+def tokens() -> Tensor:
+    g = torch.Generator().manual_seed(0)
+    return 2 * torch.randn(5, 3, D, generator=g, dtype=torch.float64) + 1
+
+
+@pytest.mark.parametrize("arm", TOKEN_WISE)
+def test_the_parts_of_an_arm_are_what_their_names_say(arm):
+    x, norm = tokens(), ARMS[arm].norm
+    parts = normscope.factors(arm, x)
+    u = x - x.mean(-1, keepdim=True) if norm.center else x
+    radius = {"1": 1.0, "sqrt(d)": math.sqrt(D)}.get(
+        norm.radius, 1.0 if norm.log_rate else math.sqrt(D)
+    )
+    torch.testing.assert_close(parts.centered, u)
+    torch.testing.assert_close(parts.projected, F.normalize(u, dim=-1), rtol=0, atol=1e-5)
+    assert float(parts.radius) == pytest.approx(radius, rel=1e-6)
+    # an arm begins with a gain of 1 and a bias of 0
+    torch.testing.assert_close(parts.output, radius * F.normalize(u, dim=-1), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_the_product_of_the_parts_is_the_output_of_a_layer(name):
+    layer = moved(THEIRS[name]())
+    x = tokens().float()
+    parts = normscope.factors(layer, x)
+    torch.testing.assert_close(parts.output, layer(x), rtol=0, atol=1e-5)
+    assert (parts.projected.norm(dim=-1) < 1 + 1e-6).all()
+    assert float(parts.radius) == pytest.approx(math.sqrt(D))
+    centers = isinstance(layer, nn.LayerNorm)
+    assert torch.equal(parts.centered.sum(-1).abs() < 1e-4, torch.full((5, 3), centers))
+
+
+def test_every_arm_is_listed_with_its_factors():
+    table = normscope.arms()
+    assert list(table.index) == list(ARMS)
+    assert table.loc["scalenorm", ["center", "radius", "gain"]].tolist() == [
+        False,
+        "learned",
+        False,
+    ]
+
+
+class OtherRMSNorm(nn.Module):
+    """By its name a norm, and none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.sigmoid()
+
+
+@pytest.mark.parametrize(
+    ("norm", "words"),
+    [
+        ("layer_norm", r"did you mean layernorm\?"),
+        ("batchnorm", "batchnorm"),
+        ("dyt", "dyt"),
+        (OtherRMSNorm(), "OtherRMSNorm"),
+        (nn.Linear(D, D), "Linear"),
+    ],
+)
+def test_what_has_no_factors_is_an_error_that_names_it(norm, words):
+    with pytest.raises(normscope.Explained, match=words):
+        normscope.factors(norm, tokens().float())
