@@ -13,7 +13,8 @@ def mend(store):
     """Drop what is damaged, so that its job runs again."""
     if workflow.is_main_process:
         check_versioned(store)
-        check_store(store)
+        if not is_uri(store):
+            check_store(store)
     if is_ours() and os.access("results", os.W_OK):
         drop_damaged_tables("results")
         mend_times("results", "store")
