@@ -9,14 +9,14 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git python3-venv rsync \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 normscope
+ENV PATH=/opt/normscope/bin:$PATH PYTHONDONTWRITEBYTECODE=1
+
+# a change of the code leaves this layer as it is
+COPY constraints.txt constraints-dev.txt /opt/
+RUN python3 -m venv /opt/normscope \
+    && pip install --no-cache-dir --requirement /opt/constraints.txt \
+    --constraint /opt/constraints-dev.txt snakemake-storage-plugin-fs snakemake-storage-plugin-s3
+
 USER 1000
 WORKDIR /home/normscope
-ENV PATH=/home/normscope/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
-
-# the packages alone: a change of the code leaves this layer as it is
-COPY pyproject.toml constraints.txt constraints-dev.txt packages/
-RUN python3 -m venv venv \
-    && python -c 'import tomllib; project = tomllib.load(open("packages/pyproject.toml", "rb"))["project"]; print(*project["dependencies"], *project["optional-dependencies"]["storage"], sep="\n")' > packages/wanted.txt \
-    && pip install --no-cache-dir --no-compile -r packages/wanted.txt -c packages/constraints.txt -c packages/constraints-dev.txt
-
 CMD ["snakemake", "--version"]
