@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify prune clean
+.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -66,6 +66,7 @@ lint: $(READY)-lint
 	pyright
 	lint-imports
 	snakemake --lint
+	hadolint Dockerfile
 
 format: $(READY)-lint
 	ruff check --fix
@@ -85,6 +86,10 @@ evidence: $(READY) # the run that decides the statements: hours; what it found i
 verify: $(READY) # a random tenth of the evidence's small models, trained again here
 	snakemake --cores 4 results/dataset/meta.json
 	python scripts/verify.py
+
+BUILD :=
+image: # for executors that need one: docs/howto/executors.md
+	buildah build $(BUILD) --tag normscope .
 
 prune: $(READY) # of the store: what neither config.yaml nor a variant in config/ asks for
 	python scripts/prune.py

@@ -21,6 +21,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
@@ -28,13 +29,15 @@ include: "workflow/rules/progress.smk"
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
-os.makedirs(STORE, exist_ok=True)
+if not is_uri(STORE):
+    os.makedirs(STORE, exist_ok=True)
 
 CONFIG = validated(config)
 DEVICE = device(CONFIG.device)
 GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
+lay_out(STORE, STUDIES)
 mend(STORE)
 DRAWINGS = Path(PROJECT, "scripts/figures")
 FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)

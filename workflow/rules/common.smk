@@ -3,6 +3,7 @@ import functools
 import hashlib
 import math
 import os
+import shlex
 import shutil
 import sys
 import tarfile
@@ -34,7 +35,7 @@ def located(rules):
     return copy
 
 
-if workflow.modifier.modify_path("results/paper") != "results/paper":
+if workflow.modifier.path_modifier.replace_prefix("results") != "results":
     raise WorkflowError(
         "module normscope: a prefix would leave its commands behind, which name results/;"
         " leave it out, or run it on its own: snakemake --directory FOLDER"
@@ -47,12 +48,12 @@ IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
 
 def project(path):
     """A file of the project."""
-    return path if IN_PLACE else os.path.join(PROJECT, path)
+    return held(path if IN_PLACE else os.path.join(PROJECT, path))
 
 
 def chosen(path):
     """A file that the user may have in the place of the project's."""
-    return path if os.path.isfile(path) else project(path)
+    return held(path) if os.path.isfile(path) else project(path)
 
 
 def first(variable, folder):
@@ -79,8 +80,9 @@ os.environ.update(
 # a job's own numerics run in one thread, whatever --cores gives it: sums in another order differ in
 # bits. torch's threads are set by the scripts. The commands of a workflow that uses this one as a
 # module keep theirs
+SINGLE = "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
 if workflow.modifier.is_main_snakefile():
-    shell.prefix("export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; ")
+    shell.prefix(SINGLE)
 
 from normscope.config import ConfigError, load, reread
 from normscope.cost.machine import has_gpu, usable_cores
@@ -146,7 +148,7 @@ def recorded(name, text):
             OSError
         ):  # a start that would run something says that results cannot be written
             pass
-    return str(path)
+    return held(str(path))
 
 
 @functools.cache
@@ -170,13 +172,13 @@ def code(script, part=None):
 def as_input(path):
     """A file as Snakemake can name it: where it would read {x} as a wildcard, by a link."""
     if "{" not in path:
-        return path
+        return held(path)
     target = os.path.abspath(path)
     link = Path(".snakemake/links", hashlib.sha256(target.encode()).hexdigest())
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.is_symlink():
         link.symlink_to(target)
-    return str(link)
+    return held(str(link))
 
 
 def nanogpt_files(directory):

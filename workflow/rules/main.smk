@@ -84,7 +84,7 @@ rule main_tables:
         ),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
         published=project("data/published.csv"),
-        references=multiext(project("data/nanogpt_"), "cpu.json", "gpu.json"),
+        references=[project(f"data/nanogpt_{unit}.json") for unit in ("cpu", "gpu")],
     output:
         tables("main"),
     log:

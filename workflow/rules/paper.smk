@@ -12,7 +12,7 @@ WORDS = [project("workflow/report/summary.md"), *filter(os.path.isfile, SECTIONS
 # what the manifest says of the project's data: prompts, statements, published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # what the project keeps of a run that decides more: the page shows it beside this one
-KEPT_RUN = multiext(project("evidence/"), "claims.json", "manifest.json", "run.json")
+KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 
@@ -85,7 +85,7 @@ rule summary:
 rule latex:
     input:
         code("latex"),
-        multiext(project("workflow/report/latex/"), "example.tex", "table.tex"),
+        [project(f"workflow/report/latex/{name}.tex") for name in ("example", "table")],
         frame="results/paper/frame.json",
     output:
         multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
@@ -108,7 +108,7 @@ rule manifest:
         KEPT,
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
-            f"results/code/{script}.txt"
+            held(f"results/code/{script}.txt")
             for script in sorted(PINS.keys() - {"cost", "power"})
         ],
         data=[chosen(f"data/{name}") for name in DATA] + EVIDENCE[:1],
@@ -153,7 +153,7 @@ rule page:
         code("page"),
         drawn(".svg"),
         WORDS,
-        multiext(project("workflow/report/page"), ".html.j2", ".css", ".js"),
+        [project(f"workflow/report/page.{kind}") for kind in ("html.j2", "css", "js")],
         frame="results/paper/frame.json",
         manifest="results/paper/manifest.json",
     output:

@@ -47,7 +47,7 @@ def share(store):
 
     That one gets all that DVC has put into store/, which in turn gets what the results rest on.
     """
-    if "DVC_STAGE" not in os.environ or IS_OWN_STORE:
+    if "DVC_STAGE" not in os.environ or IS_OWN_STORE or is_uri(store):
         return
     own = Path("store")
     own.mkdir(exist_ok=True)
@@ -84,6 +84,8 @@ def check_store(store):
 
     Without its links a result is missing, so that its job runs again.
     """
+    if is_uri(store):
+        return
     try:
         damaged = remove_damaged(Path(store), Path(".snakemake/normscope/store.json"))
         for line in damaged:
