@@ -43,7 +43,7 @@ def draw_line(axis: Axes, line: pd.DataFrame, look: dict, foot: float, *, bars: 
         axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
         if bars:
             low, high = part["low"] * part["d"], part["high"] * part["d"]
-            for is_cut, label in ((low < foot, CUT), (low >= foot, None)):
+            for is_cut, label in ((low < foot, CUT), (low >= foot, "")):
                 axis.vlines(
                     part["x"][is_cut],
                     low[is_cut].clip(lower=foot),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from drawings import data, draw, labelled, points, ticks
 from matplotlib import pyplot as plt
+from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
 from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
 from processes import ROOT, SCRIPTS
@@ -94,7 +95,8 @@ def test_losses_above_the_baseline_with_mean_and_interval():
     assert shown == [pytest.approx([above] * 2) for above in (0, 0.5, 2)]
     means = [data(x)[0] for x in axis.lines if x.get_label() == MEAN]
     assert means[1:2] == [pytest.approx([0.5])]
-    bars = [c for c in axis.collections if np.isfinite(c.get_segments()).all()]
+    lines = [c for c in axis.collections if isinstance(c, LineCollection)]
+    bars = [c for c in lines if np.isfinite(c.get_segments()).all()]
     assert bars[1].get_segments()[0][:, 0] == pytest.approx([0.4, 0.6])
     assert figure.n.startswith("n: nanogpt: 2 trained models each of layernorm pre, ")
     assert figure.n.endswith("nanogpt none seed 1 at step 7, nanogpt none seed 2 at step 7.")
