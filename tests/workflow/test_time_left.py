@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from project import Project
 
-START = re.compile(r"^(\d+ jobs?), (.+) on \d+ cores?$", re.MULTILINE)
+START = re.compile(r"^(\d+ jobs?), (.+) on \d+ cores?\b", re.MULTILINE)
 LEFT = re.compile(r"^\[[#-]{20}\] +(\d+)% of the work, .+ left$", re.MULTILINE)
 FIGURES = ("figure_loss", "figure_curves")
 
