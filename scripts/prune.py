@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import yaml
 from pydantic import Field
 from snakemake.api import (
     ConfigSettings,
@@ -22,6 +23,8 @@ from normscope.errors import report
 from normscope.io import store
 from normscope.schema import Strict
 
+PROFILE = Path("profiles/default/config.yaml")
+
 
 class Flags(Strict):
     """Prune the store."""
@@ -30,13 +33,18 @@ class Flags(Strict):
     dry_run: bool = Field(default=False, description="say what would go")
 
 
-def asked(variant: Path | None) -> set[str]:
-    """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job."""
+def asked(variant: Path | None, stored: list[str]) -> set[str]:
+    """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job.
+
+    Args:
+        variant: a file that is laid over config.yaml.
+        stored: rules whose results go to the store; one made by ``use rule`` does not say so.
+    """
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         project = api.workflow(
             resource_settings=ResourceSettings(cores=1),
             config_settings=ConfigSettings(configfiles=[variant] if variant else []),
-            workflow_settings=WorkflowSettings(cache=[]),
+            workflow_settings=WorkflowSettings(cache=stored),
             snakefile=Path("Snakefile"),
         )
         # the API does not give the hashes of jobs: these are the steps of its dry run
@@ -59,10 +67,11 @@ def main() -> None:
             f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share: what they ask"
             " for is not known here, and nothing is removed; unset it to prune store/"
         )
+    stored = yaml.safe_load(PROFILE.read_text())["cache"]
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
         try:
-            keys = asked(variant)
+            keys = asked(variant, stored)
         except WorkflowError as e:
             sys.exit(f"error: {variant or 'config.yaml'}: {e}; nothing is removed")
         print(f"{variant or 'config.yaml'} asks for {len(keys):,} results")

@@ -36,11 +36,12 @@ class Away(Project):
 
     @property
     def env(self) -> dict[str, str]:
-        told = {"NORMSCOPE_SHARED": str(self.shared), "SNAKEMAKE_OUTPUT_CACHE": f"{self.url}/store"}
+        variables = {"NORMSCOPE_SHARED": str(self.shared)}
+        variables["SNAKEMAKE_OUTPUT_CACHE"] = f"{self.url}/store"
         if self.endpoint:
             keys = {"ACCESS_KEY": "test", "SECRET_KEY": "test", "ENDPOINT_URL": self.endpoint}
-            told |= {f"SNAKEMAKE_STORAGE_S3_{key}": value for key, value in keys.items()}
-        return super().env | told
+            variables |= {f"SNAKEMAKE_STORAGE_S3_{key}": value for key, value in keys.items()}
+        return super().env | variables
 
     def command(self, *targets: str) -> tuple[str, ...]:
         return (
@@ -87,8 +88,8 @@ def test_a_killed_job_continues_elsewhere_and_the_store_serves_the_next(away: Aw
         assert first.poll() is None, first.communicate()
         time.sleep(0.01)
     os.kill(int((checkpoints / "lock").read_text()), signal.SIGKILL)
-    said = "".join(first.communicate())
-    assert first.returncode == 0, said
+    output = "".join(first.communicate())
+    assert first.returncode == 0, output
     assert b"continuing from step" in away.stored(f"results/logs/main_train/{LONG}.log")
 
     ordinary = small(tmp_path / "ordinary")

@@ -21,7 +21,7 @@ from normscope.paper.evidence import (
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
-from normscope.paper.tally import found, tally_table, trace_table
+from normscope.paper.tally import tally_table, totals, trace_table
 from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
@@ -124,9 +124,9 @@ def collect(
         tables |= {f"{study}.{name}": table for name, table in shown.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
-    first = found(ledger, {} if evidence is None else evidence.claims)
+    first = totals(ledger, {} if evidence is None else evidence.claims)
     return Frame(
-        words | counts | {"evidence": beside, "found": first},
+        words | counts | {"evidence": beside, "totals": first},
         {study: section.words for study, section in sections.items()},
         tables,
         figures,

@@ -59,7 +59,7 @@ def as_published(claim: Row) -> bool | None:
     return claim["verdict"] == claim["published_verdict"]
 
 
-def found(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]:
+def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]:
     """Words for the first lines.
 
     Args:

@@ -72,9 +72,9 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     assert [len(printed.tables[f"{s}.claims"].rows) for s in "ab"] == [0, 1]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
-    first = printed.words["found"]
+    first = printed.words["totals"]
     assert (first["count"], first["holds"], first["published"], first["stand"]) == (1, 1, 1, 1)
-    assert {name: word for name, word in printed.words.items() if name != "found"} == {
+    assert {name: word for name, word in printed.words.items() if name != "totals"} == {
         **{"level": "90%", "alpha": "10%", "fewest": "6"},
         **{"claims_count": 1, "claims_tests": 1, "evidence": None},
     }

@@ -5,7 +5,7 @@ from page_recipes import REPORT, claim, ledger, shown, traces
 
 from normscope.paper.frame import collect
 from normscope.paper.section import Section
-from normscope.paper.tally import found, tally_table
+from normscope.paper.tally import tally_table, totals
 from normscope.paper.template import environment, fill, open_template
 
 FACT = {"p": None, "p_holm": None}
@@ -21,7 +21,7 @@ CLAIMS = [
 
 def test_what_was_found_is_counted():
     kept = {"e": claim(key="e", verdict="holds")}
-    words = found(ledger(*CLAIMS), kept)
+    words = totals(ledger(*CLAIMS), kept)
     counts = ("count", "holds", "fails", "open", "published", "stand", "tested", "sure", "facts")
     assert [words[name] for name in counts] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
     assert words["largest_p"] == "0.0200"
@@ -56,7 +56,7 @@ def test_the_first_words_can_be_written_of_any_ledger(claims):
     text = " ".join(fill(template, frame.words).split())
     assert f"Of {len(claims)} statements" in text
     assert ("None with a published verdict is decided." in text) == (
-        frame.words["found"]["published"] == 0
+        frame.words["totals"]["published"] == 0
     )
-    told = frame.words["found"]
-    assert sum(reason["count"] for reason in told["reasons"]) + told["more"] == told["open"]
+    words = frame.words["totals"]
+    assert sum(reason["count"] for reason in words["reasons"]) + words["more"] == words["open"]
