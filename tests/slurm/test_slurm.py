@@ -62,7 +62,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "pretrained_probe": (2, "3000M", 2 * 240, True),
         "tables": (1, "1500M", 5 * 10 + 20, False),
         "figures": (1, "1000M", 23 * 10, False),
-        "paper": (1, "1000M", 7 * 10, False),
+        "paper": (1, "1000M", 8 * 10, False),
     }
     asked = {}
     for job in jobs(finished[1]):

@@ -74,6 +74,16 @@ def test_every_rule_has_a_log_its_speed_and_a_script(made: Project):
         assert (made.root / "scripts" / f"{name}.py").is_file()
 
 
+def test_on_a_cluster_only_long_jobs_are_submitted_alone(made: Project, dag: list[dict[str, str]]):
+    profile = yaml.safe_load((made.root / "profiles/slurm/config.yaml").read_text())
+    grouped = profile["groups"]
+    # figures say their group themselves, for there is one rule a figure
+    alone = {r["rule"] for r in dag if not r["rule"].startswith("figure_")} - grouped.keys()
+    assert alone == {"dataset", "depth_probe", "pretrained_probe"}
+    jobs = len([rule for rule, group in grouped.items() if group == "paper"])
+    assert profile["group-components"]["paper"] == jobs
+
+
 def test_conda_environment_has_the_tested_versions(made: Project):
     pins = set((made.root / "constraints.txt").read_text().splitlines())
     environment = yaml.safe_load((made.root / "workflow/envs/normscope.yaml").read_text())
