@@ -12,7 +12,7 @@ min_version("9.27")
 
 
 # the user's choices; what they leave out is as in the config.yaml beside this file
-if os.path.isfile("config.yaml"):
+if os.path.lexists("config.yaml"):
 
     configfile: "config.yaml"
 
@@ -27,10 +27,9 @@ include: "workflow/rules/progress.smk"
 
 
 # results of expensive rules live here by the hash of all that decides them; DVC versions it
-STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", home("store"))
+STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
-if not is_uri(STORE):
-    os.makedirs(STORE, exist_ok=True)
+make_store(STORE)
 
 CONFIG = validated(config)
 DEVICE = device(CONFIG.device)
@@ -42,7 +41,7 @@ mend(STORE)
 DRAWINGS = Path(PROJECT, "scripts/figures")
 FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
 METRICS = registered(metrics, project("workflow/metrics.yaml"))
-stated(chosen("data/claims.yaml"))
+stated(data("claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
@@ -113,9 +112,12 @@ rule paper:
         rules.all.input,
 
 
+if is_module():
+    check_start()  # what follows is of the workflow that uses this one
+
+
 onstart:
-    check_writable("results")
-    check_pins()
+    check_start()
     drop_leftovers()
     say_time()
 

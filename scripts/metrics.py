@@ -11,7 +11,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_json, write_text
-from normscope.paper.metrics import cells, curves, load, nested
+from normscope.paper.metrics import LEDGER, cells, curves, load, nested
 from normscope.paper.statements import verdicts
 from normscope.schema import Strict
 
@@ -33,10 +33,11 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str])
 
 def main() -> None:
     flags = parse(Flags)
-    numbers: dict[str, Any] = {"verdicts": verdicts(json.loads(flags.claims.read_text()))}
+    numbers: dict[str, Any] = {LEDGER: verdicts(json.loads(flags.claims.read_text()))}
     plots = flags.out / "plots"
     for name, metric in load(flags.metrics).items():
-        table = pd.read_csv(flags.results / metric.study / "tables" / f"{metric.table}.csv")
+        path = flags.results / metric.study / "tables" / f"{metric.table}.csv"
+        table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a word may be NA
         rows = table.to_dict("records")
         if metric.along is None:
             values = cells(name, metric, rows)

@@ -20,7 +20,7 @@ from snakemake.settings.types import Quietness
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io import store
+from normscope.io import experiments, store
 from normscope.schema import Strict
 
 PROFILE = Path("profiles/default/config.yaml")
@@ -61,12 +61,16 @@ def asked(variant: Path | None, stored: list[str]) -> set[str]:
 
 def main() -> None:
     flags = parse(Flags)
+    if not PROFILE.is_file():
+        sys.exit(f"error: {Path.cwd()} is not the project: `make prune` there")
     shared = os.environ.get(LOCATION_ENVVAR, "store")
     if Path(shared).absolute() != Path("store").absolute():
         sys.exit(
             f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share: what they ask"
             " for is not known here, and nothing is removed; unset it to prune store/"
         )
+    if experiments.are_at_work():
+        sys.exit("error: experiments of DVC fill this store: prune when they have ended")
     stored = yaml.safe_load(PROFILE.read_text())["cache"]
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):

@@ -5,11 +5,14 @@ reported before any job starts, all keys at once: the key, the reason, the allow
 in here: the workflow reads this module for every job.
 """
 
+import copy
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import getitem
 from typing import Annotated, Any, Literal, Self
 
 import yaml
@@ -121,13 +124,30 @@ def load(raw: dict[str, Any]) -> Config:
         raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}") from None
 
 
-def reread(value: Any) -> Any:
-    """A value of which the numbers were left as text, with every text in it read as YAML."""
-    if isinstance(value, Mapping):
-        return {key: reread(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [reread(part) for part in value]
-    return yaml.safe_load(value) if isinstance(value, str) else value
+def laid_over(base: Any, choices: Any) -> Any:
+    """A configuration with choices laid over it, key by key; a list is replaced as a whole."""
+    if not (isinstance(base, Mapping) and isinstance(choices, Mapping)):
+        return choices
+    return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}
+
+
+def typed(raw: Any) -> Any:
+    """A configuration with numbers and truth values also where they are given as text.
+
+    Snakemake hands what stands in braces or brackets of ``--config`` on as text, to a module too.
+    It is read as YAML where a key wants no text, and only there.
+    """
+    raw = copy.deepcopy(raw)
+    try:
+        Config.model_validate(raw, strict=True)
+    except ValidationError as e:
+        for error in e.errors(include_url=False):
+            text = error["input"]
+            if error["type"] in ("int_type", "float_type", "bool_type") and isinstance(text, str):
+                *way, last = [part for part, _ in _walk(error["loc"]) if part is not None]
+                with suppress(yaml.YAMLError):  # text that is none is left, and is refused as such
+                    reduce(getitem, way, raw)[last] = yaml.safe_load(text)
+    return raw
 
 
 def _explain(error: Any) -> tuple[str, str]:
@@ -137,6 +157,8 @@ def _explain(error: Any) -> tuple[str, str]:
         allowed = _allowed_keys(error["loc"][:-1])
         return key, f"unknown key; {suggest(error['loc'][-1], allowed)}"
     message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "model_type":
+        message = "Input should be keys with values"
     if error["type"] in ("missing", "value_error"):
         return key, message
     got = error["input"]
@@ -146,14 +168,18 @@ def _explain(error: Any) -> tuple[str, str]:
     return key, f"{message}, got {got!r} ({type(got).__name__}){hint}"
 
 
-def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at a place of the configuration, read from the generated schema."""
+def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[str, Any]]]:
+    """The parts of a place with their nodes in the generated schema.
+
+    A part that no key or index stands for, but one of several forms, is None.
+    """
     schema = Config.model_json_schema()
     node = schema
     for part in loc:
+        has_forms = "discriminator" in node
         if isinstance(part, int):
             node = node["items"]
-        elif "discriminator" in node:
+        elif has_forms:
             node = {"$ref": node["discriminator"]["mapping"][part]}
         elif part in node.get("properties", {}):
             node = node["properties"][part]
@@ -161,7 +187,13 @@ def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
             (node,) = node["patternProperties"].values()
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-    return list(node["properties"])
+        yield (None if has_forms else part), node
+
+
+def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys allowed at a place of the configuration."""
+    nodes = [Config.model_json_schema(), *(node for _, node in _walk(loc))]
+    return list(nodes[-1]["properties"])
 
 
 if __name__ == "__main__":

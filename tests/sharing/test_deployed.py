@@ -23,6 +23,8 @@ def test_a_tag_is_deployed_and_makes_the_same_tables(hosted: Project, tmp_path):
     )
     for name in ("corpus.txt", "tiny_model", "other_model"):
         (user.root / name).symlink_to(hosted.root / name)
+    # without a target all is made
+    assert user.planned().keys() == hosted.planned("--forceall").keys() | {"everything"}
     user.snakemake("main")
     assert user.digests("results/main/tables") == hosted.digests("results/main/tables")
     (user.root / "config/config.yaml").write_text("training: {stesp: 1}\n")

@@ -13,6 +13,11 @@ import engine
 import pytest
 from engine import DONE, LONG, SNAKEMAKE, Engine, jobs, long_run, resumed
 
+# all but most figures, of which each would be a start of Snakemake more
+TARGETS = [
+    *("tables", "results/paper/claims.json", "results/paper/metrics.json"),
+    *(f"results/paper/figures/{name}.pdf" for name in ("gain", "dose", "jacobian")),
+]
 TIME_LIMITED = ("--set-resources", "main_train:runtime=attempt")  # a minute, then two, then three
 
 
@@ -30,9 +35,10 @@ def stalled(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def finished(stalled: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
-    """A project whose whole workflow ran on Slurm, and what the engine said."""
+    """A project of which every kind of job ran on Slurm, and what the engine said."""
     made = engine.fresh(tmp_path_factory.mktemp("finished") / "project", pretrained={"threads": 2})
-    return made, Engine(made.root, "--set-resources", "pretrained_probe:gpu=1").finish()
+    gpu = ("--set-resources", "pretrained_probe:gpu=1")
+    return made, Engine(made.root, *TARGETS, *gpu).finish()
 
 
 def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_path: Path):
@@ -61,8 +67,8 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "depth_probe": (1, "2000M", 11, False),
         "pretrained_probe": (2, "3000M", 2 * 240, True),
         "tables": (1, "1500M", 5 * 10 + 20, False),
-        "figures": (1, "1000M", 23 * 10, False),
-        "paper": (1, "1000M", 8 * 10, False),
+        "figures": (1, "1000M", 3 * 10, False),
+        "paper": (1, "1000M", 2 * 10, False),
     }
     asked = {}
     for job in jobs(finished[1]):
@@ -80,10 +86,10 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
 
 def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path):
     _, said = finished
-    steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # all is none
+    steps = int(re.findall(r"^total +(\d+)$", said, re.MULTILINE)[0]) - 1  # tables is none
     submitted = len(jobs(said))
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
-    assert steps > 40
+    assert steps > 30
     assert " of the work" not in said  # how long a cluster takes is the queue's to say
     assert submitted <= 16  # which jobs are ready together is a matter of time
     flags = ["--configfile", "config/paper.yaml", "-n"]
@@ -94,7 +100,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
     print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
-    assert steps > 400
+    assert steps > 350
     assert groups + alone < steps / 4
 
 
@@ -103,7 +109,7 @@ def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str]
     clone = made.copy(tmp_path / "clone")
     for name in ("results", ".snakemake"):
         shutil.rmtree(clone.root / name)
-    clone.snakemake()
+    clone.snakemake(*TARGETS)
     assert clone.digests("results/paper") == made.digests("results/paper")
     assert clone.digests("store") == made.digests("store")
     assert not list((clone.root / "results/benchmarks/main_train").glob("*"))  # none was trained

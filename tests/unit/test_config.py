@@ -1,6 +1,7 @@
 """The configuration: what is allowed, and errors that name the key, the reason and the way out."""
 
 import copy
+import re
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ import yaml
 from processes import ROOT
 from snakemake.utils import update_config
 
-from normscope.config import Config, ConfigError, load
+from normscope.config import Config, ConfigError, laid_over, load, typed
 from normscope.nn.arms import ARMS
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -89,12 +90,6 @@ def test_protocols_that_differ_in_the_batch_size_alone_are_known():
     assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}]
 
 
-def laid_over(base: Any, variant: Any) -> Any:
-    if not isinstance(base, dict) or not isinstance(variant, dict):
-        return variant
-    return base | {k: laid_over(base[k], v) if k in base else v for k, v in variant.items()}
-
-
 def test_tiny_says_all_of_what_it_replaces():
     """So that it gives the same laid over config.yaml key by key, or part by part."""
     tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
@@ -102,11 +97,31 @@ def test_tiny_says_all_of_what_it_replaces():
     assert load(MAIN | parts) == load(laid_over(MAIN, tiny))
 
 
+def as_text(value: Any) -> Any:
+    """As what stands in braces on a command line arrives."""
+    if isinstance(value, dict):
+        return {key: as_text(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [as_text(part) for part in value]
+    return value if value is None else yaml.safe_dump(value).split("\n")[0].strip("'")
+
+
+def test_numbers_given_as_text_are_read_where_a_key_wants_no_text():
+    assert load(typed(as_text(MAIN))) == load(MAIN)
+    texts = ["007", "#mine", "2020-01-01", "yes", "12:30", "[1", "null"]
+    sources = [{"kind": "path", "path": text} for text in texts]
+    dataset = typed(MAIN | {"dataset": {"sha256": "0" * 64, "sources": sources}})["dataset"]
+    assert dataset["sources"] == sources
+    for text in ("[1", "@x", "a: b: c", "many"):
+        with pytest.raises(ConfigError, match=re.escape(f"valid number, got {text!r}")):
+            load(typed(config(level=text)))
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.stem)
 def test_variants_laid_over_config_yaml_are_valid(path):
     raw = copy.deepcopy(MAIN)
     variant = yaml.safe_load(path.read_text())
-    update_config(raw, variant)
+    update_config(raw, variant)  # as Snakemake lays a second file over the first
     loaded = load(raw).model_dump(mode="json", exclude_unset=True)
     assert loaded == laid_over(MAIN, variant)
 

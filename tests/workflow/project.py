@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import warm
 import yaml
@@ -130,6 +131,41 @@ def tiny_model() -> Path:
     return folder
 
 
+def added(root: Path, name: str, eps: str) -> dict[str, object]:
+    """The tiny model in a folder of the project, with its own epsilon; its entry."""
+    folder = shutil.copytree(tiny_model(), root / f"{name}_model")
+    facts = (folder / "config.json").read_text()
+    assert '"rms_norm_eps": 1e-06' in facts
+    (folder / "config.json").write_text(facts.replace('_eps": 1e-06', f'_eps": {eps}'))
+    source = {"kind": "directory", "path": folder.name}
+    return {"name": name, "family": name.title(), "source": source}
+
+
+def tiny(root: Path) -> dict[str, Any]:
+    """The tiny configuration, cut to what is enough to see what runs again."""
+    config = yaml.safe_load((root / "config.yaml").read_text())
+    for key, value in yaml.safe_load((root / "config" / "tiny.yaml").read_text()).items():
+        config[key] = config[key] | value if isinstance(value, dict) else value
+    config["dataset"] = {
+        "sha256": hashlib.sha256((root / "corpus.txt").read_bytes()).hexdigest(),
+        "sources": [{"kind": "path", "path": "corpus.txt"}],
+    }
+    # one rate of the main runs, and one arm of the decisive test
+    config["runs"][0]["learning_rates"] = [0.001]
+    recall = config["recall"]
+    recall["published"]["arms"] = recall["published"]["arms"][:1]
+    recall["runs"][0]["arms"] = ["layernorm"]
+    # one protocol of the Jacobian: a model with the exact backward pass, one with a surrogate
+    jacobian = config["jacobian"]
+    jacobian["published"] = jacobian["corrected"]
+    del jacobian["protocols"]["published"]
+    jacobian["runs"] = jacobian["runs"][1:2]
+    models = (("tiny", "1e-06"), ("other", "1e-05"))
+    config["pretrained"]["models"] = [added(root, name, eps) for name, eps in models]
+    config["device"] = "cpu"  # on a machine with a GPU too
+    return config
+
+
 def fresh(root: Path) -> Project:
     """As a fresh clone: the project's files, a tiny configuration, nothing made."""
     shutil.copytree(
@@ -142,36 +178,8 @@ def fresh(root: Path) -> Project:
     (root / ".dvc").mkdir()
     for name in ("config", ".gitignore"):
         shutil.copy(ROOT / ".dvc" / name, root / ".dvc" / name)
-    text = corpus()
-    (root / "corpus.txt").write_text(text)
-    config = yaml.safe_load((root / "config.yaml").read_text())
-    for key, value in yaml.safe_load((root / "config" / "tiny.yaml").read_text()).items():
-        config[key] = config[key] | value if isinstance(value, dict) else value
-    config["dataset"] = {
-        "sha256": hashlib.sha256(text.encode()).hexdigest(),
-        "sources": [{"kind": "path", "path": "corpus.txt"}],
-    }
-    # one rate of the main runs, and one arm of the decisive test, are enough to see what runs again
-    config["runs"][0]["learning_rates"] = [0.001]
-    recall = config["recall"]
-    recall["published"]["arms"] = recall["published"]["arms"][:1]
-    recall["runs"][0]["arms"] = ["layernorm"]
-    # and one protocol of the Jacobian: a model with the exact backward pass, one with a surrogate
-    jacobian = config["jacobian"]
-    jacobian["published"] = jacobian["corrected"]
-    del jacobian["protocols"]["published"]
-    jacobian["runs"] = jacobian["runs"][1:2]
-    config["pretrained"]["models"] = []
-    for name, eps in (("tiny", "1e-06"), ("other", "1e-05")):
-        folder = shutil.copytree(tiny_model(), root / f"{name}_model")
-        facts = (folder / "config.json").read_text()
-        assert '"rms_norm_eps": 1e-06' in facts
-        (folder / "config.json").write_text(facts.replace('_eps": 1e-06', f'_eps": {eps}'))
-        source = {"kind": "directory", "path": folder.name}
-        model = {"name": name, "family": name.title(), "source": source}
-        config["pretrained"]["models"].append(model)
-    config["device"] = "cpu"  # on a machine with a GPU too
-    (root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
+    (root / "corpus.txt").write_text(corpus())
+    (root / "config.yaml").write_text(yaml.safe_dump(tiny(root), sort_keys=False))
     project = Project(root)
     project.run("git", "init", "--quiet", "--initial-branch=main")
     project.run("git", "add", "--all")

@@ -130,6 +130,14 @@ def test_a_store_that_others_may_share_is_not_pruned(made: Project, tmp_path: Pa
     assert "which other projects may share" in output
 
 
+def test_a_store_that_cannot_be_made_is_said_at_the_start(made: Project, tmp_path: Path):
+    (tmp_path / "store").touch()
+    elsewhere = ("--directory", str(tmp_path), "--configfile", str(made.root / "config.yaml"))
+    output = made.snakemake("-n", *elsewhere, ok=False)
+    assert "the store cannot be made" in output
+    assert "SNAKEMAKE_OUTPUT_CACHE=FOLDER" in output
+
+
 def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
     for name in (".git", ".cache", "onnx.d"):

@@ -51,16 +51,18 @@ def state(checkout: Project) -> dict[str, int]:
 
 
 def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_path):
-    elsewhere, parent = (user(made, tmp_path / name) for name in ("elsewhere", "parent"))
-    (parent.root / "Snakefile").write_text(PARENT.replace("{checkout}", str(made.root)))
+    checkout = made.copy(tmp_path / "Kim's 1st & $HOME")
+    elsewhere, parent = (user(made, tmp_path / name) for name in ("else where", "parent"))
+    (parent.root / "Snakefile").write_text(PARENT.replace("{checkout}", str(checkout.root)))
     choices = yaml.safe_load((parent.root / "config.yaml").read_text())
     del choices["level"], choices["figures"]  # what is left out is as in the project
     (parent.root / "config.yaml").unlink()
     (parent.root / "choices.yaml").write_text(yaml.safe_dump({"norm": choices}))
-    before = state(made)
-    snakefile = ("--snakefile", str(made.root / "Snakefile"))
+    before = state(checkout)
+    snakefile = ("--snakefile", str(checkout.root / "Snakefile"))
+    ledger = "results/paper/claims.json"  # of another target, as it reads a file of the checkout
     runs = [
-        elsewhere.start("snakemake", "--cores", "1", *snakefile, "main"),
+        elsewhere.start("snakemake", "--cores", "1", *snakefile, "main", ledger),
         parent.start("snakemake", "--cores", "1"),
     ]
     for run in runs:
@@ -68,20 +70,54 @@ def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_pa
         assert run.returncode == 0, output
     for project in (elsewhere, parent):
         assert project.digests("results/main/tables") == made.digests("results/main/tables")
+    assert (elsewhere.root / ledger).read_text() == (made.root / ledger).read_text()
     assert (elsewhere.root / "store").is_dir()
-    assert state(made) == before
+    assert state(checkout) == before
     assert "norm_claims" in parent.snakemake("--list-rules")
 
 
+def module(made: Project, folder: Path, line: str) -> Project:
+    """A workflow of a user's own that has this one as a module."""
+    parent = user(made, folder)
+    text = (
+        f'module norm:\n    snakefile: "{made.root}/Snakefile"\n    {line}\nuse rule * from norm\n'
+    )
+    (parent.root / "Snakefile").write_text(text)
+    return parent
+
+
 def test_a_module_with_a_prefix_is_refused(made, tmp_path):
-    text = f"""
-module norm:
-    snakefile: "{made.root}/Snakefile"
-    prefix: "norm"
-use rule * from norm
-"""
-    (tmp_path / "Snakefile").write_text(text)
-    assert "a prefix would" in Project(tmp_path).snakemake("-n", ok=False)
+    parent = module(made, tmp_path / "parent", 'prefix: "norm"')
+    assert "a prefix would" in parent.snakemake("-n", ok=False)
+
+
+def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
+    parent = module(made, tmp_path / "parent", 'config: config["norm"]')
+
+    def planned(norm: str, *, ok: bool = True) -> str:
+        values = (f"norm={norm}", "level=2")  # the second is the parent's own
+        return parent.snakemake("-n", "main", "--config", *values, ok=ok)
+
+    alone = "{stack: 1, training: {steps: 500}}"
+    assert jobs(planned(alone))["main_train"] > jobs(planned("{}"))["main_train"]
+    assert "configuration: Input should be keys with values" in planned("5", ok=False)
+    assert "level: Input should be a valid number, got {}" in planned("{level: {}}", ok=False)
+    with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
+        assert "installed are pandas" in planned("{}", ok=False)
+
+
+def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
+    elsewhere = user(made, tmp_path / "elsewhere")
+    (elsewhere.root / "data").mkdir()
+    for name in ("claims.yaml", "published.csv"):
+        (elsewhere.root / "data" / name).write_text((made.root / "data" / name).read_text())
+    run = ("-n", "--snakefile", str(made.root / "Snakefile"))
+    output = elsewhere.snakemake(*run, "results/paper/manifest.json")
+    (files,) = re.findall(r"^rule manifest:\n    input: (.*)$", output, re.MULTILINE)
+    assert {"data/claims.yaml", f"{made.root}/data/published.csv"} <= set(files.split(", "))
+    (elsewhere.root / "data/claims.yaml").unlink()
+    (elsewhere.root / "data/claims.yaml").symlink_to("nowhere")
+    assert "data/claims.yaml is no file" in elsewhere.snakemake(*run, ok=False)
 
 
 def test_nested_values_of_the_command_line_are_numbers(made):

@@ -82,6 +82,7 @@ def test_what_an_experiment_writes_is_no_leftover(recorded: Project):
     again = ("--force", "results/paper/metrics.json")
     recorded.snakemake(*again)
     assert written.is_dir()
+    assert "experiments of DVC" in recorded.run("python", "scripts/prune.py", ok=False)
     lock.unlink()
     recorded.snakemake(*again)
     assert not written.exists()

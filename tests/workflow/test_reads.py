@@ -2,12 +2,21 @@
 
 import json
 import shlex
+from typing import ClassVar
 
+import pandas as pd
 import pytest
 from imports import DOOR
 from project import ROOT, Project
 
+from normscope.config import load
 from normscope.io.provenance import closure
+from normscope.io.tables import Tables
+from normscope.io.yamlfile import read_yaml
+from normscope.ledger.claim import Evidence
+from normscope.ledger.judgement import find_all
+from normscope.studies.statements import import_tests, load_checked
+from normscope.studies.traces import traces
 
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
 OWN = (".snakemake/",)
@@ -57,3 +66,30 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         if name.split()[0] in PARTS:  # statements and pages may use any table
             unread = {path for path in unread if "/tables/" not in path}
         assert unread == set(), f"{name} does not read what it declares"
+
+
+class Recorder(Evidence):
+    """Evidence that knows the tables that were asked for."""
+
+    asked: ClassVar[set[str]] = set()
+
+    def table(self, name: str) -> pd.DataFrame:
+        self.asked.add(name)
+        return super().table(name)
+
+
+def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project):
+    """Told from the syntax of its test, and seen when the test runs."""
+    config = load(read_yaml(made.root / "config.yaml"))
+    claims = load_checked(made.root / "data/claims.yaml", config.studies)
+    import_tests(config.studies)
+    tables = {
+        name: Tables(made.root / "results" / name / "tables", study.TABLES)
+        for name, study in config.studies.items()
+    }
+    evidence = Recorder(tables, config.studies, config.level)
+    told = traces(made.root / "data/claims.yaml", made.root / "scripts")
+    for key, entry in claims.claims.items():
+        evidence.asked.clear()
+        find_all(claims.model_copy(update={"claims": {key: entry}}), evidence)
+        assert evidence.asked == set(told[key]["tables"]), key

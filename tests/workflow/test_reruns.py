@@ -50,7 +50,7 @@ def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
         project.snakemake("main", *made_now)
         for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
-            assert "half pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
+            assert "Half affine pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
         for table in ("runs", "chosen", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
             path = project.root / "results/main/tables" / f"{table}.csv"
             assert re.search(r"^nanogpt,half,pre,", path.read_text(), re.MULTILINE), table

@@ -10,13 +10,13 @@ import tarfile
 import tempfile
 
 import yaml
-from snakemake.utils import update_config
 
 
 def located(rules):
     """The project's directory, by that of its rules; of a hosted repository a copy of the commit."""
     if not hasattr(rules, "hosted_repo"):
-        return os.path.normpath(rules.join("../..").get_path_or_uri(secret_free=True))
+        path = os.path.normpath(rules.join("../..").get_path_or_uri(secret_free=True))
+        return os.path.realpath(path)  # one name, as inputs are known by theirs
     repository = rules.hosted_repo.repo
     commit = repository.commit(rules.ref)
     copy = os.path.abspath(f".snakemake/normscope/{commit.hexsha}")
@@ -41,6 +41,12 @@ if workflow.modifier.path_modifier.replace_prefix("results") != "results":
         " leave it out, or run it on its own: snakemake --directory FOLDER"
     )
 
+
+def is_module():
+    """Whether another workflow uses this one."""
+    return not workflow.modifier.is_main_snakefile()
+
+
 # whose code, rules and data these are; results go where the user works, which may be elsewhere
 PROJECT = located(workflow.current_basedir)
 IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
@@ -51,9 +57,20 @@ def project(path):
     return held(path if IN_PLACE else os.path.join(PROJECT, path))
 
 
-def chosen(path):
-    """A file that the user may have in the place of the project's."""
-    return held(path) if os.path.isfile(path) else project(path)
+# of data/, what the user may have in the place of the project's
+CHOSEN = ("claims.yaml", "prompts.yaml")
+
+
+def data(name):
+    """A file of data/: the user's where there is one to choose, else the project's."""
+    path = f"data/{name}"
+    if name not in CHOSEN or not os.path.lexists(path):
+        return project(path)
+    if not os.path.isfile(path):
+        raise WorkflowError(
+            f"{path} is no file, or a link to none: mend it, or remove it to take the project's"
+        )
+    return held(path)
 
 
 def first(variable, folder):
@@ -81,10 +98,10 @@ os.environ.update(
 # bits. torch's threads are set by the scripts. The commands of a workflow that uses this one as a
 # module keep theirs
 SINGLE = "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
-if workflow.modifier.is_main_snakefile():
+if not is_module():
     shell.prefix(SINGLE)
 
-from normscope.config import ConfigError, load, reread
+from normscope.config import ConfigError, laid_over, load, typed
 from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import jobs, once, reference_seconds
 from normscope.cost.reference import read_reference
@@ -102,13 +119,9 @@ TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".spl
 
 def validated(choices):
     """The configuration: the project's, the user's choices laid over it; or all that is wrong."""
-    raw = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
-    update_config(raw, choices)
-    # Snakemake reads what stands in {} or [] of --config as text, also numbers
-    flags = workflow.config_settings.config
-    update_config(raw, reread({key: flags[key] for key in flags if key in choices}))
+    defaults = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
     try:
-        return load(raw)
+        return load(typed(laid_over(defaults, choices)))
     except ConfigError as e:
         raise WorkflowError(str(e)) from None
 
@@ -225,7 +238,7 @@ def recipe(jobs):
 @functools.cache
 def traced(wildcards):
     """Where each statement is tested, and the lines that measure it: of the page alone."""
-    places = traces(Path(chosen("data/claims.yaml")), Path(PROJECT, "scripts"))
+    places = traces(Path(data("claims.yaml")), Path(PROJECT, "scripts"))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 

@@ -18,7 +18,7 @@ checkpoint cost:
         config=verbatim(CONFIG.model_dump_json()),
     shell:
         'python "$NORMSCOPE/scripts/cost.py" --config {params.config:q}'
-        " --reference {input.reference}"
+        " --reference {input.reference:q}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"
 
@@ -29,7 +29,7 @@ rule power:
     input:
         code("power"),
         reference=project("workflow/costs.yaml"),
-        claims=chosen("data/claims.yaml"),
+        claims=data("claims.yaml"),
         ledger="results/paper/claims.json",
     log:
         "results/logs/power.log",
@@ -39,7 +39,7 @@ rule power:
         config=verbatim(CONFIG.model_dump_json()),
     shell:
         'python "$NORMSCOPE/scripts/power.py" --config {params.config:q}'
-        " --reference {input.reference}"
-        " --claims {input.claims} --ledger {input.ledger}"
+        " --reference {input.reference:q}"
+        " --claims {input.claims:q} --ledger {input.ledger}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"

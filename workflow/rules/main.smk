@@ -83,8 +83,8 @@ rule main_tables:
             file=["stream", "laws"],
         ),
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
-        published=project("data/published.csv"),
-        references=[project(f"data/nanogpt_{unit}.json") for unit in ("cpu", "gpu")],
+        published=data("published.csv"),
+        references=[data(f"nanogpt_{unit}.json") for unit in ("cpu", "gpu")],
     output:
         tables("main"),
     log:
@@ -98,5 +98,5 @@ rule main_tables:
     shell:
         'python "$NORMSCOPE/scripts/main_tables.py" --recipe {params.recipe:q}'
         " --models results/main/models"
-        " --probes results/main/probes --data results/dataset --published {input.published}"
+        " --probes results/main/probes --data results/dataset --published {input.published:q}"
         ' --references "$NORMSCOPE/data" --out results/main/tables &> {log}'

@@ -20,7 +20,7 @@ rule claims:
     input:
         code("claims", "claims"),
         TABLES,
-        claims=chosen("data/claims.yaml"),
+        claims=data("claims.yaml"),
     output:
         "results/paper/claims.json",
     log:
@@ -32,7 +32,7 @@ rule claims:
     params:
         config=verbatim(CONFIGURATION),
     shell:
-        'python "$NORMSCOPE/scripts/claims.py" --config {params.config:q} --claims {input.claims}'
+        'python "$NORMSCOPE/scripts/claims.py" --config {params.config:q} --claims {input.claims:q}'
         " --results results --out {output} &> {log}"
 
 
@@ -58,8 +58,8 @@ rule frame:
         config=verbatim(CONFIGURATION),
         evidence=["--evidence", project("evidence")] if EVIDENCE else [],
     shell:
-        'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims}'
-        " --figures {input.figures} --traces {input.traces} --results results"
+        'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
+        " --figures {input.figures:q} --traces {input.traces:q} --results results"
         " {params.evidence:q} --out {output} &> {log}"
 
 
@@ -111,7 +111,7 @@ rule manifest:
             held(f"results/code/{script}.txt")
             for script in sorted(PINS.keys() - {"cost", "power"})
         ],
-        data=[chosen(f"data/{name}") for name in DATA] + EVIDENCE[:1],
+        data=[data(name) for name in DATA] + EVIDENCE[:1],
     output:
         "results/paper/manifest.json",
     log:
@@ -123,7 +123,7 @@ rule manifest:
     params:
         config=verbatim(CONFIG.model_dump_json(exclude={"dataset", "device"})),
     shell:
-        'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data}'
+        'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"
         ' --results results --dataset {input.dataset} --project "$NORMSCOPE" --out {output} &> {log}'
 
@@ -144,7 +144,7 @@ rule metrics:
     conda:
         "../envs/normscope.yaml"
     shell:
-        'python "$NORMSCOPE/scripts/metrics.py" --metrics {input.metrics} --claims {input.claims}'
+        'python "$NORMSCOPE/scripts/metrics.py" --metrics {input.metrics:q} --claims {input.claims:q}'
         " --results results --out results/paper &> {log}"
 
 

@@ -13,7 +13,7 @@ rule pretrained_probe:
     input:
         code("pretrained_probe"),
         measured_files,
-        prompts=chosen("data/prompts.yaml"),
+        prompts=data("prompts.yaml"),
     output:
         multiext(
             "results/pretrained/probes/{name}/",
@@ -41,7 +41,7 @@ rule pretrained_probe:
     # memory and time decide how, not what: as resources, so that others measure nothing
     shell:
         'python "$NORMSCOPE/scripts/pretrained_probe.py" --recipe {params.recipe:q}'
-        " --prompts {input.prompts}"
+        " --prompts {input.prompts:q}"
         " --threads {params.threads} --memory-mb {resources.weights_mb}"
         " --fetch-s {resources.fetch_s} --weights results/weights"
         ' --revisions "$SNAKEMAKE_OUTPUT_CACHE/revisions" --store "$SNAKEMAKE_OUTPUT_CACHE"'
@@ -61,9 +61,9 @@ rule pretrained_tables:
             name=CONFIG.pretrained.probes(),
             file=["gains.csv", "norms.csv", "model.json"],
         ),
-        prompts=chosen("data/prompts.yaml"),
-        references=project("data/reference_gains.csv"),
-        reference_prompts=project("data/reference_prompts.csv"),
+        prompts=data("prompts.yaml"),
+        references=data("reference_gains.csv"),
+        reference_prompts=data("reference_prompts.csv"),
     output:
         tables("pretrained"),
         document="results/paper/residual_gain.json",
@@ -79,6 +79,6 @@ rule pretrained_tables:
         recipe=recipe(CONFIG.pretrained.tabulation(CONFIG.settings)),
     shell:
         'python "$NORMSCOPE/scripts/pretrained_tables.py" --recipe {params.recipe:q}'
-        " --probes results/pretrained/probes --prompts {input.prompts}"
-        " --references {input.references} --reference-prompts {input.reference_prompts}"
+        " --probes results/pretrained/probes --prompts {input.prompts:q}"
+        " --references {input.references:q} --reference-prompts {input.reference_prompts:q}"
         " --out results/pretrained/tables --document {output.document} &> {log}"

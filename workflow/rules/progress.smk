@@ -113,4 +113,6 @@ def say_results():
     page = Path("results/paper/summary.html").absolute()
     if page.is_file():
         say(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")
-    say(f"On disk: results {size_mb('results'):.0f} MB, store {size_mb(STORE):.0f} MB")
+    folders = ["results"] if is_uri(STORE) else ["results", STORE]
+    sizes = [f"{Path(path).name} {size_mb(path):.0f} MB" for path in folders]
+    say(f"On disk: {', '.join(sizes)}")

@@ -1,16 +1,27 @@
 # What a start finds and an end leaves: damage, leftovers of kills, times of another clock, failures.
 # Functions only; the Snakefile says when.
-import hashlib
 import shutil
 import time
 
-from normscope.io.files import seal
+from normscope.io import experiments
 from normscope.io.pins import not_as_pinned
+from normscope.io.seals import is_altered
 from normscope.io.store import KEY, keys, lend, remove_damaged
 
-# where DVC runs experiments that have copies of their own
-EXPERIMENTS = Path(".dvc/tmp/exps")
 KEPT_IN = "*/[mp]*/*/"  # models and probes
+
+
+def make_store(store):
+    """The folder of finished models, before anything is trained."""
+    if is_uri(store):
+        return
+    try:
+        os.makedirs(store, exist_ok=True)
+    except OSError as e:
+        raise WorkflowError(
+            f"the store cannot be made: {e}; SNAKEMAKE_OUTPUT_CACHE=FOLDER puts it elsewhere,"
+            " and snakemake --directory FOLDER all that is made"
+        ) from None
 
 
 def mend(store):
@@ -19,6 +30,7 @@ def mend(store):
         share(store)
         check_store(store)
     if is_ours() and os.access("results", os.W_OK):
+        warn_of_lost_records("results")
         drop_damaged_tables("results")
         mend_times("results", "store")
 
@@ -27,19 +39,6 @@ def is_ours():
     """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
     locks = Path(".snakemake/locks")
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
-
-
-def home(folder):
-    """A folder of the repository: in a copy of it, that DVC makes for an experiment, the origin's."""
-    here = Path.cwd()
-    origins = [p.parents[2] for p in here.parents if p.parts[-3:] == EXPERIMENTS.parts]
-    return str(Path(*origins[:1] or [here], folder))
-
-
-def are_experiments_at_work():
-    """Whether copies of this repository, which fill its store, have jobs running."""
-    locks = (EXPERIMENTS.glob(f"{copy}/.snakemake/locks/*") for copy in ("*", "*/*"))
-    return any(map(any, locks))
 
 
 def share(store):
@@ -56,6 +55,12 @@ def share(store):
         p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink()
     )
     lend(Path(store), own, {link.name[:KEY] for link in links})
+
+
+def check_start():
+    """What would fail after hours, or give results a false name."""
+    check_writable("results")
+    check_pins()
 
 
 def check_pins():
@@ -99,14 +104,21 @@ def check_store(store):
         raise WorkflowError(f"the store cannot be checked: {e}") from None
 
 
+def warn_of_lost_records(folder):
+    """Where Snakemake does not know with which values results were made, it takes them as they are."""
+    if any(Path(folder).glob(KEPT_IN)) and not os.path.isdir(".snakemake/metadata"):
+        print(
+            f"{folder}/ is here without the records of its run (.snakemake): a value that was"
+            f" changed since is not noticed; rm -r {folder} makes it again, with models of the store",
+            file=sys.stderr,
+        )
+
+
 def drop_damaged_tables(folder):
     """A table that is not what its script wrote is no result: it is to be made again."""
     for path in Path(folder).rglob("*.csv"):
-        mark = seal(path)
-        # a link leads to the store, which has marks of its own
-        if path.is_symlink() or not mark.is_file():
-            continue
-        if hashlib.sha256(path.read_bytes()).hexdigest() != mark.read_text().strip():
+        # a link leads to the store, which has sums of its own
+        if not path.is_symlink() and is_altered(path):
             print(f"{path} is damaged: it is made again", file=sys.stderr)
             path.unlink()
 
@@ -125,7 +137,7 @@ def mend_times(*folders):
 def drop_leftovers():
     """What a kill left in the store, and checkpoints of runs that are safe in the store."""
     if (
-        IS_OWN_STORE and not are_experiments_at_work()
+        IS_OWN_STORE and not experiments.are_at_work()
     ):  # in a shared one others may be at work
         for path in Path(STORE).glob("tmp*/"):
             shutil.rmtree(path)

@@ -18,6 +18,12 @@ from normscope.io.files import SUMS, write_text
 KEY = 64  # hex digits of an entry's key
 
 
+def read_sums(path: Path) -> dict[str, str]:
+    """SHA-256 by file name, of a file of such sums."""
+    lines = path.read_text(errors="replace").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
 def keys(store: Path) -> set[str]:
     """Of all entries, whole or not."""
     names = (entry.name for entry in os.scandir(store) if entry.is_file())
@@ -85,8 +91,7 @@ def _damaged(store: Path, key: str, names: set[str]) -> str | None:
     """The name of a file of an entry that does not fit its sum."""
     if SUMS not in names:
         return None
-    lines = (store / f"{key}{SUMS}").read_text(errors="replace").splitlines()
-    sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    sums = read_sums(store / f"{key}{SUMS}")
     if names - sums.keys() != {SUMS}:
         return SUMS
     for name in sorted(names - {SUMS}):
