@@ -7,7 +7,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.recognized import recognized
+from normscope.door.recognized import channels, recognized
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.nn.arms import ARMS
@@ -23,8 +23,8 @@ class Factors(NamedTuple):
         centered: x, less its mean over channels where the norm centers, (..., d).
         projected: the same on the unit sphere, or inside of it by as much as eps counts, (..., d).
         radius: of the sphere, a scalar.
-        gain: (d,); 1 where the norm has none.
-        bias: (d,); 0 where the norm has none.
+        gain: (d,), or as a layer over several dimensions has it; 1 where the norm has none.
+        bias: the same; 0 where the norm has none.
     """
 
     centered: Tensor
@@ -61,27 +61,38 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     Args:
         norm: an arm by its name, as it starts; or a layer: of a loaded model, of torch, of
             transformers.
-        x: (..., d).
+        x: (..., d), of floating point.
 
     Raises:
-        Explained: an unknown arm, or a norm that does not look at one token at a time.
+        Explained: an unknown arm, a norm that does not look at one token at a time, or an x that
+            is no vectors.
     """
+    if x.dim() == 0 or not x.is_floating_point():
+        shape = tuple(x.shape)
+        raise Explained(f"x is {x.dtype} of shape {shape}: give floating-point vectors, (..., d)")
     layer = _layer(norm, x)
-    d = x.shape[-1]
-    at = standardize(layer, x.to("cpu", torch.float64))
-    sizes = {"sqrt(d)": torch.tensor(math.sqrt(d)), "1": torch.tensor(1.0)}
+    shape = x.shape[-1:] if isinstance(norm, str) else channels(norm, x)
+    d = math.prod(shape)
+    at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
+    sizes = {"sqrt(d)": math.sqrt(d), "1": 1.0}
     radius = layer.size(layer.g) if layer.radius == "learned" else sizes[layer.radius]
     gain = torch.ones(d) if layer.gain is None else layer.size(layer.gain)
     bias = torch.zeros(d) if layer.bias is None else layer.bias
-    parts = (at.z * at.sigma, at.z / math.sqrt(d), radius, gain, bias)
+    parts = (
+        (at.z * at.sigma).reshape(x.shape),
+        (at.z / math.sqrt(d)).reshape(x.shape),
+        torch.as_tensor(radius, dtype=torch.float64),
+        gain.reshape(shape),
+        bias.reshape(shape),
+    )
     return Factors(*(part.detach().to(x) for part in parts))
 
 
 def _layer(norm: str | nn.Module, x: Tensor) -> TokenNorm:
     """The norm as a layer in float64."""
     if isinstance(norm, nn.Module):
-        tokens = x.flatten(0, -2)
-        return recognized(norm, tokens, norm(x).flatten(0, -2))
+        d = math.prod(channels(norm, x))
+        return recognized(norm, x.reshape(-1, d), norm(x).reshape(-1, d))
     if norm not in ARMS:
         raise Explained(f"unknown arm {norm!r}; {suggest(norm, ARMS)}")
     layer = build(ARMS[norm].norm, x.shape[-1])

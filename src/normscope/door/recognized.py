@@ -1,7 +1,7 @@
 """Norms of torch, of transformers and of users as those of the registry, by what they compute."""
 
 import copy
-import math
+import itertools
 from collections.abc import Iterator
 
 import torch
@@ -13,7 +13,9 @@ from normscope.nn.recipe import Norm
 
 KINDS = ("LayerNorm", "RMSNorm")  # how names of their classes end
 EPS = ("eps", "variance_epsilon", "epsilon")  # how their eps is called
-TOLERANCE = 0.02  # of the output's length: in bfloat16 a norm is off by less than 0.004
+# of the output's length: what rounding in a type can do, and more than that
+ROUNDING, TOLERANCE = 1, 2.5  # times the type's eps
+EXACT = 1e-4  # in types that are finer: a variance over d - 1 differs from one over d by 1 / 2d
 
 
 def norms(model: nn.Module) -> dict[str, nn.Module]:
@@ -42,16 +44,16 @@ def _kind(module: nn.Module) -> str:
     return type(module).__name__
 
 
-def channels(module: nn.Module, x: Tensor) -> int:
-    """How many values of x are one token to a norm: over so many it takes its mean."""
-    return math.prod(getattr(module, "normalized_shape", x.shape[-1:]))
+def channels(module: nn.Module, x: Tensor) -> tuple[int, ...]:
+    """The dimensions of x that are one token to a norm: over these it takes its mean."""
+    return tuple(getattr(module, "normalized_shape", x.shape[-1:]))
 
 
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """A norm as one of the registry's, in float64: what it computes decides, not how it is written.
 
     Some classes center and some do not, some have the gain as ``1 + weight``: of these the one is
-    taken that turns x into y.
+    taken that turns x into y, and of several, as where the mean of x is 0, the one of its name.
 
     Args:
         module: a norm of torch, of transformers or of one's own.
@@ -63,11 +65,16 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """
     if isinstance(module, TokenNorm):
         return copy.deepcopy(module).cpu().double()
+    eps = max(torch.finfo(x.dtype).eps, torch.finfo(y.dtype).eps)
+    candidates = _candidates(module, x.shape[-1], _eps(module, x.dtype))
     x, y = x.double().cpu(), y.double().cpu()
+    if not (x.isfinite().all() and y.isfinite().all()):
+        raise Explained(f"{_kind(module)}: what enters or leaves it is not finite")
+    length = float(y.norm())
     with torch.no_grad():
-        errors = [(float((norm(x) - y).norm()), norm) for norm in _candidates(module, x)]
-    error, best = min(errors, key=lambda pair: pair[0])
-    if not error <= TOLERANCE * float(y.norm()):
+        errors = [(float((norm(x) - y).norm()), norm) for norm in candidates]
+    error, best = min(errors, key=lambda pair: max(pair[0], ROUNDING * eps * length))
+    if error > max(EXACT, TOLERANCE * eps) * length:
         raise Explained(
             f"{_kind(module)} is no norm of a token, gain * x / sigma + bias of x or x - mean(x): "
             "give a module without it"
@@ -75,30 +82,26 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     return best
 
 
-def _candidates(module: nn.Module, x: Tensor) -> Iterator[TokenNorm]:
-    """The norms that a module may be, with its weights, eps and bias."""
-    d = x.shape[-1]
-    fitting = {n: p for n, p in module.named_parameters(recurse=False) if p.numel() == d}
-    bias = fitting.pop("bias", None)
-    weight = next(iter(fitting.values()), None)
-    centers = (True, False)
-    if isinstance(module, nn.LayerNorm | nn.RMSNorm):
-        centers = (isinstance(module, nn.LayerNorm),)
-    for center in centers:
-        for offset in (0.0, 1.0) if weight is not None else (0.0,):
-            factors = Norm(
-                center=center, gain=weight is not None, bias=bias is not None, eps=_eps(module, x)
-            )
+def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:
+    """The norms that a module may be, with its weights; what its name says first."""
+    fitting = [p for p in module.parameters(recurse=False) if p.numel() == d]
+    pairs = list(itertools.permutations([*fitting, None], 2)) or [(None, None)]
+    centers = (False, True) if _kind(module).endswith("RMSNorm") else (True, False)
+    for center, (gain, bias) in itertools.product(centers, pairs):
+        for offset in (0.0, 1.0) if gain is not None else (0.0,):
+            factors = Norm(center=center, gain=gain is not None, bias=bias is not None, eps=eps)
             norm = build(factors, d).double()
             assert isinstance(norm, TokenNorm)
-            for own, given, add in ((norm.gain, weight, offset), (norm.bias, bias, 0.0)):
+            for own, given, add in ((norm.gain, gain, offset), (norm.bias, bias, 0.0)):
                 if own is not None and given is not None:
                     own.data = given.detach().double().cpu().flatten() + add
             yield norm
 
 
-def _eps(module: nn.Module, x: Tensor) -> float:
-    """torch's RMSNorm without one has that of its type."""
+def _eps(module: nn.Module, dtype: torch.dtype) -> float:
+    """A module's own; torch's RMSNorm without one has that of the type it computes in."""
     named = (getattr(module, name, None) for name in EPS)
-    given = next((value for value in named if value), None)
-    return float(given) if given else torch.finfo(torch.float32).eps
+    given = next((value for value in named if value is not None), None)
+    if given is not None:
+        return float(given) or torch.finfo(torch.float64).tiny  # the registry has none of 0
+    return torch.finfo(torch.promote_types(dtype, torch.float32)).eps

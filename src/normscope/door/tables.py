@@ -1,14 +1,15 @@
 """The tables of a run, or of the evidence that a project keeps, by their names."""
 
-import hashlib
-import io
 from pathlib import Path
 
 import pandas as pd
 
+from normscope import studies
 from normscope.errors import Explained, suggest
-from normscope.io.files import seal
+from normscope.io.seals import is_altered
 from normscope.io.stored import damaged
+
+STUDIES = {path.parent.name for path in Path(studies.__path__[0]).glob("*/grid.py")}
 
 
 def tables(results: str | Path = "results") -> list[str]:
@@ -37,10 +38,9 @@ def table(name: str, results: str | Path = "results") -> pd.DataFrame:
     if name not in files:
         raise Explained(f"{results} has no table {name!r}; {suggest(name, files)}")
     path = files[name]
-    content = path.read_bytes()
-    if seal(path).is_file() and hashlib.sha256(content).hexdigest() != seal(path).read_text()[:64]:
+    if is_altered(path):
         raise damaged(path, "its SHA-256 is not the one beside it")
-    return pd.read_csv(io.BytesIO(content), keep_default_na=False, na_values=[""])
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -50,6 +50,8 @@ def _files(folder: Path) -> dict[str, Path]:
         Explained: the folder has none.
     """
     paths = sorted(folder.glob("*/tables/*.csv")) or sorted(folder.glob("*/*.csv"))
-    if not paths:
+    named = [(path.relative_to(folder).parts[0], path) for path in paths]
+    files = {f"{study}.{path.stem}": path for study, path in named if study in STUDIES}
+    if not files:
         raise Explained(f"{folder} has no tables: name the folder of a run, or of evidence")
-    return {f"{path.relative_to(folder).parts[0]}.{path.stem}": path for path in paths}
+    return files

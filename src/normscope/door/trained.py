@@ -13,6 +13,7 @@ from torch import nn
 from normscope.errors import Explained, suggest
 from normscope.io import stored
 from normscope.io.files import SUMS
+from normscope.io.store import read_sums
 from normscope.io.stored import damaged, read
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
@@ -120,12 +121,11 @@ def _check(folder: Path) -> None:
         Damaged: naming the first that is not.
     """
     try:
-        lines = (folder / SUMS).read_text().splitlines()
-        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        sums = read_sums(folder / SUMS)
         for name in FILES:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
                 raise damaged(folder / name, f"it does not fit its line of {SUMS}")
-    except (OSError, UnicodeDecodeError) as e:
+    except OSError as e:
         raise damaged(folder / SUMS, str(e)) from e
 
 

@@ -1,5 +1,6 @@
 r"""Which part of a gradient the norms of a model remove, in its own backward pass."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -31,9 +32,10 @@ class Watched:
         """Of one forward pass of a norm; and when it comes, the gradient at y."""
         if not y.requires_grad:
             return
-        d = channels(self._layers[name], x)
-        x = x.detach().reshape(-1, d).to("cpu", torch.float64, copy=True)
+        d = math.prod(channels(self._layers[name], x))
+        x = x.detach().reshape(-1, d)
         layer = recognized(self._layers[name], x, y.detach().reshape(-1, d))
+        x = x.to("cpu", torch.float64, copy=True)
 
         def keep(dy: Tensor) -> None:
             g = gradient_at_z(layer, dy.detach().reshape(-1, d).to("cpu", torch.float64))

@@ -12,7 +12,8 @@ from torch.nn import functional as F
 import normscope
 from normscope.nn.arms import ARMS
 
-D = 16
+D = 12  # whose root float32 does not hold
+LlamaRMSNorm = transformers.models.llama.modeling_llama.LlamaRMSNorm
 TOKEN_WISE = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 THEIRS = {
     "layernorm": lambda: nn.LayerNorm(D, eps=1e-3),
@@ -20,10 +21,30 @@ THEIRS = {
     "layernorm_gain": lambda: nn.LayerNorm(D, bias=False),
     "rmsnorm": lambda: nn.RMSNorm(D, eps=1e-3),
     "rmsnorm_plain": lambda: nn.RMSNorm(D, elementwise_affine=False),
-    "llama": lambda: transformers.models.llama.modeling_llama.LlamaRMSNorm(D, eps=1e-3),
+    "llama": lambda: LlamaRMSNorm(D, eps=1e-3),
     "gemma": lambda: transformers.models.gemma.modeling_gemma.GemmaRMSNorm(D, eps=1e-3),
+    "two_dimensions": lambda: nn.LayerNorm([3, D], eps=1e-3),
+    "no_eps": lambda: nn.RMSNorm(D),
+    "eps_0": lambda: nn.RMSNorm(D, eps=0.0),
+    "gamma": lambda: Named("gamma", "beta"),
+    "beta": lambda: Named("beta", "gamma"),
     "t5": lambda: transformers.models.t5.modeling_t5.T5LayerNorm(D, eps=1e-3),
 }
+
+
+class Named(nn.LayerNorm):
+    """A LayerNorm whose parameters have other names, in this order."""
+
+    gamma: Tensor
+    beta: Tensor
+
+    def __init__(self, *names: str) -> None:
+        super().__init__(D, elementwise_affine=False)
+        for name in names:
+            self.register_parameter(name, nn.Parameter(torch.zeros(D) + (name == "gamma")))
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, (D,), self.gamma, self.beta, self.eps)
 
 
 def tokens() -> Tensor:
@@ -41,7 +62,8 @@ def test_the_parts_of_an_arm_are_what_their_names_say(arm):
     )
     torch.testing.assert_close(parts.centered, u)
     torch.testing.assert_close(parts.projected, F.normalize(u, dim=-1), rtol=0, atol=1e-5)
-    assert float(parts.radius) == pytest.approx(radius, rel=1e-6)
+    learned = norm.radius == "learned"  # a parameter, in float32
+    assert float(parts.radius) == pytest.approx(radius, rel=1e-7 if learned else 1e-15)
     # an arm begins with a gain of 1 and a bias of 0
     torch.testing.assert_close(parts.output, radius * F.normalize(u, dim=-1), rtol=0, atol=1e-4)
 
@@ -53,9 +75,25 @@ def test_the_product_of_the_parts_is_the_output_of_a_layer(name):
     parts = normscope.factors(layer, x)
     torch.testing.assert_close(parts.output, layer(x), rtol=0, atol=1e-5)
     assert (parts.projected.norm(dim=-1) < 1 + 1e-6).all()
-    assert float(parts.radius) == pytest.approx(math.sqrt(D))
+    assert float(parts.radius) == pytest.approx(math.sqrt(parts.gain.numel()))
     centers = isinstance(layer, nn.LayerNorm)
-    assert torch.equal(parts.centered.sum(-1).abs() < 1e-4, torch.full((5, 3), centers))
+    over = [-1, -2][: parts.gain.dim()]
+    assert torch.equal(parts.centered.sum(over).abs().amax() < 1e-4, torch.tensor(centers))
+    token = (0,) * (3 - parts.gain.dim())
+    assert torch.equal(normscope.factors(layer, x[token]).output, parts.output[token])
+
+
+def test_where_the_mean_is_0_the_name_says_whether_it_is_taken():
+    x = torch.tensor([[1.0, -1.0, 2.0, -2.0]])
+    shifted = x + 1e-3
+    for kind, centers in ((LlamaRMSNorm, False), (nn.LayerNorm, True)):
+        layer = kind(4)
+        parts = normscope.factors(layer, x)
+        assert torch.equal(parts.centered, x)
+        watched = nn.Sequential(nn.Identity(), layer)
+        with normscope.watch(watched) as norms:
+            (watched(x.requires_grad_()) * shifted).sum().backward()
+        assert norms.table()["center"].tolist() == [centers]
 
 
 def test_every_arm_is_listed_with_its_factors():
@@ -66,6 +104,13 @@ def test_every_arm_is_listed_with_its_factors():
         "learned",
         False,
     ]
+
+
+class BesselLayerNorm(nn.Module):
+    """Of a deviation over d - 1: within the rounding of bfloat16 one, and none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
 
 
 class OtherRMSNorm(nn.Module):
@@ -82,9 +127,24 @@ class OtherRMSNorm(nn.Module):
         ("batchnorm", "batchnorm"),
         ("dyt", "dyt"),
         (OtherRMSNorm(), "OtherRMSNorm"),
+        (BesselLayerNorm(), "BesselLayerNorm"),
         (nn.Linear(D, D), "Linear"),
     ],
 )
 def test_what_has_no_factors_is_an_error_that_names_it(norm, words):
     with pytest.raises(normscope.Explained, match=words):
         normscope.factors(norm, tokens().float())
+
+
+@pytest.mark.parametrize(
+    ("x", "words"),
+    [
+        (tokens().long(), r"torch.int64 of shape \(5, 3, 12\): give floating-point"),
+        (torch.tensor(1.0), r"shape \(\): give"),
+        (tokens().float() * math.nan, "not finite"),
+    ],
+)
+def test_what_is_no_vectors_is_an_error(x, words):
+    for norm in ("rmsnorm", nn.RMSNorm(D)) if x.isfinite().all() else (nn.RMSNorm(D),):
+        with pytest.raises(normscope.Explained, match=words):
+            normscope.factors(norm, x)

@@ -40,6 +40,7 @@ def run(tmp_path) -> Path:
 
 
 def test_a_table_is_what_was_written(run):
+    write_csv(run / "other/tables/words.csv", WORDS)  # of no study
     assert normscope.tables(run) == ["main.words"]
     pd.testing.assert_frame_equal(normscope.table("main.words", run), WORDS, check_dtype=False)
 
@@ -63,6 +64,8 @@ def test_a_table_that_was_changed_or_is_unknown_is_an_error(run, tmp_path):
     for look in (normscope.tables, normscope.models):
         with pytest.raises(normscope.Explained, match="empty has no"):
             look(tmp_path / "empty")
+    with pytest.raises(normscope.Explained, match="has no tables: name the folder of a run"):
+        normscope.tables(ROOT)  # whose folders have tables of data, and none of studies
 
 
 def test_models_are_listed_a_row_each(run):
