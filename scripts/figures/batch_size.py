@@ -7,12 +7,23 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
+from normscope.paper.caption import divergences
 from normscope.paper.drawing import Look, run
 from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
 COLUMNS = {"capped_loss": "validation loss", "excess": "above the greatest size"}
 ASIDE = 0.25  # octaves over which arms stand side by side
+
+
+def describe_sizes(batches: pd.DataFrame) -> str:
+    """How many models stand behind a point: arms may differ, and sizes do."""
+    counts = batches.groupby(["batch_size", "arm"])["seed"].nunique().groupby("batch_size")
+    sizes: dict[str, list[str]] = {}
+    for size, few, many in zip(*counts.agg(["min", "max"]).reset_index().to_numpy().T, strict=True):
+        sizes.setdefault(f"{few}" if few == many else f"{few} to {many}", []).append(str(size))
+    return "; ".join(
+        f"{n} trained models of each arm with {', '.join(own)} windows" for n, own in sizes.items()
+    )
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
@@ -39,9 +50,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[0, 0].set_ylabel("nats per character")
     axes[0, 1].axhline(0, color="0.6", linewidth=0.6, zorder=0)
     style.arm_legend(figure)
-    n = count(batches, ("arm", "placement"))
+    n = describe_sizes(batches)
     lost = divergences(batches, ("arm", "batch_size"), AS_NOTHING_KNOWN)
-    return figure, f"n: {n} at each size. {lost}"
+    return figure, f"n: {n}. {lost}"
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def draw(
     axes[0, 0].set_ylabel("cost (nats)")
     axes[1, 0].set_ylabel("sigma before the final norm")
     looks: dict[str, dict] = {NAMES[place]: {"color": color} for place, color in PLACES.items()}
-    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", **HELD}}
+    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", "marker": "o", **HELD}}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))
 

@@ -21,6 +21,7 @@ N = (
     "n: 3 prompts for the first two ratios of published models and 25 for the third; "
     "rho: 25 prompts a model of the Pythia sweep, 5 of the others."
 )
+RHOS = (0.05, 0.2, 1)  # ticks; a model may lie anywhere
 
 
 def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
@@ -67,7 +68,9 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         axis.plot([], [], linestyle="", label=family, **look)
     mark_one(axis)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
-    style.log_x(axis, (0.05, 0.2, 1))
+    axis.set_xscale("log")
+    axis.set_xticks(RHOS, [f"{rho:g}" for rho in RHOS])
+    axis.minorticks_off()
     axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
     axis.set_title("H25: gain and rho")
 

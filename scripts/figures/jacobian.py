@@ -13,6 +13,7 @@ from normscope.paper.drawing import Look, run
 from normscope.paper.hover import CUT
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
+from normscope.studies.jacobian.recipe import SETTING
 
 MEASURES = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
 KINDS = {  # (signal, variant)
@@ -127,7 +128,8 @@ def draw(
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
     looks |= {label: mark | {"color": "0.4"} for label, mark in KINDS.values()}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
-    return figure, describe_sample(runs)
+    drawn = runs.merge(shown[[*SETTING]].drop_duplicates())
+    return figure, describe_sample(drawn, runs)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ def draw_first(axis: Axes, first: pd.DataFrame) -> None:
     for i, placement in enumerate(PLACEMENTS):
         own = summary.select(first, placement=placement)
         inset.plot([i] * len(own), own["mean"], "o", color=COLORS[placement], markersize=3)
-    inset.set_xticks([])
+    style.place(inset.xaxis, range(len(PLACEMENTS)), ["block 1"] * len(PLACEMENTS))
+    inset.tick_params(bottom=False, labelbottom=False)
     inset.set_xlim(-0.6, len(PLACEMENTS) - 0.4)
     inset.set_ylim(first["mean"].min() / 3, first["mean"].max() * 3)
     inset.set_title("block 1", fontsize="small", pad=2)

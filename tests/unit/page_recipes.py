@@ -12,7 +12,7 @@ from normscope.paper.frame import Figure, Frame
 from normscope.paper.page import open_look, page
 from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import PageTable
-from normscope.paper.tally import tally_table, trace_table
+from normscope.paper.tally import tally_table, tiles, trace_table
 from normscope.paper.template import summary_text
 
 REPORT = ROOT / "workflow" / "report"
@@ -124,13 +124,13 @@ def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:
 
 
 def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
-    """Statements of four verdicts, a table of numbers, and figures; ``words`` stands in all."""
+    """Statements of every verdict, a table of numbers, and figures; ``words`` stands in all."""
     untested = {"p": None, "p_flips": None, "p_holm": None, "effect": None, "hedges_g": None}
     claims = [
         claim(verdict="fails", figure=names[0]),
         claim(key="b", verdict="undecided", reason=words, quantity=words, **untested),
         claim(key="c", published_verdict="none", figure=words),
-        claim(key=words, statement=words, verdict=words, published_verdict=words, case=words),
+        claim(key=words, statement=words, verdict="undecided", published_verdict=words, case=words),
     ]
     stated = ledger(*claims, author=words)
     rows = (("LayerNorm", "1.900", "[1.892, 1.907]"), (words, "2.5", "–"))
@@ -145,7 +145,7 @@ def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm"))
     figures = {name: Figure(f"Title {words}", f"Caption {words}") for name in names}
     numbers = {"layernorm pre loss": "1.900", f"of {words}": words}
     sections = {"main": {"words": words, "steps": 2000}}
-    return Frame({"title": "of a page"}, sections, tables, figures, numbers)
+    return Frame({"title": "of a page"}, sections, tables, figures, numbers, tiles(stated))
 
 
 def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
@@ -187,7 +187,8 @@ def hostile_frame() -> Frame:
     rows = tuple((cell, "1.0", f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
     table = PageTable(HOSTILE_TEX[0], ("a_b, 100%", "n & m, 100%", "\\x"), rows)
     every = " ".join(HOSTILE_TEX)
-    claims = [claim(key=t, statement=t, reason=t, verdict=t, case=t) for t in HOSTILE_TEX]
+    undecided = claim(verdict="undecided")
+    claims = [undecided | {"key": t, "statement": t, "reason": t, "case": t} for t in HOSTILE_TEX]
     stated = ledger(*claims, author=HOSTILE_TEX[0])
     return Frame(
         {"title": every},
@@ -203,6 +204,7 @@ def hostile_frame() -> Frame:
         },
         {"loss": Figure(HOSTILE_TEX[0], every)},
         {f"of 模型 {i}": text for i, text in enumerate(HOSTILE_TEX)} | {"claims": "38"},
+        tiles(stated),
     )
 
 

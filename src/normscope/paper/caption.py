@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from normscope.nn.arms import ARMS
+
 NAMES = 12  # that a caption spells out
 
 
 def _words(key: tuple) -> str:
-    """A model's arm and what else tells it apart, each word once."""
-    return " ".join(
-        dict.fromkeys(f"{part:g}" if isinstance(part, float) else str(part) for part in key)
-    )
+    """A model's arm, as legends call it, and what else tells it apart, each word once."""
+    words = (f"{part:g}" if isinstance(part, float) else str(part) for part in key)
+    return " ".join(dict.fromkeys(ARMS[word].label if word in ARMS else word for word in words))
 
 
 def count(table: pd.DataFrame, by: Sequence[str] = ("arm", "placement"), many: str = "arms") -> str:

@@ -5,13 +5,12 @@ another test to it, that is said.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from normscope.paper.section import Named
-from normscope.paper.statements import VERDICTS
+from normscope.paper.statements import VERDICTS, counts
 from normscope.paper.table import Column, PageTable, Row
 from normscope.words import DASH
 
@@ -45,12 +44,12 @@ def read_evidence(folder: Path, config: Mapping[str, Any]) -> Evidence:
 
 def verdict_table(ledger: Mapping[str, Any], evidence: Evidence | None) -> PageTable:
     """How many statements are decided, and how: in this run, and in the evidence."""
-    counted = {"this run": _counts(ledger["claims"])}
+    counted = {"this run": counts(ledger["claims"])}
     if evidence is not None:
-        counted["the evidence"] = _counts(evidence.claims.values())
+        counted["the evidence"] = counts(evidence.claims.values())
     rows = tuple(
-        (name, str(sum(counts[word] for word in DECIDED)), *(str(counts[w]) for w in VERDICTS))
-        for name, counts in counted.items()
+        (name, str(sum(given[word] for word in DECIDED)), *map(str, given.values()))
+        for name, given in counted.items()
     )
     return PageTable("Verdicts", ("verdicts of", "decided", *VERDICTS), rows)
 
@@ -81,35 +80,32 @@ def evidence_columns(evidence: Evidence) -> list[Column]:
 def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, Any]:
     """What the text says of both: whose the evidence is, and which verdicts differ.
 
-    A statement that both decide, and not alike, comes before one that only one of them decides.
+    ``differing`` are statements that both decide, and not alike; of those that only one of them
+    decides ``alone`` says how many.
     """
     pairs = [
         (claim, evidence.claims[claim["key"]])
         for claim in ledger["claims"]
         if claim["key"] in evidence.claims
     ]
-    differing = [
+    unlike = [
         {"statement": c["statement"].rstrip("."), "here": c["verdict"], "there": o["verdict"]}
         for c, o in pairs
         if _asks_the_same(c, o) and c["verdict"] != o["verdict"]
     ]
-    differing.sort(key=lambda pair: VERDICTS[-1] in (pair["here"], pair["there"]))
+    differing = [pair for pair in unlike if {pair["here"], pair["there"]} <= set(DECIDED)]
     return {
         "configuration": evidence.configuration,
         "is_same": evidence.is_same,
         "differing": differing,
+        "alone": len(unlike) - len(differing),
     }
 
 
 def evidence_numbers(evidence: Evidence) -> Iterator[Named]:
     """How many statements have each verdict in the evidence."""
-    counts = _counts(evidence.claims.values())
-    for verdict in VERDICTS:
-        yield ("evidence claims", verdict), str(counts[verdict])
-
-
-def _counts(claims: Iterable[Row]) -> Counter[str]:
-    return Counter(claim["verdict"] for claim in claims)
+    for verdict, count in counts(evidence.claims.values()).items():
+        yield ("evidence claims", verdict), str(count)
 
 
 def _asks_the_same(claim: Row, other: Row) -> bool:

@@ -5,7 +5,7 @@ that no two of them can disagree.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from normscope.paper.evidence import (
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
-from normscope.paper.tally import tally_table, totals, trace_table
+from normscope.paper.tally import tally_table, tiles, totals, trace_table
 from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
@@ -46,6 +46,7 @@ class Frame:
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
         numbers: single numbers by the words that name them: "layernorm pre loss".
+        tiles: of every statement, in the ledger's order; see ``normscope.paper.tally.tiles``.
     """
 
     words: Mapping[str, Word]
@@ -53,6 +54,7 @@ class Frame:
     tables: Mapping[str, PageTable]
     figures: Mapping[str, Figure]
     numbers: Mapping[str, str]
+    tiles: Sequence[Mapping[str, Any]] = ()
 
     def write(self, path: Path) -> None:
         """As JSON; what has an order is a list."""
@@ -64,6 +66,7 @@ class Frame:
                 "tables": [{"name": n, **asdict(table)} for n, table in self.tables.items()],
                 "figures": [{"name": n, **f._asdict()} for n, f in self.figures.items()],
                 "numbers": self.numbers,
+                "tiles": self.tiles,
             },
         )
 
@@ -77,7 +80,7 @@ def read(path: Path) -> Frame:
     }
     sections = {s["name"]: s["words"] for s in raw["sections"]}
     figures = {f["name"]: Figure(f["title"], f["caption"]) for f in raw["figures"]}
-    return Frame(raw["words"], sections, tables, figures, raw["numbers"])
+    return Frame(raw["words"], sections, tables, figures, raw["numbers"], raw["tiles"])
 
 
 def collect(
@@ -101,21 +104,18 @@ def collect(
     Raises:
         Explained: two numbers have one name.
     """
-    words = {
-        "level": f"{level:.0%}",
-        "alpha": f"{1 - level:.0%}",
-        "fewest": str(FEWEST),
-    }
+    words = {"level": f"{level:.0%}", "alpha": f"{1 - level:.0%}", "fewest": str(FEWEST)}
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]
-    beside, columns = None, []
+    beside, columns, configuration = None, [], None
     if evidence is not None:
         beside, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
         numbers += evidence_numbers(evidence)
+        configuration = evidence.configuration if evidence.is_same else None
     tables = {
         TALLY: tally_table(ledger),
         COUNTS: verdict_table(ledger, evidence),
         LEDGER: ledger_table(ledger, columns),
-        TRACES: trace_table(ledger, traces),
+        TRACES: trace_table(ledger, traces, configuration),
     }
     for study, section in sections.items():
         claims = [claim for claim in ledger["claims"] if claim["study"] == study]
@@ -131,4 +131,5 @@ def collect(
         tables,
         figures,
         named(numbers),
+        tiles(ledger),
     )

@@ -61,25 +61,31 @@ class _Look(NamedTuple):
         if self.color is None and self.marker is None:
             return False
         pairs = zip(self, other, strict=True)
-        return all(own is None or own == its for own, its in pairs)
+        return all(own is None or own == seen for own, seen in pairs)
 
 
 def told(figure: Figure) -> dict[str, Mark]:
     """The marks of a figure by ids, which its artists get; layout and resolution must be final."""
-    entries = [
-        (text.get_text(), _entry(handle))
-        for legend in figure.findobj(Legend)
-        if isinstance(legend, Legend)
-        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
-        if isinstance(handle, Line2D)
-    ]
+    legends = [legend for legend in figure.findobj(Legend) if isinstance(legend, Legend)]
     marks: dict[str, Mark] = {}
     panels = [axis for axis in figure.findobj(Axes) if isinstance(axis, Axes)]
     for axis in panels:
+        own = axis.get_legend()  # says all of its panel; else those that stand outside say it
+        entries = _entries(legends if own is None else [own])
         for artist, mark in [*_points(axis, panels, entries), *_bars(axis, panels)]:
             artist.set_gid(f"mark{len(marks)}")
             marks[f"mark{len(marks)}"] = mark
     return marks
+
+
+def _entries(legends: Sequence[Legend]) -> list[tuple[str, _Look]]:
+    """Names and looks that legends give."""
+    return [
+        (text.get_text(), _entry(handle))
+        for legend in legends
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
+        if isinstance(handle, Line2D)
+    ]
 
 
 def _entry(handle: Line2D) -> _Look:
@@ -148,62 +154,75 @@ def _intervals(
     Of several points on one bar it is that of the one that is called the mean, if one is.
     """
     known: dict = {}
-    for bars in axis.collections:
-        if not isinstance(bars, LineCollection) or bars.get_label() == CUT:
-            continue
-        colors = [tuple(color[:3]) for color in to_rgba_array(bars.get_edgecolor()).tolist()]
-        for i, segment in enumerate(bars.get_segments()):
-            if len(segment) != len(("from", "to")):
-                continue
-            low, high = (tuple(map(float, end)) for end in segment)
-            on_it = [
-                (line, x, y)
-                for line in lines
-                if to_rgb(line.get_color()) == colors[i % len(colors)]
-                for x, y in _numbers(line)
-                if low[0] <= x <= high[0] and low[1] <= y <= high[1]
-            ]
-            whose = on_it if len(on_it) == 1 else [p for p in on_it if p[0].get_label() == MEAN]
-            which = 0 if low[1] == high[1] else 1
-            if len(whose) == 1 and low[which] < high[which]:
-                known.setdefault(whose[0], {})["xy"[which]] = low[which], high[which]
+    points = [(line, x, y) for line in lines for x, y in _numbers(line)]
+    for color, low, high in _segments(axis):
+        on_it = [
+            (line, x, y)
+            for line, x, y in points
+            if to_rgb(line.get_color()) == color
+            and low[0] <= x <= high[0]
+            and low[1] <= y <= high[1]
+        ]
+        whose = on_it if len(on_it) == 1 else [p for p in on_it if p[0].get_label() == MEAN]
+        which = 0 if low[1] == high[1] else 1
+        if len(whose) == 1 and low[which] < high[which]:
+            known.setdefault(whose[0], {})["xy"[which]] = low[which], high[which]
     return known
 
 
+def _segments(axis: Axes) -> Iterator[tuple[tuple[float, ...], ...]]:
+    """Colour and ends of every straight line of a panel's collections of lines."""
+    for bars in axis.collections:
+        if isinstance(bars, LineCollection) and bars.get_label() != CUT:
+            colors = [tuple(color[:3]) for color in to_rgba_array(bars.get_edgecolor()).tolist()]
+            for i, segment in enumerate(bars.get_segments()):
+                if len(segment) == len(("from", "to")):
+                    low, high = (tuple(map(float, end)) for end in segment)
+                    yield colors[i % len(colors)], low, high
+
+
 def _bars(axis: Axes, panels: Sequence[Axes]) -> Iterator[tuple]:
-    """The bars of a panel, all of which lie."""
+    """The bars of a panel: where each is, and how long."""
     across, up = (_label(axis, panels, which) for which in "xy")
     for bars in axis.containers:
         if isinstance(bars, BarContainer):
             label = str(bars.get_label())
             for bar in bars:
-                middle = bar.get_y() + bar.get_height() / 2
                 parts = ["" if label.startswith("_") else label]
-                parts.append(_number(axis.yaxis, up, middle))
-                parts.append(_number(axis.xaxis, across, bar.get_width()))
+                if bars.orientation == "vertical":
+                    middle = bar.get_x() + bar.get_width() / 2
+                    parts.append(_number(axis.xaxis, across, middle))
+                    parts.append(_number(axis.yaxis, up, bar.get_height()))
+                else:
+                    middle = bar.get_y() + bar.get_height() / 2
+                    parts.append(_number(axis.yaxis, up, middle))
+                    parts.append(_number(axis.xaxis, across, bar.get_width()))
                 yield bar, Mark([], ["; ".join(filter(None, parts))])
 
 
 def _label(axis: Axes, panels: Sequence[Axes], which: str) -> str:
     """What an axis shows: its label, or that at the end of its column or line of panels.
 
-    Rows have names, and need no other.
+    Rows have names, and need no other. Columns without a label have a title.
     """
     if which == "y" and isinstance(axis.yaxis.get_major_locator(), Places):
         return ""
     alike = [axis, *(other for other in panels if _is_beside(axis, other, which))]
     labels = [a.get_xlabel() if which == "x" else a.get_ylabel() for a in alike]
+    if which == "x":
+        above = [other for other in panels if _is_beside(other, axis, which)]
+        labels += [a.get_title() for a in (*above, axis)]
     return next((" ".join(label.split()) for label in labels if label), "")
 
 
 def _is_beside(axis: Axes, other: Axes, which: str) -> bool:
     """Whether a panel is one below, or one in the same line."""
-    own, its = axis.get_subplotspec(), other.get_subplotspec()
-    if own is None or its is None or own.get_gridspec() is not its.get_gridspec():
+    one, two = axis.get_subplotspec(), other.get_subplotspec()
+    if one is None or two is None or one.get_gridspec() is not two.get_gridspec():
         return False
     if which == "x":
-        return its.colspan == own.colspan and its.rowspan.start > own.rowspan.start
-    return its.rowspan == own.rowspan
+        return two.colspan == one.colspan and two.rowspan.start > one.rowspan.start
+    return two.rowspan == one.rowspan
 
 
 def _whole(axis: Axes) -> Figure:
@@ -220,7 +239,7 @@ def _number(
     places = axis.get_major_locator()
     if isinstance(places, Places):
         name = places.name(value) if len(places.names) else ""
-        return f"{label}: {name}" if label and name else name
+        return f"{label}: {name}" if label and name and label != name else name
     words = _digits(value)
     if interval is not None:
         words += f" [{', '.join(map(_digits, interval))}]"

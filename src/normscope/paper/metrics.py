@@ -18,6 +18,7 @@ from normscope.paper.registry import Table, Text, listed, read
 from normscope.schema import Distinct, Some, Strict
 
 Row = Mapping[Any, Any]
+LEDGER = "verdicts"  # what the ledger's numbers are called
 
 
 class Metric(Strict):
@@ -59,13 +60,16 @@ def check(path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collec
         tables: names of every study's tables.
 
     Raises:
-        Explained: a table is not there; names every entry, with the nearest right word.
+        Explained: a table is not there, or a name is the ledger's; names every entry, with the
+            nearest right word.
     """
     problems = [
         f"{name}.{problem}"
         for name, metric in metrics.items()
         for problem in metric.source.problems(tables)
     ]
+    if LEDGER in metrics:
+        problems.append(f"{LEDGER}: the ledger's numbers have this name; take another one")
     if problems:
         raise Explained(listed(path, problems))
 
@@ -74,7 +78,8 @@ def cells(name: str, metric: Metric, rows: Sequence[Row]) -> dict[tuple[str, ...
     """The number of every cell that has one, by the words of its keys.
 
     Raises:
-        Explained: the table lacks a column, or two rows have the same keys.
+        Explained: the table lacks a column, or has no numbers in it; two rows have the same keys,
+            or keys that DVC cannot tell apart.
     """
     numbers: dict[tuple[str, ...], float] = {}
     for row in _known(name, metric, rows):
@@ -82,7 +87,8 @@ def cells(name: str, metric: Metric, rows: Sequence[Row]) -> dict[tuple[str, ...
         if cell in numbers:
             raise Explained(
                 f"metric {name}: {metric.study}.{metric.table} has several rows of"
-                f" {', '.join(cell)}; name the column that tells them apart in its keys"
+                f" {', '.join(cell)}, as DVC writes it; name the column that tells them apart in"
+                " its keys"
             )
         numbers[cell] = row[metric.value]
     return numbers
@@ -94,11 +100,19 @@ def curves(
     """The curve of every cell: a row a place, of which each number is the mean.
 
     Raises:
-        Explained: the table lacks a column.
+        Explained: the table lacks a column, or has no numbers in it; two cells have one name.
     """
+    names: dict[str, list[Any]] = {}
     places: dict[tuple[str, ...], dict[float, list[float]]] = {}
     for row in _known(name, metric, rows):
-        curve = places.setdefault(_cell(metric, row), {})
+        cell = _cell(metric, row)
+        keys = names.setdefault("-".join(cell), [row[key] for key in metric.keys])
+        if keys != [row[key] for key in metric.keys]:
+            raise Explained(
+                f"metric {name}: two cells of {metric.study}.{metric.table} are both called"
+                f" {'-'.join(cell)}, as DVC writes it; change its keys"
+            )
+        curve = places.setdefault(cell, {})
         curve.setdefault(row[metric.along], []).append(row[metric.value])
     return {
         cell: [
@@ -129,7 +143,13 @@ def _known(name: str, metric: Metric, rows: Sequence[Row]) -> Iterator[Row]:
                 f"metric {name}: {metric.study}.{metric.table} has no column"
                 f" {', '.join(missing)}; it has {', '.join(row)}"
             )
-        if math.isfinite(row[metric.value]):
+        numbers = [row[column] for column in columns[len(metric.keys) :]]
+        if text := [number for number in numbers if not isinstance(number, int | float)]:
+            raise Explained(
+                f"metric {name}: {metric.study}.{metric.table} has {text[0]!r} where a number is"
+                " needed; name a column of numbers"
+            )
+        if all(map(math.isfinite, numbers)):
             yield row
 
 

@@ -18,9 +18,8 @@ from markupsafe import Markup
 
 from normscope.errors import Explained
 from normscope.paper.blocks import PARSER, Block, blocks
-from normscope.paper.evidence import DECIDED
 from normscope.paper.frame import CLAIMS, LEDGER, TALLY, TRACES, Frame
-from normscope.paper.statements import VERDICTS
+from normscope.paper.statements import VERDICTS, counts
 from normscope.paper.svg import inlined
 from normscope.paper.table import PageTable
 from normscope.paper.tally import SURE
@@ -203,52 +202,34 @@ def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
     return [Places(*(ids.new(f"{kind}-{key}") for kind in kinds_of_place)) for key in keys]
 
 
-def tiles(table: PageTable, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
-    """The statements of the ledger by document and verdict, the surest first."""
-    names = "statement", "source", "published", "corrected", "p (Holm)"
-    rows = list(zip(table.select(*names).rows, places, strict=True))
-    seen = {verdict.split(": ")[0] for (*_, verdict, _), _ in rows}
-    order = [*VERDICTS, *sorted(seen - set(VERDICTS))]
+def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
+    """The statements by document and verdict, the surest first."""
     shown: dict[str, dict[str, list[Tile]]] = {}
-    chances: dict[Tile, float] = {}
-    for (statement, source, published, corrected, p), place in rows:
-        verdict = corrected.split(": ")[0]
-        is_open = verdict not in DECIDED
-        agrees = published == verdict
-        sign = "?" if is_open else "·" if published == DASH else "=" if agrees else "≠"
-        chance = 0.0 if p == DASH else float(p)
-        said = f"published: {published}" if published != DASH else "nothing was published"
-        words = f"{statement} {corrected}; {said}{f'; p {p}' if p != DASH else ''}"
-        tile = Tile(place.row, sign, not is_open and chance < SURE, words)
-        chances[tile] = chance
-        document = shown.setdefault(source.split(", ")[0], {name: [] for name in order})
-        document[verdict].append(tile)
-    for document in shown.values():
-        for own in document.values():
-            own.sort(key=lambda tile: (chances[tile], tile.place))
-    return shown
+    pairs = zip(frame.tiles, places, strict=True)
+    for tile, place in sorted(pairs, key=lambda pair: (pair[0]["p"], pair[1].row)):
+        document = shown.setdefault(tile["document"], {verdict: [] for verdict in VERDICTS})
+        document[tile["verdict"]].append(
+            Tile(place.row, tile["sign"], tile["is_sure"], tile["words"])
+        )
+    return {name: shown[name] for name in dict.fromkeys(tile["document"] for tile in frame.tiles)}
 
 
-def ledger(table: PageTable, anchors: Mapping[str, str], places: Sequence[Places]) -> Ledger:
+def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -> Ledger:
     """The claims as rows.
 
     Args:
-        table: the frame's.
+        frame: what is printed.
         anchors: ids of the figures by their names.
         places: ids of the statements.
     """
-    chosen_by = table.select("source", "corrected", "figure").rows
+    table = frame.tables[LEDGER]
+    figures = table.select("figure").cells(0)
     rows = [
-        Statement(place, verdict, source.split(", ")[0], anchors.get(figure), cells)
-        for (source, verdict, figure), cells, place in zip(
-            chosen_by, table.rows, places, strict=True
-        )
+        Statement(place, tile["verdict"], tile["document"], anchors.get(figure), cells)
+        for tile, figure, cells, place in zip(frame.tiles, figures, table.rows, places, strict=True)
     ]
-    verdicts = Counter(row.verdict for row in rows)
-    order = [*VERDICTS, *sorted(set(verdicts) - set(VERDICTS))]
     documents = Counter(row.document for row in rows)
-    chosen = {verdict: verdicts[verdict] for verdict in order}
-    return Ledger(table.columns, kinds(table), rows, chosen, documents)
+    return Ledger(table.columns, kinds(table), rows, counts(frame.tiles), documents)
 
 
 def kinds(table: PageTable) -> list[str]:
@@ -360,11 +341,9 @@ class Text:
         """A table of the frame."""
         table = self.frame.tables[name]
         if name == LEDGER:
-            return self.macros.ledger(ledger(table, self.anchors, self.places))
+            return self.macros.ledger(ledger(self.frame, self.anchors, self.places))
         if name == TALLY:
-            return self.macros.tally(
-                table.title, tiles(self.frame.tables[LEDGER], self.places), SURE
-            )
+            return self.macros.tally(table.title, tiles(self.frame, self.places), SURE)
         if not table.rows:
             return Markup("<p>none</p>")
         grid = Grid(self.ids.new(f"table-{name}"), table.title, table.columns, kinds(table))

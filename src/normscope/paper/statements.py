@@ -1,6 +1,6 @@
 """The ledger, claims.json, as tables and numbers of the paper."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from normscope.paper.section import Named
@@ -11,12 +11,12 @@ VERDICTS = ("holds", "fails", "undecided")
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm")
 ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
     "statement": "claim",
+    "alone": "verdict",
+    "corrected": "corrected",
     "restated": "in plain words",
     "criterion": "test",
     "as_published": "as published",
     "its_verdict": "its verdict",
-    "corrected": "corrected",
-    "alone": "verdict",
 }
 
 
@@ -40,7 +40,7 @@ def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> Pa
         Column("published", _published_verdict),
         Column("corrected", text("verdict")),
         *beside,
-        Column("effect", _effect),
+        Column("effect", effect),
         Column("n", _units),
         Column("Hedges g", _known("hedges_g")),
         Column("p", _known("p")),
@@ -84,18 +84,22 @@ def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
                 yield ("claim", claim["key"], word), significant_or_tiny(claim[word])
         if claim["n"]:
             yield ("claim", claim["key"], "n"), str(claim["n"])
-    verdicts = [claim["verdict"] for claim in ledger["claims"]]
-    for verdict in VERDICTS:
-        yield ("claims", verdict), str(verdicts.count(verdict))
-    yield ("claims",), str(len(verdicts))
+    for verdict, count in counts(ledger["claims"]).items():
+        yield ("claims", verdict), str(count)
+    yield ("claims",), str(len(ledger["claims"]))
     yield ("claims tests",), str(ledger["tests"])
 
 
 def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
     """How many statements have each verdict, and that of every statement."""
     each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
-    given = list(each.values())
-    return {"count": {verdict: given.count(verdict) for verdict in VERDICTS}, "statement": each}
+    return {"count": counts(ledger["claims"]), "statement": each}
+
+
+def counts(claims: Iterable[Row]) -> dict[str, int]:
+    """How many statements have each verdict, in the order of ``VERDICTS``."""
+    given = [claim["verdict"] for claim in claims]
+    return {verdict: given.count(verdict) for verdict in VERDICTS}
 
 
 def _published_verdict(claim: Row) -> str:
@@ -111,7 +115,7 @@ def _known(key: str) -> Format:
     return lambda claim: DASH if claim[key] is None else significant_or_tiny(claim[key])
 
 
-def _effect(claim: Row) -> str:
+def effect(claim: Row) -> str:
     """The quantity with its interval, and where it was found if that is not everywhere."""
     if claim["effect"] is None:
         return DASH

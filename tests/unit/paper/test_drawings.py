@@ -98,8 +98,8 @@ def test_losses_above_the_baseline_with_mean_and_interval():
     lines = [c for c in axis.collections if isinstance(c, LineCollection)]
     bars = [c for c in lines if np.isfinite(c.get_segments()).all()]
     assert bars[1].get_segments()[0][:, 0] == pytest.approx([0.4, 0.6])
-    assert figure.n.startswith("n: nanogpt: 2 trained models each of layernorm pre, ")
-    assert figure.n.endswith("nanogpt none seed 1 at step 7, nanogpt none seed 2 at step 7.")
+    assert figure.n.startswith("n: nanogpt: 2 trained models each of LayerNorm pre, ")
+    assert figure.n.endswith("nanogpt No norm seed 1 at step 7, nanogpt No norm seed 2 at step 7.")
 
 
 def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
@@ -390,4 +390,4 @@ def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
     assert dots == [[pytest.approx(1.1)]]
     assert ticks(pretrained, "y") == ["gpt2-xl", "ours"]
     assert "No norm" not in figure.words
-    assert "Diverged, and in no mean: nanogpt manual_l2 seed 1 at step 7" in figure.n
+    assert "Diverged, and in no mean: nanogpt Unit L2 seed 1 at step 7" in figure.n

@@ -60,13 +60,11 @@ def test_every_statement_has_the_verdict_of_both_and_where_it_was_decided(tmp_pa
     ]
 
 
-def test_verdicts_that_differ_are_named_the_contradictions_first(tmp_path):
+def test_contradictions_are_named_and_what_one_alone_decides_is_counted(tmp_path):
     words = evidence_words(ledger(*reversed(HERE)), kept(tmp_path, *THERE))
-    assert words["differing"] == [
-        {"statement": "Of a", "here": "holds", "there": "fails"},
-        {"statement": "Of c", "here": "fails", "there": "undecided"},
-        {"statement": "Of b", "here": "undecided", "there": "holds"},
-    ]  # and no f, of which something else was asked
+    # no f, of which something else was asked
+    assert words["differing"] == [{"statement": "Of a", "here": "holds", "there": "fails"}]
+    assert words["alone"] == len("bc")
 
 
 def test_both_ledgers_are_counted(tmp_path):
@@ -91,6 +89,9 @@ def test_both_ledgers_are_counted(tmp_path):
 )
 def test_whether_both_have_one_configuration_is_known(tmp_path, config, is_same):
     assert kept(tmp_path, config=config).is_same == is_same
+    (row,) = shown(printed(claim(), evidence=kept(tmp_path, config=config)).tables["traces"])
+    alone = "snakemake --cores 4 results/main/tables/runs.csv"
+    assert row["command"] == alone + " --configfile config/paper.yaml" * is_same
 
 
 def test_where_and_when_the_evidence_was_made_stays_out_of_the_frame(tmp_path):
@@ -117,5 +118,6 @@ def test_the_first_words_of_the_summary_are_of_both_runs(tmp_path, is_there):
     text = fill(opening, {**frame.words, "table": lambda name: f"[{name}]"})
     assert "[verdicts]" in text
     assert ("`config/paper.yaml`" in text) == is_there
-    assert ('"Of a" (holds here, fails in the evidence); "Of b"' in text) == is_there
+    assert ('differ on "Of a" (holds here, fails in the evidence).' in text) == is_there
+    assert ("2 are decided by one of the two alone" in text) == is_there
     assert ("evidence" in text) == is_there

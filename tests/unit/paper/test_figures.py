@@ -169,12 +169,12 @@ TABLE = table(
 
 def test_count_says_how_many_models_stand_behind_each_arm():
     assert count(TABLE) == (
-        "2 trained models of layernorm pre; 1 trained model each of dyt post, none"
+        "2 trained models of LayerNorm pre; 1 trained model each of DyT post, No norm"
     )
 
 
 def test_divergences_are_named_with_their_step():
-    assert divergences(TABLE) == "Diverged, and in no mean: dyt post seed 1 at step 40."
+    assert divergences(TABLE) == "Diverged, and in no mean: DyT post seed 1 at step 40."
     assert divergences(TABLE[TABLE["arm"] != "dyt"]) == "No run diverged."
 
 

@@ -133,8 +133,8 @@ def test_the_ledger_says_verdicts_and_what_they_rest_on():
 def test_statements_one_by_one_have_no_column_without_a_word():
     rows = [claim(), claim(its_verdict="holds", alone="undecided: few")]
     whole = claims_table("", rows)
-    assert whole.columns[3:] == ("its verdict", "corrected", "verdict")
-    assert whole.cells(3) == ("", "holds")
+    assert whole.columns == ("claim", "verdict", "corrected", "test", "as published", "its verdict")
+    assert whole.cells(5) == ("", "holds")
     bounds = {"bound": 0.5, "bound_because": "half", "margin": 2.0, "margin_because": "twice"}
     reasons = claims_table("", [claim(**bounds), claim()])
     assert reasons.cells(reasons.columns.index("its numbers")) == (

@@ -57,6 +57,28 @@ def test_numbers_are_those_of_the_table_and_aside_is_where_it_belongs(tmp_path):
     assert known <= said
 
 
+def test_a_value_between_ticks_is_itself_and_not_the_nearest_tick(tmp_path):
+    entry = FIGURES["final_norm"]
+    tables = tables_of(entry, Case())
+    rhos = {float(f"{0.1 + rho / 7:.4g}") for rho in range(len(tables["h25_models"]))}
+    tables["h25_models"] = tables["h25_models"].assign(rho=sorted(rhos))
+    drawing = draw("final_norm", tables, **entry.values(CONFIGURATION))
+    shown = titles(drawing.save(tmp_path / "final_norm")[".svg"])
+    said = {match[1] for text in shown if (match := re.search(r"head dimension: ([\d.]+)", text))}
+    assert said
+    assert {float(rho) for rho in said} <= rhos
+
+
+def test_a_panel_with_a_legend_is_named_by_no_other(tmp_path):
+    def plot(figure, axis):
+        axis.plot([1], [2], "ko", label="_")
+        axis.legend(handles=[axis.plot([], [], "ko", label="a family")[0]])
+        figure.axes[1].plot(range(40), range(40), "k", label="a curve")
+        figure.axes[1].legend()
+
+    assert panel(tmp_path, plot) == ["a family; step: 1; loss (nats): 2"]
+
+
 def panel(tmp_path, plot) -> list[str]:
     style.use(8)
     figure, axes = style.canvas(120, 60, 1, 2)
@@ -76,6 +98,7 @@ def test_points_and_bars_say_whose_they_are_and_a_curve_nothing(tmp_path):
         axis.plot([5], [7], "k^", label=CUT)
         axis.plot([5], [0.97], "kx", transform=axis.get_xaxis_transform())
         axis.barh([1], [0.25], label="share")
+        axis.bar([3], [0.5], label="upright")
         style.legend_below(
             figure,
             style.samples(
@@ -86,6 +109,7 @@ def test_points_and_bars_say_whose_they_are_and_a_curve_nothing(tmp_path):
 
     assert panel(tmp_path, plot) == [
         "share; loss (nats): 1; step: 0.25",  # bars are drawn first
+        "upright; step: 3; loss (nats): 0.5",
         "LayerNorm; step: 1; loss (nats): 3",
         "LayerNorm; step: 2; loss (nats): −4.568e-07",
         "<b>; step: 5; loss (nats): 6",

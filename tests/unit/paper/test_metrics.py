@@ -26,6 +26,14 @@ def test_what_the_workflow_registers_is_right():
     check(path, load(path), {name: study.TABLES for name, study in config.studies.items()})
 
 
+def test_dvc_has_a_plot_of_every_metric_and_of_nothing_else():
+    plots = read_yaml(ROOT / "dvc.yaml")["plots"]
+    drawn = {path for plot in plots for path in plot}
+    metrics = load(ROOT / "workflow/metrics.yaml")
+    ends = {name: ".csv" if metric.along is None else "" for name, metric in metrics.items()}
+    assert drawn == {f"paper/plots/{name}{end}" for name, end in ends.items()}
+
+
 def test_a_name_has_no_dot_and_does_not_depend_on_other_rows():
     metric = Metric.model_validate(LOSS)
     one = cells("loss", metric, [row("pythia-6.9b", 0.001, 2.0)])
@@ -50,6 +58,8 @@ def test_a_curve_is_the_mean_of_what_stands_at_a_step():
     [
         ({"keys": ["arm"]}, [row("a", 1, 2.0), row("a", 2, 2.0)], "several rows of a"),
         ({"value": "lose"}, [row("a", 1, 2.0)], "no column lose; it has arm, rate, step, loss"),
+        ({"keys": ["arm"]}, [row("a.b", 1, 2.0), row("a b", 1, 2.0)], "several rows of a_b"),
+        ({"keys": ["rate"], "value": "arm"}, [row("a", 1, 2.0)], "'a' where a number is needed"),
     ],
 )
 def test_an_entry_that_does_not_fit_its_table_is_named(change, rows, words):
@@ -62,6 +72,20 @@ def test_a_table_that_no_study_has_is_named_with_the_nearest(tmp_path: Path):
     path.write_text(yaml.safe_dump({"loss": LOSS | {"table": "arm"}}))
     with pytest.raises(Explained, match=r"loss.unknown table of main 'arm'; did you mean arms\?"):
         check(path, load(path), {"main": ["arms", "runs"]})
+
+
+def test_two_curves_of_one_name_are_an_error():
+    metric = Metric.model_validate(LOSS | {"keys": ["arm", "kind"], "along": "step"})
+    rows = [row("a-b", 1, 2.0) | {"kind": "c"}, row("a", 1, 2.0) | {"kind": "b-c"}]
+    with pytest.raises(Explained, match=r"two cells of main\.arms are both called a-b-c"):
+        curves("loss", metric, rows)
+
+
+def test_the_name_of_the_ledger_s_numbers_is_taken(tmp_path: Path):
+    path = tmp_path / "metrics.yaml"
+    path.write_text(yaml.safe_dump({"verdicts": LOSS}))
+    with pytest.raises(Explained, match="verdicts: the ledger's numbers have this name"):
+        check(path, load(path), {"main": ["arms"]})
 
 
 def test_every_verdict_is_counted_also_where_no_statement_has_it():

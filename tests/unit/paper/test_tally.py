@@ -5,7 +5,7 @@ from page_recipes import REPORT, claim, ledger, shown, traces
 
 from normscope.paper.frame import collect
 from normscope.paper.section import Section
-from normscope.paper.tally import tally_table, totals
+from normscope.paper.tally import tally_table, tiles, totals
 from normscope.paper.template import environment, fill, open_template
 
 FACT = {"p": None, "p_holm": None}
@@ -14,7 +14,7 @@ CLAIMS = [
     claim(key="b", p_holm=0.02, verdict="fails"),
     claim(key="c", published_verdict="none", verdict="fails", **FACT),
     claim(key="d", verdict="undecided", reason="few seeds"),
-    claim(key="e", verdict="no data", reason="", statement="Of nothing."),
+    claim(key="e", verdict="undecided", reason="no data", statement="Of nothing."),
     claim(key="f", verdict="undecided", reason="few seeds"),
 ]
 
@@ -22,7 +22,17 @@ CLAIMS = [
 def test_what_was_found_is_counted():
     kept = {"e": claim(key="e", verdict="holds")}
     words = totals(ledger(*CLAIMS), kept)
-    counts = ("count", "holds", "fails", "open", "published", "stand", "tested", "sure", "facts")
+    counts = (
+        "count",
+        "holds",
+        "fails",
+        "undecided",
+        "published",
+        "stand",
+        "tested",
+        "sure",
+        "facts",
+    )
     assert [words[name] for name in counts] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
     assert words["largest_p"] == "0.0200"
     assert words["reasons"] == [
@@ -31,11 +41,29 @@ def test_what_was_found_is_counted():
     ]
 
 
+def test_a_tile_is_filled_by_the_number_that_the_text_counts_by():
+    """Of a p that is printed as the limit, too; and says why it is open."""
+    near = [claim(key=str(p), p_holm=p) for p in (0.00099996, 0.001)]
+    drawn = tiles(ledger(*near, *CLAIMS))
+    assert [tile["is_sure"] for tile in drawn] == [True, False, True, False, *[True] + [False] * 3]
+    assert sum(t["is_sure"] for t in drawn if t["p"]) == totals(ledger(*near, *CLAIMS), {})["sure"]
+    assert [tile["sign"] for tile in drawn] == list("===≠·???")
+    assert drawn[-2]["words"].startswith("Of nothing. undecided: no data; published: holds; p ")
+
+
+def test_what_is_decided_against_its_document_is_said_the_surest_of_each():
+    sure = claim(key="z", verdict="fails", p_holm=0.001, statement="No.")
+    (said,) = totals(ledger(*CLAIMS, sure), {})["against"]
+    assert (said["statement"], said["document"], said["verdict"]) == ("No", "A. Author", "fails")
+    assert said["effect"] == "difference: 0.250 [0.125, 0.500]"
+    assert totals(ledger(CLAIMS[0]), {})["against"] == []
+
+
 def test_every_document_has_a_row_and_every_verdict_a_column():
     (row,) = shown(tally_table(ledger(*CLAIMS)))
     assert row == {
         **{"document": "A. Author", "statements": "6", "holds": "1", "fails": "2"},
-        **{"undecided": "2", "no data": "1", "as published": "1", "not as published": "1"},
+        **{"undecided": "3", "as published": "1", "not as published": "1"},
     }
 
 
@@ -59,4 +87,4 @@ def test_the_first_words_can_be_written_of_any_ledger(claims):
         frame.words["totals"]["published"] == 0
     )
     words = frame.words["totals"]
-    assert sum(reason["count"] for reason in words["reasons"]) + words["more"] == words["open"]
+    assert sum(reason["count"] for reason in words["reasons"]) + words["more"] == words["undecided"]

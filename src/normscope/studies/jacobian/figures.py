@@ -12,16 +12,21 @@ ATTENTION = {"softmax": style.COLORS[1], "sigmoid": style.COLORS[2]}
 FEEDBACK = {"fa": "feedback alignment", "dfa": "direct FA", "backprop": "backpropagation"}
 
 
-def describe_sample(runs: pd.DataFrame) -> str:
-    """n of a caption, and what diverged."""
-    by = [*VARIED, "learning_rate"]
-    return f"n: {count(runs, by, 'cells')}. {divergences(runs, by)}"
+def describe_sample(drawn: pd.DataFrame, runs: pd.DataFrame) -> str:
+    """n of a caption, of the runs that are drawn; and which of all diverged."""
+    n = count(drawn, _telling(drawn, VARIED), "cells") or "none"
+    return f"n: {n}. {divergences(runs, _telling(runs, [*VARIED, 'learning_rate']))}"
 
 
 def describe_outcomes(runs: pd.DataFrame) -> str:
     """n of a caption in which a run that diverged counts, at the loss of knowing nothing."""
-    n = f"n: {count(runs, [*VARIED, 'learning_rate'], 'cells')}."
+    n = f"n: {count(runs, _telling(runs, [*VARIED, 'learning_rate']), 'cells')}."
     return f"{n} Diverged or no better than character frequencies: {int(runs['failed'].sum())}."
+
+
+def _telling(runs: pd.DataFrame, columns: Iterable[str]) -> list[str]:
+    """Which of these columns tell the cells of a figure apart."""
+    return [name for name in columns if runs[name].nunique() > 1] or ["protocol"]
 
 
 def in_order(values: Collection[str], order: Iterable[str]) -> list[str]:

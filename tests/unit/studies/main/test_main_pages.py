@@ -193,7 +193,7 @@ def test_a_section_has_its_words_tables_and_numbers_and_no_two_of_one_name():
     words = part.words
     assert (words["characters"], words["train"], words["needed"]) == (65, "12,345", 6)
     assert (words["baseline"], words["n_layer"]) == ("layernorm-pre", whole.model.n_layer)
-    assert words["count"] == "1 trained model of layernorm pre 0.001"
+    assert words["count"] == "1 trained model of LayerNorm pre 0.001"
     assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
     numbers = named(part.numbers)
     assert numbers["nanogpt layernorm pre loss low"] == "1.850"
