@@ -84,10 +84,10 @@ def test_scripts_whose_code_changed_are_named(tmp_path: Path):
 
 def test_every_training_has_a_size(evidence: Path):
     reference = VERIFY["read_reference"](ROOT / "workflow/costs.yaml")
-    found = list(VERIFY["trainings"](config(), reference))
+    trainings = list(VERIFY["trainings"](config(), reference))
     names = [(study, job) for study, s in config().studies.items() for job in s.trainings()]
-    assert [(job.study, job.name) for job in found] == names
-    assert all(job.seconds > 0 for job in found)
+    assert [(job.study, job.name) for job in trainings] == names
+    assert all(job.seconds > 0 for job in trainings)
 
 
 def test_a_corpus_that_is_not_there_or_another_is_an_error(evidence: Path, monkeypatch):

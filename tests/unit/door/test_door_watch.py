@@ -49,7 +49,7 @@ NORMS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def of(name: str) -> tuple[Model, Tensor]:
+def model_and_inputs(name: str) -> tuple[Model, Tensor]:
     """A model in float64, and its inputs."""
     torch.manual_seed(1)
     inputs = torch.randn(*TOKENS, 3, dtype=torch.float64)
@@ -67,7 +67,7 @@ def gain_of(norm: nn.Module) -> Tensor:
 @pytest.mark.parametrize("name", NORMS)
 def test_shares_are_those_of_the_null_space_of_the_jacobian(name):
     """With gain out of the way, what J takes to zero is removed, and all else passes."""
-    model, inputs = of(name)
+    model, inputs = model_and_inputs(name)
     with normscope.watch(model) as norms:
         model(inputs).square().sum().backward()
     (row,) = norms.table().to_dict("records")
@@ -100,7 +100,7 @@ def test_shares_are_those_of_the_null_space_of_the_jacobian(name):
 def test_the_model_trains_as_without_and_no_hook_stays():
     grads = []
     for watched in (False, True):
-        model, inputs = of("LayerNorm")
+        model, inputs = model_and_inputs("LayerNorm")
         if watched:
             with normscope.watch(model):
                 model(inputs).square().sum().backward()
@@ -112,7 +112,7 @@ def test_the_model_trains_as_without_and_no_hook_stays():
 
 
 def test_passes_of_one_body_count_together_and_checkpoints_once():
-    model, inputs = of("RMSNorm")
+    model, inputs = model_and_inputs("RMSNorm")
     with normscope.watch(model) as whole:
         model(inputs).square().sum().backward()
     with normscope.watch(model) as parts:
@@ -127,7 +127,7 @@ def test_passes_of_one_body_count_together_and_checkpoints_once():
 
 
 def test_a_norm_that_no_gradient_passes_has_no_row():
-    model, inputs = of("LayerNorm")
+    model, inputs = model_and_inputs("LayerNorm")
     both = nn.ModuleDict({"used": model, "idle": nn.LayerNorm(D)})
     with normscope.watch(both) as norms:
         model(inputs).sum().backward()
@@ -160,7 +160,7 @@ def test_what_cannot_be_watched_is_an_error():
         normscope.watch(bare),
     ):
         pass
-    model, inputs = of("LayerNorm")
+    model, inputs = model_and_inputs("LayerNorm")
     loss = model(inputs).sum()
     with normscope.watch(model) as norms:
         loss.backward()
