@@ -112,6 +112,8 @@ rule paper:
         rules.all.input,
 
 
+provenance.save(PARSED)
+
 if is_module():
     check_start()  # what follows is of the workflow that uses this one
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from normscope.command import parse
 from normscope.cost.flags import CostFlags
-from normscope.cost.projection import cost_table, jobs, once
+from normscope.cost.projection import cost_rows, jobs, once
 from normscope.errors import report
 from normscope.paper.markdown import pipe_table
 from normscope.paper.table import Column, count, number, tabulate, text
@@ -17,10 +17,10 @@ class Flags(CostFlags):
 def main() -> None:
     flags = parse(Flags)
     config, costs = flags.priced()
-    table = cost_table(jobs(config), costs)
+    table = pd.DataFrame(cost_rows(jobs(config), costs))
     sized = set(table["rule"])
     others = {rule for rule, *_ in costs.reference.jobs} - sized - {"figures"}
-    sums = cost_table(map(once, others), costs).drop(columns="rule").sum()
+    sums = pd.DataFrame(cost_rows(map(once, others), costs)).drop(columns="rule").sum()
     table = pd.concat([table, sums.to_frame("one job each").T.reset_index(names="rule")])
     sums = table.drop(columns="rule").sum()
     table = pd.concat([table, sums.to_frame("total").T.reset_index(names="rule")])

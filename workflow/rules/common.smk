@@ -108,11 +108,16 @@ from normscope.cost.reference import read_reference
 from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
+from normscope.io import provenance
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
 from normscope.train.stacking import in_step
+
+# what was read of the code at earlier starts: to parse all of it takes more than a second
+PARSED = Path(".snakemake/normscope/code")
+provenance.restore(PARSED)
 
 TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()
 

@@ -9,8 +9,7 @@ them apart.
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import Any
 
 from normscope.config import Config
 from normscope.cost.reference import Reference
@@ -85,9 +84,9 @@ class Costs:
         return own
 
 
-def cost_table(planned: Iterable[Job], costs: Costs) -> pd.DataFrame:
-    """A row per rule: jobs, how many of them are measured, core-hours of these and of the rest."""
-    rows: dict[str, dict] = {}
+def cost_rows(planned: Iterable[Job], costs: Costs) -> list[dict[str, Any]]:
+    """One row per rule: jobs, how many were measured, core-hours of these and of the others."""
+    rows: dict[str, dict[str, Any]] = {}
     for job, seconds in costs.seconds(planned).items():
         empty = {"rule": job.rule, "jobs": 0, "measured jobs": 0, "measured": 0.0, "projected": 0.0}
         row = rows.setdefault(job.rule, empty)
@@ -95,4 +94,4 @@ def cost_table(planned: Iterable[Job], costs: Costs) -> pd.DataFrame:
         is_measured = job in costs.measured
         row["measured jobs"] += is_measured
         row["measured" if is_measured else "projected"] += seconds / 3600
-    return pd.DataFrame(list(rows.values()))
+    return list(rows.values())

@@ -2,11 +2,59 @@
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from normscope.io.files import write_text
 
 PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class Facts(NamedTuple):
+    """What the statements of a file say: read from its content alone, and cached by it.
+
+    Args:
+        code: SHA-256 of the statements as Python itself writes them, without bare strings.
+        names: what they import, dotted; of ``from a import b`` both a and a.b.
+    """
+
+    code: str
+    names: list[str]
+
+
+# by the SHA-256 of a file's content: those restored from a cache, and those used by this process
+_restored: dict[str, Facts] = {}
+_used: dict[str, Facts] = {}
+
+
+def restore(path: Path) -> None:
+    """Take facts from a cache that ``save`` has written, so that unchanged files are not parsed.
+
+    A cache that is missing, damaged, or written by other code or another Python is ignored.
+    """
+    with suppress(OSError, UnicodeDecodeError):
+        seal, _, body = path.read_text().rstrip("\n").partition("\n")
+        if seal == _seal(body):
+            _restored.update((key, Facts(*facts)) for key, facts in json.loads(body).items())
+
+
+def save(path: Path) -> None:
+    """Write the facts used by this process, if the cache lacks any; best effort."""
+    if _used.keys() - _restored.keys():
+        body = json.dumps(_used)
+        with suppress(OSError):
+            write_text(path, f"{_seal(body)}\n{body}")
+
+
+def _seal(body: str) -> str:
+    """SHA-256 of a cache's body and of what it depends on: this module and the Python version."""
+    reader = hashlib.sha256(Path(__file__).read_bytes() + sys.version.encode()).hexdigest()
+    return hashlib.sha256(f"{reader}{body}".encode()).hexdigest()
 
 
 def closure(*files: Path) -> list[Path]:
@@ -30,7 +78,7 @@ def code_digest(files: Iterable[Path]) -> str:
     """
     total = hashlib.sha256()
     for path in files:
-        total.update(_code(path.resolve()))
+        total.update(bytes.fromhex(_facts(path.resolve()).code))
     return total.hexdigest()
 
 
@@ -44,19 +92,23 @@ def digest(files: Iterable[Path]) -> str:
 
 def imported(path: Path) -> set[str]:
     """Top-level names of all packages that a file's statements import."""
-    return {name.partition(".")[0] for name in _names(path.resolve())}
+    return {name.partition(".")[0] for name in _facts(path.resolve()).names}
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes())
+def _facts(path: Path) -> Facts:
+    content = path.read_bytes()
+    key = hashlib.sha256(content).hexdigest()
+    if key not in _used:
+        _used[key] = _restored.get(key) or _read(content)
+    return _used[key]
 
 
-@cache
-def _code(path: Path) -> bytes:
-    """SHA-256 of a file's statements, as Python itself writes them, without bare strings."""
-    lines = ast.unparse(_Bare().visit(ast.parse(path.read_bytes())))
-    return hashlib.sha256(lines.encode()).digest()
+def _read(content: bytes) -> Facts:
+    tree = ast.parse(content)
+    names = sorted(_names(tree))
+    lines = ast.unparse(_Bare().visit(tree))
+    return Facts(hashlib.sha256(lines.encode()).hexdigest(), names)
 
 
 class _Bare(ast.NodeTransformer):
@@ -67,16 +119,15 @@ class _Bare(ast.NodeTransformer):
         return None if is_string else node
 
 
-@cache
-def _names(path: Path) -> frozenset[str]:
-    """What the statements of one file import, dotted; of ``from a import b`` both a and a.b."""
+def _names(tree: ast.Module) -> set[str]:
+    """What statements import, dotted."""
     names = set()
-    for node in _statements(_tree(path)):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return frozenset(names)
+    return names
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
@@ -96,7 +147,7 @@ def _imports(path: Path) -> frozenset[Path]:
     The package's own ``__init__.py`` is what users import, and decides no result.
     """
     files = set()
-    for name in _names(path):
+    for name in _facts(path).names:
         package, *rest = name.split(".")
         if package == PACKAGE.name:
             candidates = [

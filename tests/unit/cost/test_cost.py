@@ -17,7 +17,7 @@ from recipes import recipe
 from normscope.config import Config, load
 from normscope.cost.benchmarks import measured
 from normscope.cost.machine import probe
-from normscope.cost.projection import Costs, cost_table, jobs, once, projected
+from normscope.cost.projection import Costs, cost_rows, jobs, once, projected
 from normscope.cost.reference import Reference, read_reference
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
@@ -114,7 +114,7 @@ def test_only_the_same_job_is_measured():
     ran = [Job("train", "a", "", 10.0), Job("train", "b", "", 10.0)]
     asked = [ran[0], Job("train", "b", "", 20.0), Job("train", "new", "", 10.0)]
     costs = Costs(reference(start_s=0.0), {ran[0]: 3600.0, ran[1]: 7200.0}, slowness=1.0)
-    (row,) = cost_table(asked, costs).to_dict("records")
+    (row,) = cost_rows(asked, costs)
     assert (row["jobs"], row["measured jobs"]) == (3, 1)
     assert row["measured"] == 1.0
     assert row["projected"] == pytest.approx(3.0 + 1.5)  # 1.5 hours for every 10 of work

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from processes import SCRIPTS
 
+from normscope.io import provenance
 from normscope.io.provenance import PACKAGE, closure, code_digest, digest
 
 FILES = sorted(SCRIPTS.rglob("*.py"))
@@ -132,3 +133,66 @@ def test_a_digest_changes_with_the_border_between_files(tmp_path):
             path.write_text(text)
         digests.add(digest(paths))
     assert len(digests) == 2
+
+
+def start_anew(monkeypatch) -> None:
+    """As in a new process, which has read nothing."""
+    for table in ("_used", "_restored"):
+        monkeypatch.setattr(provenance, table, {})
+    provenance._facts.cache_clear()
+    provenance._imports.cache_clear()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """A cache of all scripts' facts, as a process writes it that has parsed them."""
+    start_anew(monkeypatch)
+    for script in FILES:
+        code_digest(closure(script))
+    provenance.save(tmp_path / "cache")
+    start_anew(monkeypatch)
+    return tmp_path / "cache"
+
+
+def parsed(monkeypatch) -> list[bytes]:
+    """The contents of the files that are parsed from now on."""
+    contents: list[bytes] = []
+    read = provenance._read
+    monkeypatch.setattr(provenance, "_read", lambda raw: (contents.append(raw), read(raw))[1])
+    return contents
+
+
+def test_a_file_in_the_cache_is_not_parsed_and_has_the_same_facts(cache, monkeypatch):
+    contents = parsed(monkeypatch)
+    provenance.restore(cache)
+    restored = [(closure(script), code_digest(closure(script))) for script in FILES]
+    assert contents == []
+    start_anew(monkeypatch)
+    assert restored == [(closure(script), code_digest(closure(script))) for script in FILES]
+    assert contents
+
+
+def test_a_changed_file_is_parsed_whatever_the_cache_says(cache, tmp_path, monkeypatch):
+    contents = parsed(monkeypatch)
+    provenance.restore(cache)
+    changed = tmp_path / FILES[0].name
+    changed.write_bytes(FILES[0].read_bytes() + b"\nCHANGED = 1\n")
+    assert code_digest([changed]) != code_digest([FILES[0]])
+    assert contents == [changed.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: raw[: len(raw) // 2],
+        lambda raw: raw.replace(b"normscope.io", b"normscope.nn", 1),  # other facts, valid JSON
+        lambda raw: b"\xff" + raw,
+        lambda raw: b"",
+    ],
+)
+def test_a_damaged_cache_is_ignored(cache, monkeypatch, damage):
+    contents = parsed(monkeypatch)
+    cache.write_bytes(damage(cache.read_bytes()))
+    provenance.restore(cache)
+    code_digest([FILES[0]])
+    assert contents == [FILES[0].read_bytes()]

@@ -1,0 +1,29 @@
+"""What a start of the workflow costs: packages that take long to import are left to the jobs."""
+
+import ast
+import json
+import subprocess
+import sys
+
+from processes import ROOT
+
+SLOW = {"matplotlib", "numpy", "pandas", "scipy", "statsmodels", "torch", "transformers"}
+IMPORTED = "import json, sys\n{imports}\nprint(json.dumps(sorted(sys.modules)))"
+
+
+def imports() -> list[str]:
+    """The statements by which the Snakefile and its rules import this package."""
+    files = [ROOT / "Snakefile", *(ROOT / "workflow/rules").glob("*.smk")]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    return [line for line in lines if line.startswith(("import normscope", "from normscope"))]
+
+
+def test_what_the_workflow_imports_loads_no_slow_package():
+    statements = imports()
+    assert len(statements) > 10
+    ast.parse("\n".join(statements))  # each statement is one line
+    code = IMPORTED.format(imports="\n".join(statements))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert "normscope.config" in loaded
+    assert not loaded & SLOW
