@@ -71,13 +71,8 @@ rule all:
 
 
 include: "workflow/rules/dataset.smk"
-
-
-for study in STUDIES:
-
-    include: f"workflow/rules/{study}.smk"
-
-
+include: "workflow/rules/study.smk"
+include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"

@@ -2,21 +2,27 @@
 
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
 
 Flags = TypeVar("Flags", bound=BaseModel)
 
 
-def parse(flags: type[Flags]) -> Flags:
+def parse(flags: type[Flags], **types: Any) -> Flags:
     """The flags of this process; no environment variable is read.
 
-    A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it beside
-    that or in its place (``--recipe.training.steps 20``).
+    A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it
+    besides or instead (``--recipe.training.steps 20``).
+
+    Args:
+        flags: their names, types and descriptions.
+        types: of the fields that ``flags`` leaves open, by name.
 
     Raises:
         ValidationError: a value is missing or wrong.
     """
+    fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
+    flags = create_model(flags.__name__, __base__=flags, __doc__=flags.__doc__, **fields)
 
     class CommandLine(BaseSettings, flags):  # pyright: ignore[reportIncompatibleVariableOverride]
         __doc__ = flags.__doc__

@@ -113,13 +113,10 @@ from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
-from normscope.train.stacking import in_step
 
 # what was read of the code at earlier starts: to parse all of it takes more than a second
 PARSED = Path(".snakemake/normscope/code")
 provenance.restore(PARSED)
-
-TRAINED = "models.safetensors config.json curves.csv metrics.csv SHA256SUMS".split()
 
 
 def validated(choices):
@@ -170,21 +167,27 @@ def recorded(name, text):
 
 
 @functools.cache
-def code(script, part=None):
+def code(script, study=None, stage=None):
     """A file that says what decides a script's results: its code, and the pinned packages.
 
     Of the code a digest: the script's and that of all modules that it imports, comments and
     docstrings left out. The file is written when that changes, and only then, so that its jobs run
-    again, also where .snakemake was removed. A script that imports a part of every study (claims,
-    pages) names that part.
+    again, also where .snakemake was removed.
+
+    Args:
+        script: its name.
+        study: whose module it loads by name, or all of them.
+        stage: the name of that module; without one, the script's.
     """
-    files = [Path(PROJECT, "scripts", f"{script}.py")]
-    if part is not None:
-        modules = (Path(SRC, "normscope", "studies", s, f"{part}.py") for s in STUDIES)
-        files += [module for module in modules if module.is_file()]
-    files = closure(*files)
-    PINS[script] = pinned(files, Path(PROJECT, "constraints.txt"))
-    return recorded(f"{script}.txt", f"{code_digest(files)}\n{PINS[script]}")
+    stage = stage or script
+    loaded = {None: [], "all": STUDIES}.get(study, [study])
+    files = [Path(SRC, "normscope", "studies", s, f"{stage}.py") for s in loaded]
+    files = closure(
+        Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
+    )
+    name = script if study in (None, "all") else f"{study}_{stage}"
+    PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
+    return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 
 
 def as_input(path):
@@ -243,7 +246,7 @@ def recipe(jobs):
 @functools.cache
 def traced(wildcards):
     """Where each statement is tested, and the lines that measure it: of the page alone."""
-    places = traces(Path(data("claims.yaml")), Path(PROJECT, "scripts"))
+    places = traces(Path(data("claims.yaml")), Path(PROJECT))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 
@@ -263,8 +266,26 @@ def drawn(suffix):
 
 
 def probed(study):
-    """What a probe reads of its models, where it leaves out those that diverged."""
-    return multiext(f"results/{study}/models/{{name}}/", *TRAINED[:2], "metrics.csv")
+    """What a probing job reads of the trained models."""
+    part = STUDIES[study]
+
+    def files(wildcards):
+        jobs = part.probed(wildcards.name)
+        return [
+            f"results/{study}/models/{j}/{f}" for j in jobs for f in part.PROBE_READS
+        ]
+
+    return files
+
+
+def tabulated(study):
+    """What the tables of a study are made from."""
+    return [f"results/{path}" for path in STUDIES[study].tabulated(CONFIG.settings)]
+
+
+def study_files(study):
+    """The files of data/ that the tables of a study are made from, by name."""
+    return {name: data(name) for name in STUDIES[study].FILES}
 
 
 def slots():
@@ -319,19 +340,10 @@ def minutes(rule):
     return growing(needed)
 
 
-def stack_mb(study):
-    """Memory of a job's models: 1 GB, 8 numbers a parameter of each, 40 an activation of a block."""
-    stacks = STUDIES[study].trainings()
-
-    def needed(wildcards):
-        stack = stacks[wildcards.name]
-        tokens = stack.training.batch_size * stack.model.block_size
-        models = in_step(len(stack.seeds), DEVICE, tokens, stack.model.n_embd)
-        numbers = 8 * 12 * len(stack.seeds) * stack.model.n_embd
-        numbers += 0 if GPUS else 40 * models * tokens
-        return 1000 + 4 * stack.model.n_layer * stack.model.n_embd * numbers // 10**6
-
-    return growing(needed)
+def train_mb(part):
+    """Memory of a training job of a study."""
+    stacks = part.trainings()
+    return growing(lambda wildcards: part.train_mb(stacks[wildcards.name], DEVICE))
 
 
 def timeout_s(wildcards):

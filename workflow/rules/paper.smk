@@ -18,7 +18,7 @@ EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
 rule claims:
     input:
-        code("claims", "claims"),
+        code("claims", "all"),
         TABLES,
         claims=data("claims.yaml"),
     output:
@@ -38,7 +38,7 @@ rule claims:
 
 rule frame:
     input:
-        code("frame", "pages"),
+        code("frame", "all", "pages"),
         TABLES,
         drawn(".txt"),
         EVIDENCE,

@@ -49,36 +49,23 @@ rule pretrained_probe:
         " --out results/pretrained/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/pretrained/probes/*/, data/prompts.yaml, and the published numbers in data/
-# makes: results/pretrained/tables/, and all of it as results/paper/residual_gain.json
+# takes: results/pretrained/tables/, data/prompts.yaml
+# makes: results/paper/residual_gain.json, what the published notebook saves
 
 
-rule pretrained_tables:
+rule residual_gain:
     input:
-        code("pretrained_tables"),
-        expand(
-            "results/pretrained/probes/{name}/{file}",
-            name=CONFIG.pretrained.probes(),
-            file=["gains.csv", "norms.csv", "model.json"],
-        ),
-        prompts=data("prompts.yaml"),
-        references=data("reference_gains.csv"),
-        reference_prompts=data("reference_prompts.csv"),
-    output:
+        code("residual_gain"),
         tables("pretrained"),
-        document="results/paper/residual_gain.json",
+        prompts=data("prompts.yaml"),
+    output:
+        "results/paper/residual_gain.json",
     log:
-        "results/logs/pretrained_tables.log",
+        "results/logs/residual_gain.log",
     benchmark:
-        "results/benchmarks/pretrained_tables.tsv"
+        "results/benchmarks/residual_gain.tsv"
     conda:
         "../envs/normscope.yaml"
-    resources:
-        runtime=20,
-    params:
-        recipe=recipe(CONFIG.pretrained.tabulation(CONFIG.settings)),
     shell:
-        'python "$NORMSCOPE/scripts/pretrained_tables.py" --recipe {params.recipe:q}'
-        " --probes results/pretrained/probes --prompts {input.prompts:q}"
-        " --references {input.references:q} --reference-prompts {input.reference_prompts:q}"
-        " --out results/pretrained/tables --document {output.document} &> {log}"
+        'python "$NORMSCOPE/scripts/residual_gain.py" --tables results/pretrained/tables'
+        " --prompts {input.prompts:q} --out {output} &> {log}"

@@ -14,7 +14,9 @@ from pydantic import Field, ValidationError
 
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
-from normscope.train.recipe import Seeds
+from normscope.train.recipe import Device, Seeds
+
+MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,16 @@ class Settings(Strict):
 class Study(Strict, ABC):
     """A part of the configuration, and what is made of it."""
 
-    TABLES: ClassVar[Sequence[str]] = ()  # in results/<study>/tables/
+    # what the workflow makes and reads of the study, below results/<study>/
+    TABLES: ClassVar[Sequence[str]] = ()  # names of tables/*.csv
+    TRAINS: ClassVar[bool] = True  # whether it has models of its own
+    TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of models/{name}/
+    PROBED: ClassVar[Sequence[str]] = ()  # names of probes/{name}/*.csv, if the loop's rule probes
+    PROBE_READS: ClassVar[Sequence[str]] = MODEL_FILES[:2]  # of every training job probed
+    TABLES_READ: ClassVar[Sequence[str]] = ("metrics.csv", "curves.csv")  # of all training jobs
+    READS_CORPUS: ClassVar[bool] = True
+    FILES: ClassVar[Sequence[str]] = ()  # of data/, for its tables
+    MODELS_OF: ClassVar[str | None] = None  # the study whose models its tables are made from
 
     def trainings(self) -> Mapping[str, Seeds]:
         """What each training job trains, by the name of its folder."""
@@ -52,6 +63,21 @@ class Study(Strict, ABC):
     def probes(self) -> Mapping[str, Strict]:
         """What each probing job measures, by the name of its folder."""
         return {}
+
+    def probed(self, name: str) -> list[str]:
+        """The training jobs whose models a probing job measures; by default that of its name."""
+        return [name]
+
+    def tabulated(self, settings: Settings) -> list[str]:
+        """Files that its tables are made from, below ``results/``."""
+        study = type(self).__name__.lower()
+        probes = [f"probes/{name}/{table}.csv" for name in self.probes() for table in self.PROBED]
+        models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
+        return [f"{study}/{path}" for path in (*probes, *models)]
+
+    def train_mb(self, stack: Any, device: Device) -> int:
+        """Memory of a training job, in MB, by what it trains."""
+        return 1500
 
     @abstractmethod
     def tabulation(self, settings: Settings) -> Strict:

@@ -16,7 +16,7 @@ import yaml
 from normscope.io.provenance import PACKAGE, closure
 from normscope.ledger.expression import columns_in
 
-STAGES = ("tables", "probe", "train")  # a study's scripts, from what statements read to its models
+STAGES = ("tables", "probe", "train")  # a study's modules, from what statements read to its models
 MEASURING = ("measure", "statistics")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -43,12 +43,12 @@ class Source(NamedTuple):
     tree: ast.Module
 
 
-def traces(claims: Path, scripts: Path) -> dict[str, dict[str, Any]]:
+def traces(claims: Path, root: Path) -> dict[str, dict[str, Any]]:
     """Of every statement, by its key, as JSON has it.
 
     Args:
         claims: data/claims.yaml.
-        scripts: folder of the studies' scripts.
+        root: the project's folder.
 
     Returns:
         ``test``: the lines of its entry; ``tables``: what it reads, as ``study.table``; ``code``:
@@ -60,11 +60,11 @@ def traces(claims: Path, scripts: Path) -> dict[str, dict[str, Any]]:
     functions = {}
     for path in sorted((PACKAGE / "studies").glob("*/claims.py")):
         functions |= _tests(_source(path))
-    root = scripts.resolve().parent
+    root = root.resolve()
     places = {}
     for key, (first, last) in spans(text).items():
         own = functions.get(key)
-        tables, code = _read(entries[key], own, scripts)
+        tables, code = _read(entries[key], own)
         places[key] = {
             "test": _words(Lines(claims, first, last), root),
             "tables": tables,
@@ -123,16 +123,15 @@ def _tests(source: Source) -> dict[str, _Test]:
     return tests
 
 
-def _read(
-    entry: Mapping[str, Any], own: _Test | None, scripts: Path
-) -> tuple[list[str], list[Lines]]:
+def _read(entry: Mapping[str, Any], own: _Test | None) -> tuple[list[str], list[Lines]]:
     """The tables of a statement, and the code that its numbers come from."""
     contrast = entry.get("contrast")
     tables = [] if contrast is None else [contrast["table"]]
     code = [] if own is None else [own.lines]
     if contrast is not None:
         study = contrast["table"].partition(".")[0]
-        files = closure(*(path for s in STAGES if (path := scripts / f"{study}_{s}.py").is_file()))
+        stages = (PACKAGE / "studies" / study / f"{stage}.py" for stage in STAGES)
+        files = closure(*filter(Path.is_file, stages))
         near = [path for path in files if _is_near(path, study)]
         for column in columns_in(str(contrast["measure"])):
             code += _writers(near, column)
@@ -140,13 +139,13 @@ def _read(
         tables += own.tables
         for table in own.tables:
             study, _, name = table.partition(".")
-            code += _writers([scripts / f"{study}_{STAGES[0]}.py"], name)
+            code += _writers([PACKAGE / "studies" / study / "tables.py"], name)
     return list(dict.fromkeys(tables)), list(dict.fromkeys(code))
 
 
 def _is_near(path: Path, study: str) -> bool:
     """Whether a module is a study's own, or of the rooms that measure."""
-    return path.parent.name in (study, *MEASURING) or path.name.startswith(f"{study}_")
+    return path.parent.name in (study, *MEASURING)
 
 
 def _writers(files: Iterable[Path], name: str) -> list[Lines]:

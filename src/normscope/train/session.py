@@ -23,7 +23,7 @@ def train(
     runtime: Runtime,
     *,
     in_step: int,
-    script: Path,
+    code: Sequence[Path],
     data: Sequence[Path] = (),
     write: Callable[[list[Learner]], None],
 ) -> None:
@@ -39,16 +39,17 @@ def train(
         problem: what the models learn.
         runtime: device, threads and precision.
         in_step: how many models are trained at once.
-        script: whose code decides, with all modules that it imports.
+        code: files whose code decides, with all modules that they import.
         data: files that are trained on.
         write: takes the trained models, in the order of the recipe's seeds.
     """
     began = time.monotonic()
     check_store(flags.store)
     say(runtime.described)
-    code, tokens = provenance.code_digest(provenance.closure(script)), provenance.digest(data)
+    statements = provenance.code_digest(provenance.closure(*code))
+    tokens = provenance.digest(data)
     alike = recipe.model_dump_json(exclude={"seeds"})
-    decides = f"{alike} {runtime} {torch.__version__} {code} {tokens}"
+    decides = f"{alike} {runtime} {torch.__version__} {statements} {tokens}"
     progress = Progress(problem.training.steps * len(recipe.seeds))
     learners: dict[int, Learner] = {}
     waiting = [recipe.seeds[i : i + in_step] for i in range(0, len(recipe.seeds), in_step)]

@@ -1,6 +1,6 @@
 """How many models are worth training in step."""
 
-from normscope.train.recipe import Device
+from normscope.train.recipe import Device, Stack
 
 # multiply-adds of a batch's tokens with a matrix (width, width), up to which a step of several
 # models is faster than their steps one after the other: benchmarks/stacking.py measures it
@@ -20,3 +20,13 @@ def in_step(models: int, device: Device, tokens: int, width: int) -> int:
         width: of the model.
     """
     return models if device == "cuda" or tokens * width**2 <= SMALL else 1
+
+
+def stack_mb(stack: Stack, device: Device) -> int:
+    """Memory of a job: 1 GB, 8 numbers per parameter of a model, 40 per activation of a block."""
+    n, model = len(stack.seeds), stack.model
+    tokens = stack.training.batch_size * model.block_size
+    numbers = 8 * 12 * n * model.n_embd
+    if device == "cpu":
+        numbers += 40 * in_step(n, device, tokens, model.n_embd) * tokens
+    return 1000 + 4 * model.n_layer * model.n_embd * numbers // 10**6

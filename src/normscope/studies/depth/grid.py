@@ -23,8 +23,9 @@ from normscope.studies.depth.recipe import (
     WarmUp,
 )
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
-from normscope.train.recipe import Stack, Training, flops
+from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
+from normscope.train.stacking import stack_mb
 
 
 class StartGrid(Grid):
@@ -83,6 +84,9 @@ class Depth(Study):
         *"blocks rates layers by_block by_shape".split(),
         *"losses sensitivity warm_ups trainability".split(),
     ]
+    PROBED: ClassVar = ("blocks",)
+    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
+    TABLES_READ: ClassVar = ("metrics.csv",)
 
     sizes: Sizes
     training: Training
@@ -153,6 +157,9 @@ class Depth(Study):
             for name, (cell, seeds) in self.blocks().items()
         }
 
+    def train_mb(self, stack: Stack, device: Device) -> int:
+        return stack_mb(stack, device)
+
     def probes(self) -> dict[str, Place]:
         """Models by placement: what each probing job probes."""
         start, trained = self._probed_at_start(), self._kept()
@@ -214,9 +221,9 @@ class Depth(Study):
             },
         )
 
-    def trained_in(self, placement: str) -> list[str]:
-        """Names of the training jobs whose models are probed, of a placement."""
-        return [n for s, names in self._kept().items() for n in names if s.placement == placement]
+    def probed(self, name: str) -> list[str]:
+        """The training jobs of a placement, after which the probing job is called."""
+        return [n for s, names in self._kept().items() for n in names if s.placement == name]
 
     def tabulation(self, settings: Settings) -> DepthTables:
         return DepthTables(

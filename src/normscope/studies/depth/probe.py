@@ -1,16 +1,62 @@
 """A Transformer at one moment, block by block."""
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from normscope.io import dataset, stored
 from normscope.measure.block_jacobian import block_jacobian, spectrum
+from normscope.measure.evaluation import validation_windows
 from normscope.measure.signals import Row, signals
 from normscope.nn.model import Transformer
-from normscope.studies.depth.measures import TOKENS
+from normscope.studies.depth.measures import MEASURES, TOKENS
+from normscope.studies.depth.recipe import Place, Probe, Shape
+from normscope.studies.stage import ProbeInputs
+from normscope.train.outputs import say
+from normscope.train.trained import transformers
+
+COLUMNS = (*Shape._fields, "state", "seed", "block", *MEASURES)
+
+
+def probe(recipe: Place, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
+    """The models of one placement: table ``blocks``, one row per block of every model."""
+    data = dataset.read(inputs.corpus)
+    windows = validation_windows(data.val, recipe.sizes.block_size, recipe.windows)
+    tokens, targets = (part.to(device) for part in windows)
+    rows = []
+    for of_shape in recipe.probes:
+        for shape, state, seed, model in models(recipe, of_shape, inputs.models, data.vocab_size):
+            key = shape._asdict() | {"state": state, "seed": seed}
+            measured = probed(model.to(device), tokens, targets, recipe.spectra)
+            rows += [key | row for row in measured]
+        say(f"{of_shape.arm}, {of_shape.init}, {of_shape.depth} blocks: probed")
+    return {"blocks": pd.DataFrame(rows, columns=list(COLUMNS))}
+
+
+def models(
+    place: Place, probe: Probe, trained: Path, vocab_size: int
+) -> Iterator[tuple[Shape, str, int, Transformer]]:
+    """Shape, state, seed and model: at the start, then trained, but for those that diverged."""
+    shape = Shape(probe.arm, place.placement, probe.residual, probe.init, probe.depth)
+    model = place.sizes.model(probe.depth, probe.residual, probe.init)
+
+    for seed in probe.seeds:
+        torch.manual_seed(seed)
+        start = Transformer(model, probe.norm, place.placement, vocab_size)
+        if probe.init == "gpt2_flat":
+            flatten(start)
+        yield shape, "start", seed, start
+    for name in probe.trained:
+        sound = stored.metrics(trained / name)["diverged_at"].isna()
+        for seed, end in transformers(trained / name)[1].items():
+            if sound[seed]:
+                yield shape, "trained", seed, end
 
 
 @torch.no_grad()

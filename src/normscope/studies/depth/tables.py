@@ -5,14 +5,43 @@ import math
 import numpy as np
 import pandas as pd
 
+from normscope.io import dataset
+from normscope.io.tables import collect
+from normscope.measure.unigram import unigram_loss
+from normscope.statistics.outcome import with_outcome
 from normscope.statistics.summary import split, summarize
 from normscope.statistics.tuning import chosen
 from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
-from normscope.studies.depth.recipe import Shape
+from normscope.studies.depth.recipe import DepthTables, Shape
+from normscope.studies.stage import TableInputs
 
 SHAPE = list(Shape._fields)
 MODEL = [*SHAPE, "state", "seed"]
 SCHEDULE = ["learning_rate", "warmup_steps", "steps"]
+LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at"]
+
+
+def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name."""
+    data = dataset.read(inputs.corpus)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
+    models = collect(inputs.models, "metrics.csv", keys).reindex(columns=LOSSES)
+    losses = with_outcome(models, data.vocab_size, unigram).assign(unigram=unigram)
+    losses = losses.astype({"diverged_at": "Int64"})
+    blocks = collect(inputs.probes, "blocks.csv", {place: {} for place in recipe.places})
+    of_models = rates(blocks)
+    return {
+        "blocks": blocks,
+        "losses": losses,
+        "by_block": by_block(blocks, recipe.level),
+        "rates": of_models,
+        "layers": by_layer(of_models),
+        "by_shape": by_shape(of_models, recipe.level),
+        "sensitivity": sensitivity(losses),
+        "warm_ups": warm_ups(losses),
+        "trainability": trainability(losses, recipe.level),
+    }
 
 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:

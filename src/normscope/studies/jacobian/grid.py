@@ -28,8 +28,9 @@ from normscope.studies.jacobian.recipe import (
     JacobianTables,
 )
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
-from normscope.train.recipe import Stack, Training, flops
+from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
+from normscope.train.stacking import stack_mb
 
 ProtocolName = Annotated[
     str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
@@ -111,6 +112,8 @@ class Jacobian(Study):
         *("layers", "gradients", "layers_by_cell", "losses", "chosen", "by_place"),
         *("surrogates", "costs", "slopes", "parts", "sigma"),
     )
+    PROBED: ClassVar = ("layers", "gradients")
+    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
@@ -197,6 +200,9 @@ class Jacobian(Study):
 
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
+
+    def train_mb(self, stack: Stack, device: Device) -> int:
+        return stack_mb(stack, device)
 
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass, and no penalty, are taken apart."""

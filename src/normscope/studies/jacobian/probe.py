@@ -10,10 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normscope.io import dataset, stored
 from normscope.measure.decomposition import (
     BACKWARD,
     decompose,
@@ -22,17 +24,59 @@ from normscope.measure.decomposition import (
     relative_error,
     standardize,
 )
+from normscope.measure.evaluation import validation_windows
 from normscope.measure.hooks import norm_layers, passing
 from normscope.measure.products import transposed_product
+from normscope.measure.windows import as_tensor, draw
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
-from normscope.studies.jacobian.measures import SURROGATES
+from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
+from normscope.studies.jacobian.recipe import JacobianProbe
+from normscope.studies.stage import ProbeInputs
+from normscope.train.outputs import say
+from normscope.train.trained import transformers
 
 Batch = tuple[Tensor, Tensor]  # tokens and targets, each (windows, T)
 Row = dict[str, str | int | float]
 FINAL = "final_norm"
+
+
+def probe(
+    recipe: JacobianProbe, inputs: ProbeInputs, device: torch.device
+) -> dict[str, pd.DataFrame]:
+    """The models of one training job: tables ``layers`` and ``gradients``."""
+    folder = inputs.models / inputs.name
+    data, (stack, models) = dataset.read(inputs.corpus), transformers(folder)
+    diverged_at = stored.metrics(folder)["diverged_at"]
+    layers, gradients = [], []
+    for seed, model in models.items():
+        if not names(model):
+            say(f"{folder}: the model has no norm layer; nothing to take apart")
+        elif pd.notna(diverged_at[seed]):
+            say(f"seed {seed}: diverged at step {diverged_at[seed]}; its rows stay empty")
+            empty = {"signal": "own", "variant": "corrected", "seed": seed}
+            layers += [empty | row for row in names(model)]
+        else:
+            windows = batches(data, stack.model.block_size, recipe.windows, seed)
+            validation, training = ((x.to(device), y.to(device)) for x, y in windows)
+            rows = decomposed(model.to(device, torch.float64), validation, training)
+            layers += [row | {"seed": seed} for row in rows]
+            rows = surrogate_gradients(model.float(), validation)
+            gradients += [row | {"seed": seed} for row in rows]
+    table = pd.DataFrame(layers, columns=["seed", *LAYER, *MEASURES])
+    return {
+        "layers": table.astype({"tokens": "Int64"}),
+        "gradients": pd.DataFrame(gradients, columns=["seed", *GRADIENT]),
+    }
+
+
+def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[Batch, Batch]:
+    """The same validation windows for every model; training windows drawn as a training would."""
+    # of the next seed: a batch that this model has not begun with
+    g = torch.Generator().manual_seed((seed + 1) % 2**63)
+    return validation_windows(tokens.val, T, windows), draw(as_tensor(tokens.train), T, windows, g)
 
 
 class Seen(NamedTuple):

@@ -1,23 +1,65 @@
 """From trained models to cells: what their norms remove, what surrogates and doses of them cost."""
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from normscope.io import dataset
+from normscope.io.tables import collect
+from normscope.measure.unigram import unigram_loss
 from normscope.statistics import tuning
+from normscope.statistics.outcome import with_outcome
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, SURROGATES
-from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
+from normscope.studies.stage import TableInputs
 
 LARGEST = ("error_closed_form", "error_identity", "error_without_gain")  # over norms, not means
 LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
 PARTS = ("blocks", "final", "all", "interaction")
 RATES = ["learning_rate", "at_edge", "learning_rate_exact", "at_edge_exact"]
 CHOSEN = ["learning_rate", "at_edge", "capped_loss", "failed", "diverged"]
+COMPARED = [*SETTING, "learning_rate"]
+LOSSES = [*Cell._fields, "seed", "val_loss", "diverged_at"]
+CURVES = [*Cell._fields, "seed", "step", "sigma"]
+
+
+def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name."""
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    exact = {name: keys[name] for name in recipe.probed}
+    layers = collect(inputs.probes, "layers.csv", exact)
+    if layers.empty:
+        print("no model has a norm layer: the tables of layers are empty", file=sys.stderr)
+    # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
+    settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
+    gradients = collect(inputs.probes, "gradients.csv", settings)
+    data = dataset.read(inputs.corpus)
+    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
+    losses = collect(inputs.models, "metrics.csv", keys)[LOSSES]
+    losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
+    losses = with_outcome(losses, data.vocab_size, unigram)
+    picked = chosen(losses)
+    paid = surrogates(picked, layers, gradients)
+    curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)
+    return {
+        "layers": layers,
+        "gradients": gradients,
+        "losses": losses,
+        "chosen": picked,
+        "layers_by_cell": by_layer(at_chosen_rate(layers, picked), recipe.level),
+        "by_place": by_place(layers, picked),
+        "surrogates": paid,
+        "costs": costs(paid, recipe.level),
+        "slopes": slopes(paid),
+        "parts": parts(paid, recipe.level),
+        "sigma": sigma(curves.dropna(subset="sigma"), picked, recipe.level),
+    }
 
 
 def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:

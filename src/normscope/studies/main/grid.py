@@ -11,8 +11,9 @@ from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
-from normscope.train.recipe import Stack, Training, flops
+from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
+from normscope.train.stacking import stack_mb
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 GAINS = ("gain_first", "gain_later", "gain_last")  # geometric means of a model
@@ -100,6 +101,8 @@ class Main(Study):
         *("runs", "chosen", "arms", "batches", "curves", "gain", "gain_by_depth", "gain_by_arm"),
         *("published", "corpus"),
     )
+    PROBED: ClassVar = ("stream", "laws")
+    FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
 
     model: ExactModel
     training: Training
@@ -201,9 +204,17 @@ class Main(Study):
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
+    def train_mb(self, stack: Stack, device: Device) -> int:
+        return stack_mb(stack, device)
+
     def probes(self) -> dict[str, StreamProbe]:
         measured = (n for n, (c, _) in self.blocks().items() if c.protocol in self.gain.protocols)
         return dict.fromkeys(measured, StreamProbe(windows=self.gain.windows))
+
+    def tabulated(self, settings: Settings) -> list[str]:
+        # its settings are compared with those of the published numbers
+        reference = f"main/models/{self.reference_jobs[0]}/config.json"
+        return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
         return MainTables(

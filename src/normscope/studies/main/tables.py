@@ -1,20 +1,85 @@
 """From runs to arms: means, intervals and differences over trained models at chosen rates."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from normscope.io import dataset
+from normscope.io.tables import collect
+from normscope.measure.unigram import unigram_loss
+from normscope.statistics.outcome import with_outcome
 from normscope.statistics.summary import describe, select, split
-from normscope.statistics.tuning import commonest_setting
-from normscope.studies.main.recipe import Cell
+from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.studies.main.recipe import Cell, MainTables
+from normscope.studies.stage import TableInputs
 
 KEYS = [*Cell._fields, "seed"]
 COMPARED = ["protocol", "arm", "placement"]  # all of a cell but its learning rate
 LAWS = ["r_entropy_gain", "r_entropy_deviation"]  # of the last block's gain, over windows
 PARTS = ("first", "later", "last")  # blocks of a model
 BOUNDS = ("mean", "low", "high")
+CURVES = [*KEYS, "step", "train_loss", "val_loss"]
+
+
+def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
+    meta = json.loads((inputs.corpus / "meta.json").read_text())
+    runs, stream = all_runs(recipe, inputs)
+    picked = chosen(runs, COMPARED, by="capped_loss")
+    gain, level = rows_of(sound(picked), stream), recipe.level
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    corpus = {
+        "characters": meta["vocab_size"],
+        "train_tokens": meta["train_tokens"],
+        "val_tokens": meta["val_tokens"],
+    }
+    return {
+        "runs": runs,
+        "chosen": picked,
+        "arms": compare(runs, picked, recipe.baseline, level),
+        "batches": batches(picked, recipe.batch_sizes),
+        "curves": rows_of(picked, collect(inputs.models, "curves.csv", keys)[CURVES]),
+        "gain": gain,
+        "gain_by_depth": by_depth(gain, level),
+        "gain_by_arm": by_arm(gain, level),
+        "published": beside_published(recipe, inputs, runs, meta["sha256"]["train.bin"]),
+        "corpus": pd.DataFrame([corpus]),
+    }
+
+
+def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One row per model, its outcome and the gains where its stream was measured; the streams."""
+    data = dataset.read(inputs.corpus)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
+    runs = with_outcome(runs, data.vocab_size, unigram)
+    probed = {name: keys[name] for name in recipe.probed}
+    stream = collect(inputs.probes, "stream.csv", probed)
+    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *LAWS]]
+    runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
+    return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
+
+
+def beside_published(
+    recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, corpus: str
+) -> pd.DataFrame:
+    """The published losses and the baseline's, where it was trained with the same settings.
+
+    Args:
+        corpus: SHA-256 of the training tokens.
+    """
+    jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
+    ours = json.loads((inputs.models / jobs[0] / "config.json").read_text())
+    _, arm, placement, _ = recipe.baseline
+    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": corpus}
+    numbers = pd.read_csv(inputs.files["published.csv"])
+    settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
+    covered = [is_covered(setting, ours) for setting in settings]
+    return published(numbers, covered, select(runs, **recipe.baseline._asdict()), recipe.level)
 
 
 def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:

@@ -31,8 +31,8 @@ from normscope.studies.pretrained.published import (
     inversion,
     overall,
 )
+from normscope.studies.pretrained.statistics import base_models, reads
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.studies.pretrained.tables import base_models, reads
 from normscope.words import interval, number, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures

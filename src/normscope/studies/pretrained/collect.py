@@ -10,7 +10,7 @@ from normscope.io.stored import read
 from normscope.io.tables import collect
 from normscope.studies.pretrained.grid import Listed
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.studies.pretrained.tables import COUNTS, read_table
+from normscope.studies.pretrained.statistics import COUNTS, read_table
 
 FACTS = (
     "class norm n_layers n_embd n_heads n_kv_heads grouped_queries head_dim rho rho_as_published "

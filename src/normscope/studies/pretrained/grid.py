@@ -56,6 +56,9 @@ class Pretrained(Study):
         *("models", "gains", "norms", "sensitivity", "layers", "observations", "by_model"),
         *("by_category", "by_norm", "twins", "h25_models", "h25", "references"),
     )
+    TRAINS: ClassVar = False  # and measures by a rule of its own, workflow/rules/pretrained.smk
+    READS_CORPUS: ClassVar = False
+    FILES: ClassVar = ("prompts.yaml", "reference_gains.csv", "reference_prompts.csv")
 
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
     memory_gb: float = Field(
@@ -84,6 +87,10 @@ class Pretrained(Study):
 
     def records(self) -> list[str]:
         return [f"probes/{model.name}/model.json" for model in self.models]
+
+    def tabulated(self, settings: Settings) -> list[str]:
+        files = ("gains.csv", "norms.csv", "model.json")
+        return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:
         listed = [Listed(**{k: getattr(m, k) for k in Listed.model_fields}) for m in self.models]

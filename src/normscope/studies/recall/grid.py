@@ -61,6 +61,11 @@ class Recall(Study):
     """The decisive test: what a norm does, factor by factor."""
 
     TABLES: ClassVar = "runs cells best curves slices spectra factors".split()
+    TRAINED: ClassVar = (*Study.TRAINED, "moments.safetensors")
+    PROBED: ClassVar = ("metrics", "slices", "spectra")
+    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv", "moments.safetensors")
+    TABLES_READ: ClassVar = ("curves.csv",)
+    READS_CORPUS: ClassVar = False  # its data are drawn
 
     tasks: Annotated[dict[TaskName, Task], Some]
     stack: Stacked
@@ -158,9 +163,9 @@ class Recall(Study):
             jobs.setdefault(cell.task, {})[name] = cell
         return {t: RecallProbe(jobs=own, directions=self.directions) for t, own in jobs.items()}
 
-    def trained_in(self, task: str) -> list[str]:
-        """Names of the training jobs of a task."""
-        return [name for name, (cell, _) in self.blocks().items() if cell.task == task]
+    def probed(self, name: str) -> list[str]:
+        """The training jobs of a task, after which the probing job is called."""
+        return [job for job, (cell, _) in self.blocks().items() if cell.task == name]
 
     def tabulation(self, settings: Settings) -> RecallTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}

@@ -6,21 +6,28 @@ directions.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from normscope.io import stored
+from normscope.io.stored import read
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.lanczos import largest_eigenvalue
 from normscope.measure.sharpness import hessian, preconditioned
+from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.recipe import Task
+from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, Task
 from normscope.studies.recall.tasks import draw
-from normscope.train.optimizer import preconditioner
+from normscope.studies.stage import ProbeInputs
+from normscope.train.optimizer import preconditioner, stability_limit
+from normscope.train.weights import load, tensors_by_seed
 
 SAMPLES = 4096  # to evaluate on, and as many others to fit the temperature on
 CURVATURE_SAMPLES = 256  # the batch of every Hessian
@@ -28,6 +35,54 @@ PUBLISHED_ALPHAS = np.linspace(-0.5, 0.5, 40)  # the notebook's; 0 is not among 
 ALPHAS = np.linspace(-0.5, 0.5, 21)  # with 0
 
 Row = dict[str, float | int | str]
+Parts = dict[str, list[Row]]
+TABLES = {
+    "metrics": ("diverged_at", "parameters", *MEASURES),
+    "slices": SLICE,
+    "spectra": SPECTRUM,
+}  # and their columns after those of a cell and the seed
+
+
+def probe(
+    recipe: RecallProbe, inputs: ProbeInputs, device: torch.device
+) -> dict[str, pd.DataFrame]:
+    """The models of a task: tables ``metrics``, ``slices`` and ``spectra``."""
+    rows: Parts = {name: [] for name in TABLES}
+    for name, cell in recipe.jobs.items():
+        for row, parts in measured(inputs.models / name, recipe.directions, device):
+            key = {**cell._asdict(), "seed": row["seed"]}
+            for table, of_model in {"metrics": [row], **parts}.items():
+                rows[table] += [key | of_row for of_row in of_model]
+    tables = {
+        name: pd.DataFrame(rows[name], columns=[*Cell._fields, "seed", *columns])
+        for name, columns in TABLES.items()
+    }
+    tables["metrics"] = tables["metrics"].astype({"diverged_at": "Int64"})
+    return tables
+
+
+def trained(folder: Path) -> tuple[RecallStack, dict[int, RecallModel]]:
+    """What the models of a job were trained by, and they by seed, in evaluation mode."""
+    stack = RecallStack(**read(folder / "config.json", *RecallStack.model_fields))
+    weights = folder / "models.safetensors"
+    return stack, load(weights, lambda: RecallModel(stack.task, stack.norm))
+
+
+def measured(folder: Path, directions: int, device: torch.device) -> Iterator[tuple[Row, Parts]]:
+    """Of every model of a job, by seed: its row of metrics, and its rows of the other tables."""
+    stack, models = trained(folder)
+    task, training = stack.task, stack.training
+    limit = stability_limit(training.learning_rate, training.beta1)
+    moments = tensors_by_seed(folder / "moments.safetensors")
+    ends = stored.metrics(folder)[["diverged_at", "parameters"]]
+    for seed, model in models.items():
+        row, parts = {"seed": seed, **ends.loc[seed].to_dict()}, {}
+        if pd.isna(row["diverged_at"]):
+            ranks, parts["spectra"] = spectra(model.to(device), task)
+            row |= evaluate(model, task) | ranks
+            row |= curvature(model, task, moments[seed], limit)
+            parts["slices"] = slices(model, task, directions)
+        yield row, parts
 
 
 def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tuple[Tensor, Tensor]:

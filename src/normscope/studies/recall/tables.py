@@ -1,17 +1,22 @@
 """From the runs of the decisive test to its cells and to the effects of the norms' factors."""
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from normscope.io.tables import collect
 from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
-from normscope.statistics.summary import summarize
+from normscope.statistics.summary import select, summarize
 from normscope.statistics.tuning import chosen
 from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
+from normscope.studies.recall.recipe import RecallTables
+from normscope.studies.stage import TableInputs
 
 KEYS = ["task", "arm", "learning_rate"]
+CURVES = [*KEYS, "seed", "step", "train_loss"]
 
 # what is analysed by factor; ln where effects multiply
 RESPONSES = {
@@ -22,6 +27,29 @@ RESPONSES = {
     "edge": "ln share of Adam's limit",
 }
 LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
+
+
+def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name."""
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    probes = {name: {} for name in recipe.probes}
+    slices = collect(inputs.probes, "slices.csv", probes)
+    runs = collect(inputs.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
+    runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
+    shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
+    factors = factor_effects(shown, recipe.level)
+    if factors.empty:
+        reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
+        print(f"no factor effects: {reason}", file=sys.stderr)
+    return {
+        "runs": with_factors(runs),
+        "cells": by_cell(runs, recipe.level),
+        "best": best_rates(runs),
+        "curves": collect(inputs.models, "curves.csv", keys)[CURVES],
+        "slices": slices,
+        "spectra": collect(inputs.probes, "spectra.csv", probes),
+        "factors": factors,
+    }
 
 
 def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:

@@ -16,6 +16,8 @@ class Textbook(Study):
     """LayerNorm and BatchNorm as a tutorial builds them, beside norms of trained models."""
 
     TABLES: ClassVar = "scratch epsilon affine sharing batches wild wild_summary undo".split()
+    TRAINS: ClassVar = False
+    MODELS_OF: ClassVar = "main"
 
     windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
 
@@ -27,6 +29,10 @@ class Textbook(Study):
             columns={"scratch": scratch, "wild_summary": wild, "undo": undo},
             values={"vector": VECTORS},
         )
+
+    def tabulated(self, settings: Settings) -> list[str]:
+        files = ("config.json", "models.safetensors")
+        return [f"main/models/{name}/{file}" for name in settings.baseline for file in files]
 
     def tabulation(self, settings: Settings) -> TextbookTables:
         return TextbookTables(models=settings.baseline, windows=self.windows, level=settings.level)

@@ -13,7 +13,7 @@ from processes import ROOT
 from normscope.ledger.claim import Claim, Evidence
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.pretrained.tables import BY_MODEL, by_model, published_observations
+from normscope.studies.pretrained.statistics import BY_MODEL, by_model, published_observations
 
 DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")

@@ -23,7 +23,7 @@ from normscope.studies.pretrained.pages import (
     sensitivity_table,
     twin_table,
 )
-from normscope.studies.pretrained.tables import by_model
+from normscope.studies.pretrained.statistics import by_model
 
 NAN = math.nan
 FACTS: dict[str, Any] = {"model": "opt-125m", "family": "OPT", "base": NAN, "class": "Made"}

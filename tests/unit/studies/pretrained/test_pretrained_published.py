@@ -22,7 +22,7 @@ from normscope.studies.pretrained.published import (
     t_of_summary,
 )
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.studies.pretrained.tables import (
+from normscope.studies.pretrained.statistics import (
     SET,
     by_category,
     by_model,

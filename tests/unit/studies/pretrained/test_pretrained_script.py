@@ -28,7 +28,7 @@ from recall_recipes import by
 from normscope.io.csvfile import write_csv
 from normscope.studies.pretrained.grid import PretrainedTables
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
-from normscope.studies.pretrained.tables import SET, read_table
+from normscope.studies.pretrained.statistics import SET, read_table
 
 TABLES = (
     "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "

@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from normscope.statistics.inference import bootstrap_mean
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.pretrained.tables import (
+from normscope.studies.pretrained.statistics import (
     OBSERVATION,
     as_published,
     by_layer,

@@ -26,7 +26,7 @@ from pretrained_claimed import (
 )
 from scipy import stats
 
-from normscope.studies.pretrained.tables import by_model
+from normscope.studies.pretrained.statistics import by_model
 
 # exact interval of 13 of 16
 MOST_RIGHT = {"right": 13, "n": 16, "low": 0.5435, "high": 0.9595}

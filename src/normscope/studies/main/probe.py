@@ -1,38 +1,38 @@
-"""Measure trained models: norms and gains of their residual stream, and gain against entropy."""
+"""Trained models: norms and gains of their residual stream, and gain against entropy."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from normscope.command import parse
-from normscope.errors import report
 from normscope.io import dataset
-from normscope.io.csvfile import write_csv
 from normscope.measure.residual import log_gain, site_names, stream_norms
 from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
-from normscope.schema import PositiveInt, Strict
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
-from normscope.train import runtime
+from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import transformers
 
 LEVEL = 0.95  # of intervals of r, which are not kept
 
 
-class Flags(Strict):
-    """Measure the residual stream of trained models on validation text."""
-
-    recipe: StreamProbe
-    models: Path = Field(description="folder of the job that trained them")
-    data: Path = Field(description="directory with train.bin, val.bin, meta.pkl")
-    out: Path = Field(description="directory for stream.csv, laws.csv")
-    threads: PositiveInt = 1
+def probe(
+    recipe: StreamProbe, inputs: ProbeInputs, device: torch.device
+) -> dict[str, pd.DataFrame]:
+    """The models of one training job: tables ``stream`` and ``laws``."""
+    stack, models = transformers(inputs.models / inputs.name)
+    tokens, T = as_tensor(dataset.read(inputs.corpus).val), stack.model.block_size
+    start = spread(len(tokens), T, recipe.windows)
+    batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)
+    rows, of_models = [], []
+    for seed, model in models.items():
+        windows = passed(model.to(device), batches)
+        rows += [{"seed": seed, **row} for row in stream(model, windows.norms)]
+        of_models.append({"seed": seed, "windows": len(windows.entropy), **laws(model, windows)})
+    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models)}
 
 
 class Passed(NamedTuple):
@@ -91,23 +91,3 @@ def laws(model: Transformer, windows: Passed) -> dict[str, float]:
     columns = {"r_entropy_gain": gain, "r_entropy_deviation": (gain - 1).abs()}
     entropy = windows.entropy.tolist()
     return {name: correlation(entropy, x.tolist(), LEVEL).r for name, x in columns.items()}
-
-
-def main() -> None:
-    flags = parse(Flags)
-    device = runtime.start("fp32", flags.threads, flags.recipe.device).device
-    stack, models = transformers(flags.models)
-    tokens, T = as_tensor(dataset.read(flags.data).val), stack.model.block_size
-    start = spread(len(tokens), T, flags.recipe.windows)
-    batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)
-    rows, of_models = [], []
-    for seed, model in models.items():
-        windows = passed(model.to(device), batches)
-        rows += [{"seed": seed, **row} for row in stream(model, windows.norms)]
-        of_models.append({"seed": seed, "windows": len(windows.entropy), **laws(model, windows)})
-    write_csv(flags.out / "stream.csv", pd.DataFrame(rows))
-    write_csv(flags.out / "laws.csv", pd.DataFrame(of_models))
-
-
-if __name__ == "__main__":
-    report(main)

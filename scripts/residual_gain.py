@@ -1,0 +1,32 @@
+"""Write what the published notebook saves, residual_gain.json, from the study's tables."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from normscope.command import parse
+from normscope.errors import report
+from normscope.hub.prompts import read_prompts
+from normscope.io.files import write_json
+from normscope.schema import Strict
+from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.pretrained.results import document
+from normscope.studies.pretrained.statistics import read_table
+
+
+class Flags(Strict):
+    """Collect the tables of pretrained models in one JSON file."""
+
+    tables: Path = Field(description="directory of the study's tables")
+    prompts: Path = Field(description="the prompts that were measured")
+    out: Path
+
+
+def main() -> None:
+    flags = parse(Flags)
+    tables = {name: read_table(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
+    write_json(flags.out, document(tables, tables["references"], read_prompts(flags.prompts)))
+
+
+if __name__ == "__main__":
+    report(main)

@@ -1,0 +1,310 @@
+"""Tables of residual gain: measured and published, each as published and corrected. No torch."""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from normscope.hub.prompts import SET
+from normscope.statistics.estimate import ALPHA, estimate
+from normscope.statistics.inference import (
+    bootstrap_mean,
+    correlation,
+    holm,
+    mean_test,
+    partial_correlation,
+    separation,
+)
+from normscope.statistics.summary import split
+from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.published import dampening
+from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
+
+OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
+TEXT = ("top_token", "text")
+COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A table of measurements; a predicted token such as ``NA`` stays text, a count whole."""
+    numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
+    missing: dict = {name: [""] for name in numbers}
+    types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
+    return pd.read_csv(path, keep_default_na=False, na_values=missing, dtype=types)
+
+
+def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
+    """The published gain of the last block, a row per experiment, model and prompt."""
+    facts = references[references["metric"] == "last_gain"][MODEL]
+    table = prompts.merge(facts, on=["experiment", "model"], validate="many_to_one")
+    words = [len(text.split()) for text in table["prompt"]]
+    return table.assign(words=words, gain=table["last_gain"])[OBSERVATION]
+
+
+def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
+
+    Args:
+        gains: of all models, with their prompts.
+        models: what is known of the models; their columns are joined to the rows.
+    """
+    measured = models.dropna(subset="norm")
+    adds = measured["tokenizer_adds_bos"].eq(True)  # missing: it does neither
+    bos = adds.astype(object).where(~adds, "on").where(adds, "off")
+    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
+    measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
+    rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
+    return rows.merge(measured, on=["model", "bos"], validate="many_to_one")
+
+
+def measured_observations(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The measured gain of the last block, as ``published_observations`` has the published one."""
+    table = as_published(gains, models)
+    return table.assign(prompt=table["text"], gain=table["last_gain"])[OBSERVATION]
+
+
+def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
+    """A row per experiment and model: as published, then corrected.
+
+    As published: mean, t against 1, r of entropy with abs(gain - 1). Corrected: the log-gain with
+    an interval from resampled prompts, and raw correlations: of entropy, of entropy with the number
+    of words partialled out, and without each category in turn. p-values are Holm's within a table.
+    """
+    rows = []
+    for key, group in split(observations, MODEL):
+        gains, entropy = group["gain"].to_numpy(dtype=float), list(group["entropy"])
+        logs = list(np.log(gains))
+        deviation = correlation(entropy, list(np.abs(gains - 1)), level)
+        raw = correlation(entropy, list(gains), level)
+        e = bootstrap_mean(logs, level, resamples)
+        r_words, p_words = partial_correlation(entropy, list(gains), list(group["words"]))
+        without = _without(group, level)
+        rows.append(
+            key
+            | {"n": len(group), "mean": gains.mean(), "sd": group["gain"].std()}
+            | {"min": gains.min(), "max": gains.max(), **dampening(list(gains))}
+            | {"r_deviation": deviation.r, "p_deviation": deviation.p}
+            | {"log_gain": e.mean, "low": e.low, "high": e.high, "p": mean_test(logs)}
+            | {"r": raw.r, "r_low": raw.low, "r_high": raw.high, "r_p": raw.p}
+            | {"r_given_words": r_words, "p_given_words": p_words}
+            | {"r_without_low": min(without.values(), default=math.nan)}
+            | {"r_without_high": max(without.values(), default=math.nan)}
+            | {"r_without_nonsense": without.get("Nonsense", math.nan)}
+            | {"below_one": int((gains < 1).sum())}
+        )
+    table = pd.DataFrame(rows, columns=BY_MODEL)
+    # Holm over the models of a study taken together: what was published, and what is measured
+    for tests in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
+        for p in ("p", "r_p", "p_given_words"):
+            table.loc[tests, f"{p}_holm"] = holm(list(table.loc[tests, p]))
+    return table.assign(
+        reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
+    )
+
+
+BY_MODEL = [
+    *MODEL,
+    *"n mean sd min max t p_one_sided status r_deviation p_deviation".split(),
+    *"log_gain low high p r r_low r_high r_p r_given_words p_given_words".split(),
+    *"r_without_low r_without_high r_without_nonsense below_one".split(),
+    *"p_holm r_p_holm p_given_words_holm".split(),
+]
+
+
+def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
+    """Every model once, as measured here or else as published; none that is fine-tuned."""
+    untuned = by_model[by_model["base"].isna()]
+    here = untuned[untuned["experiment"] == "measured"]
+    published = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    both = [here, published[~published["model"].isin(here["model"])]]
+    return pd.concat(both, ignore_index=True)
+
+
+def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Which models LayerNorm and RMSNorm are compared over; none that is fine-tuned."""
+    untuned = by_model[by_model["base"].isna()]
+    first = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
+    return {
+        "published, its seven models": first[first["model"].isin(VALIDATION)],
+        "published, all eight": first,
+        "measured": untuned[untuned["experiment"] == "measured"],
+        "measured, else published": base_models(by_model),
+    }
+
+
+def tuned_pairs(references: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """Fine-tuned models with their base: experiment, base, model; published, then measured."""
+    measured = models.dropna(subset=["base", "norm"]).assign(experiment="measured")
+    columns = ["experiment", "base", "model"]
+    return pd.concat([references.dropna(subset="base")[columns], measured[columns]])
+
+
+def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The table with each model's base; of a tuned one whose base is not known "not listed"."""
+    table = by_model.merge(pairs, on=["experiment", "model"], how="left")
+    tuned = models.loc[models["tuned"].eq(True), "model"]
+    is_tuned = (table["experiment"] == "measured") & table["model"].isin(tuned)
+    return table.assign(base=table["base"].mask(is_tuned & table["base"].isna(), "not listed"))
+
+
+def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
+    """Raw r of entropy and gain with one category left out, by its name."""
+    correlations = {}
+    for name in group["category"].unique():
+        rest = group[group["category"] != name]
+        correlations[name] = correlation(list(rest["entropy"]), list(rest["gain"]), level).r
+    return {name: r for name, r in correlations.items() if not math.isnan(r)}
+
+
+def reads(log_gain: float, p: float) -> str:
+    """Where a model's gain lies, by Holm's p."""
+    if math.isnan(p):
+        return "–"
+    if p >= ALPHA:
+        return "not told apart from 1"
+    return "above 1" if log_gain > 0 else "below 1"
+
+
+def by_category(observations: pd.DataFrame) -> pd.DataFrame:
+    """Mean gain and geometric mean gain by category, a row per experiment, model and category."""
+    keys = ["experiment", "model", "category"]
+    groups = observations.groupby(keys, sort=False)["gain"]
+    table = pd.DataFrame({"mean": groups.mean(), "n": groups.size()})
+    table["geometric"] = [math.exp(np.log(values).mean()) for _, values in groups]
+    return table.reset_index()
+
+
+def by_norm(
+    observations: pd.DataFrame,
+    comparisons: Iterable[tuple[str, pd.DataFrame]],
+    level: float,
+    resamples: int,
+) -> pd.DataFrame:
+    """LayerNorm against RMSNorm: a row per comparison and unit, a model or a family.
+
+    ``difference`` is of mean log-gains, RMSNorm's minus LayerNorm's, of families' means where those
+    are the unit. Its interval is over prompts alone, which all models share, with the models as
+    they are; the p is over units, exact, and ``smallest`` the least that they can give.
+
+    Args:
+        observations: of prompts.
+        comparisons: names, and rows of ``by_model`` that are compared.
+    """
+    rows = []
+    for name, compared in comparisons:
+        models = compared[compared["norm"].isin(["LayerNorm", "RMSNorm"])]
+        families = models.groupby(["family", "norm"], as_index=False)["log_gain"].mean()
+        over_prompts = _contrast_by_prompt(observations, models)
+        for unit, units in (("model", models), ("family", families)):
+            groups = (
+                list(units.loc[units["norm"] == n, "log_gain"]) for n in ("LayerNorm", "RMSNorm")
+            )
+            s = separation(*groups)
+            row = {"comparison": name, "unit": unit, "layernorm": s.n_low, "rmsnorm": s.n_high}
+            row |= {"difference": s.difference, "p": s.p, "smallest": s.smallest}
+            values = over_prompts[unit]
+            if values:
+                e = bootstrap_mean(values, level, resamples)
+                row |= {"low": e.low, "high": e.high, "prompts": e.n}
+            rows.append(row)
+    columns = "comparison unit layernorm rmsnorm difference low high prompts p smallest"
+    return pd.DataFrame(rows, columns=columns.split())
+
+
+def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dict[str, list[float]]:
+    """RMSNorm's mean log-gain minus LayerNorm's at every prompt that all models share."""
+    if models["norm"].nunique() < 2:
+        return {"model": [], "family": []}
+    chosen = observations.merge(models[["experiment", "model"]], on=["experiment", "model"])
+    wide = chosen.assign(log=np.log(chosen["gain"])).pivot_table(
+        index="prompt", columns=["norm", "family", "model"], values="log"
+    )
+    wide = wide.dropna()
+    of_family = wide.T.groupby(level=["norm", "family"]).mean().T
+    contrasts = {}
+    for unit, table in (("model", wide), ("family", of_family)):
+        by = table.T.groupby(level="norm").mean().T
+        contrasts[unit] = list(by["RMSNorm"] - by["LayerNorm"]) if len(by) else []
+    return contrasts
+
+
+def twins(
+    observations: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], level: float, resamples: int
+) -> pd.DataFrame:
+    """Fine-tuned models against their base, prompt by prompt: the log-ratio of their gains.
+
+    Args:
+        pairs: experiment, base and fine-tuned model.
+    """
+    rows = []
+    for experiment, base, tuned in pairs:
+        gains = observations[observations["experiment"] == experiment]
+        both = [gains[gains["model"] == m].set_index("prompt")["gain"] for m in (base, tuned)]
+        logs = (both[1] / both[0]).dropna().map(math.log)
+        if len(logs):
+            e = bootstrap_mean(list(logs), level, resamples)
+            rows.append(
+                {"experiment": experiment, "base": base, "tuned": tuned, "n": e.n}
+                | {"base_gain": both[0].mean(), "tuned_gain": both[1].mean()}
+                | {"log_ratio": e.mean, "low": e.low, "high": e.high, "p": mean_test(list(logs))}
+            )
+    columns = "experiment base tuned n base_gain tuned_gain log_ratio low high p".split()
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_holm=holm(list(table["p"])))
+
+
+def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """Whether a row is with BOS as the model's tokenizer has it."""
+    adds = set(models.loc[models["tokenizer_adds_bos"].eq(True), "model"])
+    usual = ["on" if model in adds else "off" for model in table["model"]]
+    return table.assign(usual=(table["bos"] == usual).astype(bool))
+
+
+def sensitivity(
+    gains: pd.DataFrame, models: pd.DataFrame, level: float, resamples: int
+) -> pd.DataFrame:
+    """Every metric at every position, with and without BOS: a row per model and cell.
+
+    The geometric mean over prompts with a bootstrap interval, and where it lies. A ratio is missing
+    where a prompt has one token alone (later), or a model no final norm.
+    """
+    rows = []
+    observed = gains[gains["set"] == SET]
+    for key, group in split(observed, ["model", "bos", "positions"]):
+        for metric in METRICS:
+            logs = [math.log(v) for v in group[metric].dropna()]
+            row = {**key, "metric": metric}
+            if logs:
+                e = bootstrap_mean(logs, level, resamples)
+                row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
+                row |= {"reads": side(e.low, e.high)}
+            rows.append(row)
+    columns = "model bos positions metric n log_gain low high reads".split()
+    return with_usual(pd.DataFrame(rows, columns=columns), models)
+
+
+def side(low: float, high: float) -> str:
+    """Where an interval of a log-gain lies."""
+    if math.isnan(low):
+        return "–"
+    return "above 1" if low > 0 else "below 1" if high < 0 else "covers 1"
+
+
+def by_layer(
+    norms: pd.DataFrame, models: pd.DataFrame, names: Sequence[str], level: float
+) -> pd.DataFrame:
+    """Norm and log-gain at every site, over the published prompts: t intervals over prompts."""
+    observed = norms[norms["prompt"].isin(names)]
+    keys = ["model", "bos", "positions", "depth", "site"]
+    rows = []
+    for row, group in split(observed, keys):
+        row["log_norm"] = np.log(group["norm"]).mean()
+        values = [v for v in group["log_gain"] if math.isfinite(v)]
+        if values:
+            e = estimate(values, level)
+            row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
+        rows.append(row)
+    columns = [*keys, "log_norm", "n", "log_gain", "low", "high"]
+    return with_usual(pd.DataFrame(rows, columns=columns), models)

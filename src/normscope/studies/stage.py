@@ -1,0 +1,82 @@
+"""What the scripts call of a study, and the folders that they hand over. No torch.
+
+A study's folder may have ``train.py`` with ``prepare``, ``probe.py`` with ``probe``, and
+``tables.py`` with ``tabulate``. The annotation of the first argument, ``recipe``, is the type that
+a job's parameters are read as.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import Field
+
+from normscope.errors import Explained, suggest
+from normscope.schema import PositiveInt, Strict
+
+FUNCTIONS = {"train": "prepare", "probe": "probe", "tables": "tabulate"}  # by module
+
+
+class Inputs(Strict):
+    """The folders that a stage reads."""
+
+    models: Path = Field(description="directory with one folder per training job")
+    data: Path | None = Field(
+        default=None, description="directory with train.bin, val.bin, meta.pkl, meta.json"
+    )
+    threads: PositiveInt = 1
+
+    @property
+    def corpus(self) -> Path:
+        """The directory of the dataset.
+
+        Raises:
+            Explained: it was not given.
+        """
+        if self.data is None:
+            raise Explained("this study reads the corpus: give its directory, --data")
+        return self.data
+
+
+class ProbeInputs(Inputs):
+    """What a probe reads."""
+
+    name: str = Field(description="of the probing job; of one that measures one training job, its")
+
+
+class TableInputs(Inputs):
+    """What the tables of a study are made from."""
+
+    probes: Path = Field(description="directory with one folder per probing job")
+    files: Mapping[str, Path] = Field(default={}, description="other files, by their names")
+
+
+def stage(module: str) -> Callable[..., Any]:
+    """A study's function for a stage; the study is the first word of the command line.
+
+    Args:
+        module: of ``FUNCTIONS``.
+
+    Raises:
+        Explained: the word is missing, or no study with this stage.
+    """
+    known = sorted(path.parent.name for path in Path(__file__).parent.glob(f"*/{module}.py"))
+    study = sys.argv[1] if len(sys.argv) > 1 else ""
+    if study not in known:
+        raise Explained(
+            f"the first argument is {study!r}, and should be a study; {suggest(study, known)}"
+        )
+    del sys.argv[1]
+    return getattr(import_module(f"normscope.studies.{study}.{module}"), FUNCTIONS[module])
+
+
+def recipe_type(function: Callable[..., Any]) -> Any:
+    """The type of a stage's recipe."""
+    return get_type_hints(function)["recipe"]
+
+
+def source(function: Callable[..., Any]) -> Path:
+    """The module of a stage, whose code decides its results."""
+    return Path(str(sys.modules[function.__module__].__file__))

@@ -1,0 +1,46 @@
+"""What a study hands to the training script."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from normscope.io import dataset
+from normscope.train.problem import NextCharacter, Problem
+from normscope.train.recipe import Stack
+
+
+class Plan(NamedTuple):
+    """How the models of a job are trained.
+
+    Args:
+        problem: what they learn.
+        tokens, width: of one step of one model, and of the model; these decide how many models are
+            trained at once.
+        config: what config.json records, besides the arithmetic.
+        data: files that are trained on.
+        keeps_moments: whether Adam's second moments are stored too.
+    """
+
+    problem: Problem
+    tokens: int
+    width: int
+    config: Mapping[str, Any]
+    data: Sequence[Path] = ()
+    keeps_moments: bool = False
+
+
+def next_character(recipe: Stack, data: Path) -> Plan:
+    """Transformers that learn the next character of a corpus.
+
+    Args:
+        recipe: all that decides the weights, besides the corpus.
+        data: directory of the dataset.
+    """
+    corpus = dataset.read(data)
+    return Plan(
+        NextCharacter(recipe, corpus),
+        tokens=recipe.training.batch_size * recipe.model.block_size,
+        width=recipe.model.n_embd,
+        config=recipe.model_dump() | {"vocab_size": corpus.vocab_size},
+        data=[data / name for name in dataset.FILES],
+    )

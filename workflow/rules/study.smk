@@ -1,0 +1,108 @@
+# takes: results/dataset/, and for the tables of some studies files of data/
+# makes: results/<study>/ models/{name}/, probes/{name}/ and tables/ of every study. What a study
+#        reads, writes and needs is said in its folder, src/normscope/studies/<study>/grid.py; its
+#        names of jobs too. checkpoints/ is there while a training is unfinished
+
+CORPUS = multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl")
+
+
+for study, part in STUDIES.items():
+    corpus = CORPUS if part.READS_CORPUS else []
+
+    if part.TRAINS:
+
+        rule:
+            name:
+                f"{study}_train"
+            input:
+                code("train", study),
+                corpus,
+            output:
+                multiext(f"results/{study}/models/{{name}}/", *part.TRAINED),
+            log:
+                f"results/logs/{study}_train/{{name}}.log",
+            cache: "omit-software"
+            # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+            conda:
+                "../envs/normscope.yaml"
+            threads: slots()
+            resources:
+                mem_mb=train_mb(part),
+                runtime=minutes(f"{study}_train"),
+                gpu=GPUS,
+            params:
+                recipe=recipe(part.trainings()),
+                study=study,
+                data="--data results/dataset" if part.READS_CORPUS else "",
+            shell:
+                'python "$NORMSCOPE/scripts/train.py" {params.study} --recipe {params.recipe:q}'
+                " --threads 1 {params.data}"
+                " --checkpoints results/{params.study}/checkpoints/{wildcards.name}"
+                ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
+                " --timing results/benchmarks/{params.study}_train/{wildcards.name}.tsv"
+                " --out results/{params.study}/models/{wildcards.name} &> {log}"
+
+    if part.PROBED:
+
+        rule:
+            name:
+                f"{study}_probe"
+            input:
+                code("probe", study),
+                corpus,
+                probed(study),
+            output:
+                multiext(
+                    f"results/{study}/probes/{{name}}/",
+                    *(f"{table}.csv" for table in part.PROBED),
+                ),
+            log:
+                f"results/logs/{study}_probe/{{name}}.log",
+            benchmark:
+                f"results/benchmarks/{study}_probe/{{name}}.tsv"
+            conda:
+                "../envs/normscope.yaml"
+            threads: slots()
+            resources:
+                mem_mb=growing(2000),
+                runtime=minutes(f"{study}_probe"),
+                gpu=GPUS,
+            params:
+                recipe=recipe(part.probes()),
+                study=study,
+                data="--data results/dataset" if part.READS_CORPUS else "",
+            shell:
+                'python "$NORMSCOPE/scripts/probe.py" {params.study} --recipe {params.recipe:q}'
+                " --threads 1 {params.data} --name {wildcards.name}"
+                " --models results/{params.study}/models"
+                " --out results/{params.study}/probes/{wildcards.name} &> {log}"
+
+    rule:
+        name:
+            f"{study}_tables"
+        input:
+            code("tabulate", study, "tables"),
+            [*corpus, "results/dataset/meta.json"] if corpus else [],
+            tabulated(study),
+            list(study_files(study).values()),
+        output:
+            tables(study),
+        log:
+            f"results/logs/{study}_tables.log",
+        benchmark:
+            f"results/benchmarks/{study}_tables.tsv"
+        conda:
+            "../envs/normscope.yaml"
+        resources:
+            mem_mb=1500,
+            runtime=20,
+        params:
+            recipe=recipe(part.tabulation(CONFIG.settings)),
+            study=study,
+            models=part.MODELS_OF or study,
+            data="--data results/dataset" if part.READS_CORPUS else "",
+            files=verbatim(json.dumps(study_files(study))),
+        shell:
+            'python "$NORMSCOPE/scripts/tabulate.py" {params.study} --recipe {params.recipe:q}'
+            " --models results/{params.models}/models --probes results/{params.study}/probes"
+            " {params.data} --files {params.files:q} --out results/{params.study}/tables &> {log}"
