@@ -58,7 +58,7 @@ def recipe(seeds: int, config: str | None, **training: object) -> Stack:
 def ours(stack: Stack, data: Path, out: Path) -> list[float]:
     """The best validation losses of a job's models."""
     flags = ["--recipe", stack.model_dump_json(), "--data", str(data), "--out", str(out)]
-    command = [sys.executable, "scripts/main_train.py", *flags, "--checkpoints", f"{out}-steps"]
+    command = [sys.executable, "scripts/train.py", "main", *flags, "--checkpoints", f"{out}-steps"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return pd.read_csv(out / "metrics.csv")["best_val_loss"].tolist()
 

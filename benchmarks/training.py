@@ -83,7 +83,7 @@ def ours(data: Path, out: Path, iters: int, precision: Literal["fp32", "bf16"]) 
         timing, checkpoints = out / f"{seed}.tsv", out / str(seed) / "checkpoints"
         flags = ["--recipe", recipe, "--data", str(data), "--out", str(out / str(seed))]
         flags += ["--checkpoints", str(checkpoints), "--timing", str(timing)]
-        nanogpt.run([sys.executable, "scripts/main_train.py", *flags], ROOT)
+        nanogpt.run([sys.executable, "scripts/train.py", "main", *flags], ROOT)
         return float(timing.read_text().split()[-1])
 
     began, at_once = time.perf_counter(), min(RUNS, CORES)

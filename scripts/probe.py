@@ -1,5 +1,6 @@
 """Measure the trained models of one probing job of a study."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class Flags(ProbeInputs):
 
 def main() -> None:
     probe = stage("probe")
-    flags = parse(Flags, recipe=recipe_type(probe))
+    flags = parse(Flags, sys.argv[2:], recipe=recipe_type(probe))
     device = start("fp32", flags.threads, flags.recipe.device).device
     write_tables(flags.out, probe(flags.recipe, flags, device))
 

@@ -1,5 +1,6 @@
 """Make the tables of a study from the files of its jobs."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ class Flags(TableInputs):
 
 def main() -> None:
     tabulate = stage("tables")
-    flags = parse(Flags, recipe=recipe_type(tabulate))
+    flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
     write_tables(flags.out, tabulate(flags.recipe, flags))
 
 

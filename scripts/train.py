@@ -1,5 +1,6 @@
 """Train the models of one job of a study, one per seed. Started again, it continues."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Flags(TrainingFlags):
 
 def main() -> None:
     prepare = stage("train")
-    flags = parse(Flags, recipe=recipe_type(prepare))
+    flags = parse(Flags, sys.argv[2:], recipe=recipe_type(prepare))
     runtime = start(flags.recipe.training.precision, flags.threads, flags.recipe.device)
     plan = prepare(flags.recipe, flags.data)
     n = len(flags.recipe.seeds)

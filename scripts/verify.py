@@ -126,14 +126,10 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def train(data: Path, job: Job, out: Path) -> pd.DataFrame:
-    """metrics.csv of a job that is trained here: by its study's script, or that of Transformers."""
-    own, transformers = Path(f"scripts/{job.study}_train.py"), Path("scripts/main_train.py")
-    script = own if own.is_file() else transformers
+    """metrics.csv of a job that is trained here."""
     recipe = job.recipe.model_dump_json()
-    command = [sys.executable, str(script), "--recipe", recipe, "--out", str(out)]
-    command += ["--checkpoints", str(out / "checkpoints")]
-    if script == transformers:
-        command += ["--data", str(data)]
+    command = [sys.executable, "scripts/train.py", job.study, "--recipe", recipe]
+    command += ["--data", str(data), "--out", str(out), "--checkpoints", str(out / "checkpoints")]
     env = os.environ | ONE_THREAD
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -8,7 +8,7 @@ from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDic
 Flags = TypeVar("Flags", bound=BaseModel)
 
 
-def parse(flags: type[Flags], **types: Any) -> Flags:
+def parse(flags: type[Flags], arguments: list[str] | None = None, **types: Any) -> Flags:
     """The flags of this process; no environment variable is read.
 
     A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it
@@ -16,6 +16,7 @@ def parse(flags: type[Flags], **types: Any) -> Flags:
 
     Args:
         flags: their names, types and descriptions.
+        arguments: the words to parse; by default all that follow the script's name.
         types: of the fields that ``flags`` leaves open, by name.
 
     Raises:
@@ -37,6 +38,7 @@ def parse(flags: type[Flags], **types: Any) -> Flags:
         def settings_customise_sources(  # pyright: ignore[reportIncompatibleMethodOverride]
             cls, settings_cls: Any, **_: Any
         ) -> tuple[Any, ...]:
-            return (CliSettingsSource(settings_cls, cli_parse_args=True),)
+            words = True if arguments is None else arguments
+            return (CliSettingsSource(settings_cls, cli_parse_args=words),)
 
     return flags.model_validate(CommandLine().model_dump())

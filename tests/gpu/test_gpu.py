@@ -163,7 +163,7 @@ def numbers(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def assert_same_on_both(
-    script: str, probe: BaseModel, place: Path, *tables: str, **paths: Path
+    script: str, probe: BaseModel, place: Path, *tables: str, **paths: Any
 ) -> None:
     """Tables of a probe's script on the CPU and on the GPU, to the roundings of fp32."""
     outputs = []
@@ -188,26 +188,28 @@ def assert_same_on_both(
 def test_the_residual_stream_is_that_of_the_cpu(tmp_path, data):
     models = write(tmp_path / "models", recipe(n_layer=3, seeds=[10, 2]), [1.5, 1.6])
     probe = StreamProbe(windows=3)
-    assert_same_on_both("main_probe", probe, tmp_path, "stream", models=models, data=data)
+    paths = {"models": models.parent, "name": models.name, "data": data}
+    assert_same_on_both("probe main", probe, tmp_path, "stream", **paths)
 
 
 @pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
 def test_norms_taken_apart_are_those_of_the_cpu(tmp_path, data, feedback):
     stack = recipe(n_layer=2, tied_head=False, feedback=feedback, seeds=[1, 2])
-    paths = {"models": write(tmp_path / "models", stack, [1.5, 1.6]), "data": data}
+    models = write(tmp_path / "models", stack, [1.5, 1.6])
+    paths = {"models": models.parent, "name": models.name, "data": data}
     probe = JacobianProbe(windows=3)
-    assert_same_on_both("jacobian_probe", probe, tmp_path, "layers", "gradients", **paths)
+    assert_same_on_both("probe jacobian", probe, tmp_path, "layers", "gradients", **paths)
 
 
 def test_models_block_by_block_are_those_of_the_cpu(tmp_path, data):
     grid = depth_recipes.depth_grid()
     for name, stack in grid.trainings().items():
         write(tmp_path / "models" / name, stack, [2.0] * len(stack.seeds))
-    paths = {"models": tmp_path / "models", "data": data}
+    paths: dict[str, Any] = {"models": tmp_path / "models", "data": data}
     for name, place in grid.probes().items():
         folder = tmp_path / "probes" / name
         folder.mkdir(parents=True)
-        assert_same_on_both("depth_probe", place, folder, "blocks", **paths)
+        assert_same_on_both("probe depth", place, folder, "blocks", name=name, **paths)
 
 
 @pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])
@@ -216,13 +218,15 @@ def test_measures_of_the_decisive_test_are_those_of_the_cpu(tmp_path, arm):
     job.train()
     tables = ("metrics", "slices", "spectra")
     probe = RecallProbe(jobs={job.out.name: Cell("recall", arm, 0.01)}, directions=2)
-    assert_same_on_both("recall_probe", probe, tmp_path, *tables, models=job.out.parent)
+    assert_same_on_both(
+        "probe recall", probe, tmp_path, *tables, name="recall", models=job.out.parent
+    )
 
 
 def test_the_script_trains_there_and_says_so(tmp_path, data):
     stack = recipe(seeds=SEEDS).model_copy(update={"device": GPU})
     paths = {"data": data, "out": tmp_path / "out", "checkpoints": tmp_path / "checkpoints"}
-    script = Script("main_train", flags(recipe=stack, **paths), tmp_path / "log")
+    script = Script("train main", flags(recipe=stack, **paths), tmp_path / "log")
     log = script.succeed()
     assert f"{GPU}, 1 thread(s)" in log
     assert (tmp_path / "checkpoints/1x3").is_dir()  # all in step

@@ -61,9 +61,9 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "train": (1, "1006M", 8 * 11, False),  # parameters and activations of two models
         "recall_train": (1, "1500M", 4 * 11, False),
         "depth_train": (1, "1001M", 2 * 11, False),
-        "main_probe": (1, "1500M", 2 * 5, False),
-        "recall_probe": (1, "1500M", 3 * 11, False),
-        "jacobian_probe": (1, "1500M", 11, False),
+        "main_probe": (1, "2000M", 2 * 11, False),
+        "recall_probe": (1, "2000M", 3 * 11, False),
+        "jacobian_probe": (1, "2000M", 11, False),
         "depth_probe": (1, "2000M", 11, False),
         "pretrained_probe": (2, "3000M", 2 * 240, True),
         "tables": (1, "1500M", 5 * 10 + 20, False),

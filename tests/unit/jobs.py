@@ -78,7 +78,7 @@ class Job:
                 problem,
                 self.runtime,
                 in_step=self.in_step,
-                script=self.script,
+                code=[self.script],
                 data=[self.data],
                 write=lambda learners: write_models(self.out, learners, self.config, moments=True),
             )

@@ -49,11 +49,16 @@ def flags(**values: Any) -> list[str]:
 
 
 class Script:
-    """One of scripts/ with its arguments; what it says goes to a log."""
+    """One of scripts/ with its arguments; what it says goes to a log.
+
+    Args:
+        name: of the script, and after a space the study that it is of: ``probe jacobian``.
+    """
 
     def __init__(self, name: str, arguments: Sequence[object], log: Path) -> None:
-        self.path, self.log = SCRIPTS / f"{name}.py", log
-        self.arguments = [str(a) for a in arguments]
+        script, *study = name.split()
+        self.path, self.log = SCRIPTS / f"{script}.py", log
+        self.arguments = [*study, *(str(a) for a in arguments)]
         self.delays = random.Random(0)
 
     def start(self, *more: str, largest_file: int = resource.RLIM_INFINITY):

@@ -34,9 +34,9 @@ def test_a_rule_is_a_fixed_command_of_a_script(path: Path):
     text = path.read_text()
     assert not re.search(r"^ +(run|script|notebook|wrapper):", text, re.MULTILINE)
     assert not re.search(r"\b(eval|exec|compile|pickle|subprocess|popen|system)\b *[(.]", text)
-    commands = re.findall(r"^    +shell:\n((?:         *.*\n)+)", text, re.MULTILINE)
+    commands = re.findall(r"^( +)shell:\n((?:\1 +.*\n)+)", text, re.MULTILINE)
     assert len(commands) == text.count("shell:")
-    for command in commands:
+    for _, command in commands:
         assert ast.literal_eval(f"({command})").startswith('python "$NORMSCOPE/scripts/')
 
 

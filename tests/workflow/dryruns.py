@@ -133,8 +133,9 @@ def serve(point: str) -> None:
         os._exit(0)
 
     def load_edited(raw: dict[str, Any]) -> Any:
-        for script in Path("scripts").rglob("*.py"):  # what is read once stays read
-            pinned(closure(script), Path("constraints.txt"))
+        studies = Path("src/normscope/studies").glob("*/*.py")
+        for file in (*Path("scripts").rglob("*.py"), *studies):  # what is read once stays read
+            pinned(closure(file), Path("constraints.txt"))
         if (config := forks()) is not None:
             raw.clear()
             raw.update(config)

@@ -15,6 +15,7 @@ import yaml
 from dryruns import DryRun, Plan
 from imports import imported
 from project import ROOT, Project
+from rules import DRAWINGS, RULES, SCRIPTS, same_command
 from stages import TRAINED, entered, entered_by
 from table import TABLE, cases, cases_beside, changed, given, leaves
 
@@ -22,14 +23,8 @@ from normscope.config import Config, ConfigError, load
 
 pytestmark = pytest.mark.long
 
-SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
-SCRIPTS |= {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
 NO_RULE = {"publish", "prune", "evidence", "verify"}
 PRINTS = {"cost", "power"}  # and nothing is made of it
-SAME = ("jacobian_train", "depth_train")  # rules of another's script and command
-RULES = SCRIPTS | dict.fromkeys(SAME, SCRIPTS["main_train"])
-# scripts that import a part of every study
-PARTS = {"claims": "claims", "frame": "pages"}
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
 SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
 FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}
@@ -37,9 +32,7 @@ FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTI
 
 def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
     """Modules of ours and packages of others that the code of a rule imports."""
-    part = PARTS.get(rule)
-    parts = ROOT.glob(f"src/normscope/studies/*/{part}.py") if part else []
-    return imported(RULES[rule], *sorted(parts))
+    return imported(*RULES[rule])
 
 
 def named(plan: Plan, patterns: list[str]) -> set[str]:
@@ -182,7 +175,8 @@ def test_file(project: Project, known: DryRun, path: str, jobs: list[str]):
 
 
 def source_files() -> list[str]:
-    return [*MODULES, *(str(path.relative_to(ROOT)) for path in SCRIPTS.values())]
+    scripts = (SCRIPTS | DRAWINGS).values()
+    return [*MODULES, *(str(path.relative_to(ROOT)) for path in scripts)]
 
 
 def test_a_comment_runs_nothing(project: Project, configured: DryRun):
@@ -198,7 +192,7 @@ def test_a_comment_runs_nothing(project: Project, configured: DryRun):
 def test_a_changed_line_runs_what_rests_on_it(project: Project, configured: DryRun, path: str):
     with content(project, path, b"\n_CHANGED = 1\n"):
         plan = configured.plan()
-    rules = {rule for rule, script in RULES.items() if path == str(script.relative_to(ROOT))}
+    rules = {rule for rule, files in RULES.items() if ROOT / path in files}
     rules |= {rule for rule in RULES if path in read_by(rule)[0]}
     wants(plan, with_manifest(plan, rules))
     stages_fit(plan, entered(path), [path])
@@ -219,19 +213,16 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
     wants(plan, with_manifest(plan, rules))
 
 
-@pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - PRINTS - {*SAME}))
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - PRINTS))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
-    figure = rule.startswith("figure_")
-    script = "figures/{params.figure}" if figure else rule
+    script = "figures/{params.figure}" if rule in DRAWINGS else RULES[rule][0].stem
     call = f'python "$NORMSCOPE/scripts/{script}.py"'
     files = sorted((project.root / "workflow/rules").glob("*.smk"))
     (file,) = (file for file in files if call in file.read_text())
     path = str(file.relative_to(project.root))
     with project.edited(path, call, f"{call} --other"):
         plan = configured.plan()
-    same = set(SAME) if rule == "main_train" else set()
-    wants(plan, of_rules(plan, {name for name in RULES if name[:7] == "figure_"} if figure
-                         else {rule} | same))  # fmt: skip
+    wants(plan, of_rules(plan, same_command(rule)))
     assert entered(path) >= ({"runs"} if rule in TRAINED else set())
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from imports import DOOR
 from project import ROOT, Project
+from rules import ALL, RULES, STAGES
 
 from normscope.config import load
 from normscope.io.provenance import closure
@@ -22,7 +23,6 @@ BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there,
 OWN = (".snakemake/",)
 SUMS = {"results/dataset/meta.json"}  # read to check what is declared
 CODE = "results/code/"  # a digest of all modules of a job's script
-PARTS = {"scripts/claims.py": "claims", "scripts/frame.py": "pages"}  # of every study
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +36,19 @@ def read(made: Project) -> dict[str, set[str]]:
 
 
 def job(words: list[str]) -> str:
-    """Script and where its results go: these tell jobs apart, whatever the environment adds."""
+    """Script, its study, and where its results go, whatever the environment adds."""
     out = words[words.index("--out") + 1] if "--out" in words else ""  # publish has none
-    return f"scripts/{words[0].rpartition('scripts/')[2]} {out}"
+    script = words[0].rpartition("scripts/")[2].removesuffix(".py")
+    study = words[1] if script in STAGES.values() else ""
+    return f"{script} {study} {out}"
 
 
-def modules(script: str) -> set[str]:
+def modules(script: str, study: str) -> set[str]:
     """The files that the digest of a script's code is of."""
-    studies = ROOT / "src/normscope/studies"
-    parts = sorted(studies.glob(f"*/{PARTS[script]}.py")) if script in PARTS else []
-    return {DOOR} | {str(path.relative_to(ROOT)) for path in closure(ROOT / script, *parts)}
+    (module, *_) = [m for m, name in STAGES.items() if name == script] or [script]
+    rule = f"{study}_{module}" if study else script
+    files = RULES.get(rule) or [ROOT / "scripts" / f"{script}.py"]
+    return {DOOR} | {str(path.relative_to(ROOT)) for path in closure(*files)}
 
 
 def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, set[str]]):
@@ -58,12 +61,12 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         made.setdefault(name, set()).add(row["output_file"])
     for name, files in declared.items():
         others = {p for p in read[name] - made[name] if not p.startswith(BY_CONFIGURATION + OWN)}
-        others -= modules(name.split()[0])
+        others -= modules(*name.split(" ")[:2])
         assert others - files - SUMS == set(), f"{name} reads what it does not declare"
         # weights are not opened by Python
         unread = {path for path in files - read[name] if not path.endswith(".safetensors")}
         unread = {path for path in unread if not path.startswith(CODE)}
-        if name.split()[0] in PARTS:  # statements and pages may use any table
+        if name.split()[0] in ALL:  # statements and pages may use any table
             unread = {path for path in unread if "/tables/" not in path}
         assert unread == set(), f"{name} does not read what it declares"
 
@@ -88,7 +91,7 @@ def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project)
         for name, study in config.studies.items()
     }
     evidence = Recorder(tables, config.studies, config.level)
-    told = traces(made.root / "data/claims.yaml", made.root / "scripts")
+    told = traces(made.root / "data/claims.yaml", made.root)
     for key, entry in claims.claims.items():
         evidence.asked.clear()
         find_all(claims.model_copy(update={"claims": {key: entry}}), evidence)

@@ -174,10 +174,8 @@ def code(script, study=None, stage=None):
     docstrings left out. The file is written when that changes, and only then, so that its jobs run
     again, also where .snakemake was removed.
 
-    Args:
-        script: its name.
-        study: whose module it loads by name, or all of them.
-        stage: the name of that module; without one, the script's.
+    A script may load a module of one study by name, ``stage`` or the script's name, or that
+    module of all studies.
     """
     stage = stage or script
     loaded = {None: [], "all": STUDIES}.get(study, [study])

@@ -62,13 +62,21 @@ def closure(*files: Path) -> list[Path]:
 
     Read from the syntax trees; nothing is imported. The files first, then the modules, sorted.
     """
-    modules: set[Path] = set()
     todo = [path.resolve() for path in files]
+    modules = {package for path in todo for package in _packages(path)}
+    todo += modules
     while todo:
         for module in _imports(todo.pop()) - modules:
             modules.add(module)
             todo.append(module)
     return [*files, *sorted(modules - {path.resolve() for path in files})]
+
+
+def _packages(path: Path) -> Iterator[Path]:
+    """The packages that Python imports before a module of this one."""
+    for folder in path.parents:
+        if folder != PACKAGE and folder.is_relative_to(PACKAGE):
+            yield folder / "__init__.py"
 
 
 def code_digest(files: Iterable[Path]) -> str:

@@ -68,7 +68,6 @@ def stage(module: str) -> Callable[..., Any]:
         raise Explained(
             f"the first argument is {study!r}, and should be a study; {suggest(study, known)}"
         )
-    del sys.argv[1]
     return getattr(import_module(f"normscope.studies.{study}.{module}"), FUNCTIONS[module])
 
 

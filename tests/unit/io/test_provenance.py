@@ -67,7 +67,8 @@ def test_every_way_to_import_is_seen(tmp_path, statement, files):
 def test_several_files_are_closed_together(tmp_path):
     script, module = tmp_path / "script.py", PACKAGE / "statistics/estimate.py"
     script.write_text("from normscope import io\n")
-    assert closure(script, module) == [script, module, PACKAGE / "io/__init__.py"]
+    packages = [PACKAGE / "io/__init__.py", PACKAGE / "statistics/__init__.py"]
+    assert closure(script, module) == [script, module, *packages]
 
 
 def test_to_import_the_package_loads_none_of_its_modules():
@@ -78,11 +79,11 @@ def test_to_import_the_package_loads_none_of_its_modules():
 
 
 def test_a_module_that_is_not_imported_is_left_out():
-    (train,) = (script for script in FILES if script.stem == "main_train")
-    assert PACKAGE / "nn/norms.py" in closure(train)
+    train = closure(SCRIPTS / "train.py", PACKAGE / "studies/main/train.py")
+    assert PACKAGE / "nn/norms.py" in train
     for other in ("nn/arms.py", "config.py", "studies/recall/model.py", "measure/sharpness.py"):
         assert (PACKAGE / other).is_file()
-        assert PACKAGE / other not in closure(train)
+        assert PACKAGE / other not in train
 
 
 CODE = '"""What it does."""\n\nX = 1\n\n\ndef f(a):\n    """It adds."""\n    return a + X\n'

@@ -132,8 +132,9 @@ def test_the_script_names_what_is_missing(tmp_path, data, missing):
         shutil.copy(data / name, tmp_path)
     (tmp_path / missing).unlink()
     out = tmp_path / "out"
-    arguments = flags(recipe=StreamProbe(windows=1), models=tmp_path, data=tmp_path, out=out)
-    error = Script("main_probe", arguments, tmp_path / "log").fail()
+    paths = {"models": tmp_path.parent, "name": tmp_path.name, "data": tmp_path, "out": out}
+    arguments = flags(recipe=StreamProbe(windows=1), **paths)
+    error = Script("probe main", arguments, tmp_path / "log").fail()
     assert str(tmp_path / missing) in error
     assert not out.exists()
 
@@ -142,9 +143,9 @@ def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
     """Norms of embeddings of windows cut by hand, a seed after the other."""
     stack = recipe(seeds=[10, 2])
     stored_models.write(tmp_path / "models", stack, [1.5, 1.6])
-    paths = {"models": tmp_path / "models", "data": data, "out": tmp_path}
+    paths = {"models": tmp_path, "name": "models", "data": data, "out": tmp_path}
     arguments = flags(recipe=StreamProbe(windows=2), **paths)
-    Script("main_probe", arguments, tmp_path / "log").succeed()
+    Script("probe main", arguments, tmp_path / "log").succeed()
     stream = pd.read_csv(tmp_path / "stream.csv")
     sites = ["embedding", "block_0", "final_norm"]
     keys = list(stream[["seed", "site", "position"]].itertuples(index=False, name=None))

@@ -4,14 +4,15 @@ import ast
 
 import pytest
 import yaml
-from processes import ROOT, SCRIPTS
+from processes import ROOT
 
+from normscope.io.provenance import PACKAGE
 from normscope.ledger.expression import columns_in
 from normscope.studies.traces import spans, traces
 
 CLAIMS = ROOT / "data" / "claims.yaml"
 ENTRIES = yaml.safe_load(CLAIMS.read_text())["claims"]
-TRACES = traces(CLAIMS, SCRIPTS)
+TRACES = traces(CLAIMS, ROOT)
 
 
 def lines(place: str) -> list[str]:
@@ -50,7 +51,7 @@ def test_the_lines_of_a_test_are_its_entry_and_those_of_its_code_write_its_measu
             assert any(name in part for name in names for part in parts), column
     for table in trace["tables"]:
         study, _, name = table.partition(".")
-        assert f'"{name}"' in (SCRIPTS / f"{study}_tables.py").read_text()
+        assert f'"{name}"' in (PACKAGE / f"studies/{study}/tables.py").read_text()
 
 
 def test_lines_move_with_what_stands_above_them(tmp_path):

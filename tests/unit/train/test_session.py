@@ -258,7 +258,7 @@ def test_learners_are_handed_on_trained(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "say", lambda line: None)
     job = Job(tmp_path, recipe(seeds=SEEDS), in_step=1)
     problem = problem_of(job.stack)
-    keywords = {"in_step": 1, "script": job.script, "write": written.append}
+    keywords = {"in_step": 1, "code": [job.script], "write": written.append}
     session.train(job.flags, job.stack, problem, FP32, **keywords)
     assert [[learner.seed for learner in learners] for learners in written] == [SEEDS]
     assert all(learner.val_loss is not None for learner in written[0])

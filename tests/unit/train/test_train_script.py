@@ -1,4 +1,4 @@
-"""A training script (main_train.py): killed, out of disk, fed bad flags."""
+"""A training script (train.py): killed, out of disk, fed bad flags."""
 
 import json
 import pickle
@@ -19,14 +19,14 @@ STEPS = 60  # of two models in step, with a checkpoint after each
 
 
 class Script(processes.Script):
-    """scripts/main_train.py on a small dataset, into one directory."""
+    """scripts/train.py on a small dataset, into one directory."""
 
     def __init__(self, data: Path, place: Path) -> None:
         self.out, self.checkpoints = place / "out", place / "checkpoints"
         stack = recipe("batchnorm_plain", dropout=0.1, steps=STEPS, seeds=[2, 1])
         paths = {"data": data, "out": self.out, "checkpoints": self.checkpoints}
         arguments = processes.flags(recipe=stack, checkpoint_every=1, **paths)
-        super().__init__("main_train", arguments, place / "log")
+        super().__init__("train main", arguments, place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}

@@ -90,7 +90,7 @@ def test_the_unscaled_start_is_probed_and_not_trained():
 def test_without_trained_shapes_there_are_places_alone():
     grid = depth_grid(trained=[], kept={"learning_rate": 1.0, "warmup_steps": 99})
     assert grid.trainings() == {}
-    assert grid.trained_in("pre") == []
+    assert grid.probed("pre") == []
     assert all(not p.trained for place in grid.probes().values() for p in place.probes)
 
 
@@ -103,8 +103,8 @@ def test_a_probe_reads_the_kept_models_of_every_job_and_block_of_the_grid():
     expected = [[f"{cell}-1", f"{cell}-3"] for cell in kept]
     expected.append(["rmsnorm-pre-residual-gpt2-3-0.003-2-7"])
     assert [p.trained for p in grid.probes()["pre"].probes if p.trained] == expected
-    assert grid.trained_in("pre") == [name for names in expected for name in names]
-    assert grid.trained_in("post") == []
+    assert grid.probed("pre") == [name for names in expected for name in names]
+    assert grid.probed("post") == []
 
 
 OTHER = GRID["trained"][0] | {"depths": [3]}

@@ -44,15 +44,16 @@ def loss(name: str, seed: int) -> float | None:
 
 def probe(place: Path, data: Path, depth: Depth, name: str) -> processes.Script:
     recipe, out = depth.probes()[name], place / "probes" / name
-    arguments = processes.flags(recipe=recipe, models=place / "models", data=data, out=out)
-    return processes.Script("depth_probe", arguments, place / "log")
+    paths = {"name": name, "models": place / "models", "data": data, "out": out}
+    arguments = processes.flags(recipe=recipe, **paths)
+    return processes.Script("probe depth", arguments, place / "log")
 
 
 def tables(place: Path, data: Path, depth: Depth) -> processes.Script:
     recipe = depth.tabulation(Settings(level=0.9, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data, "out": place}
     return processes.Script(
-        "depth_tables", processes.flags(recipe=recipe, **paths), place / "tables_log"
+        "tabulate depth", processes.flags(recipe=recipe, **paths), place / "tables_log"
     )
 
 

@@ -59,16 +59,16 @@ def grid(**block: Any) -> Jacobian:
 
 
 def decompose(place: Path, data: Path, models: Path, out: Path) -> processes.Script:
-    paths = {"models": models, "data": data, "out": out}
+    paths = {"models": models.parent, "name": models.name, "data": data, "out": out}
     arguments = processes.flags(recipe=JacobianProbe(windows=WINDOWS), **paths)
-    return processes.Script("jacobian_probe", arguments, place / "log")
+    return processes.Script("probe jacobian", arguments, place / "log")
 
 
 def collect(place: Path, jacobian: Jacobian, data: Path) -> processes.Script:
     recipe = jacobian.tabulation(Settings(level=0.95, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data}
     arguments = processes.flags(recipe=recipe, out=place / "tables", **paths)
-    return processes.Script("jacobian_tables", arguments, place / "log")
+    return processes.Script("tabulate jacobian", arguments, place / "log")
 
 
 class Measured:

@@ -123,12 +123,13 @@ def run(name: str, arguments: list[str]) -> None:
 
 def collect(probes: Path, recipe: PretrainedTables, out: Path) -> None:
     """The tables and the document, side by side."""
-    data = {"prompts": DATA / "prompts.yaml", "references": DATA / "reference_gains.csv"}
-    data |= {"reference_prompts": DATA / "reference_prompts.csv"}
-    words = flags(recipe=recipe, probes=probes, out=out, document=out / DOCUMENT, **data)
+    files = json.dumps({name: str(DATA / name) for name in Pretrained.FILES})
+    words = flags(recipe=recipe, models=probes, probes=probes, out=out, files=files)
     # statsmodels collects garbage at every correction, which takes longer than all the rest
     gc.freeze()
-    run("pretrained_tables", words)
+    run("tabulate", ["pretrained", *words])
+    document = flags(tables=out, prompts=DATA / "prompts.yaml", out=out / DOCUMENT)
+    run("residual_gain", document)
     gc.unfreeze()
 
 

@@ -21,7 +21,6 @@ from normscope.studies.pretrained.published import (
     overall,
     t_of_summary,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.statistics import (
     SET,
     by_category,
@@ -30,6 +29,7 @@ from normscope.studies.pretrained.statistics import (
     published_observations,
     twins,
 )
+from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")

@@ -65,7 +65,7 @@ def test_every_job_is_probed_with_those_of_its_task_and_the_tables_have_its_cell
     assert list(probes) == ["copy", "hard_2"]
     assert [name for probe in probes.values() for name in probe.jobs] == names
     assert {cell.task for cell in probes["hard_2"].jobs.values()} == {"hard_2"}
-    assert list(probes["copy"].jobs) == grid().trained_in("copy")
+    assert list(probes["copy"].jobs) == grid().probed("copy")
     assert {probe.directions for probe in probes.values()} == {3}
     tables = grid().tabulation(Settings(level=0.9, baseline=[]))
     assert (list(tables.jobs), tables.probes) == (names, ["copy", "hard_2"])

@@ -34,7 +34,7 @@ PARAMETERS = 20 * 8 + (4 * 64 + 4 * 8) + (2 * 4 * 64 + 5 * 8) + 4 * 8 + (4 * 8 +
 
 
 class Recall(processes.Script):
-    """scripts/recall_train.py on a small task, into one directory."""
+    """scripts/train.py on a small task, into one directory."""
 
     def __init__(self, place: Path, *more: str, seeds: list[int] = SEEDS) -> None:
         self.out, self.checkpoints = place / "out", place / "checkpoints"
@@ -42,7 +42,7 @@ class Recall(processes.Script):
         job = recall_run("batchnorm", steps=STEPS, seeds=seeds)
         paths = {"out": self.out, "checkpoints": self.checkpoints, "timing": self.timing}
         arguments = processes.flags(recipe=job, checkpoint_every=1, **paths)
-        super().__init__("recall_train", [*arguments, *more], place / "log")
+        super().__init__("train recall", [*arguments, *more], place / "log")
 
     def outputs(self) -> dict[str, bytes]:
         return {name: (self.out / name).read_bytes() for name in OUTPUTS}
@@ -117,10 +117,10 @@ def job(whole, diverged, tmp_path_factory) -> Path:
 def probe(place: Path, models: Path) -> processes.Script:
     """The script on a copy of a job's files, of a task that has no other."""
     shutil.copytree(models, place / "models" / "job", dirs_exist_ok=True)
-    paths = {"models": place / "models", "out": place / "probe"}
+    paths = {"name": "recall", "models": place / "models", "out": place / "probe"}
     recipe = RecallProbe(jobs={"job": CELL}, directions=2)
     arguments = processes.flags(recipe=recipe, **paths)
-    return processes.Script("recall_probe", arguments, place / "log")
+    return processes.Script("probe recall", arguments, place / "log")
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +184,12 @@ def test_a_file_of_a_job_that_is_missing_or_damaged_is_an_error(tmp_path, whole,
 
 
 class Decisive(processes.Script):
-    """scripts/recall_tables.py on made-up jobs, one a cell."""
+    """scripts/tabulate.py on made-up jobs, one a cell."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.tables = place, place / "tables"
         self.jobs: dict[str, Cell] = {}
-        super().__init__("recall_tables", [], place / "log")
+        super().__init__("tabulate recall", [], place / "log")
 
     def add(self, arm: str, *seeds: int, rate: float = 0.01, **measures: float) -> None:
         cell = Cell("recall", arm, rate)
@@ -225,7 +225,8 @@ class Decisive(processes.Script):
         shown = {"task": "recall", "learning_rate": 0.01}
         recipe = RecallTables(jobs=self.jobs, probes=["recall"], **shown, level=0.95)
         paths = {"models": self.place / "models", "probes": self.place / "probes"}
-        self.arguments = processes.flags(recipe=recipe, out=self.tables, **paths)
+        flags = processes.flags(recipe=recipe, out=self.tables, **paths)
+        self.arguments = ["recall", *flags]
         return self.succeed()
 
     def read(self, name: str) -> pd.DataFrame:

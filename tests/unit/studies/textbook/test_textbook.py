@@ -17,7 +17,7 @@ from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import Model, Placement
-from normscope.studies.textbook.probe import (
+from normscope.studies.textbook.tutorial import (
     DIMENSIONS,
     SIZES,
     TextbookLayerNorm,

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from statements import claim_on, verdict
 
-from normscope.studies.textbook import probe as textbook
-from normscope.studies.textbook.probe import AFFINE
+from normscope.studies.textbook import tutorial as textbook
+from normscope.studies.textbook.tutorial import AFFINE
 
 NAN = math.nan
 SHARED = {

@@ -1,4 +1,4 @@
-"""The script textbook_tables.py, on tiny models: several seeds, one, no norm."""
+"""The script tabulate.py, on tiny models: several seeds, one, no norm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,9 +42,10 @@ def write(place: Path, arm: str, seeds: Sequence[int], placement: Placement = "p
 def textbook(place: Path, data: Path, *jobs: Path) -> processes.Script:
     names = [job.name for job in jobs]
     recipe = TextbookTables(models=names, windows=WINDOWS, level=0.95)
-    paths = {"models": jobs[0].parent, "data": data, "out": place / "textbook"}
+    models = jobs[0].parent
+    paths = {"models": models, "probes": place, "data": data, "out": place / "textbook"}
     arguments = processes.flags(recipe=recipe, **paths)
-    return processes.Script("textbook_tables", arguments, place / "log")
+    return processes.Script("tabulate textbook", arguments, place / "log")
 
 
 @pytest.fixture(scope="module")
