@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 SCRIPTS |= {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
 NO_RULE = {"publish", "prune", "evidence", "verify"}
-PRINTS = {"cost", "power"}  # and nothing is made of it
+PRINTS = {"cost"}  # and makes no file
 SAME = ("jacobian_train", "depth_train")  # rules of another's script and command
 RULES = SCRIPTS | dict.fromkeys(SAME, SCRIPTS["main_train"])
 # scripts that import a part of every study
