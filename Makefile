@@ -59,7 +59,7 @@ test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 test-gpu: $(READY) # on a GPU that torch can use; skipped without one
 	pytest -rs tests/gpu
 
-lint: $(READY)-lint
+lint: $(READY)-lint lint-github
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow
@@ -67,7 +67,6 @@ lint: $(READY)-lint
 	lint-imports
 	snakemake --lint
 	hadolint Dockerfile
-	$(MAKE) --no-print-directory lint-github
 
 lint-github: $(READY)-lint # workflows, issue forms and citation: their schemas, permissions and pinned actions
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
