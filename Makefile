@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint format schema readme evidence verify image prune clean
+.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -59,7 +59,7 @@ test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 test-gpu: $(READY) # on a GPU that torch can use; skipped without one
 	pytest -rs tests/gpu
 
-lint: $(READY)-lint
+lint: $(READY)-lint lint-github
 	ruff check
 	ruff format --check
 	snakefmt --check Snakefile workflow
@@ -67,6 +67,13 @@ lint: $(READY)-lint
 	lint-imports
 	snakemake --lint
 	hadolint Dockerfile
+
+lint-github: $(READY)-lint # workflows, issue forms and citation: their schemas, permissions and pinned actions
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	check-jsonschema --builtin-schema vendor.citation-file-format --default-filetype yaml CITATION.cff
+	zizmor --offline --quiet .github
 
 format: $(READY)-lint
 	ruff check --fix

@@ -24,7 +24,7 @@ from normscope.config import Config, ConfigError, load
 pytestmark = pytest.mark.long
 
 NO_RULE = {"publish", "prune", "evidence", "verify"}
-PRINTS = {"cost", "power"}  # and nothing is made of it
+PRINTS = {"cost"}  # and makes no file
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
 SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
 FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}

@@ -48,7 +48,7 @@ def test_a_run_says_its_jobs_and_what_is_left(undrawn: Project):
 
 
 @pytest.mark.parametrize(
-    "flags", [("-n",), ("--touch",), ("--quiet",), ("--quiet", "progress"), ("--quiet", "all")]
+    "flags", [("-n",), ("--touch",), ("--quiet", "progress"), ("--quiet", "all")]
 )
 def test_a_run_is_quiet_where_it_is_asked_to_be(undrawn: Project, flags: tuple[str, ...]):
     text = undrawn.snakemake(*FIGURES, *flags)

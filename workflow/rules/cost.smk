@@ -1,5 +1,5 @@
-# takes: workflow/costs.yaml; results/benchmarks/**, and results/paper/manifest.json of the run that
-#        they are of, where they are
+# takes: workflow/costs.yaml; if they exist, results/benchmarks/** and results/paper/manifest.json of
+#        the run that wrote them
 # makes: nothing; prints the core-hours that a configuration costs, measured or projected:
 #        snakemake cost --cores 1 --configfile config/paper.yaml
 
@@ -19,27 +19,5 @@ checkpoint cost:
     shell:
         'python "$NORMSCOPE/scripts/cost.py" --config {params.config:q}'
         " --reference {input.reference:q}"
-        " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
-        " 2>&1 | tee {log}"
-
-
-# takes: results/paper/claims.json; data/claims.yaml; what cost takes
-# makes: nothing; prints the seeds that would decide each open statement: snakemake power --cores 1
-rule power:
-    input:
-        code("power"),
-        reference=project("workflow/costs.yaml"),
-        claims=data("claims.yaml"),
-        ledger="results/paper/claims.json",
-    log:
-        "results/logs/power.log",
-    conda:
-        "../envs/normscope.yaml"
-    params:
-        config=verbatim(CONFIG.model_dump_json()),
-    shell:
-        'python "$NORMSCOPE/scripts/power.py" --config {params.config:q}'
-        " --reference {input.reference:q}"
-        " --claims {input.claims:q} --ledger {input.ledger}"
         " --manifest results/paper/manifest.json --benchmarks results/benchmarks"
         " 2>&1 | tee {log}"

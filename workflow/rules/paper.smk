@@ -109,7 +109,7 @@ rule manifest:
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
             held(f"results/code/{script}.txt")
-            for script in sorted(PINS.keys() - {"cost", "power"})
+            for script in sorted(PINS.keys() - {"cost"})
         ],
         data=[data(name) for name in DATA] + EVIDENCE[:1],
     output:

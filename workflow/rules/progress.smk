@@ -1,5 +1,5 @@
-# How long a run takes, and how much of it is left: a line at its start, and one after each job.
-# Functions only; the Snakefile says when.
+# The expected time of a run: one line at its start, and one after each finished job. This file
+# defines functions only; the Snakefile calls them.
 import logging
 
 from snakemake.logging import logger
@@ -8,12 +8,12 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from normscope.cost.benchmarks import measured
 from normscope.cost.machine import probe
+from normscope.cost.progress import Progress, Task, about
 from normscope.cost.projection import Costs
-from normscope.cost.schedule import Progress, Task, about, makespan
 
 
 def is_said():
-    """Whether this run's time is for us to say: jobs run here, and their progress is shown."""
+    """Whether to print an estimate of the remaining time: jobs run here, and progress is shown."""
     return (
         workflow.is_main_process
         and workflow.local_exec
@@ -24,7 +24,7 @@ def is_said():
 
 
 def as_sized(job):
-    """A job of Snakemake's as the costs know it."""
+    """The Job, as the costs know it, of one of Snakemake's jobs."""
     name = job.rule.name
     if name.startswith("figure_"):
         return once("figures", name.removeprefix("figure_"))
@@ -32,18 +32,18 @@ def as_sized(job):
 
 
 def is_stored(job):
-    """Whether the store has a job's results, so that it only links them."""
+    """Whether the store has the results of a job, so that the job only links them."""
     cache = job.rule.cache
     if workflow.workflow_settings.cache is None or not cache or not cache.output:
         return False
     try:
         return workflow.async_run(cache.exists(job))
-    except WorkflowError:  # a store that cannot be read: the job says so itself
+    except WorkflowError:  # an unreadable store: the job reports it
         return False
 
 
 def tasks():
-    """The jobs that are to run, by Snakemake's numbers."""
+    """The jobs that are to run, by Snakemake's number for them."""
     jobs = list(workflow.dag.needrun_jobs())
     manifest = Path("results/paper/manifest.json")
     known = measured(Path("results/benchmarks"), manifest, CONFIG)
@@ -62,7 +62,7 @@ def tasks():
 
 
 class TimeLeft(logging.Handler):
-    """Says after each finished job what is left, by what Snakemake logs of its jobs."""
+    """Follows what Snakemake logs about its jobs, and prints what is left after each of them."""
 
     def __init__(self, progress):
         super().__init__()
@@ -77,39 +77,39 @@ class TimeLeft(logging.Handler):
                 self.progress.fail(record.jobid)
             elif event == LogEvent.JOB_FINISHED:
                 self.progress.finish(record.job_id)
-            elif event == LogEvent.PROGRESS and self.progress.share < 1:
+            elif event == LogEvent.PROGRESS and self.progress.fraction < 1:
                 say(str(self.progress))
         except Exception:
-            self.handleError(record)  # as handlers do: a line is no reason to end a run
+            self.handleError(record)  # a run does not stop because this line fails
 
 
 def say(line):
-    """A line among Snakemake's own, in its log too, and quiet where these are."""
+    """Print a line like Snakemake's: it is logged too, and --quiet progress hides it."""
     logger.info(line, extra={"quietness": Quietness.PROGRESS})
 
 
 def say_time():
-    """At the start of a run: its jobs and how long they take; from then on what is left."""
+    """Print the number of jobs and their expected time, and from then on what is left."""
     if not is_said():
         return
     cores = max(1, workflow.cores // slots())
     planned = tasks()
-    n = len(planned)
+    progress, n = Progress(planned, cores), len(planned)
     say(
-        f"{n} job{'s' * (n > 1)}, {about(makespan(planned, cores))}"
+        f"{n} job{'s' * (n > 1)}, {about(progress.seconds_left)}"
         f" on {cores} core{'s' * (cores > 1)}. Ctrl-C stops; the same command goes on from there"
     )
-    logger.addHandler(TimeLeft(Progress(planned, cores)))
+    logger.addHandler(TimeLeft(progress))
 
 
 def size_mb(folder):
-    """What a folder holds on this disk; files that are linked to are their own folder's."""
+    """Size of the files in a folder. Symbolic links count nothing."""
     paths = Path(folder).rglob("*")
     return sum(path.lstat().st_size for path in paths if not path.is_symlink()) / 1e6
 
 
 def say_results():
-    """At the end of a run: where to look, and what it takes of the disk."""
+    """Print where the page is, and how much disk space the results take."""
     page = Path("results/paper/summary.html").absolute()
     if page.is_file():
         say(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")

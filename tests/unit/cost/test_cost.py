@@ -72,30 +72,27 @@ def test_batchnorm_is_another_kind_than_norms_of_a_token(config: Config):
     assert kinds["copy-batchnorm-0.0001-1337"] != kinds["copy-layernorm-0.0001-1337"]
 
 
-def test_a_projection_scales_with_work_from_the_nearest_measured_job():
-    small, large = Job("train", "s", "fp32", 10.0), Job("train", "l", "fp32", 1000.0)
-    other = Job("train", "o", "bf16", 20.0)
-    times = {small: 5.0, large: 100.0, other: 1.0}
-    assert projected(Job("train", "x", "fp32", 20.0), times, 0.0) == 10.0  # 0.5 a unit
-    assert projected(Job("train", "x", "fp32", 5000.0), times, 0.0) == 500.0  # 0.1 a unit
-    assert projected(Job("train", "x", "bf16", 40.0), times, 0.0) == 2.0
-    # no job of its kind: any of the rule
-    assert projected(Job("train", "x", "fp8", 1000.0), times, 0.0) == 100.0
-    assert math.isnan(projected(Job("probe", "x", "", 1.0), times, 0.0))
+SMALL, LARGE = Job("train", "s", "fp32", 10.0), Job("train", "l", "fp32", 1000.0)
+TIMES = {SMALL: 5.0, LARGE: 100.0, Job("train", "o", "bf16", 20.0): 1.0}
+TWINS = {Job("train", "a", "", 10.0): 10.0, Job("train", "b", "", 10.0): 30.0}
 
 
-def test_a_start_does_not_scale_with_work():
-    times = {Job("train", "a", "", 10.0): 7.0}
-    assert projected(Job("train", "x", "", 20.0), times, 2.0) == 12.0  # 2, and 0.5 a unit
-    assert projected(Job("train", "x", "", 10.0), times, 2.0) == 7.0
-    assert (
-        projected(Job("train", "x", "", 20.0), times, 9.0) == 7.0
-    )  # a start takes no more than all
-
-
-def test_jobs_as_near_as_each_other_are_averaged():
-    times = {Job("t", "a", "", 10.0): 10.0, Job("t", "b", "", 10.0): 30.0}
-    assert projected(Job("t", "x", "", 10.0), times, 0.0) == 20.0
+@pytest.mark.parametrize(
+    ("kind", "work", "times", "start", "seconds"),
+    [
+        ("fp32", 20.0, TIMES, 0.0, 10.0),  # the nearest takes 0.5 s for a unit of work
+        ("fp32", 5000.0, TIMES, 0.0, 500.0),  # and here 0.1 s
+        ("bf16", 40.0, TIMES, 0.0, 2.0),
+        ("fp8", 1000.0, TIMES, 0.0, 100.0),  # of another kind, for want of its own
+        ("fp32", 20.0, {SMALL: 7.0}, 2.0, 12.0),  # 2 s to start, and 0.5 s for a unit
+        ("fp32", 10.0, {SMALL: 7.0}, 2.0, 7.0),
+        ("fp32", 20.0, {SMALL: 7.0}, 9.0, 7.0),  # all of it start
+        ("", 10.0, TWINS, 0.0, 20.0),  # the mean of equally near jobs
+    ],
+)
+def test_a_projection_scales_the_nearest_job_with_work(kind, work, times, start, seconds):
+    assert projected(Job("train", "x", kind, work), times, start) == seconds
+    assert math.isnan(projected(Job("probe", "x", kind, work), times, start))
 
 
 def test_what_was_measured_here_wins_over_the_reference():
