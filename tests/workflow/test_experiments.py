@@ -17,6 +17,7 @@ def recorded(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project
     for key, value in {"name": "test", "email": "test@example.org"}.items():
         project.run("git", "config", f"user.{key}", value)
     project.run("dvc", "repro")
+    project.run("git", "add", "metrics")
     project.run("git", "commit", "--all", "--quiet", "--message", "as made")
     return project
 
@@ -27,7 +28,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
     shown = json.loads(recorded.run("dvc", "metrics", "show", "--json"))
-    metrics = shown[""]["data"]["paper/metrics.json"]["data"]
+    metrics = shown[""]["data"]["metrics/metrics.json"]["data"]
     arms = (recorded.root / "results/main/tables/arms.csv").read_text().splitlines()
     columns, *rows = (line.split(",") for line in arms)
     for row in (dict(zip(columns, values, strict=True)) for values in rows):
@@ -40,21 +41,21 @@ def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
 
 
 def test_two_commits_are_compared_in_numbers_and_drawn_beside_each_other(recorded: Project):
-    paper = recorded.root / "paper"
-    old = json.loads((paper / "metrics.json").read_text())["loss"]["nanogpt"]["none"]["none"]
+    metrics = recorded.root / "metrics"
+    old = json.loads((metrics / "metrics.json").read_text())["loss"]["nanogpt"]["none"]["none"]
     with (
-        recorded.edited("paper/metrics.json", f'"none": {old}', f'"none": {old + 1}'),
-        recorded.edited("paper/plots/loss.csv", "\nnanogpt", "\nother"),
+        recorded.edited("metrics/metrics.json", f'"none": {old}', f'"none": {old + 1}'),
+        recorded.edited("metrics/plots/loss.csv", "\nnanogpt", "\nother"),
     ):
         diff = json.loads(recorded.run("dvc", "metrics", "diff", "--json"))
         plots = json.loads(recorded.run("dvc", "plots", "diff", "HEAD", "--json"))["data"]
-    (change,) = diff["paper/metrics.json"].items()
+    (change,) = diff["metrics/metrics.json"].items()
     assert change[0] == "loss.nanogpt.none.none"
     assert change[1]["diff"] == pytest.approx(1)
-    curve = plots["paper/plots/train_loss/nanogpt-layernorm-pre.csv"][0]["content"]
+    curve = plots["metrics/plots/train_loss/nanogpt-layernorm-pre.csv"][0]["content"]
     assert {row["rev"] for row in curve["data"]["values"]} == {"HEAD", "workspace"}
     assert curve["encoding"]["x"]["field"] == "step"
-    bars = plots["paper/plots/loss.csv"][0]["content"]
+    bars = plots["metrics/plots/loss.csv"][0]["content"]
     assert bars["mark"]["type"] == "bar"
     assert bars["encoding"]["y"]["field"] == "cell"
     assert {row["cell"].split()[0] for row in bars["data"]["values"]} >= {"nanogpt", "other"}
