@@ -64,6 +64,35 @@ def test_two_commits_are_compared_in_numbers_and_drawn_beside_each_other(recorde
         assert [name for name in plots if name.startswith(path) and plots[name]], path
 
 
+def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
+    recorded: Project, tmp_path: Path
+):
+    recorded.run("git", "clone", "--quiet", str(recorded.root), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone")
+    shown, own = (
+        json.loads(project.run("dvc", "metrics", "show", "--json"))
+        for project in (clone, recorded)
+    )
+    assert shown == own
+    assert json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json")) == {}
+    numbers = json.loads((clone.root / "metrics/metrics.json").read_text())
+    old = numbers["loss"]["nanogpt"]["none"]["none"]
+    with clone.edited("metrics/metrics.json", f'"none": {old}', f'"none": {old + 1}'):
+        diff = json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json"))
+    assert list(diff["metrics/metrics.json"]) == ["loss.nanogpt.none.none"]
+    plots = json.loads(clone.run("dvc", "plots", "show", "--json"))
+    assert plots.get("errors", []) == []
+    declared = yaml.safe_load((clone.root / "dvc.yaml").read_text())["plots"]
+    for path in (path for plot in declared for path in plot):
+        assert [name for name in plots["data"] if name.startswith(path)], path
+    # what Git does not have is missing, and nothing is modified
+    status = json.loads(clone.run("dvc", "status", "--json"))
+    changed = [part for parts in status.values() for part in parts if isinstance(part, dict)]
+    words = {(path, state) for part in changed for c in part.values() for path, state in c.items()}
+    assert {path for path, _ in words} == {"store", "paper"}
+    assert "modified" not in {state for _, state in words}
+
+
 def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
     own = recorded.digests("store")
     other = Project(tmp_path)
