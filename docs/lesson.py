@@ -20,6 +20,7 @@ from normscope.ledger.claim import Claim, Evidence, kind
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import find_all
+from normscope.paper.statements import change_in_words
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS, PLACEMENTS
 from normscope.studies.statements import import_tests
@@ -346,12 +347,21 @@ def _verdict(key: str) -> str:
         "Measured": _items(claim.finding.corrected),
         "Verdict": _items(claim.verdict.removeprefix("depends: ")),
     }
+    mark = _mark(claim.entry)
+    if claim.entry.changed_after is not None:
+        change = change_in_words(claim.entry.changed_after.model_dump())
+        parts["Verdict"] += f"<p>{html.escape(change)}</p>"
     lines = "".join(f"<dt>{name}</dt><dd>{part}</dd>" for name, part in parts.items())
     return (
         f'<details class="claim claim-{verdict}" id="{key}"><summary>'
-        f'<span class="claim-verdict">{verdict}</span> {html.escape(claim.entry.statement)}'
+        f'<span class="claim-verdict">{verdict}</span>{mark} {html.escape(claim.entry.statement)}'
         f"</summary><dl>{lines}</dl></details>"
     )
+
+
+def _mark(entry: Entry) -> str:
+    """What follows a verdict whose test was changed after its data were seen."""
+    return "" if entry.changed_after is None else " (exploratory)"
 
 
 def verdicts(*keys: str) -> Html:
@@ -365,7 +375,7 @@ def claim_table() -> Html:
         {
             "statement": claim.entry.statement,
             "as published": pretty(claim.finding.published),
-            "verdict": kind(claim.verdict),
+            "verdict": kind(claim.verdict) + _mark(claim.entry),
         }
         for claim in claims().values()
     ]

@@ -29,6 +29,9 @@ class Flags(Strict):
     evidence: Path | None = Field(
         default=None, description="directory of what the project keeps of another run"
     )
+    demonstration: bool = Field(
+        default=False, description="whether the page says that its verdicts are no findings"
+    )
     out: Path
 
 
@@ -62,6 +65,7 @@ def main() -> None:
         level=flags.config.level,
         traces=json.loads(flags.traces.read_text()),
         evidence=evidence,
+        demonstration=flags.demonstration,
     )
     frame.write(flags.out)
 

@@ -98,7 +98,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = table_file(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(tables.get(name, {"unused": []})).to_csv(path, index=False)
-    recorded = config().model_dump_json(exclude={"dataset", "device"})
+    recorded = config().model_dump_json(exclude={"dataset", "device", "demonstration"})
     (folder / "manifest.json").write_text(f'{{"config": {recorded}}}')
     return folder
 

@@ -25,7 +25,7 @@ def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name, s in whole.studies.items()
     }
     manifest = {
-        "config": json.loads(whole.model_dump_json(exclude={"dataset", "device"})),
+        "config": json.loads(whole.model_dump_json(exclude={"dataset", "device", "demonstration"})),
         "dataset": {"sha256": SUMS},
         "studies": records,
         "sources_sha256": {},

@@ -53,7 +53,7 @@ def test_dvc_outputs_and_targets_exist(made: Project):
     assert targets == ["models", "paper"]
     assert made.planned(*targets, "main", "recall", "depth", "figures") == {}
     assert stages["runs"]["outs"] == [{"store": {"persist": True}}]
-    assert stages["paper"]["outs"] == ["paper"]
+    assert stages["paper"]["outs"] == ["paper", {"metrics": {"cache": False}}]
     for folder in ("main/models", "recall/models", "depth/models", "pretrained/probes/tiny"):
         files = [p for p in (made.root / "results" / folder).rglob("[!.]*") if p.is_file()]
         assert {p.resolve().parent for p in files} == {(made.root / "store").resolve()}

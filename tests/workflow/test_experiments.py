@@ -17,6 +17,7 @@ def recorded(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project
     for key, value in {"name": "test", "email": "test@example.org"}.items():
         project.run("git", "config", f"user.{key}", value)
     project.run("dvc", "repro")
+    project.run("git", "add", "metrics")
     project.run("git", "commit", "--all", "--quiet", "--message", "as made")
     return project
 
@@ -27,7 +28,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
     shown = json.loads(recorded.run("dvc", "metrics", "show", "--json"))
-    metrics = shown[""]["data"]["paper/metrics.json"]["data"]
+    metrics = shown[""]["data"]["metrics/metrics.json"]["data"]
     arms = (recorded.root / "results/main/tables/arms.csv").read_text().splitlines()
     columns, *rows = (line.split(",") for line in arms)
     for row in (dict(zip(columns, values, strict=True)) for values in rows):
@@ -40,27 +41,56 @@ def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
 
 
 def test_two_commits_are_compared_in_numbers_and_drawn_beside_each_other(recorded: Project):
-    paper = recorded.root / "paper"
-    old = json.loads((paper / "metrics.json").read_text())["loss"]["nanogpt"]["none"]["none"]
+    metrics = recorded.root / "metrics"
+    old = json.loads((metrics / "metrics.json").read_text())["loss"]["nanogpt"]["none"]["none"]
     with (
-        recorded.edited("paper/metrics.json", f'"none": {old}', f'"none": {old + 1}'),
-        recorded.edited("paper/plots/loss.csv", "\nnanogpt", "\nother"),
+        recorded.edited("metrics/metrics.json", f'"none": {old}', f'"none": {old + 1}'),
+        recorded.edited("metrics/plots/loss.csv", "\nnanogpt", "\nother"),
     ):
         diff = json.loads(recorded.run("dvc", "metrics", "diff", "--json"))
         plots = json.loads(recorded.run("dvc", "plots", "diff", "HEAD", "--json"))["data"]
-    (change,) = diff["paper/metrics.json"].items()
+    (change,) = diff["metrics/metrics.json"].items()
     assert change[0] == "loss.nanogpt.none.none"
     assert change[1]["diff"] == pytest.approx(1)
-    curve = plots["paper/plots/train_loss/nanogpt-layernorm-pre.csv"][0]["content"]
+    curve = plots["metrics/plots/train_loss/nanogpt-layernorm-pre.csv"][0]["content"]
     assert {row["rev"] for row in curve["data"]["values"]} == {"HEAD", "workspace"}
     assert curve["encoding"]["x"]["field"] == "step"
-    bars = plots["paper/plots/loss.csv"][0]["content"]
+    bars = plots["metrics/plots/loss.csv"][0]["content"]
     assert bars["mark"]["type"] == "bar"
     assert bars["encoding"]["y"]["field"] == "cell"
     assert {row["cell"].split()[0] for row in bars["data"]["values"]} >= {"nanogpt", "other"}
     declared = yaml.safe_load((recorded.root / "dvc.yaml").read_text())["plots"]
     for path in (path for plot in declared for path in plot):
         assert [name for name in plots if name.startswith(path) and plots[name]], path
+
+
+def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
+    recorded: Project, tmp_path: Path
+):
+    recorded.run("git", "clone", "--quiet", str(recorded.root), str(tmp_path / "clone"))
+    clone = Project(tmp_path / "clone")
+    shown, own = (
+        json.loads(project.run("dvc", "metrics", "show", "--json"))
+        for project in (clone, recorded)
+    )
+    assert shown == own
+    assert json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json")) == {}
+    numbers = json.loads((clone.root / "metrics/metrics.json").read_text())
+    old = numbers["loss"]["nanogpt"]["none"]["none"]
+    with clone.edited("metrics/metrics.json", f'"none": {old}', f'"none": {old + 1}'):
+        diff = json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json"))
+    assert list(diff["metrics/metrics.json"]) == ["loss.nanogpt.none.none"]
+    plots = json.loads(clone.run("dvc", "plots", "show", "--json"))
+    assert plots.get("errors", []) == []
+    declared = yaml.safe_load((clone.root / "dvc.yaml").read_text())["plots"]
+    for path in (path for plot in declared for path in plot):
+        assert [name for name in plots["data"] if name.startswith(path)], path
+    # what Git does not have is missing, and nothing is modified
+    status = json.loads(clone.run("dvc", "status", "--json"))
+    changed = [part for parts in status.values() for part in parts if isinstance(part, dict)]
+    words = {(path, state) for part in changed for c in part.values() for path, state in c.items()}
+    assert {path for path, _ in words} == {"store", "paper"}
+    assert "modified" not in {state for _, state in words}
 
 
 def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):

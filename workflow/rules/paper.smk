@@ -5,7 +5,9 @@
 #        example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
-CONFIGURATION = CONFIG.model_dump_json(exclude={"dataset", "figures", "device"})
+# the parts of the configuration that the manifest leaves out; jobs take no look of figures either
+UNRECORDED = {"dataset", "device", "demonstration"}
+CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
 # the page's words: a study without a section is left out
 SECTIONS = [project(f"workflow/report/sections/{study}.md") for study in STUDIES]
 WORDS = [project("workflow/report/summary.md"), *filter(os.path.isfile, SECTIONS)]
@@ -57,10 +59,11 @@ rule frame:
     params:
         config=verbatim(CONFIGURATION),
         evidence=["--evidence", project("evidence")] if EVIDENCE else [],
+        demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:
         'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
         " --figures {input.figures:q} --traces {input.traces:q} --results results"
-        " {params.evidence:q} --out {output} &> {log}"
+        " {params.evidence:q} {params.demonstration} --out {output} &> {log}"
 
 
 rule summary:
@@ -121,7 +124,7 @@ rule manifest:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIG.model_dump_json(exclude={"dataset", "device"})),
+        config=verbatim(CONFIG.model_dump_json(exclude=UNRECORDED)),
     shell:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"

@@ -48,7 +48,7 @@ class Finding:
         own: the verdict of the published rule on that.
         corrected: what the corrected protocol shows.
         alone: the verdict where the cases alone do not give its words.
-        primary: name of the case that decides, where one was named beforehand and is known.
+        primary: name of the case that decides, where the test names one and it is known.
     """
 
     cases: Mapping[str, Case]

@@ -20,7 +20,7 @@ class Document(Strict):
 
     title: Word
     author: str | None = None
-    link: str | None = None
+    link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
 
 
 class Published(Strict):
@@ -28,6 +28,18 @@ class Published(Strict):
 
     number: str | None = None
     verdict: Verdict = "holds"
+
+
+class Changed(Strict):
+    """How a test was changed after the data that decide it had been seen."""
+
+    commit: Annotated[str, Field(pattern="^[0-9a-f]{7,40}$")] = Field(
+        description="the commit that changed the test"
+    )
+    was: Literal["holds", "fails", "undecided"] = Field(
+        description="the verdict of the previous test, from the same data"
+    )
+    why: Word = Field(description="what was changed, and the reason")
 
 
 class Entry(Strict):
@@ -69,6 +81,10 @@ class Entry(Strict):
     contrast: Contrast | None = None
     figure: str = Field(description="name of the figure or table that shows it")
     differs_because: Word = Field(description="why the published verdict may not stand")
+    changed_after: Changed | None = Field(
+        default=None,
+        description="marks the verdict as exploratory: the test was changed after its data were seen",
+    )
 
     @model_validator(mode="after")
     def _test_is_whole(self) -> Self:
@@ -77,7 +93,7 @@ class Entry(Strict):
         if self.test == "equivalence" and self.margin is None:
             raise ValueError("test: equivalence needs a margin")
         if (self.margin is None) != (self.margin_because is None):
-            raise ValueError("margin and margin_because go together: it is fixed beforehand")
+            raise ValueError("margin and margin_because go together: a margin needs a reason")
         if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
         if self.test == "sign_flip" and self.direction is None:
@@ -199,7 +215,10 @@ def _reason(error: ErrorDetails) -> str:
 
 def _keys_at(places: list[str]) -> Any:
     """The keys of the model that a place is in."""
-    models = {"published": Published, "contrast": Contrast, "at": At, "best": Best, "needs": Need}
+    models = {
+        **{"published": Published, "changed_after": Changed},
+        **{"contrast": Contrast, "at": At, "best": Best, "needs": Need},
+    }
     for place in reversed(places[:-1]):
         if place in models:
             return models[place].model_fields

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from normscope.paper.section import Named
-from normscope.paper.statements import VERDICTS, counts
+from normscope.paper.statements import VERDICTS, counts, shown_verdict
 from normscope.paper.table import Column, PageTable, Row
 from normscope.words import DASH
 
@@ -59,7 +59,7 @@ def evidence_columns(evidence: Evidence) -> list[Column]:
 
     def verdict(claim: Row) -> str:
         other = evidence.claims.get(claim["key"])
-        return DASH if other is None else other["verdict"]
+        return DASH if other is None else shown_verdict(other)
 
     def decided_in(claim: Row) -> str:
         other = evidence.claims.get(claim["key"])

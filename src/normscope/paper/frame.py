@@ -21,7 +21,7 @@ from normscope.paper.evidence import (
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.table import PageTable
-from normscope.paper.tally import tally_table, tiles, totals, trace_table
+from normscope.paper.tally import documents, tally_table, tiles, totals, trace_table
 from normscope.statistics.estimate import FEWEST
 
 LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
@@ -91,6 +91,7 @@ def collect(
     level: float,
     traces: Mapping[str, Mapping[str, Any]],
     evidence: Evidence | None = None,
+    demonstration: bool = False,
 ) -> Frame:
     """All that is printed.
 
@@ -100,6 +101,7 @@ def collect(
         level: confidence level of every interval.
         traces: where every statement is tested and measured, by its key.
         evidence: the ledger that the project keeps, if it has one.
+        demonstration: whether the models are too small or too few to test a statement.
 
     Raises:
         Explained: two numbers have one name.
@@ -124,9 +126,14 @@ def collect(
         tables |= {f"{study}.{name}": table for name, table in shown.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
-    first = totals(ledger, {} if evidence is None else evidence.claims)
+    others = {
+        "demonstration": demonstration,
+        "documents": documents(ledger),
+        "evidence": beside,
+        "totals": totals(ledger, {} if evidence is None else evidence.claims),
+    }
     return Frame(
-        words | counts | {"evidence": beside, "totals": first},
+        words | counts | others,
         {study: section.words for study, section in sections.items()},
         tables,
         figures,

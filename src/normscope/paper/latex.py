@@ -3,6 +3,7 @@ r"""The frame for authors: tables, a macro for every number, a small paper that 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from jinja2 import Environment
 
@@ -55,6 +56,8 @@ def open_templates(folder: Path) -> Environment:
     )
     templates.filters["breakable"] = lambda text: Tex(breakable(text))
     templates.filters["plain"] = _file_name
+    # \url takes every other character of a link as it stands
+    templates.filters["url"] = lambda link: Tex(quote(link, safe="/:?#[]@!$&'()*+,;=~%"))
     return templates
 
 
@@ -122,6 +125,8 @@ def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> s
     words = {
         "number": number,
         "known": lambda *names: all(name in frame.numbers for name in names),
+        "demonstration": frame.words.get("demonstration", False),
+        "documents": frame.words.get("documents", []),
         "tables": tables,
         "figures": list(frame.figures.items()),
         "macros": [_macro(name, text) for name, text in frame.numbers.items()],

@@ -92,6 +92,7 @@ class Statement(NamedTuple):
     verdict: str
     document: str
     figure: str | None
+    link: str | None
     cells: Sequence[str]
 
 
@@ -158,6 +159,7 @@ def page(
     words = {
         "title": shown.title,
         "opening": body.opening,
+        "demonstration": frame.words.get("demonstration", False),
         "body": body.rest,
         "contents": shown.contents,
         "figures": figures,
@@ -225,7 +227,9 @@ def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -
     table = frame.tables[LEDGER]
     figures = table.select("figure").cells(0)
     rows = [
-        Statement(place, tile["verdict"], tile["document"], anchors.get(figure), cells)
+        Statement(
+            place, tile["verdict"], tile["document"], anchors.get(figure), tile["link"], cells
+        )
         for tile, figure, cells, place in zip(frame.tiles, figures, table.rows, places, strict=True)
     ]
     documents = Counter(row.document for row in rows)

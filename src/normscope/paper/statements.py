@@ -20,6 +20,30 @@ ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
 }
 
 
+def is_exploratory(claim: Row) -> bool:
+    """Whether the test of a statement was changed after its data were seen."""
+    return claim.get("changed_after") is not None  # evidence of older versions lacks the key
+
+
+def shown_verdict(claim: Row) -> str:
+    """The verdict as pages show it: marked where it is exploratory."""
+    return f"{claim['verdict']} (exploratory)" if is_exploratory(claim) else claim["verdict"]
+
+
+def change_in_words(changed: Mapping[str, Any] | None) -> str:
+    """Why a verdict is exploratory; empty where it is not.
+
+    Args:
+        changed: the fields of an entry's ``changed_after``.
+    """
+    if changed is None:
+        return ""
+    return (
+        f"exploratory: its test was changed after its data were seen (commit {changed['commit']};"
+        f" previous verdict: {changed['was']}): {changed['why']}"
+    )
+
+
 def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> PageTable:
     """A row per statement: published verdict, corrected verdict, and what it rests on.
 
@@ -38,7 +62,7 @@ def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> Pa
         Column("source", source),
         Column("published number", lambda claim: claim["published_number"] or DASH),
         Column("published", _published_verdict),
-        Column("corrected", text("verdict")),
+        Column("corrected", shown_verdict),
         *beside,
         Column("effect", effect),
         Column("n", _units),
@@ -47,15 +71,16 @@ def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> Pa
         Column("p (flips)", _known("p_flips")),
         Column("p (Holm)", _known("p_holm")),
         Column("figure", text("figure")),
-        Column("why", lambda claim: claim["reason"] or DASH),
+        Column("why", _why),
     ]
     return tabulate("The ledger of claims", ledger["claims"], columns)
 
 
 def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
     """A row per statement: what each protocol shows, in words. Columns without a word are out."""
+    cells = {"alone": _alone}
     columns = [
-        Column(title, text(key))
+        Column(title, cells.get(key, text(key)))
         for key, title in ONE_BY_ONE.items()
         if any(claim[key] for claim in claims)
     ]
@@ -65,6 +90,20 @@ def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
         )
         columns.insert(test + 1, Column("its numbers", _reasons))
     return tabulate(title, claims, columns)
+
+
+def _why(claim: Row) -> str:
+    """Why the verdict is exploratory, undecided or not the published one; a dash if it is none."""
+    return "; ".join(filter(None, [_change(claim), claim["reason"]])) or DASH
+
+
+def _alone(claim: Row) -> str:
+    """The verdict without the correction for other statements, with its mark."""
+    return "; ".join(filter(None, [claim["alone"], _change(claim)]))
+
+
+def _change(claim: Row) -> str:
+    return change_in_words(claim.get("changed_after"))
 
 
 def _reasons(claim: Row) -> str:
@@ -87,6 +126,7 @@ def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
     for verdict, count in counts(ledger["claims"]).items():
         yield ("claims", verdict), str(count)
     yield ("claims",), str(len(ledger["claims"]))
+    yield ("claims exploratory",), str(sum(map(is_exploratory, ledger["claims"])))
     yield ("claims tests",), str(ledger["tests"])
 
 

@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from normscope.paper.evidence import DECIDED
-from normscope.paper.statements import VERDICTS, counts, effect
+from normscope.paper.statements import (
+    VERDICTS,
+    counts,
+    effect,
+    is_exploratory,
+    shown_verdict,
+)
 from normscope.paper.table import Column, PageTable, Row, tabulate
 from normscope.words import significant_or_tiny
 
@@ -54,16 +60,17 @@ def is_sure(claim: Row) -> bool:
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every statement as a tile of the picture, in the ledger's order.
 
-    Keys: document, verdict; sign (``=`` as published, ``≠`` not, ``·`` nothing was published,
-    ``?`` undecided); is_sure; p (after Holm, 0 without chance); words, what it stands for.
+    Keys: document and its link, verdict; sign (``=`` as published, ``≠`` not, ``·`` nothing was published,
+    ``?`` undecided; ``*`` follows where it is exploratory); is_sure; p (after Holm, 0 without chance); words, what it stands for.
     """
-    return [_tile(claim, _document(ledger, claim)) for claim in ledger["claims"]]
+    return [_tile(claim, ledger) for claim in ledger["claims"]]
 
 
-def _tile(claim: Row, document: str) -> dict[str, Any]:
+def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     is_open = claim["verdict"] not in DECIDED
+    sign = "?" if is_open else {True: "=", False: "≠", None: "·"}[as_published(claim)]
     p = claim["p_holm"]
-    words = [f"{claim['statement']} {claim['verdict']}"]
+    words = [f"{claim['statement']} {shown_verdict(claim)}"]
     if is_open and claim["reason"]:
         words[0] += f": {claim['reason']}"
     if claim["published_verdict"] == "none":
@@ -73,9 +80,10 @@ def _tile(claim: Row, document: str) -> dict[str, Any]:
     if p is not None:
         words.append(f"p {significant_or_tiny(p)}")
     return {
-        "document": document,
+        "document": _document(ledger, claim),
+        "link": ledger["documents"][claim["document"]]["link"],
         "verdict": claim["verdict"],
-        "sign": "?" if is_open else {True: "=", False: "≠", None: "·"}[as_published(claim)],
+        "sign": sign + "*" * is_exploratory(claim),
         "is_sure": is_sure(claim),
         "p": p or 0.0,
         "words": "; ".join(words),
@@ -86,6 +94,15 @@ def _document(ledger: Mapping[str, Any], claim: Row) -> str:
     """What a statement's document is called."""
     document = ledger["documents"][claim["document"]]
     return document["author"] or document["title"]
+
+
+def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The documents whose statements are tested: what the page calls them, title and link."""
+    stated = dict.fromkeys(claim["document"] for claim in ledger["claims"])
+    return [
+        {"name": given["author"] or given["title"], "title": given["title"], "link": given["link"]}
+        for given in (ledger["documents"][key] for key in stated)
+    ]
 
 
 def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]:
@@ -113,6 +130,7 @@ def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]
         "largest_p": None if largest is None else significant_or_tiny(largest),
         "facts": len(decided) - len(tested),
         "below": f"{SURE:g}",
+        "exploratory": sum(map(is_exploratory, claims)),
         "reasons": reasons[:SHOWN],
         "more": sum(reason["count"] for reason in reasons[SHOWN:]),
     }
@@ -128,7 +146,7 @@ def _against(ledger: Mapping[str, Any]) -> list[dict[str, str]]:
         {
             "statement": claim["statement"].rstrip("."),
             "document": _document(ledger, claim),
-            "verdict": claim["verdict"],
+            "verdict": shown_verdict(claim),
             "effect": "" if claim["effect"] is None else effect(claim),
         }
         for claim in surest.values()
@@ -145,7 +163,7 @@ def _reasons(claims: Sequence[Row], kept: Mapping[str, Row]) -> list[dict[str, A
             "why": why,
             "count": len(group),
             "statement": group[0]["statement"].rstrip(".") if len(group) == 1 else "",
-            "kept": kept[group[0]["key"]]["verdict"]
+            "kept": shown_verdict(kept[group[0]["key"]])
             if len(group) == 1 and kept.get(group[0]["key"], {}).get("verdict") in DECIDED
             else "",
         }

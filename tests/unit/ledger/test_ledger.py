@@ -21,6 +21,7 @@ BOOK = load(FILE)
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
 NAMES = {"GPT-2 XL": "gpt2-xl", "Large": "gpt2-large", "Medium": "gpt2-medium"}
 NAMES |= {"Pythia-6.9B": "pythia-6.9b", "GPT-J-6B": "gpt-j-6b", "Gemma-7B": "gemma-7b"}
+MARK = {"commit": "497c679", "was": "fails", "why": "the margin was dropped"}
 
 
 def refused(place: Path, written: str) -> list[str]:
@@ -88,6 +89,9 @@ WITHIN |= {"margin_because": "half or twice"}
         ({"criterion": "above {bound"}, "", "only {bound} and {margin} are filled in"),
         ({"criterion": "at {margin:g}"}, "", "only {bound} and {margin} are filled in"),
         ({"document": "papers"}, "document", "did you mean paper?"),
+        ({"changed_after": MARK | {"commit": "main"}}, "changed_after.commit", "pattern"),
+        ({"changed_after": MARK | {"was": "open"}}, "changed_after.was", "'undecided'"),
+        ({"changed_after": MARK | {"reason": "x"}}, "changed_after.reason", "known: commit, was, why"),
     ],
 )
 def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_path):

@@ -191,7 +191,8 @@ def test_a_name_that_is_none_of_a_file_is_refused():
 def test_a_sentence_needs_its_numbers():
     printed = hostile_frame()
     assert "Of \\normscopeClaims{}" not in files(printed, LATEX)["example.tex"]
-    names = "claims,claims holds,claims fails,claims undecided,claims tests,alpha".split(",")
+    of_claims = (f"claims {word}" for word in "exploratory holds fails undecided tests".split())
+    names = ["claims", *of_claims, "alpha"]
     shown = files(replace(printed, numbers=dict.fromkeys(names, "2")), LATEX)["example.tex"]
     assert r"Of \normscopeClaims{} statements, \normscopeClaimsHolds{} hold" in shown
 

@@ -31,7 +31,7 @@ def test_dvc_has_a_plot_of_every_metric_and_of_nothing_else():
     drawn = {path for plot in plots for path in plot}
     metrics = load(ROOT / "workflow/metrics.yaml")
     ends = {name: ".csv" if metric.along is None else "" for name, metric in metrics.items()}
-    assert drawn == {f"paper/plots/{name}{end}" for name, end in ends.items()}
+    assert drawn == {f"metrics/plots/{name}{end}" for name, end in ends.items()}
 
 
 def test_a_name_has_no_dot_and_does_not_depend_on_other_rows():

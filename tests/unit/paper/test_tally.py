@@ -3,8 +3,10 @@
 import pytest
 from page_recipes import REPORT, claim, ledger, shown, traces
 
+from normscope.paper.evidence import Evidence, evidence_columns
 from normscope.paper.frame import collect
 from normscope.paper.section import Section
+from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.tally import tally_table, tiles, totals
 from normscope.paper.template import environment, fill, open_template
 
@@ -88,3 +90,47 @@ def test_the_first_words_can_be_written_of_any_ledger(claims):
     )
     words = frame.words["totals"]
     assert sum(reason["count"] for reason in words["reasons"]) + words["more"] == words["undecided"]
+
+
+def test_a_demonstration_counts_no_verdict_as_a_finding_before_its_first_heading():
+    stated = ledger(*CLAIMS)
+    frames = [
+        collect({}, stated, {}, level=0.95, traces=traces(stated, "x"), demonstration=is_one)
+        for is_one in (True, False)
+    ]
+    whole = (REPORT / "summary.md").read_text().partition("{{ table(")[0]
+    template = open_template(environment(REPORT), "summary.md").environment.from_string(whole)
+    demonstration, run = (fill(template, frame.words) for frame in frames)
+    opening, _, rest = demonstration.partition("\n## ")
+    assert "demonstration" in opening
+    assert "make results" in opening
+    assert "statements" not in opening
+    assert "Of 6 statements" in rest
+    assert "demonstration" not in run
+
+
+CHANGED = {"commit": "497c679", "was": "fails", "why": "the margin was dropped"}
+
+
+def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
+    """In the ledger and its reasons, among the statements of a study, in tiles and first words."""
+    one = claim(changed_after=CHANGED, verdict="fails", alone="fails", reason="few seeds")
+    stated = ledger(one, claim(key="b", changed_after=None))
+    marked, other = shown(ledger_table(stated))
+    reason = "exploratory: its test was changed after its data were seen"
+    assert (marked["corrected"], other["corrected"]) == ("fails (exploratory)", "holds")
+    assert marked["why"].startswith(reason)
+    assert marked["why"].endswith(": the margin was dropped; few seeds")
+    for word in ("497c679", "previous verdict: fails"):
+        assert word in marked["why"]
+    alone, other = shown(claims_table("Statements", stated["claims"]))
+    assert alone["verdict"].startswith(f"fails; {reason}")
+    assert other["verdict"] == "holds"
+    assert [tile["sign"] for tile in tiles(stated)] == ["≠*", "="]
+    assert "fails (exploratory)" in tiles(stated)[0]["words"]
+    words = totals(stated, {})
+    assert words["exploratory"] == 1
+    assert words["against"][0]["verdict"] == "fails (exploratory)"
+    beside = evidence_columns(Evidence("x.yaml", False, {"a": one}))
+    assert beside[0].format(claim()) == "fails (exploratory)"
+    assert ("claims exploratory",) in dict(ledger_numbers(stated))
