@@ -11,7 +11,7 @@ import pandas as pd
 
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
-from normscope.paper.statements import VERDICTS, ledger_table
+from normscope.paper.statements import VERDICTS, is_exploratory, ledger_table
 from normscope.paper.table import PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
@@ -51,6 +51,7 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         "trained models": f"{models:,}",
         "core-hours": f"{run['core_hours']:.1f}{f'; {left} jobs were not timed' if left else ''}",
         **{verdict: str(verdicts[verdict]) for verdict in VERDICTS},
+        "exploratory": str(sum(map(is_exploratory, ledger["claims"]))),
     }
     return PageTable("The run", tuple(cells), (tuple(cells.values()),))
 

@@ -49,7 +49,8 @@ def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
     raw = read_yaml(Path("config.yaml"))
     update_config(raw, read_yaml(Path(name)))
     config = load(raw)
-    if json.loads(config.model_dump_json(exclude={"dataset", "device", "demonstration"})) != manifest["config"]:
+    recorded = config.model_dump_json(exclude={"dataset", "device", "demonstration"})
+    if json.loads(recorded) != manifest["config"]:
         raise Explained(
             f"the results are not those of {name}: run snakemake with it, or give --name the file"
             " that they are of"

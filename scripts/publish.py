@@ -1,7 +1,7 @@
 """Copy what Snakemake made to what DVC records: no file has two engines.
 
-``paper`` is the whole of results/paper. ``metrics`` has metrics.json and the plots' tables again, for
-Git to track, and version.txt, the version of normscope that made them.
+``paper`` is the whole of results/paper. ``metrics`` is what Git tracks: metrics.json, the tables of
+the plots, and version.txt, the version of normscope that made them.
 """
 
 import shutil

@@ -104,8 +104,8 @@ class Config(Studies):
     figures: Figures
     demonstration: bool = Field(
         default=False,
-        description="whether the models are too small or too few to test a statement: the page opens"
-        " with a notice in place of the verdicts",
+        description="whether the models are too small or too few to test a statement: the page"
+        " opens with a notice in place of the verdicts",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="what trains and probes; auto: a GPU where torch can use one"

@@ -1,6 +1,6 @@
 """Statements whose test was changed after its data were seen are marked, by the history in Git.
 
-A shallow clone, or a copy without Git, has no history to compare with: there these tests are skipped.
+A shallow clone, or a copy without Git, has no history to compare with: they are skipped there.
 Tests that are functions are compared by their entries alone.
 """
 
@@ -18,7 +18,9 @@ OF_A_TEST = "study primary test direction holds_in bound margin scale unit contr
 
 
 def git(*words: str) -> str:
-    return subprocess.run(("git", *words), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ("git", *words), cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,8 +47,6 @@ def decisive(entry: dict[str, Any]) -> dict[str, Any]:
     if test["contrast"]:
         test["contrast"] = {k: v for k, v in test["contrast"].items() if k != "sentence"}
     return test
-
-
 
 
 def marks() -> dict[str, dict[str, Any]]:

@@ -70,8 +70,7 @@ def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
     recorded.run("git", "clone", "--quiet", str(recorded.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
     shown, own = (
-        json.loads(project.run("dvc", "metrics", "show", "--json"))
-        for project in (clone, recorded)
+        json.loads(project.run("dvc", "metrics", "show", "--json")) for project in (clone, recorded)
     )
     assert shown == own
     assert json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json")) == {}

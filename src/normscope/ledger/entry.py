@@ -83,7 +83,7 @@ class Entry(Strict):
     differs_because: Word = Field(description="why the published verdict may not stand")
     changed_after: Changed | None = Field(
         default=None,
-        description="marks the verdict as exploratory: the test was changed after its data were seen",
+        description="marks a verdict as exploratory: its test was changed after its data were seen",
     )
 
     @model_validator(mode="after")

@@ -60,8 +60,9 @@ def is_sure(claim: Row) -> bool:
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Every statement as a tile of the picture, in the ledger's order.
 
-    Keys: document and its link, verdict; sign (``=`` as published, ``≠`` not, ``·`` nothing was published,
-    ``?`` undecided; ``*`` follows where it is exploratory); is_sure; p (after Holm, 0 without chance); words, what it stands for.
+    Keys: document and its link, verdict; sign (``=`` as published, ``≠`` not, ``·`` nothing was
+    published, ``?`` undecided; ``*`` follows where it is exploratory); is_sure; p (after Holm, 0
+    without chance); words, what it stands for.
     """
     return [_tile(claim, ledger) for claim in ledger["claims"]]
 

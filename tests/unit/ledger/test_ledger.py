@@ -91,7 +91,11 @@ WITHIN |= {"margin_because": "half or twice"}
         ({"document": "papers"}, "document", "did you mean paper?"),
         ({"changed_after": MARK | {"commit": "main"}}, "changed_after.commit", "pattern"),
         ({"changed_after": MARK | {"was": "open"}}, "changed_after.was", "'undecided'"),
-        ({"changed_after": MARK | {"reason": "x"}}, "changed_after.reason", "known: commit, was, why"),
+        (
+            {"changed_after": MARK | {"reason": "x"}},
+            "changed_after.reason",
+            "known: commit, was, why",
+        ),
     ],
 )
 def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_path):
