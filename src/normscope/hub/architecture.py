@@ -19,16 +19,18 @@ FINAL_NORMS = (
     "model.decoder.final_layer_norm",
 )
 NO_NORM = "none"  # as a name of the final norm
-# settings of configurations under which a position sees later ones
-BIDIRECTIONAL: tuple[tuple[str, object], ...] = (
-    ("is_encoder_decoder", True),
-    ("is_decoder", False),
-    ("is_causal", False),
-    ("causal", False),  # XLM
-    ("use_bidirectional_attention", True),
-    ("use_bidirectional_attention", "all"),
-    ("model_type", "xlnet"),  # it predicts in permuted orders
-)
+SEES_LATER = "a position sees later ones"
+# settings of configurations of models that cannot be measured, and why
+UNSUITED: dict[tuple[str, object], str] = {
+    ("is_encoder_decoder", True): "it has an encoder",
+    ("is_decoder", False): SEES_LATER,
+    ("is_causal", False): SEES_LATER,
+    ("causal", False): SEES_LATER,  # XLM
+    ("use_bidirectional_attention", True): SEES_LATER,
+    ("use_bidirectional_attention", "all"): SEES_LATER,
+    ("model_type", "xlnet"): "it predicts tokens in permuted orders",
+    ("model_type", "reformer"): "it has two residual streams",
+}
 CAUSAL_ANYWAY = ("gpt_neox", "gpt_neox_japanese")  # whatever their is_decoder says
 
 
@@ -50,10 +52,10 @@ class Body:
 
 
 def check_causal(model: PreTrainedModel) -> None:
-    """Whether a model predicts each token from those before it, by its class and configuration.
+    """Whether a model is causal with one residual stream, by its class and its configuration.
 
     Raises:
-        UnknownArchitecture: it is an encoder, or has one.
+        UnknownArchitecture: it is not, such as an encoder.
     """
     kind = type(model).__name__
     classes = [c for c in type(model).__mro__ if c.__module__.startswith("transformers.models.")]
@@ -64,11 +66,13 @@ def check_causal(model: PreTrainedModel) -> None:
         )
     config = model.config
     configs = (config, config.get_text_config(decoder=True))
-    for key, value in BIDIRECTIONAL:
-        if any(getattr(c, key, None) == value for c in configs) and not (key == "is_decoder" and config.model_type in CAUSAL_ANYWAY):
+    for (key, value), reason in UNSUITED.items():
+        if key == "is_decoder" and config.model_type in CAUSAL_ANYWAY:
+            continue
+        if any(getattr(c, key, None) == value for c in configs):
             raise UnknownArchitecture(
-                f"{kind} is not a causal language model, as its configuration has {key} "
-                f"{value}: a position also sees later ones; give a decoder"
+                f"{kind} is not a causal language model with one residual stream: {reason}, as "
+                f"its configuration has {key} {value}; give a decoder"
             )
 
 
