@@ -63,7 +63,7 @@ ALSO: dict[str, dict[str, Any]] = {
     **dict.fromkeys(DECODERS, {"is_decoder": True}),
     **dict.fromkeys(LATENTS, LATENT),
     "dbrx": {
-        "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4},
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8.0},
         "ffn_config": {"ffn_hidden_size": WIDTH},
     },
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},

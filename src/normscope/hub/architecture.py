@@ -95,7 +95,7 @@ def find_body(
     for key, name in {"blocks": blocks, "final_norm": final_norm}.items():
         if not isinstance(name, str | None):
             raise UnknownArchitecture(f"{key} is {name!r}: give the dotted name of a module")
-    depth = getattr(model.config.get_text_config(decoder=True), "num_hidden_layers", None)
+    depth = _of_decoder(model.config, "layers", "num_hidden_layers")
     if blocks is None:
         blocks = next((name for name in BLOCKS if _find(model, name) is not None), None)
     modules = None if blocks is None else _find(model, blocks)
@@ -134,6 +134,12 @@ def _final_norm(model: PreTrainedModel, blocks: str) -> str:
     )
 
 
+def _of_decoder(config: Any, name: str, usual: str) -> Any:
+    """A size of the decoder; under the usual name Bart and its kin have that of their encoder."""
+    config = config.get_text_config(decoder=True)
+    return getattr(config, f"decoder_{name}", None) or getattr(config, usual, None)
+
+
 def _find(model: nn.Module, name: str) -> Any:
     """The module of a dotted name, or None."""
     module: Any = model
@@ -162,8 +168,10 @@ def attention_shape(config: Any) -> dict[str, int | float | bool]:
     Raises:
         UnknownArchitecture: the model has no heads, or not the same number in every block.
     """
+    heads = _of_decoder(config, "attention_heads", "num_attention_heads")
+    layers = _of_decoder(config, "layers", "num_hidden_layers")
     config = config.get_text_config(decoder=True)
-    heads, width = getattr(config, "num_attention_heads", None), config.hidden_size
+    width = config.hidden_size
     if not isinstance(heads, int) or not heads:
         raise UnknownArchitecture(
             f"a {config.model_type} model does not have the same number of attention heads in "
@@ -173,7 +181,7 @@ def attention_shape(config: Any) -> dict[str, int | float | bool]:
     head_dim = getattr(config, "head_dim", None) or width // heads
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     return {
-        "n_layers": config.num_hidden_layers,
+        "n_layers": layers,
         "n_embd": width,
         "n_heads": heads,
         "n_kv_heads": kv_heads,

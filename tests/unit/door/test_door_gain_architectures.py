@@ -112,7 +112,7 @@ def compare(table: pd.DataFrame, expected: dict[tuple[str, str], list[Tensor]]) 
 def check_hidden_states(kind: str, final_norm: str) -> None:
     """transformers' states: the embedding, all blocks but the last, and then the final norm.
 
-    Those of Mamba and its kin lack the embedding.
+    Those of Mamba, its kin and RWKV lack the embedding.
     """
     (blocks,) = [b for b in lists_of(model_of(kind)) if streams(kind, b, final_norm)]
     table = measured(kind, blocks=blocks, final_norm=final_norm)
@@ -122,7 +122,7 @@ def check_hidden_states(kind: str, final_norm: str) -> None:
         assert trace.hidden_states is not None
         states = torch.stack([norm(state[0, -1]) for state in trace.hidden_states[:LAYERS]])
         ours = rows.loc[(text, bos, "last")].sort_values("depth")["norm"].to_numpy()
-        start = 1 if "Mamba" in type(model_of(kind)).__name__ else 0
+        start = int(any(word in kind for word in ("mamba", "rwkv")))
         assert ours[start : start + LAYERS] == pytest.approx(states.numpy(), rel=CLOSE)
 
 
