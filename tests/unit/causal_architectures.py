@@ -17,9 +17,9 @@ TYPES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 # size by the names that configurations have for it
 SIZES: dict[int, str] = {
-    2: """moe_k moe_topk num_experts_per_tok num_key_value_heads num_kv_heads swa_num_key_value_heads
-    index_n_heads linear_num_key_heads num_layers_per_stack split_ngram_parts zero_expert_num
-    pad_token_id eos_token_id""",
+    2: """moe_k moe_topk num_experts_per_tok num_key_value_heads num_kv_heads
+    swa_num_key_value_heads index_n_heads linear_num_key_heads num_layers_per_stack
+    split_ngram_parts zero_expert_num pad_token_id eos_token_id""",
     1: "n_group topk_group n_shared_experts bos_token_id num_mem_blocks",
     0: "num_kv_shared_layers",
     3: "conv_L_cache",
@@ -54,13 +54,13 @@ HYBRID = {
     "attention_head_dim": 16,
     **LATENT,
 }
-DECODERS = """bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert rembert
-roberta roberta-prelayernorm roc_bert roformer xlm-roberta xlm-roberta-xl""".split()
+DECODERS = """bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert
+rembert roberta roberta-prelayernorm roc_bert roformer xlm-roberta xlm-roberta-xl""".split()
 LATENTS = """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 dots3_note dots3_note_text glm4_moe_lite
 glm_moe_dsa longcat_flash minicpm3 youtu""".split()
 # what else a configuration needs, by the type of the model
 ALSO: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(DECODERS, {"is_decoder": True}),
+    **{kind: {"is_decoder": True} for kind in DECODERS},
     **dict.fromkeys(LATENTS, LATENT),
     "dbrx": {
         "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8.0},
@@ -106,9 +106,9 @@ BUILT = [kind for kind in TYPES if kind not in UNBUILT]
 
 def config_of(kind: str) -> Any:
     """A configuration of a few thousand parameters; of a composite, that of its text model."""
-    whole = CONFIG_MAPPING[kind]
-    text = getattr(whole, "sub_configs", {}).get("text_config")
-    made = text if hasattr(text, "__dataclass_fields__") else whole
+    whole: Any = CONFIG_MAPPING[kind]
+    text: Any = getattr(whole, "sub_configs", {}).get("text_config")
+    made: Any = text if hasattr(text, "__dataclass_fields__") else whole
     sizes = {name: size for size, names in SIZES.items() for name in names.split()}
     sizes = {name: size for name, size in sizes.items() if name in made.__dataclass_fields__}
     config = made(**sizes | ALSO.get(kind, {}))
@@ -224,10 +224,8 @@ class Trace:
 def _vectors(value: Any) -> Tensor | None:
     if isinstance(value, tuple | list) and value:
         value = value[0]
-    elif not isinstance(value, Tensor) and hasattr(value, "last_hidden_state"):
-        value = value.last_hidden_state
-    is_float = isinstance(value, Tensor) and value.is_floating_point()
-    return value.clone() if is_float else None
+    value = getattr(value, "last_hidden_state", value)
+    return value.clone() if isinstance(value, Tensor) and value.is_floating_point() else None
 
 
 def expected_norms(sites: Sequence[Tensor], positions: str) -> Tensor:

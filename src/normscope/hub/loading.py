@@ -105,7 +105,7 @@ def load(directory: Path, measured: Measured, memory_gb: float, device: str) -> 
         "stored": stored_types(files),
         "computed": "fp32",
         "streamed": stream is not None,
-        **attention_shape(config),
+        **attention_shape(model.config),
     }
     return Loaded(model, body, tokenizer, facts, stream)
 

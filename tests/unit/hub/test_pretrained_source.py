@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pretrained_models import (
     all_batches,
     from_directory,
@@ -22,6 +24,7 @@ from pretrained_models import (
     save,
     to_stream,
 )
+from properties import examples
 from safetensors.torch import load_file
 
 from normscope.errors import Explained
@@ -157,6 +160,18 @@ def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
     (path,) = pickled(model)
     path.write_bytes(path.read_bytes()[:size])
     refused(model, str(path), "damaged")
+
+
+@given(raw=st.one_of(st.binary(max_size=60), st.sampled_from([b"abc", b".", b"\x80\x02]K\x01a."])))
+@examples(50)
+def test_bytes_that_are_no_pickle_are_an_error_that_names_the_file(tmp_path_factory, raw):
+    directory = tmp_path_factory.mktemp("damaged")
+    (directory / "config.json").write_text("{}")
+    path = directory / "pytorch_model.bin"
+    path.write_bytes(raw)
+    with pytest.raises(Explained, match=r"pytorch_model\.bin") as e:
+        locate(DirectorySource(kind="directory", path=str(directory)), directory / "converted")
+    assert "weights_only" not in str(e.value)
 
 
 def test_a_pickled_shard_that_is_missing_is_an_error(model):

@@ -70,7 +70,8 @@ def check(resident: Loaded, streamed: Loaded, blocks: str | None, final_norm: st
 @pytest.mark.parametrize("final_norm", [None, "none"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_streams_what_it_gives_in_memory(both, kind, final_norm):
-    check(*both(kind), None, final_norm)
+    resident, streamed = both(kind)
+    check(resident, streamed, None, final_norm)
 
 
 ARRANGED = {
