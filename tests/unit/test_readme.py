@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from difflib import ndiff
 from pathlib import Path
 
@@ -78,3 +80,11 @@ def test_the_time_of_a_run_covers_the_machines_that_it_was_measured_on():
     assert span is not None
     assert int(span[1]) == round(min(minutes))
     assert int(span[2]) >= max(minutes)
+
+
+def test_the_first_python_example_of_the_readme_runs_as_typed():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    command = [sys.executable, "-c", blocks[0]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "LayerNorm" in done.stdout
