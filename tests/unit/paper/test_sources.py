@@ -29,7 +29,7 @@ def printed() -> Frame:
 def text(printed: Frame, tmp_path) -> str:
     """The part of the summary on the ledger."""
     whole = (REPORT / "summary.md").read_text()
-    ledgers = re.search(r"## The ledger.*?(?=A document is a family)", whole, re.DOTALL)
+    ledgers = re.search(r"## The ledger.*?(?=Each document is one family)", whole, re.DOTALL)
     assert ledgers is not None
     (tmp_path / "summary.md").write_text(f"# T\n\n{ledgers[0]}{{{{ table('traces') }}}}")
     return summary_text(tmp_path, printed)
