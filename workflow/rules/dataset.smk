@@ -1,5 +1,5 @@
-# takes: the corpus from the first source that has it, or a nanoGPT-format directory
-# makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
+# reads:  the corpus from the first source that has it, or a nanoGPT-format directory
+# writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json
 
 
 SOURCES = json.dumps([source.model_dump() for source in CONFIG.dataset.sources])
@@ -9,7 +9,7 @@ rule dataset:
     input:
         code("dataset"),
         nanogpt_files(CONFIG.dataset.directory),
-        # which source has the text decides nothing, as its hash does
+        # the source of the text does not matter, because the text is identified by its hash
         sources=ancient(recorded("sources.json", SOURCES)),
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),

@@ -1,5 +1,5 @@
-# takes: results/*/tables/*.csv as workflow/figures.yaml says, never a model
-# makes: results/paper/figures/ {figure}.pdf, .svg, and .txt: the caption, with n
+# reads:  results/*/tables/*.csv as listed in workflow/figures.yaml, never a model
+# writes: results/paper/figures/ with {figure}.pdf, .svg and .txt (the caption with n)
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
 
@@ -25,11 +25,11 @@ for figure, entry in FIGURES.items():
         benchmark:
             f"results/benchmarks/figures/{figure}.tsv"
         group:
-            "figures"  # of a cluster: one job draws them all
+            "figures"  # on a cluster, one job draws all figures
         conda:
             "../envs/normscope.yaml"
         params:
-            # the command is read when a job starts, and then the loop is over
+            # the command is formatted when a job starts, after the loop has ended
             figure=figure,
             tables=",".join(f"{name}={path}" for name, path in sources.items()),
             params=verbatim(json.dumps(entry.values(CONFIG))),
