@@ -148,10 +148,7 @@ def test_pages_have_no_typed_numbers_and_no_cells_that_do_not_run(page: Path, ch
 
 def test_the_lesson_and_what_runs_may_have_no_typed_numbers(checks: ModuleType):
     may = {p.relative_to(DOCS).as_posix() for p in PAGES if checks.may_have_numbers(p.read_text())}
-    assert {page for page in may if not page.startswith("reference/")} == {
-        "architecture.md",
-        "results.md",
-    }
+    assert {page for page in may if not page.startswith("reference/")} == {"results.md"}
     assert not checks.may_have_numbers("---\na: b\n---\ntyped_numbers: here\n")
 
 
