@@ -278,7 +278,7 @@ GOOD = '<a href="b.html#here">b</a><a href="https://example.org">x</a><img src="
         ('<script src="https://cdn.example.org/x.js"></script>', "loads https://cdn"),
         ('<link rel="stylesheet" href="//fonts.example.org/f.css">', "loads //fonts"),
         ('<p style="background: url(http://example.org/x.png)">', "loads http://"),
-        ('<img src="gone.svg">', "which is not there"),
+        ('<img src="gone.svg">', "which does not exist"),
         ('<a href="b.html#gone">b</a>', "no such anchor"),
         ('<a href="#gone">here</a>', "no such anchor"),
     ],
