@@ -1,4 +1,4 @@
-"""Functions for the lesson's pages: values from the evidence, and checks of what prose relies on."""
+"""Functions for the lesson's pages: values from the evidence, and checks on the prose."""
 
 import html
 import json
