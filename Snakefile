@@ -38,8 +38,9 @@ STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 lay_out(STORE, STUDIES)
 mend(STORE)
-DRAWINGS = Path(PROJECT, "scripts/figures")
-FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
+FIGURES = registered(
+    figures, project("workflow/figures.yaml"), CONFIG, Path(SRC, "normscope/studies")
+)
 METRICS = registered(metrics, project("workflow/metrics.yaml"))
 stated(data("claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again

@@ -15,7 +15,7 @@ import yaml
 from dryruns import DryRun, Plan
 from imports import imported
 from project import ROOT, Project
-from rules import DRAWINGS, RULES, SCRIPTS, same_command
+from rules import RULES, SCRIPTS, same_command
 from stages import TRAINED, entered, entered_by
 from table import TABLE, cases, cases_beside, changed, given, leaves
 
@@ -175,8 +175,7 @@ def test_file(project: Project, known: DryRun, path: str, jobs: list[str]):
 
 
 def source_files() -> list[str]:
-    scripts = (SCRIPTS | DRAWINGS).values()
-    return [*MODULES, *(str(path.relative_to(ROOT)) for path in scripts)]
+    return [*MODULES, *(str(path.relative_to(ROOT)) for path in SCRIPTS.values())]
 
 
 def test_a_comment_runs_nothing(project: Project, configured: DryRun):
@@ -215,8 +214,7 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
 
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - PRINTS))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
-    script = "figures/{params.figure}" if rule in DRAWINGS else RULES[rule][0].stem
-    call = f'python "$NORMSCOPE/scripts/{script}.py"'
+    call = f'python "$NORMSCOPE/scripts/{RULES[rule][0].name}"'
     files = sorted((project.root / "workflow/rules").glob("*.smk"))
     (file,) = (file for file in files if call in file.read_text())
     path = str(file.relative_to(project.root))

@@ -18,17 +18,12 @@ worst:
 """
 DRAWING = """
 from normscope.paper import style
-from normscope.paper.drawing import run
 
 
 def draw(tables, look, seeds):
     figure, axes = style.canvas(look.width_mm, 40, 1, 1)
     axes[0, 0].plot(tables["runs"]["val_loss"].max(), len(tables["recall.runs"]), "o")
     return figure, f"n: {seeds}."
-
-
-if __name__ == "__main__":
-    run(draw)
 """
 
 
@@ -38,7 +33,7 @@ def project(tmp_path_factory) -> Project:
     project = fresh(tmp_path_factory.mktemp("figures") / "project")
     registry = project.root / "workflow/figures.yaml"
     registry.write_text(registry.read_text() + ENTRY)
-    (project.root / "scripts/figures/worst.py").write_text(DRAWING)
+    (project.root / "src/normscope/studies/main/figures/worst.py").write_text(DRAWING)
     return project
 
 
@@ -69,10 +64,10 @@ def test_a_figure_is_drawn_again_for_its_own_reasons_alone(project: Project):
     def wanted() -> bool:
         return "figure_worst" in project.planned(*alone)
 
-    worst, registry = "scripts/figures/worst.py", "workflow/figures.yaml"
+    worst, registry = "src/normscope/studies/main/figures/worst.py", "workflow/figures.yaml"
     needless = [
         (worst, "\ndef draw", "\n# draws\ndef draw"),
-        ("scripts/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
+        ("src/normscope/studies/main/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
         (registry, "Validation loss of the", "The loss of the"),
     ]
     with ExitStack() as edits:

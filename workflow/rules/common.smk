@@ -183,7 +183,7 @@ def code(script, study=None, stage=None):
     files = closure(
         Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
     )
-    name = script if study in (None, "all") else f"{study}_{stage}"
+    name = script if study in (None, "all") else f"{study}_{stage}".replace("/", "_")
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
     return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 

@@ -1,8 +1,8 @@
-"""The registry of figures, ``workflow/figures.yaml``: what each shows, and of which tables.
+"""The registry of figures, ``workflow/figures.yaml``: what each shows, and from which tables.
 
-An entry and a drawing function of the same name, ``draw`` in ``scripts/figures/<name>.py``, are a
-figure. No study is known here: what an entry may refer to is passed in. The workflow reads this
-module for every job: no pandas, no matplotlib.
+A figure is an entry and a function ``draw`` in ``figures/<name>.py`` of its study's folder. No study
+is known here: what an entry may refer to is passed in. The workflow reads this module for every
+job: no pandas, no matplotlib.
 """
 
 import inspect
@@ -64,7 +64,7 @@ def check(
     figures: Mapping[str, Entry],
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
-    drawings: Path,
+    studies: Path,
 ) -> None:
     """Whether all that the entries refer to is there.
 
@@ -73,7 +73,7 @@ def check(
         figures: its entries.
         tables: names of every study's tables.
         configuration: what references are looked up in.
-        drawings: folder of the drawing functions.
+        studies: the folder of the studies, ``<study>/figures/<name>.py`` of which draws a figure.
 
     Raises:
         Explained: something is not there; names every entry, with the nearest right word.
@@ -81,7 +81,7 @@ def check(
     problems = [
         f"{name}.{problem}"
         for name, entry in figures.items()
-        for problem in _problems(name, entry, tables, configuration, drawings)
+        for problem in _problems(name, entry, tables, configuration, studies)
     ]
     if problems:
         raise Explained(listed(path, problems))
@@ -92,7 +92,7 @@ def _problems(
     entry: Entry,
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
-    drawings: Path,
+    studies: Path,
 ) -> Iterator[str]:
     if entry.study not in tables:
         yield f"study: {unknown('study', entry.study, tables)}"
@@ -104,9 +104,9 @@ def _problems(
         entry.values(configuration)
     except LookupError as e:
         yield f"params: {e.args[0]}"
-    drawing = drawings / f"{name}.py"
+    drawing = studies / entry.study / "figures" / f"{name}.py"
     if not drawing.is_file():
-        known = [path.stem for path in drawings.glob("*.py")]
+        known = [path.stem for path in drawing.parent.glob("[!_]*.py")]
         yield f"drawing: {unknown('drawing', name, known)}; write {drawing}"
 
 

@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
 from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
-from processes import ROOT, SCRIPTS
+from processes import ROOT
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
@@ -49,7 +49,9 @@ def drawn(name: str, case: Case = Case()):  # noqa: B008 - a tuple
 
 
 def test_every_drawing_is_registered():
-    assert {path.stem for path in (SCRIPTS / "figures").glob("*.py")} == set(FIGURES)
+    paths = (ROOT / "src/normscope/studies").glob("*/figures/[!_]*.py")
+    drawings = [(path.parts[-3], path.stem) for path in paths]
+    assert sorted(drawings) == sorted((entry.study, name) for name, entry in FIGURES.items())
 
 
 @pytest.mark.parametrize("name", FIGURES)

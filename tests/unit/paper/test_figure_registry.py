@@ -44,12 +44,12 @@ class Whole(BaseModel):
 def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -> dict[str, Entry]:
     path = place / "figures.yaml"
     path.write_text(registry if isinstance(registry, str) else yaml.safe_dump(registry))
-    folder = place / "figures"
-    folder.mkdir()
+    folder = place / "main/figures"
+    folder.mkdir(parents=True)
     for name in drawings:
         (folder / f"{name}.py").touch()
     figures = load(path)
-    check(path, figures, TABLES, Whole(), folder)
+    check(path, figures, TABLES, Whole(), place)
     return figures
 
 
@@ -57,7 +57,7 @@ def test_what_the_workflow_registers_is_right():
     config = load_config(yaml.safe_load((ROOT / "config.yaml").read_text()))
     path = ROOT / "workflow/figures.yaml"
     tables = {name: study.TABLES for name, study in config.studies.items()}
-    check(path, load(path), tables, config, ROOT / "scripts/figures")
+    check(path, load(path), tables, config, ROOT / "src/normscope/studies")
 
 
 def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):

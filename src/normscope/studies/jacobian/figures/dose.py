@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
 
@@ -74,7 +74,3 @@ def draw(
     looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", "marker": "o", **HELD}}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.recall.figures import AFFINE, PANELS, describe_sample, facet
@@ -96,7 +96,3 @@ def draw(
     }
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=4)
     return figure, describe_sample(runs)
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
@@ -121,7 +121,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     bands = f"bands: {look.level:.0%} t intervals of the logarithm over them."
     ends = f" Triangles, the least mean below the panel: {'; '.join(lost)}." if lost else ""
     return figure, f"{describe_sample(table)}; {bands}{ends}"
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -12,7 +12,7 @@ from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Placement
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title
 
@@ -69,7 +69,3 @@ def draw(
     by = ("protocol", "arm", "placement", "learning_rate")
     lost = divergences(runs, by, AS_NOTHING_KNOWN)
     return figure, f"n: {count(runs, ('protocol', 'arm', 'placement'))} at each rate. {lost}"
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.pretrained.figures import list_models, mark_one, model_looks, say_none
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import CROWDED
@@ -107,7 +107,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         if place == "center" or len(names) <= NAMED:
             style.legend_below(figure, names, 1 + (place == "center"), place)
     return figure, f"{N} {list_models(tables['models'])}"
-
-
-if __name__ == "__main__":
-    run(draw)

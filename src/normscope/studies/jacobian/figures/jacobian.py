@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.paper.hover import CUT
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
@@ -130,7 +130,3 @@ def draw(
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     drawn = runs.merge(shown[[*SETTING]].drop_duplicates())
     return figure, describe_sample(drawn, runs)
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
 COLUMNS = {"capped_loss": "validation loss", "excess": "above the greatest size"}
@@ -53,7 +53,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     n = describe_sizes(batches)
     lost = divergences(batches, ("arm", "batch_size"), AS_NOTHING_KNOWN)
     return figure, f"n: {n}. {lost}"
-
-
-if __name__ == "__main__":
-    run(draw)

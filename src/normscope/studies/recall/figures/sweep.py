@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
 from normscope.studies.recall.tables import best_rates
@@ -69,7 +69,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             axis.set_ylim(top=FULL)
     style.arm_legend(figure)
     return figure, describe_sample(runs)
-
-
-if __name__ == "__main__":
-    run(draw)

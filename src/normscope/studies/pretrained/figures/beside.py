@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.figures import (
     NORMS,
@@ -83,7 +83,3 @@ def draw(
         f"{count_prompts(by_model)} of each pretrained model, bars: bootstrap over prompts. "
         f"{divergences(trained, by)} {list_models(tables['models'])}"
     )
-
-
-if __name__ == "__main__":
-    run(draw)

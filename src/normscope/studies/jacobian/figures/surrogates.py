@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
@@ -77,7 +77,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         looks |= {ARMS[arm].label: mark | {"marker": shape} for arm, shape in shapes}
     style.legend_below(figure, style.samples(axes[0], looks), ncols=6)
     return figure, describe_outcomes(runs)
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.estimate import estimate
 
 BEFORE, AFTER = style.COLORS[0], style.COLORS[2]
@@ -124,7 +124,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     for title, axis in zip(TITLES, axes.flat, strict=True):
         axis.set_title(title, loc="left")
     return figure, describe_sample(affine, batches)
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
@@ -100,7 +100,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     style.legend_below(figure, looks, ncols=3)
     n = f"n: {count_prompts(by_model)} of each model. {list_models(tables['models'])}"
     return figure, n
-
-
-if __name__ == "__main__":
-    run(draw)

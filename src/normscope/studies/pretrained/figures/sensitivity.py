@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
@@ -76,7 +76,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         axis.set_title(model, loc="left")
         figure.colorbar(image, ax=axis, label="log-gain", shrink=0.8, extend="both")
     return figure, f"n: {n} of each model. {list_models(tables['models'])}"
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import placement_title
 
@@ -63,7 +63,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         f"{gain['position'].max()}. Bars: {look.level:.0%} t interval over models, where n > 1. "
         f"{divergences(runs)}"
     )
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.figures import (
     count_prompts,
@@ -79,7 +79,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         f"n: {count_prompts(layers)} of each model; bands: {look.level:.0%} t interval over "
         f"prompts. {list_models(tables['models'])}"
     )
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from normscope.nn.recipe import Placement
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
@@ -74,7 +74,3 @@ def draw(
     bars = f"Bars: mean and {look.level:.0%} t intervals that hold together in a protocol."
     lost = divergences(chosen, ("protocol", "arm", "placement"), AS_NOTHING_KNOWN)
     return figure, f"n: {' '.join(words)} {bars} {lost}"
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.main.figures import arm_label, placement_title
 
@@ -62,7 +62,3 @@ def draw(
     axes[1, 0].set_ylabel(f"above {arm_label(**baseline)}")
     style.arm_legend(figure)
     return figure, f"n: {count(runs)}. {divergences(runs)}"
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.recall.figures import describe_sample, draw_slices, select_cells
 
@@ -63,7 +63,3 @@ def draw(
     style.legend_below(figure, style.labelled([axes[0, 0]]), ncols=3)
     directions = slices[slices["kind"] == "filter"]["direction"].nunique()
     return figure, f"{directions} such directions. {describe_sample(runs)}"
-
-
-if __name__ == "__main__":
-    run(draw)

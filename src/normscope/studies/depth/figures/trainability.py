@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.depth.figures import COLORS, describe_sample, legend_below
 from normscope.studies.depth.measures import PLACEMENTS
@@ -80,7 +80,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         f"{len(failed)} of {len(models)} failed, of which {models['diverged_at'].count()} diverged."
     )
     return figure, f"{describe_sample(table)}; {bars} {count}"
-
-
-if __name__ == "__main__":
-    run(draw)

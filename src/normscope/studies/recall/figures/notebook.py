@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.recall.figures import (
     describe_sample,
     mark_divergence,
@@ -48,7 +48,3 @@ def draw(
         style.log_y(axis)
     style.arm_legend(figure)
     return figure, describe_sample(runs)
-
-
-if __name__ == "__main__":
-    run(draw)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.recall.figures import (
     describe_sample,
     draw_slices,
@@ -57,7 +57,3 @@ def draw(
     directions = slices["direction"].nunique()
     same = f"{directions} directions, the same for every arm and seed."
     return figure, f"{same} {describe_sample(runs)}"
-
-
-if __name__ == "__main__":
-    run(draw)

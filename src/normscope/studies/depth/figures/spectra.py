@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.paper.hover import CUT
 from normscope.statistics import summary
 from normscope.studies.depth.figures import (
@@ -101,7 +101,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     legend_below(figure, table["placement"], looks, ncols=5)
     n = describe_sample(pd.concat(shown) if shown else table)
     return figure, f"{n}; bars and bands: {look.level:.0%} t intervals over them."
-
-
-if __name__ == "__main__":
-    run(draw)

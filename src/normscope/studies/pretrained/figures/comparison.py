@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
-from normscope.paper.drawing import Look, run
+from normscope.paper.drawing import Look
 from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
@@ -59,7 +59,3 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axis.set_title("models in order")
     style.legend_below(figure, style.samples(axis, MARKS), ncols=5)
     return figure, f"n: {count_prompts(table)} of each model. {list_models(tables['models'])}"
-
-
-if __name__ == "__main__":
-    run(draw)
