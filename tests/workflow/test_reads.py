@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 from typing import ClassVar
 
 import pandas as pd

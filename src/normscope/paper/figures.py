@@ -1,8 +1,8 @@
 """The registry of figures, ``workflow/figures.yaml``: what each shows, and from which tables.
 
-A figure is an entry and a function ``draw`` in ``figures/<name>.py`` of its study's folder. No study
-is known here: what an entry may refer to is passed in. The workflow reads this module for every
-job: no pandas, no matplotlib.
+A figure is an entry and a function ``draw`` in ``figures/<name>.py`` of its study's folder. This
+module knows no study: what an entry may refer to is passed in. The workflow imports it at every
+start, so it imports neither pandas nor matplotlib.
 """
 
 import inspect
@@ -73,7 +73,7 @@ def check(
         figures: its entries.
         tables: names of every study's tables.
         configuration: what references are looked up in.
-        studies: the folder of the studies, ``<study>/figures/<name>.py`` of which draws a figure.
+        studies: the folder of the studies.
 
     Raises:
         Explained: something is not there; names every entry, with the nearest right word.
