@@ -38,10 +38,8 @@ STUDIES = CONFIG.studies
 PINS = {}  # of every script whose code decides a job
 lay_out(STORE, STUDIES)
 mend(STORE)
-FIGURES = registered(
-    figures, project("workflow/figures.yaml"), CONFIG, Path(SRC, "normscope/studies")
-)
-METRICS = registered(metrics, project("workflow/metrics.yaml"))
+FIGURES = registered(figures, CONFIG)
+METRICS = registered(metrics)
 stated(data("claims.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 from pydantic import Field
 
-from normscope import studies
 from normscope.command import parse
 from normscope.errors import Explained, report, suggest
 from normscope.io.files import write_text
 from normscope.paper import style
 from normscope.paper.drawing import Draw, Look
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
@@ -33,12 +33,12 @@ def drawing(study: str, figure: str) -> Draw:
     Raises:
         Explained: the study has no such figure.
     """
-    paths = Path(studies.__path__[0]).glob("*/figures/[!_]*.py")
+    paths = FOLDER.glob("*/figures/[!_]*.py")
     known = [f"{path.parts[-3]} {path.stem}" for path in paths]
     if f"{study} {figure}" not in known:
         near = suggest(f"{study} {figure}", known)
         raise Explained(f"the first two arguments are a study and one of its figures; {near}")
-    return import_module(f"{studies.__name__}.{study}.figures.{figure}").draw
+    return import_module(f"normscope.studies.{study}.figures.{figure}").draw
 
 
 def main() -> None:

@@ -26,8 +26,13 @@ pytestmark = pytest.mark.long
 NO_RULE = {"publish", "prune", "evidence", "verify"}
 PRINTS = {"cost"}  # and makes no file
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
-SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
-FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}
+SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("src/normscope/studies/*/section.md"))
+REGISTRIES = {
+    str(path.relative_to(ROOT)): [rule]
+    for rule, file in {"frame": "figures", "metrics": "metrics"}.items()
+    for path in ROOT.glob(f"src/normscope/studies/*/{file}.yaml")
+}
+FILES = TABLE["files"] | REGISTRIES | {path: ["summary", "page", "typeset"] for path in SECTIONS}
 
 
 def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:

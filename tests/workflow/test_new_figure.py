@@ -6,10 +6,10 @@ from contextlib import ExitStack
 import pytest
 from project import Project, fresh
 
+STUDY = "src/normscope/studies/main"
 ENTRY = """
 
 worst:
-  study: main
   title: The worst run
   category: Loss
   caption: "The greatest loss, {of} all: 'shown' as a \\"point\\"."
@@ -31,9 +31,9 @@ def draw(tables, look, seeds):
 def project(tmp_path_factory) -> Project:
     """One with a figure more."""
     project = fresh(tmp_path_factory.mktemp("figures") / "project")
-    registry = project.root / "workflow/figures.yaml"
+    registry = project.root / STUDY / "figures.yaml"
     registry.write_text(registry.read_text() + ENTRY)
-    (project.root / "src/normscope/studies/main/figures/worst.py").write_text(DRAWING)
+    (project.root / STUDY / "figures/worst.py").write_text(DRAWING)
     return project
 
 
@@ -64,10 +64,13 @@ def test_a_figure_is_drawn_again_for_its_own_reasons_alone(project: Project):
     def wanted() -> bool:
         return "figure_worst" in project.planned(*alone)
 
-    worst, registry = "src/normscope/studies/main/figures/worst.py", "workflow/figures.yaml"
+    worst, registry = (
+        "src/normscope/studies/main/figures/worst.py",
+        "src/normscope/studies/main/figures.yaml",
+    )
     needless = [
         (worst, "\ndef draw", "\n# draws\ndef draw"),
-        ("src/normscope/studies/main/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
+        (f"{STUDY}/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
         (registry, "Validation loss of the", "The loss of the"),
     ]
     with ExitStack() as edits:
@@ -85,7 +88,7 @@ def test_a_figure_is_drawn_again_for_its_own_reasons_alone(project: Project):
 
 
 def test_a_wrong_entry_stops_before_any_job(project: Project):
-    with project.edited("workflow/figures.yaml", "[runs, recall.runs]", "[rums]"):
+    with project.edited(f"{STUDY}/figures.yaml", "[runs, recall.runs]", "[rums]"):
         output = project.snakemake("-n", ok=False)
     assert "worst.tables" in output
     assert "mean runs?" in output

@@ -1,4 +1,4 @@
-# takes: results/*/tables/*.csv as workflow/figures.yaml says, never a model
+# takes: results/*/tables/*.csv as figures.yaml of each study says, never a model
 # makes: results/paper/figures/ {figure}.pdf, .svg, and .txt: the caption, with n
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}

@@ -1,5 +1,6 @@
-# takes: results/<study>/tables/*.csv, data/claims.yaml, workflow/figures.yaml, the captions of
-#        results/paper/figures/, the templates in workflow/report/, and evidence/ where it is there
+# takes: results/<study>/tables/*.csv, data/claims.yaml, the captions of results/paper/figures/, the
+#        templates in workflow/report/, figures.yaml, metrics.yaml and section.md of each study, and
+#        evidence/ where it is there
 # makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
 #        summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex,
 #        example.tex; manifest.json; metrics.json and plots/ for DVC
@@ -9,8 +10,7 @@
 UNRECORDED = {"dataset", "device", "demonstration"}
 CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
 # the page's words: a study without a section is left out
-SECTIONS = [project(f"workflow/report/sections/{study}.md") for study in STUDIES]
-WORDS = [project("workflow/report/summary.md"), *filter(os.path.isfile, SECTIONS)]
+WORDS = [project("workflow/report/summary.md"), *of_studies("section.md")]
 # what the manifest says of the project's data: prompts, statements, published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # what the project keeps of a run that decides more: the page shows it beside this one
@@ -45,7 +45,7 @@ rule frame:
         drawn(".txt"),
         EVIDENCE,
         claims="results/paper/claims.json",
-        figures=project("workflow/figures.yaml"),
+        figures=of_studies(figures.FILE),
         # the lines of tests and code, which no other result depends on
         traces=traced,
     output:
@@ -62,7 +62,7 @@ rule frame:
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:
         'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
-        " --figures {input.figures:q} --traces {input.traces:q} --results results"
+        " --traces {input.traces:q} --results results"
         " {params.evidence:q} {params.demonstration} --out {output} &> {log}"
 
 
@@ -136,7 +136,7 @@ rule metrics:
         code("metrics"),
         sorted({table_file(*metric.source) for metric in METRICS.values()}),
         claims="results/paper/claims.json",
-        metrics=project("workflow/metrics.yaml"),
+        metrics=of_studies(metrics.FILE),
     output:
         "results/paper/metrics.json",
         directory("results/paper/plots"),
@@ -147,7 +147,7 @@ rule metrics:
     conda:
         "../envs/normscope.yaml"
     shell:
-        'python "$NORMSCOPE/scripts/metrics.py" --metrics {input.metrics:q} --claims {input.claims:q}'
+        'python "$NORMSCOPE/scripts/metrics.py" --claims {input.claims:q}'
         " --results results --out results/paper &> {log}"
 
 
