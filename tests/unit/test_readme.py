@@ -20,6 +20,7 @@ YOURS = {
     "src/normscope/studies/main/figures/seeds.py",
     "data/tinyshakespeare.txt",
     "docs/_build/html",
+    "workflow/schemas/config.schema.json",
 }  # to be made
 
 
