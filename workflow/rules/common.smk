@@ -134,13 +134,13 @@ def device(asked):
     return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
-def registered(registry, path, *beside):
+def registered(registry, path, *extra):
     """The entries of a registry by name. One error lists all problems."""
     path = Path(path)
     known = {name: study.TABLES for name, study in STUDIES.items()}
     try:
         entries = registry.load(path)
-        registry.check(path, entries, known, *beside)
+        registry.check(path, entries, known, *extra)
     except Explained as e:
         raise WorkflowError(str(e)) from None
     return entries
