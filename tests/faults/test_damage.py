@@ -131,7 +131,9 @@ def test_lock_of_dvc(cloned: Project, tmp_path: Path):
 
 def test_publishing(modelled: Project, tmp_path: Path):
     project = modelled.copy(tmp_path / "project")
-    (project.root / "results/paper/summary.md").write_text("all\n")
+    (project.root / "results/paper/plots").mkdir()
+    for name in ("summary.md", "metrics.json", "plots/loss.csv"):
+        (project.root / "results/paper" / name).write_text("all\n")
     with fault("a kill while the paper is published"):
         for name in (".paper.tmp", ".metrics.tmp"):
             (project.root / name).mkdir()
