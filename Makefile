@@ -36,7 +36,7 @@ test: $(READY)
 	pytest -n 2 --no-loadscope-reorder -m 'not long'
 
 PART := 1/1
-test-long: $(READY) # the matrix of reruns, a hub that hangs, a run that is killed; PART=1/3 is a third of them
+test-long: $(READY) # PART=1/3 runs the first third of the tests, here and in test-sharing and test-faults
 	pytest -m long --part $(PART)
 
 test-docs: $(READY)-docs
@@ -46,12 +46,13 @@ test-paper: $(READY)-browser # what the workflow has made, in a browser and thro
 	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
 
 test-sharing: $(READY)-engines # the store by a directory and by S3, in clones
-	pytest tests/sharing
+	pytest tests/sharing --part $(PART)
 
 KILLS := 200
 TARGET := paper
-test-faults: $(READY) # what cuts a run, and what it leaves: a table; TARGET=models is shorter
-	pytest -s tests/faults tests/workflow/test_hostile_config.py --kills $(KILLS) --target $(TARGET)
+RECORD :=
+test-faults: $(READY) # prints what each fault left; TARGET=models is shorter, RECORD=docs/faults.yaml publishes the table
+	pytest -s tests/faults tests/workflow/test_hostile_config.py --part $(PART) --kills $(KILLS) --target $(TARGET) $(RECORD:%=--record %)
 
 test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
 	pytest -s tests/slurm

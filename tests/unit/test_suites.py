@@ -1,0 +1,62 @@
+"""Every test belongs to a suite of tests/suites.yaml, and CI runs a part of every suite."""
+
+import re
+import tomllib
+from collections import Counter
+
+import pytest
+from processes import ROOT
+from suites import Suite, load, sample
+
+SUITES = load()
+RUN = (ROOT / ".ci/run").read_text()
+END_TO_END = (ROOT / ".ci/end-to-end").read_text()
+
+
+def recipes() -> dict[str, str]:
+    """What the Makefile runs for each target of tests."""
+    makefile = (ROOT / "Makefile").read_text()
+    return dict(re.findall(r"^(test[\w-]*):.*\n((?:\t.*\n)+)", makefile, re.MULTILINE))
+
+
+def collected(recipe: str) -> list[str]:
+    """The folders and files that a recipe gives to pytest; without one, those of pyproject.toml."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]
+    return re.findall(r"\btests/[\w./]+", recipe) or settings["ini_options"]["testpaths"]
+
+
+def test_every_folder_of_tests_and_every_target_belongs_to_a_suite():
+    folders = {path.relative_to(ROOT).parts[1] for path in (ROOT / "tests").rglob("test_*.py")}
+    assert folders == {path.split("/")[1] for suite in SUITES.values() for path in suite.tests}
+    targets = Counter(f"make {target}" for target in recipes())
+    targets[".ci/end-to-end"] = 1
+    assert targets == Counter(suite.run for suite in SUITES.values())
+
+
+@pytest.mark.parametrize("name", [n for n, s in SUITES.items() if s.run.startswith("make ")])
+def test_a_suite_is_what_its_target_runs(name: str):
+    suite = SUITES[name]
+    recipe = recipes()[suite.run.removeprefix("make ")]
+    assert collected(recipe) == list(suite.tests)
+    assert suite.ci in ("whole", "collected") or "--part $(PART)" in recipe
+
+
+def test_ci_runs_every_suite():
+    named = re.findall(r"^(?:start )?suite ([\w-]+)(?: +#.*)?$", RUN, re.MULTILINE)
+    inside = [name for name, suite in SUITES.items() if suite.run.split()[-1] in END_TO_END.split()]
+    assert Counter([*named, *inside]) == Counter(SUITES.keys())
+
+
+def test_only_a_suite_that_needs_a_gpu_is_left_out_of_ci():
+    left_out = {name: suite for name, suite in SUITES.items() if suite.ci == "collected"}
+    assert left_out.keys() == {"gpu"}
+    assert all(suite.because for suite in left_out.values())
+
+
+def test_turns_cover_a_suite():
+    """The parts that trees choose are all of the suite's, about equally often."""
+    suite = Suite(protects="", run="make test-x", takes="", ci="1/5", smaller="KILLS=1")
+    trees = [f"{i * 2654435761 % 2**32:08x}{'0' * 32}" for i in range(1000)]
+    drawn = Counter(sample(suite, tree) for tree in trees)
+    assert drawn.keys() == {f"make test-x PART={k}/5 KILLS=1" for k in range(1, 6)}
+    assert min(drawn.values()) > 150
