@@ -1,9 +1,9 @@
 """How tests are spread over processes, of which `make test` has two, and a part of them chosen."""
 
 import gc
-import zlib
 
 import pytest
+from suites import part_of
 from xdist.scheduler import LoadScopeScheduling
 
 
@@ -29,13 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One part, drawn by the tests' names; those of workflow/, which take longest, go first.
-
-    The numbers of tests in two parts differ by one at most.
-    """
-    part, parts = map(int, str(config.getoption("part")).split("/"))
-    drawn = sorted((item.nodeid for item in items), key=lambda name: zlib.crc32(name.encode()))
-    chosen = set(drawn[part - 1 :: parts])
+    """One part of the tests; those of workflow/, which take longest, go first."""
+    chosen = part_of([item.nodeid for item in items], str(config.getoption("part")))
     items[:] = [item for item in items if item.nodeid in chosen]
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 

@@ -5,6 +5,8 @@
 
 import subprocess
 import sys
+import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -30,6 +32,12 @@ def load() -> dict[str, Suite]:
     """The suites by name."""
     content = yaml.safe_load((ROOT / "tests/suites.yaml").read_text())
     return {name: Suite.model_validate(suite) for name, suite in content.items()}
+
+
+def part_of(tests: Sequence[str], part: str) -> set[str]:
+    """The names in part ``K/N``, drawn by a hash; the sizes of two parts differ by one at most."""
+    k, n = map(int, part.split("/"))
+    return set(sorted(tests, key=lambda name: zlib.crc32(name.encode()))[k - 1 :: n])
 
 
 def sample(suite: Suite, tree: str) -> str:

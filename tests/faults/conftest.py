@@ -88,8 +88,8 @@ def record(path: Path, target: str) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if config.getoption("--record"):
-        record(config.getoption("--record"), config.getoption("--target"))
+    if config.option.record:
+        record(config.option.record, config.option.target)
     columns = ("injected", "survived", "lost")
     width = max([len(name) for name in TALLY] + [len("fault")])
     say = terminalreporter.write_line

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from processes import ROOT
-from suites import Suite, load, sample
+from suites import Suite, load, part_of, sample
 
 SUITES = load()
 RUN = (ROOT / ".ci/run").read_text()
@@ -53,8 +53,15 @@ def test_only_a_suite_that_needs_a_gpu_is_left_out_of_ci():
     assert all(suite.because for suite in left_out.values())
 
 
-def test_turns_cover_a_suite():
-    """The parts that trees choose are all of the suite's, about equally often."""
+@pytest.mark.parametrize("n", [1, 5, 8])
+def test_every_test_is_in_one_part(n: int):
+    names = [f"tests/test_a.py::test_{i}" for i in range(23)]
+    parts = [part_of(names, f"{k}/{n}") for k in range(1, n + 1)]
+    assert Counter(name for part in parts for name in part) == Counter(names)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_every_part_has_its_turn():
     suite = Suite(protects="", run="make test-x", takes="", ci="1/5", smaller="KILLS=1")
     trees = [f"{i * 2654435761 % 2**32:08x}{'0' * 32}" for i in range(1000)]
     drawn = Counter(sample(suite, tree) for tree in trees)
