@@ -5,6 +5,7 @@ import tomllib
 from collections import Counter
 
 import pytest
+import yaml
 from processes import ROOT
 from suites import Suite, load, part_of, sample
 
@@ -42,9 +43,18 @@ def test_a_suite_is_what_its_target_runs(name: str):
 
 
 def test_ci_runs_every_suite():
-    named = re.findall(r"^(?:start )?suite ([\w-]+)(?: +#.*)?$", RUN, re.MULTILINE)
+    lines = re.findall(r"^(?:start )?suite ([^#\n]+)", RUN, re.MULTILINE)
+    named = [name for line in lines for name in line.split()]
     inside = [name for name, suite in SUITES.items() if suite.run.split()[-1] in END_TO_END.split()]
     assert Counter([*named, *inside]) == Counter(SUITES.keys())
+
+
+def test_the_published_faults_are_of_the_whole_paper_and_were_survived():
+    made = yaml.safe_load((ROOT / "docs/faults.yaml").read_text())
+    assert made["target"] == "paper"
+    kills = [n["injected"] for name, n in made["faults"].items() if name.startswith("SIGKILL")]
+    assert sum(kills) >= 200
+    assert [name for name, n in made["faults"].items() if n["injected"] != n["survived"]] == []
 
 
 def test_only_a_suite_that_needs_a_gpu_is_left_out_of_ci():
