@@ -54,6 +54,7 @@ def test_the_published_faults_are_of_the_whole_paper_and_were_survived():
     assert made["target"] == "paper"
     kills = [n["injected"] for name, n in made["faults"].items() if name.startswith("SIGKILL")]
     assert sum(kills) >= 200
+    assert {"SIGKILL of a training", "SIGKILL of another job"} <= made["faults"].keys()
     assert [name for name, n in made["faults"].items() if n["injected"] != n["survived"]] == []
 
 
