@@ -36,7 +36,7 @@ test: $(READY)
 	pytest -n 2 --no-loadscope-reorder -m 'not long'
 
 PART := 1/1
-test-long: $(READY) # the matrix of reruns, hanging hubs, killed runs; PART=1/3 runs a third of the tests
+test-long: $(READY) # PART=1/3 runs the first third of the tests, here and in test-sharing and test-faults
 	pytest -m long --part $(PART)
 
 test-docs: $(READY)-docs
@@ -46,12 +46,13 @@ test-paper: $(READY)-browser # opens the results in a browser and compiles them 
 	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
 
 test-sharing: $(READY)-engines # shares the store between clones, through a directory and through S3
-	pytest tests/sharing
+	pytest tests/sharing --part $(PART)
 
 KILLS := 200
 TARGET := paper
-test-faults: $(READY) # interrupts runs and prints a table of the outcomes; TARGET=models is shorter
-	pytest -s tests/faults tests/workflow/test_hostile_config.py --kills $(KILLS) --target $(TARGET)
+RECORD :=
+test-faults: $(READY) # prints what each fault left; TARGET=models is shorter, RECORD=docs/faults.yaml publishes the table
+	pytest -s tests/faults tests/workflow/test_hostile_config.py --part $(PART) --kills $(KILLS) --target $(TARGET) $(RECORD:%=--record %)
 
 test-slurm: $(READY)-engines # run as root: starts a one-node Slurm cluster and stops it
 	pytest -s tests/slurm

@@ -1,4 +1,4 @@
-"""Tables of the reference pages, generated from the code: all keys and names that a user may write.
+"""Tables of the reference pages, generated from the code and its registries.
 
 A line ``<!-- keys: configuration -->`` in a page is replaced by what ``configuration()`` returns.
 """
@@ -72,7 +72,37 @@ def arms() -> str:
     return _table(("name", "label", "source"), rows)
 
 
-TABLES = {f.__name__: f for f in (configuration, statements, figures, vocabulary, tables, arms)}
+def suites() -> str:
+    """The registry of test suites."""
+    registry = yaml.safe_load((ROOT / "tests/suites.yaml").read_text())
+    shares = {"whole": "all of it", "collected": "no test, but all are imported: {because}"}
+    rows = [
+        (
+            f"`{suite['run']}`",
+            suite["protects"],
+            suite["takes"],
+            shares.get(suite["ci"], f"{suite['ci']} of the tests, in turn").format_map(suite),
+        )
+        for suite in registry.values()
+    ]
+    return _table(("command", "what it protects", "time of a whole run", "what CI runs"), rows)
+
+
+def faults() -> str:
+    """What the last recorded run of the fault suite injected, and how much of it was survived."""
+    made = yaml.safe_load((ROOT / "docs/faults.yaml").read_text())
+    about = "Version {version} (commit {commit}), {date}, {chip}, target `{target}`:".format(**made)
+    rows = [
+        (name.replace("dvc repro", "`dvc repro`"), str(n["injected"]), str(n.get("survived", 0)))
+        for name, n in made["faults"].items()
+    ]
+    return f"{about}\n\n{_table(('fault', 'injected', 'survived'), rows)}"
+
+
+TABLES = {
+    f.__name__: f
+    for f in (configuration, statements, figures, vocabulary, tables, arms, suites, faults)
+}
 
 
 def _values(values: Iterable[object]) -> str:

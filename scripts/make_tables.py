@@ -13,7 +13,7 @@ from normscope.studies.stage import TableInputs, recipe_type, stage
 
 
 class Flags(TableInputs):
-    """Make the tables of a study: ``tabulate.py STUDY --recipe JSON ...``."""
+    """Make the tables of a study: ``make_tables.py STUDY --recipe JSON ...``."""
 
     recipe: Any
     out: Path = Field(description="directory for the tables")
