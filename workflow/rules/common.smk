@@ -109,6 +109,7 @@ from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io import provenance
+from normscope.io.corpus import Given, check_length, directory_files, known_lengths
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
@@ -204,12 +205,21 @@ def nanogpt_files(directory):
     """What the dataset is made from when it is a nanoGPT-format directory."""
     if directory is None:
         return []
-    files = [f"{directory}/{name}" for name in ("train.bin", "val.bin", "meta.pkl")]
-    missing = [name for name in files if not os.path.isfile(name)]
-    # with results there, Snakemake would pass over inputs that are not
-    if missing:
-        raise WorkflowError(f"dataset.directory: missing {', '.join(missing)}")
-    return [as_input(name) for name in files]
+    # with results there, Snakemake would pass over inputs that are missing
+    try:
+        return [as_input(name) for name in directory_files(directory)]
+    except Explained as e:
+        raise WorkflowError(f"dataset.directory: {e}") from None
+
+
+def check_corpus(config):
+    """Refuse a corpus that is known to be too short for a training or a measurement."""
+    made = Path("results/dataset/meta.json")
+    if lengths := known_lengths(config.dataset.decides, made):
+        try:
+            check_length(*lengths, config.context)
+        except Explained as e:
+            raise WorkflowError(str(e)) from None
 
 
 def verbatim(value):
