@@ -30,7 +30,6 @@ from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings, Study
 from normscope.studies.textbook.grid import Textbook
 
-
 LARGEST = 2**63  # seeds are below it, and all else is far below
 LONGEST_NAME = 200  # of a job; file systems allow 255 with the endings
 LONGEST = 100  # characters of a key or a value that a message repeats
@@ -206,8 +205,8 @@ def _explain(error: Any) -> tuple[str, str]:
     key = ".".join(map(_named, error["loc"])) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
-        return key, f"unknown key; {suggest(error['loc'][-1], allowed)}"
-    message = error["msg"].removeprefix("Value error, ")
+        return key, f"unknown key; {_nested(error['loc'][-1], allowed)}"
+    message = _one_line(error["msg"].removeprefix("Value error, "))
     if error["type"] == "model_type":
         message = "Input should be keys with values"
     if error["type"] in ("missing", "value_error"):
@@ -223,6 +222,20 @@ def _named(part: int | str) -> str:
     """A part of a place on one line, however hostile a key is."""
     text = str(part)
     return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
+
+
+def _one_line(text: str) -> str:
+    """The text without line ends and control characters, which a value may bring along."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _nested(key: str, allowed: list[str]) -> str:
+    """The way out for an unknown key: with dots as nested keys, else as the nearest key."""
+    first, *rest = key.split(".")
+    if first not in allowed or not rest:
+        return suggest(_named(key), allowed)
+    inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
+    return f"nest what is written with dots: {first}: {inner}"
 
 
 @cache

@@ -9,8 +9,6 @@ import sys
 import tarfile
 import tempfile
 
-import yaml
-
 
 def located(rules):
     """The project's directory, by that of its rules; of a hosted repository a copy of the commit."""
@@ -108,6 +106,7 @@ from normscope.cost.reference import read_reference
 from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
+from normscope.io.yamlfile import read_config
 from normscope.io import provenance
 from normscope.io.corpus import Given, check_length, directory_files, known_lengths
 from normscope.io.provenance import closure, code_digest
@@ -120,9 +119,25 @@ PARSED = Path(".snakemake/normscope/code")
 provenance.restore(PARSED)
 
 
+@functools.cache
+def written(path):
+    """What a configuration file says; Snakemake would keep the last of keys given twice."""
+    try:
+        return read_config(Path(path))
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+
+
+def check_files():
+    """Read every configuration file of this run."""
+    own = ["config.yaml"] if os.path.lexists("config.yaml") else []
+    for path in [*workflow.configfiles, *own]:
+        written(os.path.realpath(path))
+
+
 def validated(choices):
     """The configuration: the project's, the user's choices laid over it; or all that is wrong."""
-    defaults = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
+    defaults = written(os.path.join(PROJECT, "config.yaml"))
     try:
         return load(typed(laid_over(defaults, choices)))
     except ConfigError as e:
