@@ -11,16 +11,21 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+
+
+if not is_module():
+    check_files()
+
 # the user's settings; the config.yaml next to this file provides the rest
 if os.path.lexists("config.yaml"):
 
     configfile: "config.yaml"
 
 
-report: "workflow/report/workflow.rst"
-
-
-include: "workflow/rules/common.smk"
 include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"

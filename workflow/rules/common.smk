@@ -9,8 +9,6 @@ import sys
 import tarfile
 import tempfile
 
-import yaml
-
 
 def located(rules):
     """The project's directory, found from its rules; for a hosted repository, a copy of the commit."""
@@ -109,7 +107,9 @@ from normscope.cost.reference import read_reference
 from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
+from normscope.io.yamlfile import read_config
 from normscope.io import provenance
+from normscope.io.corpus import Given, check_length, directory_files, known_lengths
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
@@ -120,9 +120,25 @@ PARSED = Path(".snakemake/normscope/code")
 provenance.restore(PARSED)
 
 
+@functools.cache
+def written(path):
+    """What a configuration file says; Snakemake would keep the last of keys given twice."""
+    try:
+        return read_config(Path(path))
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+
+
+def check_files():
+    """Read every configuration file of this run."""
+    own = ["config.yaml"] if os.path.lexists("config.yaml") else []
+    for path in [*workflow.configfiles, *own]:
+        written(os.path.realpath(path))
+
+
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
-    defaults = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
+    defaults = written(os.path.join(PROJECT, "config.yaml"))
     try:
         return load(typed(laid_over(defaults, choices)))
     except ConfigError as e:
@@ -211,12 +227,21 @@ def nanogpt_files(directory):
     """The input files of a dataset that is a nanoGPT-format directory."""
     if directory is None:
         return []
-    files = [f"{directory}/{name}" for name in ("train.bin", "val.bin", "meta.pkl")]
-    missing = [name for name in files if not os.path.isfile(name)]
     # if results exist, Snakemake would ignore that inputs are missing
-    if missing:
-        raise WorkflowError(f"dataset.directory: missing {', '.join(missing)}")
-    return [as_input(name) for name in files]
+    try:
+        return [as_input(name) for name in directory_files(directory)]
+    except Explained as e:
+        raise WorkflowError(f"dataset.directory: {e}") from None
+
+
+def check_corpus(config):
+    """Refuse a corpus that is known to be too short for a training or a measurement."""
+    made = Path("results/dataset/meta.json")
+    if lengths := known_lengths(config.dataset.decides, made):
+        try:
+            check_length(*lengths, config.context)
+        except Explained as e:
+            raise WorkflowError(str(e)) from None
 
 
 def verbatim(value):

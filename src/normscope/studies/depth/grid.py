@@ -157,6 +157,9 @@ class Depth(Study):
             for name, (cell, seeds) in self.blocks().items()
         }
 
+    def context(self) -> int:
+        return self.sizes.block_size
+
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 

@@ -201,6 +201,9 @@ class Jacobian(Study):
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
+    def context(self) -> int:
+        return max(stack.model.block_size for stack in self.trainings().values())
+
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 

@@ -137,7 +137,10 @@ class Main(Study):
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        distinct([f"{cell}-{seed}" for cell, seed in self._all()])
+        try:
+            distinct([f"{cell}-{seed}" for cell, seed in self._all()])
+        except ValueError as e:
+            raise ValueError(f"runs: {e}") from None
         for cell in dict.fromkeys(cell for cell, _ in self._all()):
             checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda c=cell: self._stack(c, [0]))
         _ = self.reference
@@ -203,6 +206,9 @@ class Main(Study):
 
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
+
+    def context(self) -> int:
+        return max(stack.model.block_size for stack in self.trainings().values())
 
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
