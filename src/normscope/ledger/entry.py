@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
+from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
 from normscope.schema import PositiveFloat, Strict
@@ -158,8 +159,8 @@ class Entry(Strict):
 class Claims(Strict):
     """data/claims.yaml."""
 
-    documents: dict[str, Document]
-    claims: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Entry]
+    documents: dict[Key, Document]
+    claims: dict[Key, Entry]
 
     @model_validator(mode="after")
     def _documents_are_named(self) -> Self:

@@ -10,10 +10,10 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import Field, TypeAdapter, ValidationError
 
 from normscope.errors import Explained, suggest
+from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Text = Annotated[str, Field(min_length=1)]
 E = TypeVar("E", bound=Strict)
 
@@ -39,7 +39,7 @@ def read(path: Path, entry: type[E]) -> dict[str, E]:
         Explained: an entry is no entry, or stands twice.
     """
     try:
-        entries = dict[Name, entry]  # pyright: ignore[reportInvalidTypeForm]: known when it runs
+        entries = dict[Key, entry]  # pyright: ignore[reportInvalidTypeForm]: known when it runs
         return TypeAdapter(entries).validate_python(read_yaml(path), strict=True)
     except ValidationError as e:
         errors = e.errors(include_url=False)

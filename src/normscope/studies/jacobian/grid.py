@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from normscope.io.names import Key
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
@@ -32,9 +33,7 @@ from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
 
-ProtocolName = Annotated[
-    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
-]
+ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
 SET_BY_RUNS = (
     *("attention", "feedback", "norm_backward", "surrogates_in"),

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
+from normscope.io.names import Key
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
@@ -24,12 +25,8 @@ LOSSES = (
 )
 
 ProtocolName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9_]+$",
-        max_length=100,
-        description=f"a key of protocols, or {NANOGPT} for the model and training at the top",
-    ),
+    Key,
+    Field(description=f"a key of protocols, or {NANOGPT} for the model and training at the top"),
 ]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from normscope.io.names import Key
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -12,9 +13,7 @@ from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks
 
-TaskName = Annotated[
-    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of recall.tasks")
-]
+TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
 
 
 class PublishedArm(Strict):
