@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import Key
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
@@ -245,8 +245,10 @@ class Jacobian(Study):
             },
             values={column: get_args(literal) for column, literal in literals.items()}
             | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
-            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
+            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")}
+            | {"diverged": (False, True)},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
+            ranges={"failed": SHARE, **dict.fromkeys((*COSINES, "alignment"), COSINE)},
             labels={
                 "arm": LABELS,
                 "feedback": {"fa": "FA", "dfa": "DFA", "backprop": "backpropagation"},

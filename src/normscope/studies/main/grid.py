@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import Key
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -195,6 +195,7 @@ class Main(Study):
                 "arm": ARMS,
                 "placement": get_args(Placement),
             },
+            ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
             labels={"arm": LABELS, "batch_size": "batch size {}"},
         )
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from normscope.io.names import Key
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.vocabulary import SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
@@ -133,6 +133,7 @@ class Recall(Study):
                 },
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
+            ranges=dict.fromkeys(("accuracy", "accuracy_without_context"), SHARE),
             labels={
                 "arm": LABELS,
                 "center": {"yes": "centered", "no": "not centered"},
