@@ -100,11 +100,15 @@ SINGLE = "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
 if not is_module():
     shell.prefix(SINGLE)
 
-from normscope.config import ConfigError, laid_over, load, typed
+from normscope.errors import Explained
+
+try:
+    from normscope.config import ConfigError, laid_over, load, typed
+except Explained as e:  # of the registry of arms
+    raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import jobs, once, reference_seconds
 from normscope.cost.reference import read_reference
-from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config

@@ -11,10 +11,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
 from normscope.errors import Explained, suggest
+from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -76,7 +76,7 @@ def _read(path: Path, study: str, entry: type[E]) -> dict[str, E]:
             for name, fields in raw.items()
         }
     try:
-        entries = dict[Name, entry]  # pyright: ignore[reportInvalidTypeForm]: known when it runs
+        entries = dict[Key, entry]  # pyright: ignore[reportInvalidTypeForm]: known when it runs
         own = TypeAdapter(entries).validate_python(raw, strict=True)
     except ValidationError as e:
         errors = e.errors(include_url=False)

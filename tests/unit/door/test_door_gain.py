@@ -174,7 +174,9 @@ def test_a_stream_that_changes_between_blocks_is_refused():
     sizes = {"hidden_size": 24, "num_hidden_layers": 4, "vocab_size": 400}
     names = {"blocks": "rwkv.blocks", "final_norm": "rwkv.ln_out"}
     model = perturb(transformers.RwkvForCausalLM(transformers.RwkvConfig(**sizes, rescale_every=2)))
-    with pytest.raises(normscope.Explained, match=r"rwkv.blocks.2 is not .*output of rwkv.blocks.1"):
+    with pytest.raises(
+        normscope.Explained, match=r"rwkv.blocks.2 is not .*output of rwkv.blocks.1"
+    ):
         normscope.gain(model, tokenizer(), TEXTS, **names)
     model = perturb(transformers.RwkvForCausalLM(transformers.RwkvConfig(**sizes, rescale_every=0)))
     assert len(normscope.gain(model, tokenizer(), TEXTS, **names))

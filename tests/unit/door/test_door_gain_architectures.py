@@ -34,9 +34,7 @@ from normscope.hub.architecture import find_body
 TEXTS = ["The capital of France is", "To be, or not"]
 # an encoder's class, four streams, a norm used twice, experts, a recurrence, a skipped block,
 # no final norm, two streams, one that is not causal
-SAMPLE = (
-    "bert deepseek_v4 gpt2 mamba mixtral mllama nanochat openai-gpt reformer xlnet"
-).split()
+SAMPLE = ("bert deepseek_v4 gpt2 mamba mixtral mllama nanochat openai-gpt reformer xlnet").split()
 TWO_STREAMS = ("reformer",)  # its blocks pass one on as the trace sees it, and another one
 CLOSE = 1e-4  # relative
 STRANGE = ["", ".", "nowhere", "model..norm", "config", "forward", "None", "lm_head.weight", "ä"]
@@ -84,8 +82,10 @@ def check(kind: str, blocks: str | None = None, final_norm: str | None = None) -
     table = measured(kind, blocks=blocks, final_norm=final_norm)
     if isinstance(table, str):
         assert "\n" not in table
-        assert type(model_of(kind)).__name__ in table or "key final_norm" in table or (
-            "residual gain" in table
+        assert (
+            type(model_of(kind)).__name__ in table
+            or "key final_norm" in table
+            or ("residual gain" in table)
         )
         if blocks is not None and final_norm is not None:
             assert streams(kind, blocks, final_norm) is None, table
@@ -128,9 +128,7 @@ def check_hidden_states(kind: str, final_norm: str) -> None:
 
 def of_every_kind(function: Any) -> Any:
     """A few kinds in every run, the others in long ones."""
-    kinds = [
-        pytest.param(kind, marks=[] if kind in SAMPLE else pytest.mark.long) for kind in BUILT
-    ]
+    kinds = [pytest.param(kind, marks=[] if kind in SAMPLE else pytest.mark.long) for kind in BUILT]
     return pytest.mark.parametrize("kind", kinds)(function)
 
 
