@@ -81,6 +81,7 @@ format: $(READY)-lint
 	snakefmt Snakefile workflow
 
 schema: $(READY)
+	mkdir -p workflow/schemas
 	python -m normscope.config > workflow/schemas/config.schema.json
 
 readme: $(READY)

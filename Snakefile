@@ -38,9 +38,8 @@ STUDIES = CONFIG.studies
 PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
 repair(STORE)
-DRAWINGS = Path(PROJECT, "scripts/figures")
-FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
-METRICS = registered(metrics, project("workflow/metrics.yaml"))
+FIGURES = registered(figures, CONFIG)
+METRICS = registered(metrics)
 stated(data("claims.yaml"))
 # expensive results are targets in their own right, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from normscope.config import Config, load
 from normscope.ledger.entry import Claims
 from normscope.nn.arms import ARMS
-from normscope.paper.figures import Entry
+from normscope.paper.figures import Figure
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)
@@ -36,8 +36,8 @@ def statements() -> str:
 
 
 def figures() -> str:
-    """The keys of an entry of workflow/figures.yaml."""
-    return _models(Entry)
+    """The keys of an entry of the figures.yaml of a study."""
+    return _models(Figure)
 
 
 def vocabulary() -> str:

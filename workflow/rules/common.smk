@@ -134,13 +134,19 @@ def device(asked):
     return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
-def registered(registry, path, *extra):
+def of_studies(file):
+    """This file of every study that has one."""
+    paths = [f"src/normscope/studies/{study}/{file}" for study in STUDIES]
+    return [project(path) for path in paths if os.path.isfile(Path(PROJECT, path))]
+
+
+def registered(registry, *others):
     """The entries of a registry by name. One error lists all problems."""
-    path = Path(path)
+    folder = Path(SRC, "normscope/studies")
     known = {name: study.TABLES for name, study in STUDIES.items()}
     try:
-        entries = registry.load(path)
-        registry.check(path, entries, known, *extra)
+        entries = registry.load(folder, STUDIES)
+        registry.check(folder, entries, known, *others)
     except Explained as e:
         raise WorkflowError(str(e)) from None
     return entries
@@ -184,7 +190,7 @@ def code(script, study=None, stage=None):
     files = closure(
         Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
     )
-    name = script if study in (None, "all") else f"{study}_{stage}"
+    name = script if study in (None, "all") else f"{study}_{stage}".replace("/", "_")
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
     return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 
