@@ -232,7 +232,7 @@ def check_corpus(config):
     made = Path("results/dataset/meta.json")
     if lengths := known_lengths(config.dataset.decides, made):
         try:
-            check_length(*lengths, config.context)
+            check_length(*lengths, config.longest_context)
         except Explained as e:
             raise WorkflowError(str(e)) from None
 

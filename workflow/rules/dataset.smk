@@ -2,7 +2,7 @@
 # makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
 
 
-GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.context)
+GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.longest_context)
 check_corpus(CONFIG)
 
 

