@@ -222,9 +222,10 @@ def nanogpt_files(directory):
         return []
     # with results there, Snakemake would pass over inputs that are missing
     try:
-        return [as_input(name) for name in directory_files(directory)]
+        files = directory_files(directory, Path("results/dataset"))
     except Explained as e:
         raise WorkflowError(f"dataset.directory: {e}") from None
+    return [as_input(name) for name in files]
 
 
 def check_corpus(config):

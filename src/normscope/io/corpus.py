@@ -293,14 +293,20 @@ def named(origin: Origin) -> str:
     return f"text with sha256 {origin.sha256}"
 
 
-def directory_files(directory: str) -> list[str]:
+def directory_files(directory: str, made: Path) -> list[str]:
     """The files of a nanoGPT-format directory.
 
+    Args:
+        directory: as the configuration names it.
+        made: the folder of the dataset that is made of it.
+
     Raises:
-        CorpusError: it is missing, or has not all of them.
+        CorpusError: it is missing, lacks some of them, or is ``made`` itself.
     """
     if not Path(directory).is_dir():
         raise CorpusError(f"{directory} is not a directory")
+    if Path(directory).resolve() == made.resolve():
+        raise CorpusError(f"{directory} is what the workflow makes: give a copy in another folder")
     files = [f"{directory}/{name}" for name in (*(f"{s}.bin" for s in SPLITS), "meta.pkl")]
     missing = [name for name in files if not Path(name).is_file()]
     if missing == files[-1:]:

@@ -110,17 +110,31 @@ def test_splits_that_are_the_same_or_swapped_are_refused(tmp_path):
 
 
 def test_a_directory_without_meta_pkl_is_told_what_it_lacks(tmp_path):
+    made = tmp_path / "made"
     for name in ("train.bin", "val.bin"):
         (tmp_path / name).write_bytes(bytes(100))
     with pytest.raises(CorpusError, match=r"missing .*meta\.pkl.* only datasets of characters"):
-        directory_files(str(tmp_path))
+        directory_files(str(tmp_path), made)
     (tmp_path / "train.bin").unlink()
     with pytest.raises(CorpusError, match=r"missing \S+train\.bin, \S+meta\.pkl$"):
-        directory_files(str(tmp_path))
+        directory_files(str(tmp_path), made)
     (tmp_path / "broken").symlink_to("nowhere")
     for path in (tmp_path / "val.bin", tmp_path / "broken", tmp_path / "absent"):
         with pytest.raises(CorpusError, match=f"{path} is not a directory"):
-            directory_files(str(path))
+            directory_files(str(path), made)
+
+
+def test_what_the_workflow_makes_is_no_directory_to_make_it_from(tmp_path):
+    numbers, chars = tokens(TEXT)
+    write(tmp_path, numbers[:60].astype("<u2"), numbers[60:110].astype("<u2"), chars)
+    names = ["train.bin", "val.bin", "meta.pkl"]
+    given = directory_files(str(tmp_path), tmp_path / "made")
+    assert given == [str(tmp_path / name) for name in names]
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for path in (tmp_path, link):
+        with pytest.raises(CorpusError, match=f"{path} is what the workflow makes"):
+            directory_files(str(path), tmp_path)
 
 
 @pytest.mark.parametrize("context", [1, 2, 16, 63, 64, 1000])
@@ -187,12 +201,13 @@ ARRAYS = st.one_of(
 
 
 @examples(100)
-@given(chars=META, train=ARRAYS, val=ARRAYS, sizes=st.none() | st.integers(0, 100))
-def test_random_files_are_refused_by_name_or_decoded_alike(tmp_path, chars, train, val, sizes):
+@given(chars=META, train=ARRAYS, val=ARRAYS, meta=st.none() | st.integers(0, 100) | st.binary())
+def test_random_files_are_refused_by_name_or_decoded_alike(tmp_path, chars, train, val, meta):
     write(tmp_path, train, val, list(chars))
-    if sizes is not None:
-        meta = {"vocab_size": sizes, "itos": dict(enumerate(chars)), "stoi": {}}
-        (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
+    if isinstance(meta, int):  # of another size, or of other characters
+        meta = pickle.dumps({"vocab_size": meta, "itos": dict(enumerate(chars)), "stoi": {}})
+    if meta is not None:
+        (tmp_path / "meta.pkl").write_bytes(meta)
     try:
         data = read(tmp_path)
     except DatasetError as e:
