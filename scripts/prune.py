@@ -18,6 +18,9 @@ from snakemake.caching import LOCATION_ENVVAR
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import Quietness
 
+# the code of this project decides what it asks for, even if another copy of normscope is installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io import experiments, store

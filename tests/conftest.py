@@ -1,9 +1,9 @@
 """How tests are spread over processes, of which `make test` has two, and a part of them chosen."""
 
 import gc
-import zlib
 
 import pytest
+from suites import part_of
 from xdist.scheduler import LoadScopeScheduling
 
 
@@ -29,9 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One part by the tests' names; those of workflow/, which take longest, from the start."""
-    part, parts = map(int, str(config.getoption("part")).split("/"))
-    items[:] = [i for i in items if zlib.crc32(i.nodeid.encode()) % parts == part - 1]
+    """One part of the tests; those of workflow/, which take longest, go first."""
+    chosen = part_of([item.nodeid for item in items], str(config.getoption("part")))
+    items[:] = [item for item in items if item.nodeid in chosen]
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 
 

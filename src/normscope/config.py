@@ -1,6 +1,6 @@
 """The configuration, ``config.yaml``: these models are its one definition.
 
-``workflow/schemas/config.schema.json`` is generated from them. What is wrong in a configuration is
+``make schema`` writes them as a JSON schema for editors. What is wrong in a configuration is
 reported before any job starts, all keys at once: the key, the reason, the allowed values. No torch
 in here: the workflow reads this module for every job.
 """

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import yaml
 from engines import Engine
 from project import Project
 
@@ -47,6 +48,17 @@ def frequent_checkpoints(project: Project, steps: int) -> None:
     text = outputs.read_text()
     assert text.count("default=250") == 1
     outputs.write_text(text.replace("default=250", f"default={steps}"))
+
+
+def edit_command(project: Project, stage: str, old: str, new: str) -> None:
+    """Replace text in the commands of a stage of dvc.yaml, and nowhere else in that file."""
+    path = project.root / "dvc.yaml"
+    content = yaml.safe_load(path.read_text())
+    commands = content["stages"][stage]["cmd"]
+    commands = [commands] if isinstance(commands, str) else commands
+    assert sum(old in command for command in commands) == 1, f"{old!r} in {commands}"
+    content["stages"][stage]["cmd"] = [command.replace(old, new) for command in commands]
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
 
 
 def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> None:

@@ -1,12 +1,18 @@
 """Faults: how many kills, with which seed, and the table of what came of each fault."""
 
 import random
+import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 from cases import TALLY, TARGETS, clean, count, frequent_checkpoints, wait_for_checkpoints
 from engines import Engine
-from project import Project, fresh
+from project import ROOT, Project, fresh
+
+from normscope import __version__
+from normscope.cost.machine import chip
 
 # tests in tests/workflow/test_hostile_config.py, and what each injects
 IN_CONFIGURATION = {
@@ -21,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=200, help="SIGKILLs at random moments")
     parser.addoption("--target", choices=("models", "paper"), default="paper")
     parser.addoption("--seed", type=int, help="of the kills, as an earlier run printed it")
+    parser.addoption("--record", type=Path, help="YAML file for the table, as docs/faults.yaml")
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +70,26 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         count(name, 1, report.passed)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def record(path: Path, target: str) -> None:
+    """Write the table with what it holds for: version, commit, chip, date and target."""
+    command = ["git", "rev-parse", "--short=12", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    about = {
+        "version": __version__,
+        "commit": commit.strip(),
+        "chip": chip(),
+        "date": datetime.now(UTC).date(),
+        "target": target,
+    }
+    rows = {name: dict(tally) for name, tally in sorted(TALLY.items())}
+    path.write_text(yaml.safe_dump(about | {"faults": rows}, sort_keys=False))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.option.record:
+        record(config.option.record, config.option.target)
     columns = ("injected", "survived", "lost")
     width = max([len(name) for name in TALLY] + [len("fault")])
     say = terminalreporter.write_line

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cases import TARGETS, clean, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, edit_command, fault, same, wait_for_checkpoints
 from engines import Engine, started, wait_for_jobs, wait_until_quiet
 from project import Project
 
@@ -79,8 +79,7 @@ def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
 def test_killed_dvc(modelled: Project, tmp_path: Path, group: bool):
     project = clean(modelled, tmp_path)
-    stages = project.root / "dvc.yaml"
-    stages.write_text(stages.read_text().replace("--cores 4 models", "--cores 2 main"))
+    edit_command(project, "runs", "--cores 4 models", "--cores 2 main")
     with fault(f"dvc repro killed {'with its jobs' if group else 'alone'} while it trained"):
         engine = Engine(project, "dvc", "repro", "runs")
         wait_for_checkpoints(engine, project, 1)

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from cases import TARGETS, clean, fault, same
+from cases import TARGETS, clean, edit_command, fault, same
 from project import Project
 
 Damage = Callable[[bytes], bytes]
@@ -82,10 +82,10 @@ def test_entries_of_the_store(modelled: Project, tmp_path: Path):
     for folder in ("main", "benchmarks/main_train"):
         shutil.rmtree(results / folder)
     project.snakemake(*TARGETS)  # links to the copy's own store
-    names = ("models.safetensors", "SHA256SUMS")
-    hit = dict(zip(sorted(results.glob("main/models/*")), names, strict=True))
-    with fault("a damaged entry of the store", len(hit)):
-        for (run, name), how in zip(hit.items(), DAMAGES, strict=False):
+    names = ("models.safetensors", "SHA256SUMS", "metrics.csv", "curves.csv")
+    hit = sorted(results.glob("main/models/*"))[: len(names)]
+    with fault("a damaged entry of the store", len(names)):
+        for run, name, how in zip(hit, names, DAMAGES, strict=True):
             damage((run / name).resolve(), how)
         said = project.snakemake(
             *(f"results/main/models/{run.name}/models.safetensors" for run in hit)
@@ -117,8 +117,7 @@ def test_tables(modelled: Project, tmp_path: Path):
 
 def test_lock_of_dvc(cloned: Project, tmp_path: Path):
     project = cloned.copy(tmp_path / "project")
-    stages = project.root / "dvc.yaml"
-    stages.write_text(stages.read_text().replace("--cores 4 models", "--version"))
+    edit_command(project, "runs", "--cores 4 models", "--version")
     (project.root / "store").mkdir()
     (project.root / ".dvc/tmp").mkdir()
     lock = project.root / ".dvc/tmp/rwlock"
@@ -132,11 +131,15 @@ def test_lock_of_dvc(cloned: Project, tmp_path: Path):
 
 def test_publishing(modelled: Project, tmp_path: Path):
     project = modelled.copy(tmp_path / "project")
-    (project.root / "results/paper/summary.md").write_text("all\n")
+    (project.root / "results/paper/plots").mkdir()
+    for name in ("summary.md", "metrics.json", "plots/loss.csv"):
+        (project.root / "results/paper" / name).write_text("all\n")
     with fault("a kill while the paper is published"):
-        (project.root / ".paper.tmp").mkdir()
-        (project.root / ".paper.tmp/half").write_text("of a figure")
+        for name in (".paper.tmp", ".metrics.tmp"):
+            (project.root / name).mkdir()
+            (project.root / name / "half").write_text("of a figure")
         project.run("python", "scripts/publish.py")
         project.run("python", "scripts/publish.py")
         assert project.digests("paper") == project.digests("results/paper")
-        assert not (project.root / ".paper.tmp").exists()
+        assert project.digests("metrics/plots") == project.digests("results/paper/plots")
+        assert not list(project.root.glob(".*.tmp"))

@@ -1,18 +1,16 @@
 """What must not be lost: stored results, and the steps of trainings up to their checkpoints."""
 
-import re
 from collections import defaultdict
 from pathlib import Path
 
 import psutil
 from project import Project
 
+from normscope.io.files import SUMS
+from normscope.io.store import KEY, keys, read_sums
+
 STEPS, SHORT = 90, 20  # of a training, of one of the depth study
 EVERY = 5  # steps between checkpoints
-WHOLE = (
-    {"models.safetensors", "config.json", "curves.csv", "metrics.csv"},
-    {"gains.csv", "norms.csv", "model.json"},
-)
 
 
 class Watch:
@@ -21,17 +19,16 @@ class Watch:
     def __init__(self, project: Project) -> None:
         self.project, self.results = project, project.root / "results"
         self.stored: dict[str, tuple[int, int]] = {}
-        self.reached: dict[tuple[str, str], int] = {}  # by study and job
+        self.reached: dict[Path, int] = defaultdict(int)  # by folder of the models in step
 
     def entries(self) -> dict[str, tuple[int, int]]:
         """The files of whole entries of the store: their inodes and sizes."""
-        files = defaultdict(dict)
-        for path in (self.project.root / "store").glob("*.*"):
-            if match := re.fullmatch("([0-9a-f]{64})(.+)", path.name):
-                stat = path.stat()
-                files[match[1]][match[2]] = (stat.st_ino, stat.st_size)
-        whole = {key: names for key, names in files.items() if set(names) in WHOLE}
-        return {key + name: at for key, names in whole.items() for name, at in names.items()}
+        store, found = self.project.root / "store", {}
+        for key in keys(store) if store.is_dir() else ():
+            files = {path.name[KEY:]: path.stat() for path in store.glob(f"{key}*")}
+            if SUMS in files and files.keys() == {SUMS, *read_sums(store / f"{key}{SUMS}")}:
+                found |= {key + name: (s.st_ino, s.st_size) for name, s in files.items()}
+        return found
 
     def look(self) -> None:
         """What was stored is stored, and was not made again."""
@@ -49,14 +46,17 @@ class Watch:
 
     def dies(self, folder: Path) -> None:
         """A process is dead that trained: what it had reached is not to be done again."""
-        steps = [int(p.stem.removeprefix("step-")) for p in folder.glob("*/step-*.ckpt")]
-        run = folder.parents[1].name, folder.name
-        self.reached[run] = max([self.reached.get(run, 0), *steps])
+        for path in folder.glob("*/step-*.ckpt"):
+            step = int(path.stem.removeprefix("step-"))
+            self.reached[path.parent] = max(self.reached[path.parent], step)
 
-    def check_steps(self) -> None:
-        """No last process of a job did steps again that were in a checkpoint."""
-        for (study, name), reached in self.reached.items():
-            timing = self.results / f"benchmarks/{study}_train/{name}.tsv"
+    def check(self) -> None:
+        """Entries were looked at, and no last process did steps again that a checkpoint had."""
+        assert self.stored
+        for job in {folder.parent for folder in self.reached}:
+            study, parts = job.parents[1].name, list(job.glob("*x*"))  # one part after the other
+            timing = self.results / f"benchmarks/{study}_train/{job.name}.tsv"
             done = int(timing.read_text().split()[6])
-            total = SHORT if study == "depth" else STEPS
-            assert done <= total - reached, f"{name}: {done} steps, {reached} were done of {total}"
+            total = len(parts) * (SHORT if study == "depth" else STEPS)
+            reached = sum(self.reached[part] for part in parts)
+            assert done <= total - reached, f"{job}: {done} steps, {reached} were done of {total}"

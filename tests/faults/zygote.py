@@ -15,11 +15,10 @@ import sys
 from pathlib import Path
 
 START = """python() {
-  if [ "${1#scripts/}" != "$1" ] && [ $((RANDOM %% 8)) != 0 ]; then
-    %s -SE %s %s "$@"
-  else
-    command python "$@"
-  fi
+  case $1 in
+    *scripts/*.py) [ $((RANDOM %% 8)) = 0 ] || { %s -SE %s %s "$@"; return; } ;;
+  esac
+  command python "$@"
 }
 """
 PR_SET_NAME = 15

@@ -1,11 +1,12 @@
-"""What a start of the workflow costs: packages that take long to import are left to the jobs."""
+"""What the workflow and its scripts import: nothing slow, and no script in place of a package."""
 
 import ast
 import json
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 
-from processes import ROOT
+from processes import ROOT, SCRIPTS
 
 SLOW = {"matplotlib", "numpy", "pandas", "scipy", "statsmodels", "torch", "transformers"}
 IMPORTED = "import json, sys\n{imports}\nprint(json.dumps(sorted(sys.modules)))"
@@ -27,3 +28,9 @@ def test_what_the_workflow_imports_loads_no_slow_package():
     loaded = set(json.loads(done.stdout))
     assert "normscope.config" in loaded
     assert not loaded & SLOW
+
+
+def test_no_script_stands_for_an_installed_package():
+    """Python looks for modules next to the script first: scripts/tabulate.py would break torch."""
+    installed = {*packages_distributions(), *sys.stdlib_module_names}
+    assert {path.stem for path in SCRIPTS.rglob("*.py")} & installed == set()

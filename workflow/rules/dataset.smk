@@ -1,16 +1,17 @@
-# takes: the corpus from the first source that has it, or a nanoGPT-format directory
-# makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
+# reads:  the corpus from the first source that has it, or a nanoGPT-format directory
+# writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json
 
 
 GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.longest_context)
-check_corpus(CONFIG)
+MADE = Path("results/dataset/meta.json")
+reported(check_known_length, CONFIG.dataset.decides, MADE, CONFIG.longest_context)
 
 
 rule dataset:
     input:
         code("dataset"),
         nanogpt_files(CONFIG.dataset.directory),
-        # which source has the text decides nothing, as its hash does
+        # the source of the text does not matter, because the text is identified by its hash
         given=ancient(recorded("corpus.json", GIVEN.model_dump_json())),
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),

@@ -1,7 +1,7 @@
-# takes: results/dataset/, and for the tables of some studies files of data/
-# makes: results/<study>/ models/{name}/, probes/{name}/ and tables/ of every study. What a study
-#        reads, writes and needs is said in its folder, src/normscope/studies/<study>/grid.py; its
-#        names of jobs too. checkpoints/ is there while a training is unfinished
+# reads:  results/dataset/, and for the tables of some studies files of data/
+# writes: results/<study>/ with models/{name}/, probes/{name}/ and tables/ for every study, as
+#         src/normscope/studies/<study>/grid.py defines, with the names of the jobs. checkpoints/
+#         exists while a training is unfinished
 
 CORPUS = multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl")
 
@@ -81,7 +81,7 @@ for study, part in STUDIES.items():
         name:
             f"{study}_tables"
         input:
-            code("tabulate", study, "tables"),
+            code("make_tables", study, "tables"),
             [*corpus, "results/dataset/meta.json"] if corpus else [],
             tabulated(study),
             list(study_files(study).values()),
@@ -103,6 +103,6 @@ for study, part in STUDIES.items():
             data="--data results/dataset" if part.READS_CORPUS else "",
             files=verbatim(json.dumps(study_files(study))),
         shell:
-            'python "$NORMSCOPE/scripts/tabulate.py" {params.study} --recipe {params.recipe:q}'
+            'python "$NORMSCOPE/scripts/make_tables.py" {params.study} --recipe {params.recipe:q}'
             " --models results/{params.models}/models --probes results/{params.study}/probes"
             " {params.data} --files {params.files:q} --out results/{params.study}/tables &> {log}"

@@ -56,7 +56,9 @@ class Sourced(Strict):
         default=None, description="list of blocks, such as model.layers; known for most models"
     )
     final_norm: Dotted | None = Field(
-        default=None, description="norm after the last block, such as model.norm; where blocks is"
+        default=None,
+        description="norm after the last block, such as model.norm, or none if the model has none;"
+        " known for most models",
     )
 
 

@@ -268,6 +268,12 @@ def check_length(train: int, val: int, context: int) -> None:
         )
 
 
+def check_known_length(origin: Origin, made: Path, context: int) -> None:
+    """``check_length`` where the lengths are known without making the dataset."""
+    if lengths := known_lengths(origin, made):
+        check_length(*lengths, context)
+
+
 def known_lengths(origin: Origin, made: Path) -> tuple[int, int] | None:
     """Tokens of both splits where they are known without making the dataset, else None.
 
@@ -304,17 +310,21 @@ def directory_files(directory: str, made: Path) -> list[str]:
         CorpusError: it is missing, lacks some of them, or is ``made`` itself.
     """
     if not Path(directory).is_dir():
-        raise CorpusError(f"{directory} is not a directory")
+        raise CorpusError(f"dataset.directory: {directory} is not a directory")
     if Path(directory).resolve() == made.resolve():
-        raise CorpusError(f"{directory} is what the workflow makes: give a copy in another folder")
+        raise CorpusError(
+            f"dataset.directory: {directory} is what the workflow makes: give a copy in another "
+            "folder"
+        )
     files = [f"{directory}/{name}" for name in (*(f"{s}.bin" for s in SPLITS), "meta.pkl")]
     missing = [name for name in files if not Path(name).is_file()]
     if missing == files[-1:]:
         raise CorpusError(
-            f"missing {missing[0]}, which nanoGPT's data/shakespeare_char/prepare.py writes: only "
-            "datasets of characters are supported. Of BPE tokens, give the text from which they "
-            "were made, by dataset.sha256 and dataset.sources"
+            f"dataset.directory: missing {missing[0]}, which nanoGPT's "
+            "data/shakespeare_char/prepare.py writes: only datasets of characters are supported. "
+            "For BPE tokens, give the text from which they were made, by dataset.sha256 and "
+            "dataset.sources"
         )
     if missing:
-        raise CorpusError(f"missing {', '.join(missing)}")
+        raise CorpusError(f"dataset.directory: missing {', '.join(missing)}")
     return files

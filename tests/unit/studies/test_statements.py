@@ -11,11 +11,13 @@ from statements import CLAIMS, CONFIG, ROOT
 from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.judgement import find_all, judge
+from normscope.paper.figures import load as load_figures
 from normscope.studies import statements as project
+from normscope.studies.folder import FOLDER
 from normscope.studies.statements import load_checked
 
 FILE = ROOT / "data" / "claims.yaml"
-FIGURES = yaml.safe_load((ROOT / "workflow" / "figures.yaml").read_text())
+FIGURES = load_figures(FOLDER, CONFIG.studies)
 RAW = yaml.safe_load(FILE.read_text())
 ADDED: dict[str, Any] = {
     "study": "recall",

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.io.names import Key
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -24,12 +25,8 @@ LOSSES = (
 )
 
 ProtocolName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9_]+$",
-        max_length=100,
-        description=f"a key of protocols, or {NANOGPT} for the model and training at the top",
-    ),
+    Key,
+    Field(description=f"a key of protocols, or {NANOGPT} for the model and training at the top"),
 ]
 
 
@@ -201,6 +198,7 @@ class Main(Study):
                 "arm": ARMS,
                 "placement": get_args(Placement),
             },
+            ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
             labels={"arm": LABELS, "batch_size": "batch size {}"},
         )
 

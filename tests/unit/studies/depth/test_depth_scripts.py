@@ -53,7 +53,7 @@ def tables(place: Path, data: Path, depth: Depth) -> processes.Script:
     recipe = depth.tabulation(Settings(level=0.9, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data, "out": place}
     return processes.Script(
-        "tabulate depth", processes.flags(recipe=recipe, **paths), place / "tables_log"
+        "make_tables depth", processes.flags(recipe=recipe, **paths), place / "tables_log"
     )
 
 

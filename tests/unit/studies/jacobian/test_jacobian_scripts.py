@@ -68,7 +68,7 @@ def collect(place: Path, jacobian: Jacobian, data: Path) -> processes.Script:
     recipe = jacobian.tabulation(Settings(level=0.95, baseline=[]))
     paths = {"models": place / "models", "probes": place / "probes", "data": data}
     arguments = processes.flags(recipe=recipe, out=place / "tables", **paths)
-    return processes.Script("tabulate jacobian", arguments, place / "log")
+    return processes.Script("make_tables jacobian", arguments, place / "log")
 
 
 class Measured:

@@ -127,7 +127,7 @@ def collect(probes: Path, recipe: PretrainedTables, out: Path) -> None:
     words = flags(recipe=recipe, models=probes, probes=probes, out=out, files=files)
     # statsmodels collects garbage at every correction, which takes longer than all the rest
     gc.freeze()
-    run("tabulate", ["pretrained", *words])
+    run("make_tables", ["pretrained", *words])
     document = flags(tables=out, prompts=DATA / "prompts.yaml", out=out / DOCUMENT)
     run("residual_gain", document)
     gc.unfreeze()

@@ -184,12 +184,12 @@ def test_a_file_of_a_job_that_is_missing_or_damaged_is_an_error(tmp_path, whole,
 
 
 class Decisive(processes.Script):
-    """scripts/tabulate.py on made-up jobs, one a cell."""
+    """scripts/make_tables.py on made-up jobs, one a cell."""
 
     def __init__(self, place: Path) -> None:
         self.place, self.tables = place, place / "tables"
         self.jobs: dict[str, Cell] = {}
-        super().__init__("tabulate recall", [], place / "log")
+        super().__init__("make_tables recall", [], place / "log")
 
     def add(self, arm: str, *seeds: int, rate: float = 0.01, **measures: float) -> None:
         cell = Cell("recall", arm, rate)

@@ -1,4 +1,4 @@
-"""The script tabulate.py, on tiny models: several seeds, one, no norm."""
+"""The script make_tables.py, on tiny models: several seeds, one, no norm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ def textbook(place: Path, data: Path, *jobs: Path) -> processes.Script:
     models = jobs[0].parent
     paths = {"models": models, "probes": place, "data": data, "out": place / "textbook"}
     arguments = processes.flags(recipe=recipe, **paths)
-    return processes.Script("tabulate textbook", arguments, place / "log")
+    return processes.Script("make_tables textbook", arguments, place / "log")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,29 @@
+"""Make the tables of a study from the files of its jobs."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from normscope.command import parse
+from normscope.errors import report
+from normscope.io.tables import write_tables
+from normscope.studies.stage import TableInputs, recipe_type, stage
+
+
+class Flags(TableInputs):
+    """Make the tables of a study: ``make_tables.py STUDY --recipe JSON ...``."""
+
+    recipe: Any
+    out: Path = Field(description="directory for the tables")
+
+
+def main() -> None:
+    tabulate = stage("tables")
+    flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
+    write_tables(flags.out, tabulate(flags.recipe, flags))
+
+
+if __name__ == "__main__":
+    report(main)
