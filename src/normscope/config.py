@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, cached_property, reduce
+from itertools import islice
 from operator import getitem
 from reprlib import Repr
 from typing import Annotated, Any, Literal, Self
@@ -68,8 +69,10 @@ class Dataset(Strict):
 class Figures(Strict):
     """How figures look; changing it draws and nothing else."""
 
-    width_mm: PositiveFloat = Field(description="width on paper")
-    font_pt: PositiveFloat = Field(description="size of text on paper")
+    width_mm: Annotated[PositiveFloat, Field(ge=50, le=1000)] = Field(description="width on paper")
+    font_pt: Annotated[PositiveFloat, Field(ge=4, le=40)] = Field(
+        description="size of text on paper"
+    )
 
 
 class Studies(Main):
@@ -79,7 +82,7 @@ class Studies(Main):
     has a part of its own.
     """
 
-    level: Annotated[float, Field(gt=0, lt=1)] = Field(
+    level: Annotated[float, Field(gt=0, le=0.9999)] = Field(
         default=0.95, description="confidence level of every interval"
     )
     recall: Recall
@@ -100,7 +103,7 @@ class Studies(Main):
         return {"main": self.main, **parts}
 
     @property
-    def context(self) -> int:
+    def longest_context(self) -> int:
         """Tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.studies.values())
 
@@ -128,7 +131,7 @@ class Config(Studies):
     @classmethod
     def numbers_can_be_counted(cls, raw: Any) -> Any:
         """The work of jobs is a product of such numbers, and must be a finite one."""
-        if huge := list(_huge(raw, (), set())):
+        if huge := list(islice(_huge(raw, (), set()), 5)):
             raise ValueError(f"{', '.join(huge)}: a whole number is below {LARGEST:,}")
         return raw
 

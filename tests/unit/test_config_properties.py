@@ -5,8 +5,10 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,6 +144,10 @@ def all_jobs(config: Config) -> None:
         study.vocabulary()
         for stack in trainings.values():
             assert study.train_mb(stack, "cpu") > 0
+    assert round(1000 * config.pretrained.memory_gb) > 0
+    for source in [*config.dataset.sources, *(m.source for m in config.pretrained.models)]:
+        # a free lock is had at once, unless the clock cannot count so many seconds
+        assert Lock().acquire(timeout=getattr(source, "timeout_s", 1))
     listed = list(jobs(config))
     assert len({(job.rule, job.name) for job in listed}) == len(listed)
     for job in listed:
@@ -152,7 +158,7 @@ def concerns(line: str, at: Place) -> bool:
     """Whether a line of an error names a place, its parent or what is in it."""
     where, _, reason = line.partition(": ")
     keys = [str(part) if str(part).isprintable() and part != "" else repr(part) for part in at]
-    for key in where.split(", "):
+    for key in (*where.split(", "), *reason.partition(": ")[0].split(", ")):
         parts = key.split(".")
         if parts == keys[: len(parts)] or keys == parts[: len(keys)]:
             return True
@@ -173,7 +179,40 @@ def check(base: str, changes: list[tuple[str, Place, Any]]) -> None:
         all_jobs(config)
 
 
-@examples(200)
+@examples(150)
 @given(edits())
 def test_an_edited_configuration_is_refused_by_its_keys_or_gives_its_jobs(change):
     check(*change)
+
+
+def test_a_short_text_whose_aliases_hold_billions_of_values_is_one_short_message():
+    parts: list[Any] = [["x"] * 10]
+    for _ in range(9):
+        parts.append([parts[-1]] * 10)
+    for at in (("training",), ("training", "steps"), ("runs",), ("runs", 0, "seeds"), ("dataset",)):
+        check("config.yaml", [("replace", at, parts[-1])])
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (
+            ("training.steps",),
+            50,
+            "training.steps: unknown key; nest what is written with dots: training: {steps: ...}",
+        ),
+        (("training", "steps"), 10**30, "training.steps: a whole number is below 9,223"),
+        (("runs", 0, "learning_rates", 0), 1e-300, "runs: the name of a job has "),
+        (("recall", "runs", 0, "learning_rates", 0), 1e-300, "recall: the name of a job has "),
+        (("pretrained", "memory_gb"), 1e308, "pretrained.memory_gb: "),
+        (("dataset", "sources", 1, "timeout_s"), 1e308, "dataset.sources.1.wheel.timeout_s: "),
+        (("figures", "font_pt"), 1.0, "figures.font_pt: "),
+        (("level",), 1 - 2**-53, "level: "),
+        (("stack",), "٣", "stack: Input should be a valid integer, got '٣' (str)"),
+        (("a\nb",), 1, r"'a\nb': unknown key"),
+    ],
+)
+def test_values_that_would_fail_later_are_refused(at, value, said):
+    with pytest.raises(ConfigError, match=re.escape(said)) as e:
+        load(typed(edited("config.yaml", [("add", at, value)])))
+    assert str(e.value).count("\n") == 1

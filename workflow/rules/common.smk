@@ -103,7 +103,7 @@ if not is_module():
 from normscope.errors import Explained
 
 try:
-    from normscope.config import ConfigError, laid_over, load, typed
+    from normscope.config import laid_over, load, typed
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
@@ -113,7 +113,7 @@ from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
 from normscope.io import provenance
-from normscope.io.corpus import Given, check_length, directory_files, known_lengths
+from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.statements import load_checked
@@ -124,13 +124,18 @@ PARSED = Path(".snakemake/normscope/code")
 provenance.restore(PARSED)
 
 
+def reported(make, *arguments):
+    """The result of a function whose explained errors Snakemake shows without a traceback."""
+    try:
+        return make(*arguments)
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+
+
 @functools.cache
 def written(path):
     """What a configuration file says; Snakemake would keep the last of keys given twice."""
-    try:
-        return read_config(Path(path))
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
+    return reported(read_config, Path(path))
 
 
 def check_files():
@@ -143,10 +148,7 @@ def check_files():
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     defaults = written(os.path.join(PROJECT, "config.yaml"))
-    try:
-        return load(typed(laid_over(defaults, choices)))
-    except ConfigError as e:
-        raise WorkflowError(str(e)) from None
+    return reported(load, typed(laid_over(defaults, choices)))
 
 
 def device(asked):
@@ -164,20 +166,14 @@ def registered(registry, *others):
     """The entries of a registry by name. One error lists all problems."""
     folder = Path(SRC, "normscope/studies")
     known = {name: study.TABLES for name, study in STUDIES.items()}
-    try:
-        entries = registry.load(folder, STUDIES)
-        registry.check(folder, entries, known, *others)
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
+    entries = reported(registry.load, folder, STUDIES)
+    reported(registry.check, folder, entries, known, *others)
     return entries
 
 
 def stated(path):
     """Check the statements of the ledger. One error lists all problems."""
-    try:
-        load_checked(Path(path), STUDIES, FIGURES)
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
+    reported(load_checked, Path(path), STUDIES, FIGURES)
 
 
 def recorded(name, text):
@@ -232,20 +228,8 @@ def nanogpt_files(directory):
     if directory is None:
         return []
     # if results exist, Snakemake would ignore that inputs are missing
-    try:
-        return [as_input(name) for name in directory_files(directory)]
-    except Explained as e:
-        raise WorkflowError(f"dataset.directory: {e}") from None
-
-
-def check_corpus(config):
-    """Refuse a corpus that is known to be too short for a training or a measurement."""
-    made = Path("results/dataset/meta.json")
-    if lengths := known_lengths(config.dataset.decides, made):
-        try:
-            check_length(*lengths, config.context)
-        except Explained as e:
-            raise WorkflowError(str(e)) from None
+    files = reported(directory_files, directory, Path("results/dataset"))
+    return [as_input(name) for name in files]
 
 
 def verbatim(value):

@@ -2,8 +2,9 @@
 # writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json
 
 
-GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.context)
-check_corpus(CONFIG)
+GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.longest_context)
+MADE = Path("results/dataset/meta.json")
+reported(check_known_length, CONFIG.dataset.decides, MADE, CONFIG.longest_context)
 
 
 rule dataset:

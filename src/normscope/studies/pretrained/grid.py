@@ -64,6 +64,7 @@ class Pretrained(Study):
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
     memory_gb: float = Field(
         ge=0.01,
+        le=1_000_000,
         allow_inf_nan=False,
         description="for weights; a model whose fp32 weights exceed it is streamed block by block",
     )
