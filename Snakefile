@@ -42,6 +42,7 @@ DRAWINGS = Path(PROJECT, "scripts/figures")
 FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
 METRICS = registered(metrics, project("workflow/metrics.yaml"))
 stated(data("claims.yaml"))
+prompted(data("prompts.yaml"))
 # what is expensive: asked for by itself, as one that failed or was damaged is made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [

@@ -115,6 +115,7 @@ from normscope.io.pins import pinned
 from normscope.io import provenance
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
+from normscope.studies.pretrained.prompts import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
 
@@ -153,6 +154,14 @@ def stated(path):
     """Check the statements of the ledger; one error names all that is wrong with them."""
     try:
         load_checked(Path(path), STUDIES, FIGURES)
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
+
+
+def prompted(path):
+    """Check the prompts that pretrained models are measured on."""
+    try:
+        check_prompts(Path(path))
     except Explained as e:
         raise WorkflowError(str(e)) from None
 

@@ -106,7 +106,8 @@ def _in_primary(c: Contrast, primary: Cells, vocabulary: Vocabulary) -> Faults:
             continue
         for side, cells in sides.items():
             if not any(agree(cell, t) for cell in _closed(cells, vocabulary) for t in targets):
-                yield f"primary.{column}", f"{given!r} is no case: {side} has {cells[column]}"
+                yield f"primary.{column}", f"{given!r} is no case: {side} has {_words(cells)}"
+                break
     at = c.at.column if c.at else None
     open_ = [
         column
