@@ -138,16 +138,13 @@ def alone(**change: Any) -> dict[str, Any]:
         (at("contrast", less={"learning_rate": True}), "contrast.less.learning_rate", "no number"),
         (at("contrast", less={"learning_rate": math.nan}), "contrast.less.learning_rate",
          "not finite"),
-        # sides that are the same, or that no row has
+        # sides that are the same
         (at("contrast", less={"arm": "rmsnorm"}), "contrast.less",
          "names nothing that differs from cells: arm: rmsnorm"),
         (at("contrast", less={"arm": ["none", "rmsnorm"]}), "contrast.less", "arm: rmsnorm"),
         (at("contrast", less={}), "contrast.less", "it is empty"),
         (at("contrast", less={"protocol": "corrected"}), "contrast.less", "nothing that differs"),
         (at("contrast", less={"task": "recall"}), "contrast.less", "nothing that differs"),
-        (at("contrast", less={"task": "copy"}), "contrast.less", "exclude each other"),
-        (at("contrast", cells={"protocol": "corrected", "task": "copy"}), "contrast.cells",
-         "exclude each other: no row has them all"),
         (at("contrast", less={"loss": "greatest"}), "contrast.less", "nothing that differs"),
         (at("contrast", less={"arms": "others"}), "contrast.less.arms", "needs a column"),
         (at("contrast", less={"arm": ["none", "others"]}), "contrast.less.arm", "give it alone"),
@@ -216,6 +213,14 @@ def test_of_one_side_no_second_mean_is_told(tmp_path):
     entry["contrast"]["sentence"] = "{first}, {second}"
     with pytest.raises(Explained, match=r"\{second\} is used, and second is missing"):
         checked(tmp_path, RAW["claims"] | {"one": entry})
+
+
+def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():
+    """``arms: published`` then excludes ``arm: none``: the statement has no data, and no fault."""
+    recall = CONFIG.recall
+    published = recall.published.model_copy(update={"arms": recall.published.arms[:1]})
+    fewer = {"recall": recall.model_copy(update={"published": published})}
+    assert load_checked(FILE, {**CONFIG.studies, **fewer}, FIGURES) == CLAIMS
 
 
 def test_all_that_is_wrong_is_one_error(tmp_path):
