@@ -46,6 +46,7 @@ repair(STORE)
 FIGURES = registered(figures, CONFIG)
 METRICS = registered(metrics)
 stated(data("claims.yaml"))
+prompted(data("prompts.yaml"))
 # expensive results are targets in their own right, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [

@@ -116,6 +116,7 @@ from normscope.io import provenance
 from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
+from normscope.studies.pretrained.prompts import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
 
@@ -174,6 +175,14 @@ def registered(registry, *others):
 def stated(path):
     """Check the statements of the ledger. One error lists all problems."""
     reported(load_checked, Path(path), STUDIES, FIGURES)
+
+
+def prompted(path):
+    """Check the prompts that pretrained models are measured on."""
+    try:
+        check_prompts(Path(path))
+    except Explained as e:
+        raise WorkflowError(str(e)) from None
 
 
 def recorded(name, text):

@@ -6,7 +6,8 @@ from pydantic import AfterValidator, Field
 
 PATTERN = r"^[a-z][a-z0-9_]*$"
 LONGEST = 60  # characters: a job's name has several names, and a file's name has 255 bytes at most
-MISREAD = ("false", "inf", "infinity", "nan", "null", "true")  # by readers of CSV, as no text
+# what readers of CSV take for no text; numbers are found by float
+MISREAD = ("", "#n/a", "<na>", "false", "n/a", "na", "none", "null", "true")
 
 
 def survives_tables(name: str) -> str:
@@ -14,7 +15,7 @@ def survives_tables(name: str) -> str:
     try:
         float(name)
     except ValueError:
-        if name not in MISREAD:
+        if name == "none" or name.lower() not in MISREAD:  # an arm, which is read as text
             return name
     raise ValueError(f"{name!r} is not text in a table, which is read back: choose another name")
 

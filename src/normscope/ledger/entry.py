@@ -205,7 +205,10 @@ def load(path: Path) -> Claims:
         reasons: dict[str, list[str]] = {}
         for error in e.errors():
             reasons.setdefault(_place(error, raw), []).append(_reason(error))
-        lines = [f"{path}: {place}: {' or '.join(given)}" for place, given in reasons.items()]
+        lines = [
+            ": ".join(filter(None, (str(path), place, " or ".join(given))))
+            for place, given in reasons.items()
+        ]
         raise Explained("\n".join(lines)) from None
 
 

@@ -11,10 +11,10 @@ Faults = Iterator[tuple[str, str]]  # key of the contrast, what is wrong there
 
 
 def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
-    """Cells that exclude each other, sides that are the same, a primary case that cannot be."""
-    if not _closed(c.cells, vocabulary):
-        yield "cells", f"{_words(c.cells)} exclude each other: no row has them all"
-        return
+    """Sides that are the same, and a primary case that cannot be, or is not the only one.
+
+    Cells that no row has are no fault: the configuration decides what a name stands for.
+    """
     yield from _in_replicates(c)
     yield from _in_other(c, vocabulary)
     if c.as_published is not None and c.cells | c.as_published == c.cells:
@@ -62,9 +62,7 @@ def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
     for value in _partner_values(c):
         changes = c.other if value is None else {**c.other, c.partners[0]: value}
         second = _closed({**c.cells, **changes}, vocabulary)
-        if not second:
-            yield place, f"{_words({**c.cells, **changes})} exclude each other: no row has them all"
-        elif not _is_greatest(c) and _same(first, second):
+        if first and not _is_greatest(c) and _same(first, second):
             yield (
                 place,
                 f"names nothing that differs from cells: {_words(changes) or 'it is empty'}",
@@ -105,8 +103,10 @@ def _in_primary(c: Contrast, primary: Cells, vocabulary: Vocabulary) -> Faults:
                 yield f"primary.{column}", f"{given!r} is no case of the other side"
             continue
         for side, cells in sides.items():
-            if not any(agree(cell, t) for cell in _closed(cells, vocabulary) for t in targets):
-                yield f"primary.{column}", f"{given!r} is no case: {side} has {cells[column]}"
+            known = _closed(cells, vocabulary)
+            if known and not any(agree(cell, target) for cell in known for target in targets):
+                yield f"primary.{column}", f"{given!r} is no case: {side} has {_words(cells)}"
+                break
     at = c.at.column if c.at else None
     open_ = [
         column
