@@ -8,7 +8,7 @@ FACTOR = int(os.environ.get("NORMSCOPE_EXAMPLES", "1"))
 
 
 def examples(count: int) -> settings:
-    """Settings for ``count`` examples in an ordinary run, and ``NORMSCOPE_EXAMPLES`` times that on demand.
+    """Settings for ``count`` examples, and ``NORMSCOPE_EXAMPLES`` times that on demand.
 
     An ordinary run repeats the same examples, so that it fails for everybody or for nobody.
     """
