@@ -162,7 +162,7 @@ def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
     refused(model, str(path), "damaged")
 
 
-@given(raw=st.one_of(st.binary(max_size=60), st.sampled_from([b"abc", b".", b"\x80\x02]K\x01a."])))
+@given(raw=st.one_of(st.binary(max_size=60), st.sampled_from([b"G", b"abc", b"\x80\x02]."])))
 @examples(50)
 def test_bytes_that_are_no_pickle_are_an_error_that_names_the_file(tmp_path_factory, raw):
     directory = tmp_path_factory.mktemp("damaged")
