@@ -3,7 +3,7 @@ r"""Which part of a gradient the norms of a model remove, in its own backward pa
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
@@ -232,10 +232,8 @@ def watch(model: nn.Module) -> Iterator[Watched]:
             that a norm takes or returns, the first tensor counts.
 
     Raises:
-        Explained: model is not a module, or has no norm.
+        Explained: model is not a module, or has no norm, or a compiled function calls watch.
     """
-    if torch.compiler.is_compiling():
-        raise Explained("watch runs inside of a function that torch.compile compiles: call it outside")
     layers = norms(expect("model", model, nn.Module, "a torch.nn.Module, not its name"))
     watched = Watched(layers)
 
@@ -254,11 +252,22 @@ def watch(model: nn.Module) -> Iterator[Watched]:
             handle.remove()
 
 
-def _eager() -> Any:
+def _eager() -> AbstractContextManager[object]:
     """Run compiled models uncompiled: a graph that was compiled before has no hooks.
 
     Without the compiler in memory, which takes seconds to load, no model was compiled.
+
+    Raises:
+        Explained: the compiler runs the function that calls watch.
     """
-    if "torch._dynamo" in sys.modules:
+    inside = Explained(
+        "watch is called inside of a function that torch.compile runs: call it outside"
+    )
+    if torch.compiler.is_compiling():
+        raise inside
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    try:
         return torch.compiler.set_stance("force_eager")
-    return nullcontext()
+    except RuntimeError as e:
+        raise inside from e
