@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.door.arguments import expect
-from normscope.door.recognized import channels, first_tensor, recognized, tokens
+from normscope.door.recognized import channels, check_values, first_tensor, recognized, tokens
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.nn.arms import ARMS
@@ -134,6 +134,7 @@ def _recognized(norm: nn.Module, x: Tensor) -> TokenNorm:
     kind, at = type(norm).__name__, tokens(norm, x)
     if isinstance(norm, TokenNorm):
         return recognized(norm, at, at)
+    check_values(norm, x)
     try:
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
             y = first_tensor(copy.deepcopy(norm).forward(x.clone()))

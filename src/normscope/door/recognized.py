@@ -79,6 +79,18 @@ def tokens(module: nn.Module, x: Tensor) -> Tensor:
     return x.reshape(-1, math.prod(channels(module, x)))
 
 
+def check_values(module: nn.Module, x: Tensor) -> None:
+    """Check that a norm and its input have values.
+
+    Raises:
+        Explained: one of their tensors is on the meta device.
+    """
+    if any(t.is_meta for t in (x, *module.parameters(), *module.buffers())):
+        raise Explained(
+            f"{_kind(module)} or its input is on the meta device, without values: load it first"
+        )
+
+
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """A norm as one of the registry's, in float64, chosen by what the norm computes.
 
@@ -95,8 +107,7 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
         Explained: it is not such a norm, or x and y do not tell.
     """
     kind = _kind(module)
-    if any(t.is_meta for t in (x, y, *module.parameters(), *module.buffers())):
-        raise Explained(f"{kind} or its input is on the meta device, without values: load it first")
+    check_values(module, x)
     if isinstance(module, TokenNorm):
         return copy.deepcopy(module).cpu().double()
     if not (x.is_floating_point() and y.is_floating_point() and x.shape == y.shape):
