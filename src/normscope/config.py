@@ -15,6 +15,7 @@ from functools import cache, cached_property, reduce
 from itertools import islice
 from operator import getitem
 from reprlib import Repr
+from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
 import yaml
@@ -162,6 +163,7 @@ def load(raw: dict[str, Any]) -> Config:
         places: dict[str, list[str]] = {}  # what is wrong in many is said once
         for error in e.errors(include_url=False):
             place, problem = _explain(error)
+            problem = shorten(problem, 500, placeholder=" ...")
             places.setdefault(problem, []).append(place)
         lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
         raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}") from None

@@ -162,7 +162,8 @@ def concerns(line: str, at: Place) -> bool:
         parts = key.split(".")
         if parts == keys[: len(parts)] or keys == parts[: len(keys)]:
             return True
-    named = [str(part) for part in at if isinstance(part, str)]
+    # where protocols are missing, runs name an unknown protocol
+    named = [part.removesuffix("s") for part in at if isinstance(part, str)]
     return any(word and word in f"{where} {reason}" for word in named)
 
 

@@ -89,7 +89,7 @@ def test_no_source_names_each_one_tried(made: Project):
 
 def test_divergence_is_a_result(diverged: Project):
     summary = (diverged.root / "results/paper/summary.md").read_text()
-    assert "Of 2 models\n2 diverged and 2 failed." in summary
+    assert "Of 2 models, 2 diverged and 2 failed." in " ".join(summary.split())
     # ln 9, of as many characters
     row = "| LayerNorm, pre | 2 | 1 | 0.001 | 2 | 2.197 | [2.197, 2.197] | – | – | baseline |"
     assert row in summary

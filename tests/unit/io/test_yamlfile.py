@@ -13,9 +13,15 @@ from properties import examples
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_config, read_yaml
 
+# the emitter of PyYAML does not write these line ends so that they are read back
+CHARACTERS = st.characters(exclude_characters="\x85\u2028\u2029", codec="utf-8")
 KEYS = st.text("abcxyz_019", min_size=1, max_size=4)
 SCALARS = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(CHARACTERS, max_size=8)
 )
 TREES = st.dictionaries(
     KEYS,

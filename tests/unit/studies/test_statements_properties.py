@@ -26,9 +26,11 @@ from normscope.ledger.entry import Claims, Entry, load
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger
 from normscope.ledger.vocabulary import Vocabulary
+from normscope.paper.figures import load as load_figures
+from normscope.studies.folder import FOLDER
 
 RAW = yaml.safe_load((ROOT / "data" / "claims.yaml").read_text())
-FIGURES = yaml.safe_load((ROOT / "workflow" / "figures.yaml").read_text())
+FIGURES = load_figures(FOLDER, CONFIG.studies)
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
 COMPARED = {key: entry for key, entry in RAW["claims"].items() if "contrast" in entry}
 KEY = "edited"  # no function of a study tests it
