@@ -1,9 +1,9 @@
-# The packages of constraints.txt, and nothing of the project: Snakemake brings its files itself.
-# docs/howto/executors.md says how this is built and used.
+# The packages of constraints.txt, without the project, whose files Snakemake provides.
+# docs/howto/executors.md explains how to build and use this image.
 FROM docker.io/library/debian:bookworm-slim
 
-# git: Snakemake asks it for the project's files; rsync: the storage plugin fs copies with it. Debian
-# keeps no older versions, so that a pinned one would soon not be found
+# Snakemake lists the project's files with git, and the storage plugin fs copies with rsync. Versions
+# are not pinned, because Debian does not keep old ones
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git python3-venv rsync \
@@ -11,7 +11,7 @@ RUN apt-get update \
     && useradd --create-home --uid 1000 normscope
 ENV PATH=/opt/normscope/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 
-# a change of the code leaves this layer as it is
+# code changes do not invalidate this layer
 COPY constraints.txt constraints-dev.txt /opt/
 RUN python3 -m venv /opt/normscope \
     && pip install --no-cache-dir --requirement /opt/constraints.txt \

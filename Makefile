@@ -1,12 +1,12 @@
-# `make demo`: a first look.  `make results`: from a fresh clone to the paper.  `make docs`: the site.  `make test`: the tests.
+# `make demo`: a two-minute tour.  `make results`: from a fresh clone to the paper.  `make docs`: the site.  `make test`: the tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RESULTS := results
-# set-up is done again only when the pins change: the stamp is named by their content
+# the name of the stamp contains a checksum of the pins, so that a change of the pins repeats the set-up
 PINS := $(shell cat constraints.txt constraints-dev.txt pyproject.toml | cksum | tr ' ' '-')
 READY := $(VENV)/ready-$(PINS)
-# errors alone: a mirror's warnings, a line a package, would hide them
+# pip runs quietly, so that real errors stand out
 INSTALL := @$(BIN)/python -m pip install -qq -c constraints.txt -c constraints-dev.txt
 
 SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
@@ -18,9 +18,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 results: $(READY)
 	snakemake --cores 4
 
-demo: $(READY) # everything, small, in a folder of its own: what it looks like, and no more
+demo: $(READY) # the whole workflow with small models, in the folder demo/
 	snakemake --directory demo --configfile config/tiny.yaml --cores 2
-	@echo 'This was a demonstration: models too small, and too few, to decide anything. `make results` does.'
+	@echo 'This was a demonstration: its models are too small and too few to test any statement. Run `make results` for that.'
 
 paper: $(READY)
 	dvc repro
@@ -29,7 +29,7 @@ docs: $(READY)-docs
 	$(SPHINX) -b html docs docs/_build/html
 	@echo 'The site: docs/_build/html/index.html'
 
-docs-links: $(READY)-docs # of other sites: needs a network
+docs-links: $(READY)-docs # checks external links (needs a network)
 	$(SPHINX) -b linkcheck docs docs/_build/linkcheck
 
 test: $(READY)
@@ -42,10 +42,10 @@ test-long: $(READY) # PART=1/3 runs the first third of the tests, here and in te
 test-docs: $(READY)-docs
 	pytest tests/docs
 
-test-paper: $(READY)-browser # what the workflow has made, in a browser and through LaTeX
+test-paper: $(READY)-browser # opens the results in a browser and compiles them with LaTeX
 	NORMSCOPE_PAPER=$(RESULTS)/paper NORMSCOPE_PAGE=$(RESULTS)/paper/summary.html pytest -n 2 tests/browser tests/latex
 
-test-sharing: $(READY)-engines # the store by a directory and by S3, in clones
+test-sharing: $(READY)-engines # shares the store between clones, through a directory and through S3
 	pytest tests/sharing --part $(PART)
 
 KILLS := 200
@@ -54,10 +54,10 @@ RECORD :=
 test-faults: $(READY) # prints what each fault left; TARGET=models is shorter, RECORD=docs/faults.yaml publishes the table
 	pytest -s tests/faults tests/workflow/test_hostile_config.py --part $(PART) --kills $(KILLS) --target $(TARGET) $(RECORD:%=--record %)
 
-test-slurm: $(READY)-engines # as root: starts a Slurm of one node, and stops it
+test-slurm: $(READY)-engines # run as root: starts a one-node Slurm cluster and stops it
 	pytest -s tests/slurm
 
-test-gpu: $(READY) # on a GPU that torch can use; skipped without one
+test-gpu: $(READY) # needs a GPU that torch can use; skipped without one
 	pytest -rs tests/gpu
 
 lint: $(READY)-lint lint-github
@@ -69,7 +69,7 @@ lint: $(READY)-lint lint-github
 	snakemake --lint
 	hadolint Dockerfile
 
-lint-github: $(READY)-lint # workflows, issue forms and citation: their schemas, permissions and pinned actions
+lint-github: $(READY)-lint # checks schemas, permissions and pinned actions in .github, and CITATION.cff
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
@@ -82,24 +82,25 @@ format: $(READY)-lint
 	snakefmt Snakefile workflow
 
 schema: $(READY)
+	mkdir -p workflow/schemas
 	python -m normscope.config > workflow/schemas/config.schema.json
 
 readme: $(READY)
 	python docs/readme.py
 
-evidence: $(READY) # the run that decides the statements: hours; what it found is kept in evidence/
+evidence: $(READY) # runs config/paper.yaml for hours, and replaces evidence/ with the results
 	snakemake --cores 4 --configfile config/paper.yaml
 	python scripts/evidence.py
 
-verify: $(READY) # a random tenth of the evidence's small models, trained again here
+verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them
 	snakemake --cores 4 results/dataset/meta.json
 	python scripts/verify.py
 
 BUILD :=
-image: # for executors that need one: docs/howto/executors.md
+image: # a container image, for executors that need one: docs/howto/executors.md
 	buildah build $(BUILD) --tag normscope .
 
-prune: $(READY) # of the store: what neither config.yaml nor a variant in config/ asks for
+prune: $(READY) # removes entries of the store that neither config.yaml nor a variant in config/ asks for
 	python scripts/prune.py
 
 clean:
@@ -113,7 +114,7 @@ $(READY):
 	$(INSTALL) -e '.[test]'
 	@touch $@
 
-tools: $(READY) # all that the other targets install, at once
+tools: $(READY) # installs everything that the other targets need
 	$(INSTALL) -e '.[test,lint,docs,browser,sharing,slurm]'
 	@touch $(READY)-lint $(READY)-docs $(READY)-browser $(READY)-engines
 

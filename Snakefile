@@ -1,6 +1,6 @@
-# normscope: from the corpus to the paper. Maths in src/normscope, files in scripts, wiring in
-# workflow/rules, choices in config.yaml. Targets: models, tables, figures, paper (all of it: no
-# target), and every study by its name.
+# normscope: from the corpus to the paper. The mathematics is in src/normscope, input and output of
+# files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: models,
+# tables, figures, paper (everything, the default), and each study by its name.
 import json
 import os
 from pathlib import Path
@@ -11,38 +11,43 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-# the user's choices; what they leave out is as in the config.yaml beside this file
+report: "workflow/report/workflow.rst"
+
+
+include: "workflow/rules/common.smk"
+
+
+if not is_module():
+    check_files()
+
+# the user's settings; the config.yaml next to this file provides the rest
 if os.path.lexists("config.yaml"):
 
     configfile: "config.yaml"
 
 
-report: "workflow/report/workflow.rst"
-
-
-include: "workflow/rules/common.smk"
 include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
 
-# results of expensive rules live here by the hash of all that decides them; DVC versions it
+# the results of expensive rules, named by a hash of what determines them, and versioned by DVC
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 make_store(STORE)
 
 CONFIG = validated(config)
 DEVICE = device(CONFIG.device)
-GPUS = int(DEVICE == "cuda")  # of every job that trains or probes
+GPUS = int(DEVICE == "cuda")  # GPUs of each job that trains or probes
 STUDIES = CONFIG.studies
-PINS = {}  # of every script whose code decides a job
+PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
-mend(STORE)
-DRAWINGS = Path(PROJECT, "scripts/figures")
-FIGURES = registered(figures, project("workflow/figures.yaml"), CONFIG, DRAWINGS)
-METRICS = registered(metrics, project("workflow/metrics.yaml"))
+repair(STORE)
+FIGURES = registered(figures, CONFIG)
+METRICS = registered(metrics)
 stated(data("claims.yaml"))
-# what is expensive: asked for by itself, as one that failed or was damaged is made again
+prompted(data("prompts.yaml"))
+# expensive results are targets in their own right, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
     f"results/{s}/{record}"
@@ -110,7 +115,7 @@ rule paper:
 provenance.save(PARSED)
 
 if is_module():
-    check_start()  # what follows is of the workflow that uses this one
+    check_start()  # the handlers below do not run in a module
 
 
 onstart:

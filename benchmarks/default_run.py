@@ -50,7 +50,7 @@ def script(benchmark: Path) -> str:
     """The script that a benchmark file is of, by its path below the folder of all of them."""
     folder = benchmark.parent.name
     if folder == "figures":
-        return f"figures/{benchmark.stem}.py"
+        return "draw.py"
     rule = folder or benchmark.stem
     return f"{SHARED.get(rule, rule)}.py"
 

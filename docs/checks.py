@@ -1,29 +1,29 @@
-"""What a build of the tutorial refuses: digits typed in prose, broken links, anything online."""
+"""Checks of the pages: no digits typed in prose, no broken links, nothing loaded from a network."""
 
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-ALLOWED = (  # names, and years of citations
+ALLOWED = (  # names, and the years of citations
     r"\bL05\b",
     r"\bGPT-2\b",
     r"(?:\bet al\.|& [A-Z][a-z]+) (?:19|20)\d\d\b",
 )
 FENCE = r"(?ms)^ *(`{3,})(?:\{([\w-]+)\}|(?=[^{]))[^\n]*\n.*?^ *\1`*$"
-BLANKED = (  # where digits are not prose, in this order
+BLANKED = (  # parts whose digits are not prose, in this order
     r"\A---\n.*?\n---\n",  # front matter
     r"(?s)<!--.*?-->",
-    r"(?m)^\d\. ",  # of a list
+    r"(?m)^\d\. ",  # numbers of list items
     r"(?s)\{(?:eval|doc|ref|abbr)\}(`+).*?\1",
-    r"(?s)(?<!\})(`+)(?!`)(?![\d.]+`).*?(?<!`)\1(?!`)",  # names in code, but no bare number
+    r"(?s)(?<!\})(`+)(?!`)(?![\d.]+`).*?(?<!`)\1(?!`)",  # names in code, but not bare numbers
     r"(?<=\])\([^)\s]*\)",  # targets of links
     r"<https?://[^>\s]+>",
 )
 MATH = r"(?s)\$\$.*?\$\$|(?<![\\$])\$[^$\n]+\$"
 DIGIT = r"[\d½⅓⅔¼¾⁰¹²³⁴-⁹₀-₉]"
-LITERAL = r"(?s)\{eval\}(`+)\s*[\"'\d-].*?\1"  # an expression of nothing but itself
-MEASURED = r"\d{2,}|\d\.\d"  # formulas have 0, 1 and 2; results come from results
+LITERAL = r"(?s)\{eval\}(`+)\s*[\"'\d-].*?\1"  # an expression that is only a literal
+MEASURED = r"\d{2,}|\d\.\d"  # not allowed in formulas: measured numbers come from the evidence
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -31,7 +31,7 @@ def _blank(match: re.Match[str]) -> str:
 
 
 def _blank_code(match: re.Match[str]) -> str:
-    """A fence of code, or of a directive without prose; of other directives the name alone."""
+    """Blank a fence of code or of a directive without prose; else only the fence markers."""
     is_prose = match[2] not in (None, "code-cell", "toctree", "result-figure")
     return match[0].replace("```", "   ") if is_prose else _blank(match)
 
@@ -41,14 +41,14 @@ def _lines(text: str, pattern: str) -> set[int]:
 
 
 def may_have_numbers(source: str) -> bool:
-    """Whether a page's front matter says where the numbers in its prose are from."""
+    """Whether a page's front matter states where the numbers in its prose come from."""
     return bool(re.match(r"---\n(?:(?!---).*\n)*?typed_numbers: \w", source))
 
 
 def digits(source: str) -> list[tuple[int, str]]:
-    """Lines of MyST markdown, by number, with a number that no result has given.
+    """Lines of MyST markdown, with their line numbers, that contain a number typed by hand.
 
-    A digit in prose, a measured number in math, or an ``eval`` of a literal.
+    This is a digit in prose, a measured number in math, or an ``eval`` of a literal.
     """
     text = re.sub(FENCE, _blank_code, source)
     for pattern in BLANKED:
@@ -66,7 +66,7 @@ def digits(source: str) -> list[tuple[int, str]]:
 
 
 class _Page(HTMLParser):
-    """Anchors, links, and what a browser loads of itself."""
+    """Anchors, links, and the URLs that a browser loads automatically."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def _is_online(url: str) -> bool:
 
 
 def faults(site: Path) -> list[str]:
-    """Local links and files that a built site lacks, and whatever it would load from a network."""
+    """Broken local links in a built site, and everything that it would load from a network."""
     pages = {path: _Page(path.read_text()) for path in sorted(site.rglob("*.html"))}
     lines = []
     for path, page in pages.items():
@@ -103,7 +103,7 @@ def faults(site: Path) -> list[str]:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
-                lines.append(f"{name} links to {url}, which is not there")
+                lines.append(f"{name} links to {url}, which does not exist")
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
                 lines.append(f"{name} links to {url}, which has no such anchor")
     for path in sorted(site.rglob("*.css")):

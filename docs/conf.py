@@ -1,4 +1,4 @@
-"""Sphinx: MyST pages that run as they are built. Rules: how-this-page-is-made.md."""
+"""Sphinx configuration. Code in MyST pages runs during a build: see how-this-page-is-made.md."""
 
 import os
 import re
@@ -19,13 +19,13 @@ import checks  # noqa: E402
 import keys  # noqa: E402
 import lesson  # noqa: E402
 
-# kernels run in the folder of their page
+# kernels run in the folders of their pages
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
 os.environ[lesson.EVIDENCE] = str(
     Path(os.environ.get(lesson.EVIDENCE, HERE.parent / "evidence")).resolve()
 )
-os.environ["OMP_NUM_THREADS"] = "1"  # two pages are built at a time
-# kernels without the settings and history of whoever builds, and without their greeting
+os.environ["OMP_NUM_THREADS"] = "1"  # two pages are built in parallel
+# run kernels without the settings and history of the user, and without a greeting
 os.environ["IPYTHONDIR"] = str(HERE / "_build/ipython")
 profile = Path(os.environ["IPYTHONDIR"], "profile_default")
 profile.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 myst_update_mathjax = False
 nb_execution_mode = "inline"
-nb_execution_raise_on_error = False  # no_failed_cells fails the build, and says why
+nb_execution_raise_on_error = False  # no_failed_cells fails the build and reports why
 nb_execution_timeout = 120
 nb_eval_name_regex = ".+"
 nb_ipywidgets_js = {}
@@ -74,9 +74,9 @@ class ResultFigure(SphinxDirective):
 
 
 def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
-    """A digit typed in prose fails the build, and so does a cell that would not run."""
+    """Fail the build if prose contains a typed digit, or if a cell would not run."""
     if "remove-cell" in source[0]:
-        raise ExtensionError(f"{docname}.md: use remove-input, as a removed cell does not run")
+        raise ExtensionError(f"{docname}.md: use remove-input, because removed cells do not run")
     lines = [] if checks.may_have_numbers(source[0]) else checks.digits(source[0])
     if lines:
         typed = "".join(f"\n  {docname}.md:{line}: {text}" for line, text in lines)
@@ -84,12 +84,12 @@ def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def with_keys(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Tables of keys stand in the place of their marks."""
+    """Replace the marks of tables of keys by the tables."""
     source[0] = keys.filled(source[0])
 
 
 def no_failed_cells(app: Sphinx) -> None:
-    """A cell that fails, as that of a stale sentence does, fails the build."""
+    """Fail the build if a cell fails, for example because a sentence is outdated."""
     env: Any = app.env
     runs = {name: NbMetadataCollector.get_exec_data(env, name) for name in env.found_docs}
     failed = {name: run["traceback"] or "" for name, run in runs.items() if run and run["error"]}
@@ -97,15 +97,15 @@ def no_failed_cells(app: Sphinx) -> None:
         ansi = re.compile(r"\x1b\[[\d;]*m")
         lines = {name: ansi.sub("", text).strip().splitlines()[-1] for name, text in failed.items()}
         stale = "".join(f"\n  {name}.md: {line}" for name, line in sorted(lines.items()))
-        raise ExtensionError(f"the pages do not say what the evidence does:{stale}")
+        raise ExtensionError(f"the pages disagree with the evidence:{stale}")
 
 
 def no_faults(app: Sphinx, exception: Exception | None) -> None:
-    """A broken local link, or anything that needs a network, fails the build."""
+    """Fail the build for a broken local link, or for anything that needs a network."""
     if exception is None and app.builder.format == "html":
         faults = "".join(f"\n  {fault}" for fault in checks.faults(Path(app.outdir)))
         if faults:
-            raise ExtensionError(f"the pages are not whole, or need a network:{faults}")
+            raise ExtensionError(f"the pages have broken links, or need a network:{faults}")
 
 
 def inline_math(translator: Any, node: nodes.Node) -> None:

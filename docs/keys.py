@@ -1,6 +1,6 @@
-"""Tables of the reference pages, from the code and its registries.
+"""Tables of the reference pages, generated from the code and its registries.
 
-A line ``<!-- keys: configuration -->`` in a page stands for what ``configuration()`` returns.
+A line ``<!-- keys: configuration -->`` in a page is replaced by what ``configuration()`` returns.
 """
 
 import re
@@ -14,14 +14,14 @@ from pydantic import BaseModel
 from normscope.config import Config, load
 from normscope.ledger.entry import Claims
 from normscope.nn.arms import ARMS
-from normscope.paper.figures import Entry
+from normscope.paper.figures import Figure
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)
 
 
 def filled(page: str) -> str:
-    """A page with its tables in the place of their marks."""
+    """A page with each mark replaced by its table."""
     return MARK.sub(lambda mark: TABLES[mark[1]](), page)
 
 
@@ -36,12 +36,12 @@ def statements() -> str:
 
 
 def figures() -> str:
-    """The keys of an entry of workflow/figures.yaml."""
-    return _models(Entry)
+    """The keys of an entry of the figures.yaml of a study."""
+    return _models(Figure)
 
 
 def vocabulary() -> str:
-    """What statements may say of each study, under the configuration in config.yaml."""
+    """The names that statements about each study may use, with the settings of config.yaml."""
     parts = []
     for name, study in load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies.items():
         words = study.vocabulary()
@@ -106,7 +106,7 @@ TABLES = {
 
 
 def _values(values: Iterable[object]) -> str:
-    """Values of a column; those of the registry by its name."""
+    """The values of a column, or a reference to the registry if they are its arms."""
     return "an arm of the registry" if list(values) == list(ARMS) else _code(values)
 
 
@@ -121,8 +121,8 @@ def _table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _models(top: type[BaseModel]) -> str:
-    """A section a model of the schema: first the outermost, then those that it is made of."""
-    # anchors are of the whole site, and two pages may have models of one name
+    """One section per model of the schema: first the outermost model, then its parts."""
+    # anchors are shared by the whole site, and two pages may have models with the same name
     schema = top.model_json_schema(ref_template=f"#keys-{top.__name__}-{{model}}")
     models = {top.__name__: schema, **schema.get("$defs", {})}
     parts = []
@@ -136,7 +136,7 @@ def _models(top: type[BaseModel]) -> str:
         ]
         anchor = f"keys-{top.__name__}-{name}"
         parts += [f"({anchor})=\n## {name}", model.get("description", "").replace("``", "`")]
-        parts.append(_table(("key", "value", "default", "what it is"), rows))
+        parts.append(_table(("key", "value", "default", "description"), rows))
     return "\n\n".join(parts)
 
 
@@ -146,13 +146,13 @@ def _words(node: Mapping[str, Any]) -> str:
 
 def _default(key: str, node: Mapping[str, Any], needed: Iterable[str]) -> str:
     if key in needed:
-        return "needed"
+        return "required"
     value = node.get("default")
     return "" if value is None or isinstance(value, dict) else f"`{value}`"
 
 
 def _kind(node: Mapping[str, Any]) -> str:
-    """What a key's value is, in words."""
+    """The kind of value that a key takes, in words."""
     match node:
         case {"$ref": str(ref)}:
             words = f"[{ref.rpartition('-')[2]}]({ref})"

@@ -1,4 +1,4 @@
-"""What the tutorial's pages take from the evidence, and what their prose relies on."""
+"""Functions for the lesson's pages: values from the evidence, and checks on the prose."""
 
 import html
 import json
@@ -27,18 +27,18 @@ from normscope.studies.statements import import_tests
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
-EVIDENCE = "NORMSCOPE_EVIDENCE"  # names another directory than evidence/
-STUDIES = ("depth", "main", "textbook")  # which the tutorial's statements are about
+EVIDENCE = "NORMSCOPE_EVIDENCE"  # overrides the directory evidence/
+STUDIES = ("depth", "main", "textbook")  # the studies of the tutorial's statements
 DOCUMENT = "tutorial"  # its name in data/claims.yaml
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class MissingResult(Exception):
-    """The evidence has not what a page shows."""
+    """The evidence lacks something that a page shows."""
 
 
 class StaleProse(Exception):
-    """A sentence says what the evidence no longer does."""
+    """A sentence no longer agrees with the evidence."""
 
 
 def _evidence() -> Path:
@@ -49,11 +49,13 @@ def result(name: str) -> Path:
     """A file of the evidence.
 
     Raises:
-        MissingResult: it is not there; says what keeps it.
+        MissingResult: If the file is missing. The message explains how to keep it.
     """
     path = _evidence() / name
     if not path.is_file():
-        raise MissingResult(f"{path} is missing: docs/shown.yaml must name it, for `make evidence`")
+        raise MissingResult(
+            f"{path} is missing: name it in docs/shown.yaml, and run `make evidence`"
+        )
     return path
 
 
@@ -63,20 +65,20 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def table(name: str) -> pd.DataFrame:
-    """``depth.rates`` and the like: ``study.table``."""
+    """A table of the evidence by name, ``study.table``, such as ``depth.rates``."""
     study, _, file = name.partition(".")
     return _read(result(f"{study}/{file}.csv"))
 
 
 @cache
 def config() -> Config:
-    """The configuration that the evidence was made with; it has no dataset, nor device."""
+    """The configuration of the evidence, without its dataset and device."""
     made = json.loads(result("manifest.json").read_text())["config"]
     return load(yaml.safe_load((ROOT / "config.yaml").read_text()) | made)
 
 
 def grid() -> Depth:
-    """Its part on depth."""
+    """The part of the configuration on depth."""
     return config().depth
 
 
@@ -88,7 +90,7 @@ def entries() -> dict[str, Entry]:
 
 
 def bound(key: str) -> float:
-    """What the test of a statement compares with."""
+    """The bound with which the test of a statement compares."""
     return entries()[key].limit
 
 
@@ -116,7 +118,7 @@ def _claims(_: Path) -> dict[str, Claim]:
 
 
 def pretty(text: str) -> str:
-    """Powers of ten as people write them."""
+    """A text with powers of ten in the usual notation."""
     return re.sub(
         r"(?<=\d)e([+-]\d+)",
         lambda m: f" × 10{str(int(m[1])).translate(SUPERSCRIPT)}",
@@ -125,13 +127,13 @@ def pretty(text: str) -> str:
 
 
 def text(value: float) -> str:
-    """A number to 3 digits."""
+    """A number with 3 significant digits."""
     return pretty(significant_or_tiny(value))
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A mean over models with its interval; prose prints it with the interval, or ``alone``."""
+    """A mean over models with its interval. Prose prints it with the interval, or ``alone``."""
 
     mean: float
     low: float
@@ -151,13 +153,13 @@ def row(name: str, **where: Any) -> Any:
     """The one row with these values, with columns as attributes.
 
     Raises:
-        LookupError: there is none, or more than one.
+        LookupError: If there is no such row, or more than one.
     """
     rows = table(name)
     for column, value in where.items():
         rows = rows[rows[column] == value]
     if len(rows) != 1:
-        raise LookupError(f"{name} has {len(rows)} rows with {where}: one is needed")
+        raise LookupError(f"{name} has {len(rows)} rows with {where}; there must be one")
     return records(rows)[0]
 
 
@@ -177,7 +179,7 @@ def rate(
     state: str = "start",
     block: int | None = None,
 ) -> Measured:
-    """A measure of networks, of ``depth.by_shape``; of one block, of ``depth.by_block``."""
+    """A measure of networks from ``depth.by_shape``, or for one block from ``depth.by_block``."""
     network = _network(placement, depth, residual, init, state)
     name, where = ("by_shape", {}) if block is None else ("by_block", {"block": block})
     r = row(f"depth.{name}", measure=measure, **network, **where)
@@ -185,12 +187,12 @@ def rate(
 
 
 def at_block(measure: str, placement: str, depth: int, block: int, **network: Any) -> Measured:
-    """``rate`` of one block."""
+    """``rate`` for one block."""
     return rate(measure, placement, depth, block=block, **network)
 
 
 def measured_loss(r: Any) -> Measured:
-    """Of a row of ``depth.trainability``."""
+    """The loss in a row of ``depth.trainability``."""
     return Measured(r.mean, r.low, r.high)
 
 
@@ -205,21 +207,21 @@ def loss(
 
 
 def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -> list[int]:
-    """Numbers of blocks that pre-norm with LayerNorm was measured with."""
+    """The numbers of blocks for which pre-norm with LayerNorm was measured."""
     pre = table("depth.by_shape").query("arm == 'layernorm' and placement == 'pre'")
     is_asked = (pre["state"] == state) & (pre["residual"] == residual) & (pre["init"] == init)
     return sorted(set(pre.loc[is_asked, "depth"]))
 
 
 def relies_on(key: str, verdict: str) -> None:
-    """Prose says that the verdict of a statement is of this kind.
+    """Check that a statement has the verdict on which prose relies.
 
     Args:
-        key: of the statement.
-        verdict: its kind.
+        key: The key of the statement.
+        verdict: The kind of its verdict.
 
     Raises:
-        StaleProse: it is not so now.
+        StaleProse: If the verdict is different now.
     """
     now = claims()[key].verdict
     if kind(now) != verdict:
@@ -231,10 +233,10 @@ def _measured(value: "float | Measured") -> Measured:
 
 
 def relies_on_order(*values: "float | Measured") -> None:
-    """Prose says that each is less than the next: intervals, where there are any, are apart.
+    """Check that each value is less than the next, without overlap of their intervals, if any.
 
     Raises:
-        StaleProse: it is not so now.
+        StaleProse: If this is not the case.
     """
     for one, other in pairwise(map(_measured, values)):
         high = one.mean if math.isnan(one.high) else one.high
@@ -244,14 +246,14 @@ def relies_on_order(*values: "float | Measured") -> None:
 
 
 def relies_on_close(one: "float | Measured", other: "float | Measured", within: float) -> None:
-    """Prose says that two are about the same.
+    """Check that two values are approximately equal.
 
     Args:
-        one, other: numbers.
-        within: share of the larger that their means may differ by.
+        one, other: The numbers.
+        within: The allowed difference of their means, as a share of the larger one.
 
     Raises:
-        StaleProse: they are not now.
+        StaleProse: If they differ by more.
     """
     a, b = _measured(one).mean, _measured(other).mean
     if not abs(a - b) <= within * max(abs(a), abs(b)):
@@ -260,7 +262,7 @@ def relies_on_close(one: "float | Measured", other: "float | Measured", within: 
 
 @dataclass(frozen=True)
 class Html:
-    """What a page shows as it is."""
+    """Markup that a page shows unchanged."""
 
     markup: str
 
@@ -269,7 +271,7 @@ class Html:
 
 
 def _html(cells: pd.DataFrame, style: str = "measured") -> Html:
-    """A table of cells that are text."""
+    """A table whose cells are text."""
     markup = cells.to_html(index=False, border=0, classes=["docutils", style])
     return Html(f'<div class="table-wrapper docutils container">{markup}</div>')
 
@@ -282,7 +284,7 @@ def by_depth(
     state: str = "start",
     placements: Iterable[str] = tuple(PLACEMENTS),
 ) -> Html:
-    """A row per placement, a column per number of blocks."""
+    """One row per placement, one column per number of blocks."""
     shapes = table("depth.by_shape")
     shapes = shapes[(shapes["measure"] == measure) & (shapes["residual"] == residual)]
     shapes = shapes[(shapes["init"] == init) & (shapes["state"] == state)]
@@ -300,7 +302,7 @@ def by_depth(
 
 
 def losses() -> Html:
-    """A row per network, a column per learning rate and warm-up."""
+    """One row per network, one column per learning rate and warm-up."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for r in records(table("depth.trainability")):
         bare = "" if r.residual else ", no residual"
@@ -316,12 +318,12 @@ def losses() -> Html:
 
 
 def columns(name: str, shown: dict[str, str]) -> Html:
-    """Some columns of a table by what readers call them."""
+    """Some columns of a table, with titles for readers."""
     return _html(table(name)[list(shown)].rename(columns=shown).map(_cell))
 
 
 def _cell(value: Any) -> str:
-    """A number to 3 digits, or as it is where it has fewer."""
+    """A number with 3 significant digits, or unchanged if it has fewer."""
     if not isinstance(value, float):
         return str(value)
     if math.isnan(value):
@@ -330,7 +332,7 @@ def _cell(value: Any) -> str:
 
 
 def _items(sentences: str) -> str:
-    """A list of what semicolons part; a paragraph of what is one."""
+    """A list of the parts between semicolons, or a paragraph if there is only one."""
     parts = [html.escape(pretty(p)) for p in re.split(r"; |\. (?=[A-Z])", sentences)]
     if len(parts) == 1:
         return f"<p>{parts[0]}</p>"
@@ -360,17 +362,17 @@ def _verdict(key: str) -> str:
 
 
 def _mark(entry: Entry) -> str:
-    """What follows a verdict whose test was changed after its data were seen."""
+    """The mark of a verdict whose test was changed after its data had been seen."""
     return "" if entry.changed_after is None else " (exploratory)"
 
 
 def verdicts(*keys: str) -> Html:
-    """Statements, all without a name, to be opened one by one."""
+    """The named statements, or all of them, as collapsible boxes."""
     return Html("".join(map(_verdict, keys or claims())))
 
 
 def claim_table() -> Html:
-    """A row per statement, in short."""
+    """One row per statement, in short form."""
     rows = [
         {
             "statement": claim.entry.statement,
@@ -383,5 +385,5 @@ def claim_table() -> Html:
 
 
 def count(verdict: str) -> int:
-    """How many statements have a verdict of this kind."""
+    """The number of statements with a verdict of this kind."""
     return sum(kind(c.verdict) == verdict for c in claims().values())

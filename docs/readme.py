@@ -36,12 +36,12 @@ def table(study: str, name: str) -> pd.DataFrame:
 
 
 def record(name: str) -> dict[str, Any]:
-    """A record of the evidence: its ledger, manifest, or where and when it ran."""
+    """A record of the evidence: the ledger, the manifest, or the run (where and when it ran)."""
     return json.loads((EVIDENCE / f"{name}.json").read_text())
 
 
 def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) -> PageTable:
-    """Where, when and for how long the evidence was made, and what it decided."""
+    """Where and when the evidence was made, how long it took, and how many verdicts it has."""
     left = run["unmeasured_jobs"]
     verdicts = Counter(claim["verdict"] for claim in ledger["claims"])
     cells = {
@@ -57,12 +57,12 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
 
 
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger of the statements that documents stand on."""
+    """The ledger restricted to the main claims of the documents."""
     return {**ledger, "claims": [c for c in ledger["claims"] if c["primary"]]}
 
 
 def tables() -> dict[str, PageTable]:
-    """What stands in the pages, by the names of their blocks."""
+    """The tables shown in the pages, by the names of their blocks."""
     config, ledger = record("manifest")["config"], record("claims")
     arms = table("main", "arms")
     copy = cell_table(table("recall", "cells"), config["recall"]["published"]["task"])
@@ -96,7 +96,7 @@ def tables() -> dict[str, PageTable]:
 
 
 def refreshed(text: str, shown: Mapping[str, PageTable]) -> str:
-    """The text with each of its tables between the two comments of its block."""
+    """The text with each table inserted between the two comments of its block."""
 
     def fill(match: re.Match[str]) -> str:
         return f"{match[1]}\n\n{pipe_table(shown[match[2]])}\n\n{match[3]}"

@@ -4,11 +4,11 @@ import hashlib
 import sys
 from pathlib import Path
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io import corpus, dataset
+from normscope.io import corpus, dataset, intake
 from normscope.io.files import write_bytes, write_json
 from normscope.schema import Strict
 
@@ -17,7 +17,7 @@ class Flags(Strict):
     """Make the dataset from sources pinned by sha256, or take a nanoGPT-format directory."""
 
     recipe: corpus.Origin
-    sources: Path = Field(description="where the text may be, tried in turn: JSON")
+    given: Path = Field(description="sources of the text, and the longest context: JSON")
     out: Path = Field(description="directory for the four files")
 
 
@@ -27,19 +27,20 @@ def say(line: str) -> None:
 
 def main() -> None:
     flags = parse(Flags)
+    given = corpus.Given.model_validate_json(flags.given.read_text())
     if flags.recipe.directory is not None:
-        data, origin = dataset.read(Path(flags.recipe.directory)), "a nanoGPT-format directory"
+        data = intake.read(Path(flags.recipe.directory))
     else:
         assert flags.recipe.sha256 is not None
-        sources = TypeAdapter(list[corpus.Source]).validate_json(flags.sources.read_text())
-        raw, source = corpus.fetch(sources, flags.recipe.sha256, say)
+        raw, source = corpus.fetch(given.sources, flags.recipe.sha256, say)
         say(f"corpus: {source}")
-        data, origin = dataset.encode(corpus.decode(raw)), f"text with sha256 {flags.recipe.sha256}"
+        data = dataset.encode(corpus.decode(raw))
+    corpus.check_length(len(data.train), len(data.val), given.context)
     files = dataset.files(data)
     for name, content in files.items():
         write_bytes(flags.out / name, content)
     meta = {
-        "origin": origin,
+        "origin": corpus.named(flags.recipe),
         "vocab_size": data.vocab_size,
         "characters": "".join(data.chars) if all(len(c) == 1 for c in data.chars) else None,
         "train_tokens": len(data.train),

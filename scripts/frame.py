@@ -16,6 +16,7 @@ from normscope.paper.figures import load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
@@ -23,7 +24,6 @@ class Flags(Strict):
 
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the ledger, claims.json")
-    figures: Path = Field(description="the registry of figures")
     traces: Path = Field(description="where every statement is tested and measured, traces.json")
     results: Path = Field(description="directory with a folder a study, and paper/figures")
     evidence: Path | None = Field(
@@ -52,7 +52,7 @@ def main() -> None:
     captions = flags.results / "paper" / "figures"
     figures = {
         name: Figure(entry.title, (captions / f"{name}.txt").read_text().strip())
-        for name, entry in load(flags.figures).items()
+        for name, entry in load(FOLDER, flags.config.studies).items()
     }
     ledger = json.loads(flags.claims.read_text())
     evidence = None

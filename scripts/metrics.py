@@ -11,15 +11,15 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_json, write_text
-from normscope.paper.metrics import LEDGER, cells, curves, load, nested
+from normscope.paper.metrics import FILE, LEDGER, cells, curves, load, nested
 from normscope.paper.statements import verdicts
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
     """Write metrics.json and plots/."""
 
-    metrics: Path = Field(description="the registry of metrics")
     claims: Path = Field(description="the ledger, claims.json")
     results: Path = Field(description="directory with a folder a study")
     out: Path = Field(description="directory of the files")
@@ -35,7 +35,8 @@ def main() -> None:
     flags = parse(Flags)
     numbers: dict[str, Any] = {LEDGER: verdicts(json.loads(flags.claims.read_text()))}
     plots = flags.out / "plots"
-    for name, metric in load(flags.metrics).items():
+    names = sorted(path.parent.name for path in FOLDER.glob(f"*/{FILE}"))
+    for name, metric in load(FOLDER, names).items():
         path = flags.results / metric.study / "tables" / f"{metric.table}.csv"
         table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a word may be NA
         rows = table.to_dict("records")

@@ -12,13 +12,14 @@ from normscope.paper.frame import read
 from normscope.paper.page import open_look, page
 from normscope.paper.template import summary_text
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
     """Write summary.html."""
 
     frame: Path = Field(description="all that is printed, frame.json")
-    templates: Path = Field(description="directory of summary.md, sections/ and the page's files")
+    templates: Path = Field(description="directory of summary.md and the page's files")
     figures: Path = Field(description="directory of the figures, NAME.svg")
     manifest: Path = Field(description="where the results came from, manifest.json")
     out: Path
@@ -27,7 +28,7 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     frame = read(flags.frame)
-    text = summary_text(flags.templates, frame)
+    text = summary_text(flags.templates, FOLDER, frame)
     svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}
     manifest = json.loads(flags.manifest.read_text())
     write_text(flags.out, page(open_look(flags.templates), text, frame, svgs, manifest))

@@ -11,20 +11,21 @@ from normscope.paper.frame import read
 from normscope.paper.markdown import summary
 from normscope.paper.template import summary_text
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
 
 
 class Flags(Strict):
     """Write summary.md."""
 
     frame: Path = Field(description="all that is printed, frame.json")
-    templates: Path = Field(description="directory of summary.md and sections/")
+    templates: Path = Field(description="directory of summary.md")
     out: Path
 
 
 def main() -> None:
     flags = parse(Flags)
     frame = read(flags.frame)
-    write_text(flags.out, summary(summary_text(flags.templates, frame), frame))
+    write_text(flags.out, summary(summary_text(flags.templates, FOLDER, frame), frame))
 
 
 if __name__ == "__main__":

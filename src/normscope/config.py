@@ -1,6 +1,6 @@
 """The configuration, ``config.yaml``: these models are its one definition.
 
-``workflow/schemas/config.schema.json`` is generated from them. What is wrong in a configuration is
+``make schema`` writes them as a JSON schema for editors. What is wrong in a configuration is
 reported before any job starts, all keys at once: the key, the reason, the allowed values. No torch
 in here: the workflow reads this module for every job.
 """
@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
+from itertools import islice
 from operator import getitem
+from reprlib import Repr
 from typing import Annotated, Any, Literal, Self
 
 import yaml
@@ -28,6 +30,13 @@ from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings, Study
 from normscope.studies.textbook.grid import Textbook
+
+LARGEST = 2**63  # seeds are below it, and all else is far below
+LONGEST_NAME = 200  # of a job; file systems allow 255 with the endings
+LONGEST = 100  # characters of a key or a value that a message repeats
+# aliases of YAML can make a value of a few lines that is too large to be written out
+SHOWN = Repr()
+SHOWN.maxlevel, SHOWN.maxstring, SHOWN.maxlong, SHOWN.maxother = 2, LONGEST, LONGEST, LONGEST
 
 
 class ConfigError(Explained):
@@ -60,8 +69,10 @@ class Dataset(Strict):
 class Figures(Strict):
     """How figures look; changing it draws and nothing else."""
 
-    width_mm: PositiveFloat = Field(description="width on paper")
-    font_pt: PositiveFloat = Field(description="size of text on paper")
+    width_mm: Annotated[PositiveFloat, Field(ge=50, le=1000)] = Field(description="width on paper")
+    font_pt: Annotated[PositiveFloat, Field(ge=4, le=40)] = Field(
+        description="size of text on paper"
+    )
 
 
 class Studies(Main):
@@ -71,7 +82,7 @@ class Studies(Main):
     has a part of its own.
     """
 
-    level: Annotated[float, Field(gt=0, lt=1)] = Field(
+    level: Annotated[float, Field(gt=0, le=0.9999)] = Field(
         default=0.95, description="confidence level of every interval"
     )
     recall: Recall
@@ -92,6 +103,11 @@ class Studies(Main):
         return {"main": self.main, **parts}
 
     @property
+    def longest_context(self) -> int:
+        """Tokens of the longest window of text that any job reads."""
+        return max(study.context() for study in self.studies.values())
+
+    @property
     def settings(self) -> Settings:
         """What all studies share."""
         return Settings(level=self.level, baseline=self.main.reference_jobs)
@@ -110,6 +126,28 @@ class Config(Studies):
     device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto", description="what trains and probes; auto: a GPU where torch can use one"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def numbers_can_be_counted(cls, raw: Any) -> Any:
+        """The work of jobs is a product of such numbers, and must be a finite one."""
+        if huge := list(islice(_huge(raw, (), set()), 5)):
+            raise ValueError(f"{', '.join(huge)}: a whole number is below {LARGEST:,}")
+        return raw
+
+    @model_validator(mode="after")
+    def jobs_can_be_named(self) -> Self:
+        """Files are named after jobs, with an ending."""
+        for study, part in self.studies.items():
+            for name in (*part.trainings(), *part.probes()):
+                if len(name) > LONGEST_NAME:
+                    where = "runs" if study == "main" else study
+                    raise ValueError(
+                        f"{where}: the name of a job has {len(name)} characters, more than the "
+                        f"{LONGEST_NAME} of which files can be named ({name[:LONGEST]}...): give "
+                        "learning_rates with fewer digits, or the protocol a shorter name"
+                    )
+        return self
 
 
 def load(raw: dict[str, Any]) -> Config:
@@ -155,13 +193,23 @@ def typed(raw: Any) -> Any:
     return raw
 
 
+def _huge(node: Any, at: tuple[str, ...], seen: set[int]) -> Iterator[str]:
+    """The keys of numbers that are too large; a part that aliases repeat is looked at once."""
+    if isinstance(node, int) and abs(node) >= LARGEST:
+        yield ".".join(at)
+    elif isinstance(node, Mapping | list) and id(node) not in seen:
+        seen.add(id(node))
+        for key, part in node.items() if isinstance(node, Mapping) else enumerate(node):
+            yield from _huge(part, (*at, _named(key)), seen)
+
+
 def _explain(error: Any) -> tuple[str, str]:
     """The key as it is written in YAML; what is wrong with it, and what is allowed."""
-    key = ".".join(str(part) for part in error["loc"]) or "configuration"
+    key = ".".join(map(_named, error["loc"])) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
-        return key, f"unknown key; {suggest(error['loc'][-1], allowed)}"
-    message = error["msg"].removeprefix("Value error, ")
+        return key, f"unknown key; {_nested(error['loc'][-1], allowed)}"
+    message = _one_line(error["msg"].removeprefix("Value error, "))
     if error["type"] == "model_type":
         message = "Input should be keys with values"
     if error["type"] in ("missing", "value_error"):
@@ -170,7 +218,32 @@ def _explain(error: Any) -> tuple[str, str]:
     hint = ""
     if isinstance(got, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", got):
         hint = f"; YAML reads it as text: write {Decimal(got):f}"
-    return key, f"{message}, got {got!r} ({type(got).__name__}){hint}"
+    return key, f"{message}, got {SHOWN.repr(got)} ({type(got).__name__}){hint}"
+
+
+def _named(part: int | str) -> str:
+    """A part of a place on one line, however hostile a key is."""
+    text = str(part)
+    return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
+
+
+def _one_line(text: str) -> str:
+    """The text without line ends and control characters, which a value may bring along."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _nested(key: str, allowed: list[str]) -> str:
+    """The way out for an unknown key: with dots as nested keys, else as the nearest key."""
+    first, *rest = key.split(".")
+    if first not in allowed or not rest:
+        return suggest(_named(key), allowed)
+    inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
+    return f"nest what is written with dots: {first}: {inner}"
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return Config.model_json_schema()
 
 
 def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[str, Any]]]:
@@ -178,8 +251,7 @@ def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[s
 
     A part that no key or index stands for, but one of several forms, is None.
     """
-    schema = Config.model_json_schema()
-    node = schema
+    node = schema = _schema()
     for part in loc:
         has_forms = "discriminator" in node
         if isinstance(part, int):
@@ -197,7 +269,7 @@ def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[s
 
 def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
     """The keys allowed at a place of the configuration."""
-    nodes = [Config.model_json_schema(), *(node for _, node in _walk(loc))]
+    nodes = [_schema(), *(node for _, node in _walk(loc))]
     return list(nodes[-1]["properties"])
 
 

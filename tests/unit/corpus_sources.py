@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 import pytest
 from processes import SCRIPTS
 
-from normscope.io.corpus import CorpusError, PathSource, Source, UrlSource, fetch
+from normscope.io.corpus import CorpusError, Given, PathSource, Source, UrlSource, fetch
 
 SCRIPT = SCRIPTS / "dataset.py"
 TEXT = b"to be or not to be: that is the question\n" * 100
@@ -119,12 +119,14 @@ def failure(source: Source) -> str:
     return str(e.value)
 
 
-def script(out: Path, *sources: Source, **origin: str) -> subprocess.CompletedProcess[str]:
+def script(
+    out: Path, *sources: Source, context: int = 1, **origin: str
+) -> subprocess.CompletedProcess[str]:
     """The script, for an origin of the tokens: ``sha256`` with sources, or ``directory``."""
-    listed = out.with_name("sources.json")
-    listed.write_text(json.dumps([source.model_dump() for source in sources]))
+    given = out.with_name("corpus.json")
+    given.write_text(Given(sources=list(sources), context=context).model_dump_json())
     command = [sys.executable, str(SCRIPT), "--recipe", json.dumps(origin)]
-    command += ["--sources", str(listed), "--out", str(out)]
+    command += ["--given", str(given), "--out", str(out)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -150,11 +150,17 @@ def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm"))
 
 def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
     """A folder of templates; sections by their studies, else one of the study main."""
-    (folder / "sections").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.md").write_text(summary)
     for study, text in (sections or {"main": SECTION}).items():
-        (folder / "sections" / f"{study}.md").write_text(text)
+        (folder / study).mkdir(exist_ok=True)
+        (folder / study / "section.md").write_text(text)
     return folder
+
+
+def template_text(folder: Path, printed: Frame) -> str:
+    """The summary by templates that all lie in one folder."""
+    return summary_text(folder, folder, printed)
 
 
 def manifest(words: str = "words") -> dict[str, Any]:
@@ -178,7 +184,7 @@ def manifest(words: str = "words") -> dict[str, Any]:
 def made(folder: Path, words: str = "words") -> str:
     """The whole page of HTML; its templates are written into a folder."""
     printed = frame(words)
-    text = summary_text(templates(folder), printed)
+    text = template_text(templates(folder), printed)
     return page(LOOK, text, printed, dict.fromkeys(printed.figures, SVG), manifest(words))
 
 

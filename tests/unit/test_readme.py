@@ -2,6 +2,8 @@
 
 import re
 import runpy
+import subprocess
+import sys
 from difflib import ndiff
 from pathlib import Path
 
@@ -16,7 +18,11 @@ README = runpy.run_path(str(ROOT / "docs/readme.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
 PAGES += sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)
 NAMED = r"(?<![\w/.])(?:config|src|benchmarks|scripts|workflow|tests|profiles|data|docs)/[\w./-]*\w"
-YOURS = {"scripts/figures/seeds.py", "data/tinyshakespeare.txt", "docs/_build/html"}  # to be made
+YOURS = {
+    "data/tinyshakespeare.txt",
+    "docs/_build/html",
+    "workflow/schemas/config.schema.json",
+}  # to be made
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -78,3 +84,11 @@ def test_the_time_of_a_run_covers_the_machines_that_it_was_measured_on():
     assert span is not None
     assert int(span[1]) == round(min(minutes))
     assert int(span[2]) >= max(minutes)
+
+
+def test_the_first_python_example_of_the_readme_runs_as_typed():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    command = [sys.executable, "-c", blocks[0]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "LayerNorm" in done.stdout

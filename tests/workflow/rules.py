@@ -9,7 +9,10 @@ STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # by mod
 ALL = {"claims": "claims", "frame": "pages"}  # scripts that load this module of every study
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
-DRAWINGS = {f"figure_{p.stem}": p for p in sorted((ROOT / "scripts/figures").glob("*.py"))}
+DRAWINGS = {
+    f"figure_{path.stem}": [SCRIPTS["draw"], path]
+    for path in sorted(STUDIES.glob("*/figures/[!_]*.py"))
+}
 
 
 def _rules() -> dict[str, list[Path]]:
@@ -20,10 +23,10 @@ def _rules() -> dict[str, list[Path]]:
     }
     others = {
         name: [path, *sorted(STUDIES.glob(f"*/{ALL.get(name)}.py"))]
-        for name, path in (SCRIPTS | DRAWINGS).items()
-        if name not in STAGES.values()
+        for name, path in SCRIPTS.items()
+        if name not in {*STAGES.values(), "draw"}
     }
-    return of_studies | others
+    return of_studies | DRAWINGS | others
 
 
 RULES = _rules()
@@ -31,6 +34,4 @@ RULES = _rules()
 
 def same_command(rule: str) -> set[str]:
     """The rules that share the command of this one."""
-    if rule in DRAWINGS:
-        return set(DRAWINGS)
     return {name for name, (script, *_) in RULES.items() if script == RULES[rule][0]}

@@ -46,6 +46,28 @@ def test_wrong_configuration_starts_nothing(refusal: str):
     assert "Job stats" not in refusal
 
 
+WRONG_ROW = '    Row("rmsnorm", "Again", ZS19, _token(gian=True)),\n'
+WRONG_STATEMENT = ("      measure: effective_rank_query\n", "      measure: arm\n")
+
+
+def test_wrong_rows_of_the_registry_are_named(made: Project):
+    last = '    Row("none",'
+    with made.edited("src/normscope/nn/arms.py", last, WRONG_ROW + last):
+        output = made.snakemake("-n", ok=False)
+    assert "'rmsnorm': unknown factor 'gian'; did you mean gain?" in output
+    assert "given twice: rmsnorm" in output
+    assert "Traceback" not in output
+    assert "Job stats" not in output
+
+
+def test_a_statement_of_text_is_named(made: Project):
+    with made.edited("data/claims.yaml", *WRONG_STATEMENT):
+        output = made.snakemake("-n", ok=False)
+    assert "claims.none_collapses.contrast.measure: arm is text, and a number is needed" in output
+    assert "Traceback" not in output
+    assert "Job stats" not in output
+
+
 def test_unknown_run_names_those_that_exist(made: Project):
     output = made.snakemake(
         "results/main/models/nanogpt-layernorm-pre-0.001-77/metrics.csv", ok=False

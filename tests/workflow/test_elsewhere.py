@@ -117,7 +117,7 @@ def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
     assert {"data/claims.yaml", f"{made.root}/data/published.csv"} <= set(files.split(", "))
     (elsewhere.root / "data/claims.yaml").unlink()
     (elsewhere.root / "data/claims.yaml").symlink_to("nowhere")
-    assert "data/claims.yaml is no file" in elsewhere.snakemake(*run, ok=False)
+    assert "data/claims.yaml is a folder or a dangling link" in elsewhere.snakemake(*run, ok=False)
 
 
 def test_nested_values_of_the_command_line_are_numbers(made):

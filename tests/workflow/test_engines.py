@@ -20,7 +20,7 @@ RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE
 def files_of(record: str) -> list[Path]:
     """The files that a record of results/code is of."""
     name = record.removeprefix("results/code/").removesuffix(".txt")
-    return RULES[name.replace("figures/", "figure_")]
+    return RULES[re.sub(r"^[a-z]+_figures_", "figure_", name)]
 
 
 def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict[str, str]]):
@@ -160,7 +160,7 @@ def test_dvc_enters_the_stages_that_dvc_yaml_names(
 def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path):
     project = published.copy(tmp_path / "project")
     ran = re.compile(r"^(?:local)?rule (\w+):", re.MULTILINE)
-    drawn = ("scripts/figures/jacobian.py", '"""', "X = 1\n" + '"""')
+    drawn = ("src/normscope/studies/jacobian/figures/jacobian.py", '"""', "X = 1\n" + '"""')
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))

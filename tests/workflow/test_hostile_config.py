@@ -223,4 +223,4 @@ def test_a_project_in_a_folder_that_cannot_be_is_refused(folder: str, reader: st
     for name in ("Snakefile", "config.yaml", "workflow", "src", "profiles"):
         (root / name).symlink_to(ROOT / name)
     output = Project(root).snakemake("--dry-run", ok=False)
-    assert re.search(rf"{re.escape(folder)}/src: {reader} reads . otherwise; move", output), output
+    assert re.search(rf"{re.escape(folder)}/src: {reader} treats . specially; move", output), output

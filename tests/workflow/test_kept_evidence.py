@@ -75,8 +75,8 @@ def test_the_page_of_another_run_says_that_it_is_one(made: Project):
     """The made project has the evidence of the real one beside its own tiny run."""
     text = (made.root / "results/paper/summary.md").read_text()
     run = json.loads((ROOT / "evidence/run.json").read_text())
-    assert f"the run of `{run['configuration']}` found" in " ".join(text.split())
-    assert "This run has another configuration" in " ".join(text.split())
+    assert f"the run of `{run['configuration']}`" in " ".join(text.split())
+    assert "This run has a different configuration" in " ".join(text.split())
     assert run["chip"] not in text
 
 

@@ -15,7 +15,7 @@ import yaml
 from dryruns import DryRun, Plan
 from imports import imported
 from project import ROOT, Project
-from rules import DRAWINGS, RULES, SCRIPTS, same_command
+from rules import RULES, SCRIPTS, same_command
 from stages import TRAINED, entered, entered_by
 from table import TABLE, cases, cases_beside, changed, given, leaves
 
@@ -26,8 +26,13 @@ pytestmark = pytest.mark.long
 NO_RULE = {"publish", "prune", "evidence", "verify"}
 PRINTS = {"cost"}  # and makes no file
 MODULES = sorted(str(p.relative_to(ROOT)) for p in (ROOT / "src").rglob("*.py"))
-SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("workflow/report/sections/*.md"))
-FILES = TABLE["files"] | {path: ["summary", "page", "typeset"] for path in SECTIONS}
+SECTIONS = sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("src/normscope/studies/*/section.md"))
+REGISTRIES = {
+    str(path.relative_to(ROOT)): [rule]
+    for rule, file in {"frame": "figures", "metrics": "metrics"}.items()
+    for path in ROOT.glob(f"src/normscope/studies/*/{file}.yaml")
+}
+FILES = TABLE["files"] | REGISTRIES | {path: ["summary", "page", "typeset"] for path in SECTIONS}
 
 
 def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
@@ -175,8 +180,7 @@ def test_file(project: Project, known: DryRun, path: str, jobs: list[str]):
 
 
 def source_files() -> list[str]:
-    scripts = (SCRIPTS | DRAWINGS).values()
-    return [*MODULES, *(str(path.relative_to(ROOT)) for path in scripts)]
+    return [*MODULES, *(str(path.relative_to(ROOT)) for path in SCRIPTS.values())]
 
 
 def test_a_comment_runs_nothing(project: Project, configured: DryRun):
@@ -215,8 +219,7 @@ def test_pin(project: Project, configured: DryRun, package: str, importable: lis
 
 @pytest.mark.parametrize("rule", sorted(RULES.keys() - NO_RULE - PRINTS))
 def test_command_of_a_rule(project: Project, configured: DryRun, rule: str):
-    script = "figures/{params.figure}" if rule in DRAWINGS else RULES[rule][0].stem
-    call = f'python "$NORMSCOPE/scripts/{script}.py"'
+    call = f'python "$NORMSCOPE/scripts/{RULES[rule][0].name}"'
     files = sorted((project.root / "workflow/rules").glob("*.smk"))
     (file,) = (file for file in files if call in file.read_text())
     path = str(file.relative_to(project.root))

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 import pytest
 from project import Project, fresh
 
+STUDY = "src/normscope/studies/main"
 ENTRY = """
 
 worst:
-  study: main
   title: The worst run
   category: Loss
   caption: "The greatest loss, {of} all: 'shown' as a \\"point\\"."
@@ -18,17 +18,12 @@ worst:
 """
 DRAWING = """
 from normscope.paper import style
-from normscope.paper.drawing import run
 
 
 def draw(tables, look, seeds):
     figure, axes = style.canvas(look.width_mm, 40, 1, 1)
     axes[0, 0].plot(tables["runs"]["val_loss"].max(), len(tables["recall.runs"]), "o")
     return figure, f"n: {seeds}."
-
-
-if __name__ == "__main__":
-    run(draw)
 """
 
 
@@ -36,9 +31,9 @@ if __name__ == "__main__":
 def project(tmp_path_factory) -> Project:
     """One with a figure more."""
     project = fresh(tmp_path_factory.mktemp("figures") / "project")
-    registry = project.root / "workflow/figures.yaml"
+    registry = project.root / STUDY / "figures.yaml"
     registry.write_text(registry.read_text() + ENTRY)
-    (project.root / "scripts/figures/worst.py").write_text(DRAWING)
+    (project.root / STUDY / "figures/worst.py").write_text(DRAWING)
     return project
 
 
@@ -69,10 +64,13 @@ def test_a_figure_is_drawn_again_for_its_own_reasons_alone(project: Project):
     def wanted() -> bool:
         return "figure_worst" in project.planned(*alone)
 
-    worst, registry = "scripts/figures/worst.py", "workflow/figures.yaml"
+    worst, registry = (
+        "src/normscope/studies/main/figures/worst.py",
+        "src/normscope/studies/main/figures.yaml",
+    )
     needless = [
         (worst, "\ndef draw", "\n# draws\ndef draw"),
-        ("scripts/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
+        (f"{STUDY}/figures/loss.py", "LINEAR = 0.1 ", "LINEAR = 0.2 "),
         (registry, "Validation loss of the", "The loss of the"),
     ]
     with ExitStack() as edits:
@@ -90,7 +88,7 @@ def test_a_figure_is_drawn_again_for_its_own_reasons_alone(project: Project):
 
 
 def test_a_wrong_entry_stops_before_any_job(project: Project):
-    with project.edited("workflow/figures.yaml", "[runs, recall.runs]", "[rums]"):
+    with project.edited(f"{STUDY}/figures.yaml", "[runs, recall.runs]", "[rums]"):
         output = project.snakemake("-n", ok=False)
     assert "worst.tables" in output
     assert "mean runs?" in output

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 from typing import ClassVar
 
 import pandas as pd
@@ -39,14 +40,15 @@ def job(words: list[str]) -> str:
     """Script, its study, and where its results go, whatever the environment adds."""
     out = words[words.index("--out") + 1] if "--out" in words else ""  # publish has none
     script = words[0].rpartition("scripts/")[2].removesuffix(".py")
-    study = words[1] if script in STAGES.values() else ""
+    study = words[1] if script in {*STAGES.values(), "draw"} else ""
     return f"{script} {study} {out}"
 
 
-def modules(script: str, study: str) -> set[str]:
+def modules(script: str, study: str, out: str) -> set[str]:
     """The files that the digest of a script's code is of."""
     (module, *_) = [m for m, name in STAGES.items() if name == script] or [script]
     rule = f"{study}_{module}" if study else script
+    rule = f"figure_{Path(out).name}" if script == "draw" else rule
     files = RULES.get(rule) or [ROOT / "scripts" / f"{script}.py"]
     return {DOOR} | {str(path.relative_to(ROOT)) for path in closure(*files)}
 
@@ -61,7 +63,7 @@ def test_jobs_read_what_they_declare(dag: list[dict[str, str]], read: dict[str, 
         made.setdefault(name, set()).add(row["output_file"])
     for name, files in declared.items():
         others = {p for p in read[name] - made[name] if not p.startswith(BY_CONFIGURATION + OWN)}
-        others -= modules(*name.split(" ")[:2])
+        others -= modules(*name.split(" "))
         assert others - files - SUMS == set(), f"{name} reads what it does not declare"
         # weights are not opened by Python
         unread = {path for path in files - read[name] if not path.endswith(".safetensors")}

@@ -36,8 +36,8 @@ def test_a_seed_beyond_full_jobs_is_one_training_and_one_probe(made: Project):
 
 def test_a_new_norm_is_one_row_and_one_word(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
-    last = '    "none": Arm('
-    row = '    "half": Arm("Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
+    last = '    Row("none",'
+    row = '    Row("half", "Half affine", BA16, _token(center=True, bias=True, eps=1e-4)),\n'
     paper = project.root / "results" / "paper"
     with (
         project.edited("src/normscope/nn/arms.py", last, row + last),

@@ -1,13 +1,12 @@
 """Where the configuration has text: from its schema, so that a new key is among them."""
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from project import ROOT
+from normscope.config import Config
 
-SCHEMA = json.loads((ROOT / "workflow/schemas/config.schema.json").read_text())
+SCHEMA = Config.model_json_schema()
 
 
 class Text(NamedTuple):

@@ -1,4 +1,4 @@
-// The ledger is sorted and filtered, and the colours are changed; the page is whole without it.
+// Sorts and filters the ledger, and switches the colour scheme. The page is complete without this script.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -6,7 +6,7 @@
   root.classList.add("js");
   for (const control of all(".controls")) control.hidden = false;
 
-  // colours: what the system says, until the reader chooses
+  // the system sets the colour scheme until the reader chooses one
   const scheme = document.getElementById("scheme");
   const prefers = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.scheme ? root.dataset.scheme === "dark" : prefers.matches);
@@ -18,10 +18,10 @@
   prefers.addEventListener("change", say);
   say();
 
-  // on a phone the contents are opened at will
+  // on a phone, the contents start closed
   if (matchMedia("(max-width: 40rem)").matches) document.getElementById("toc").open = false;
 
-  // what does not scroll is no stop for the keyboard
+  // the keyboard skips boxes that do not scroll
   const stops = () => {
     for (const box of all(".scroll")) {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
@@ -32,7 +32,7 @@
   addEventListener("load", stops);
   document.addEventListener("toggle", stops, true);
 
-  // a finger does not hover: the words of a mark that is tapped stand below its figure
+  // touch screens have no hover: show the tooltip of a tapped mark below its figure
   for (const drawing of all(".drawing")) {
     const words = drawing.closest("figure").querySelector(".pointed");
     drawing.addEventListener("click", (event) => {
@@ -77,7 +77,7 @@
   const number = (row, column) =>
     parseFloat(text(row, column).replace("−", "-").replace(/[<≤≥, ]/g, ""));
 
-  // a dash is last in either direction
+  // dashes sort last in both directions
   const compare = (column, sign) => {
     const isNumber = heads[column].classList.contains("number");
     return (a, b) => {
@@ -111,7 +111,7 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => {
     sort(0, "none");
-    setTimeout(filter); // after the fields are empty
+    setTimeout(filter); // after the fields have been cleared
   });
   filter();
 })();

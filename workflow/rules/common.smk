@@ -1,4 +1,4 @@
-# Functions for the rules; no rules in here.
+# Functions for the rules. This file defines no rules.
 import functools
 import hashlib
 import math
@@ -9,14 +9,13 @@ import sys
 import tarfile
 import tempfile
 
-import yaml
-
 
 def located(rules):
-    """The project's directory, by that of its rules; of a hosted repository a copy of the commit."""
+    """The project's directory, found from its rules; for a hosted repository, a copy of the commit."""
     if not hasattr(rules, "hosted_repo"):
         path = os.path.normpath(rules.join("../..").get_path_or_uri(secret_free=True))
-        return os.path.realpath(path)  # one name, as inputs are known by theirs
+        # resolve links, because Snakemake identifies inputs by path
+        return os.path.realpath(path)
     repository = rules.hosted_repo.repo
     commit = repository.commit(rules.ref)
     copy = os.path.abspath(f".snakemake/normscope/{commit.hexsha}")
@@ -30,15 +29,15 @@ def located(rules):
                 files.extractall(part, filter="data")
         try:
             os.rename(part, copy)
-        except OSError:  # another start was faster
+        except OSError:  # another process was faster
             shutil.rmtree(part)
     return copy
 
 
 if workflow.modifier.path_modifier.replace_prefix("results") != "results":
     raise WorkflowError(
-        "module normscope: a prefix would leave its commands behind, which name results/;"
-        " leave it out, or run it on its own: snakemake --directory FOLDER"
+        "module normscope: a prefix would not apply to its commands, which write to results/;"
+        " leave it out, or run the workflow separately: snakemake --directory FOLDER"
     )
 
 
@@ -47,7 +46,7 @@ def is_module():
     return not workflow.modifier.is_main_snakefile()
 
 
-# whose code, rules and data these are; results go where the user works, which may be elsewhere
+# the folder with code, rules and data; results go to the working directory, which may differ
 PROJECT = located(workflow.current_basedir)
 IN_PLACE = os.path.realpath(PROJECT) == os.path.realpath(os.curdir)
 
@@ -57,35 +56,35 @@ def project(path):
     return held(path if IN_PLACE else os.path.join(PROJECT, path))
 
 
-# of data/, what the user may have in the place of the project's
+# files of data/ that the user may replace
 CHOSEN = ("claims.yaml", "prompts.yaml")
 
 
 def data(name):
-    """A file of data/: the user's where there is one to choose, else the project's."""
+    """A file of data/: the project's, or the user's if it exists and may replace that."""
     path = f"data/{name}"
     if name not in CHOSEN or not os.path.lexists(path):
         return project(path)
     if not os.path.isfile(path):
         raise WorkflowError(
-            f"{path} is no file, or a link to none: mend it, or remove it to take the project's"
+            f"{path} is a folder or a dangling link; fix it, or remove it to use the project's"
         )
     return held(path)
 
 
 def first(variable, folder):
-    """A variable of folders with this one before the others."""
+    """Prepend a folder to a search path."""
     folders = os.environ.get(variable, "").split(os.pathsep)
     return os.pathsep.join(filter(None, [folder, *folders]))
 
 
-# jobs run on this Python and this tree's modules, whatever else is installed or activated; their
-# commands find the project by a variable, as the names of a module are unknown to a command
+# Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
+# Their commands find the project through a variable, as a shell command does not know Python names.
 SRC = os.path.join(PROJECT, "src")
 for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
     if unfit in SRC:
         raise WorkflowError(
-            f"{SRC}: {reader} reads {unfit} otherwise; move the project"
+            f"{SRC}: {reader} treats {unfit} specially; move the project"
         )
 sys.path.insert(0, SRC)
 os.environ.update(
@@ -94,88 +93,121 @@ os.environ.update(
     PYTHONPATH=first("PYTHONPATH", SRC),
 )
 
-# a job's own numerics run in one thread, whatever --cores gives it: sums in another order differ in
-# bits. torch's threads are set by the scripts. The commands of a workflow that uses this one as a
-# module keep theirs
+# Numerical libraries use one thread in each job, whatever --cores allows, because the order of sums
+# changes the last bits. The scripts set torch's threads. If another workflow uses this one as a
+# module, its commands keep their settings.
 SINGLE = "export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1; "
 if not is_module():
     shell.prefix(SINGLE)
 
-from normscope.config import ConfigError, laid_over, load, typed
+from normscope.errors import Explained
+
+try:
+    from normscope.config import laid_over, load, typed
+except Explained as e:  # of the registry of arms
+    raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import jobs, once, reference_seconds
 from normscope.cost.reference import read_reference
-from normscope.errors import Explained
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
+from normscope.io.yamlfile import read_config
 from normscope.io import provenance
+from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
+from normscope.studies.pretrained.prompts import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.traces import traces
 
-# what was read of the code at earlier starts: to parse all of it takes more than a second
+# cached results of parsing the code, which takes more than a second
 PARSED = Path(".snakemake/normscope/code")
 provenance.restore(PARSED)
 
 
-def validated(choices):
-    """The configuration: the project's, the user's choices laid over it; or all that is wrong."""
-    defaults = yaml.safe_load(Path(PROJECT, "config.yaml").read_text())
+def reported(make, *arguments):
+    """The result of a function whose explained errors Snakemake shows without a traceback."""
     try:
-        return load(typed(laid_over(defaults, choices)))
-    except ConfigError as e:
+        return make(*arguments)
+    except Explained as e:
         raise WorkflowError(str(e)) from None
+
+
+@functools.cache
+def written(path):
+    """What a configuration file says; Snakemake would keep the last of keys given twice."""
+    return reported(read_config, Path(path))
+
+
+def check_files():
+    """Read every configuration file of this run."""
+    own = ["config.yaml"] if os.path.lexists("config.yaml") else []
+    for path in [*workflow.configfiles, *own]:
+        written(os.path.realpath(path))
+
+
+def validated(choices):
+    """The project's configuration with the user's settings applied. One error lists all problems."""
+    defaults = written(os.path.join(PROJECT, "config.yaml"))
+    return reported(load, typed(laid_over(defaults, choices)))
 
 
 def device(asked):
-    """The device of jobs: what is asked for; for auto a GPU where torch can use one."""
+    """The device of jobs: the one requested, or for auto a GPU if torch can use one."""
     return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
-def registered(registry, path, *beside):
-    """The entries of a registry by name; one error names all that is wrong with them."""
-    path = Path(path)
+def of_studies(file):
+    """This file of every study that has one."""
+    paths = [f"src/normscope/studies/{study}/{file}" for study in STUDIES]
+    return [project(path) for path in paths if os.path.isfile(Path(PROJECT, path))]
+
+
+def registered(registry, *others):
+    """The entries of a registry by name. One error lists all problems."""
+    folder = Path(SRC, "normscope/studies")
     known = {name: study.TABLES for name, study in STUDIES.items()}
-    try:
-        entries = registry.load(path)
-        registry.check(path, entries, known, *beside)
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
+    entries = reported(registry.load, folder, STUDIES)
+    reported(registry.check, folder, entries, known, *others)
     return entries
 
 
 def stated(path):
-    """Check the statements of the ledger; one error names all that is wrong with them."""
+    """Check the statements of the ledger. One error lists all problems."""
+    reported(load_checked, Path(path), STUDIES, FIGURES)
+
+
+def prompted(path):
+    """Check the prompts that pretrained models are measured on."""
     try:
-        load_checked(Path(path), STUDIES, FIGURES)
+        check_prompts(Path(path))
     except Explained as e:
         raise WorkflowError(str(e)) from None
 
 
 def recorded(name, text):
-    """A file in results/code with this text, as old as its last change."""
+    """A file in results/code with this text, rewritten only if the text changes."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
         try:
             write_text(path, text)
         except (
             OSError
-        ):  # a start that would run something says that results cannot be written
+        ):  # before anything runs, check_start reports that results cannot be written
             pass
     return held(str(path))
 
 
 @functools.cache
 def code(script, study=None, stage=None):
-    """A file that says what decides a script's results: its code, and the pinned packages.
+    """A file with what determines a script's results: a digest of its code, and its pinned packages.
 
-    Of the code a digest: the script's and that of all modules that it imports, comments and
-    docstrings left out. The file is written when that changes, and only then, so that its jobs run
-    again, also where .snakemake was removed.
+    The digest covers the script and all modules that it imports, without comments and docstrings.
+    The file is written only if its content changes, so that the script's jobs run again, even if
+    .snakemake was removed.
 
-    A script may load a module of one study by name, ``stage`` or the script's name, or that
-    module of all studies.
+    A script may load a module of one study by name (``stage``, by default the script's name), or
+    that module of all studies.
     """
     stage = stage or script
     loaded = {None: [], "all": STUDIES}.get(study, [study])
@@ -183,13 +215,13 @@ def code(script, study=None, stage=None):
     files = closure(
         Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
     )
-    name = script if study in (None, "all") else f"{study}_{stage}"
+    name = script if study in (None, "all") else f"{study}_{stage}".replace("/", "_")
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
     return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 
 
 def as_input(path):
-    """A file as Snakemake can name it: where it would read {x} as a wildcard, by a link."""
+    """A path that Snakemake accepts: a link if it would read {x} in the path as a wildcard."""
     if "{" not in path:
         return held(path)
     target = os.path.abspath(path)
@@ -201,32 +233,29 @@ def as_input(path):
 
 
 def nanogpt_files(directory):
-    """What the dataset is made from when it is a nanoGPT-format directory."""
+    """The input files of a dataset that is a nanoGPT-format directory."""
     if directory is None:
         return []
-    files = [f"{directory}/{name}" for name in ("train.bin", "val.bin", "meta.pkl")]
-    missing = [name for name in files if not os.path.isfile(name)]
-    # with results there, Snakemake would pass over inputs that are not
-    if missing:
-        raise WorkflowError(f"dataset.directory: missing {', '.join(missing)}")
+    # if results exist, Snakemake would ignore that inputs are missing
+    files = reported(directory_files, directory, Path("results/dataset"))
     return [as_input(name) for name in files]
 
 
 def verbatim(value):
-    """A parameter as it is: in one that is no function, Snakemake would read {x} as a wildcard."""
+    """A parameter as a function: in other parameters, Snakemake reads {x} as a wildcard."""
     return lambda wildcards: value
 
 
 def placed(job):
-    """A job's parameters with the device that computes it, where its numbers depend on that."""
+    """A job's parameters with its device, if its results depend on the device."""
     has_device = "device" in type(job).model_fields
     return job.model_copy(update={"device": DEVICE}) if has_device else job
 
 
 def recipe(jobs):
-    """A job's parameters as JSON: all that decides it, beside the files that it reads.
+    """A job's parameters as JSON: everything that determines it except the files that it reads.
 
-    Of several jobs, by name, those of the wildcard {name}.
+    For a mapping of jobs by name, the job is that of the wildcard {name}.
     """
     if isinstance(jobs, BaseModel):
         return verbatim(placed(jobs).model_dump_json())
@@ -243,7 +272,7 @@ def recipe(jobs):
 
 @functools.cache
 def traced(wildcards):
-    """Where each statement is tested, and the lines that measure it: of the page alone."""
+    """Where each statement is tested, and the lines that measure it. Only the page uses this."""
     places = traces(Path(data("claims.yaml")), Path(PROJECT))
     return recorded("traces.json", json.dumps(places, indent=1))
 
@@ -259,12 +288,12 @@ def tables(study):
 
 
 def drawn(suffix):
-    """A file of every figure."""
+    """The files of all figures with this suffix."""
     return [f"results/paper/figures/{name}{suffix}" for name in FIGURES]
 
 
 def probed(study):
-    """What a probing job reads of the trained models."""
+    """The files of trained models that a probing job reads."""
     part = STUDIES[study]
 
     def files(wildcards):
@@ -277,45 +306,45 @@ def probed(study):
 
 
 def tabulated(study):
-    """What the tables of a study are made from."""
+    """The files from which the tables of a study are made."""
     return [f"results/{path}" for path in STUDIES[study].tabulated(CONFIG.settings)]
 
 
 def study_files(study):
-    """The files of data/ that the tables of a study are made from, by name."""
+    """The files of data/ that the tables of a study use, by name."""
     return {name: data(name) for name in STUDIES[study].FILES}
 
 
 def slots():
-    """What a one-thread training takes of --cores: 1, or more where --cores exceeds the machine.
+    """Threads that a one-thread training requests: 1, or more if --cores exceeds the machine's cores.
 
     Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
-    than 2 and 2. The script itself always runs one thread, so the results are the same.
+    than 2 and then 2. The script always uses one thread, so the results are the same.
     """
     if workflow.resource_settings.nodes is not None:
-        return 1  # a cluster: cores are the job's alone
+        return 1  # on a cluster, each job has its cores to itself
     promised = workflow.resource_settings.cores or 1
     return max(1, min(promised, -(-promised // usable_cores())))
 
 
-# a node of a cluster may be this much slower than the machine of the reference
+# a cluster node may be slower than the reference machine by this factor
 SLOWEST = 4
 
 
 @functools.cache
 def reference():
-    """What jobs cost on a machine that was measured."""
+    """The measured costs of jobs on the reference machine."""
     return read_reference(Path(PROJECT, "workflow/costs.yaml"))
 
 
 @functools.cache
 def works():
-    """Every job whose size the configuration decides, by rule and name."""
+    """Every job whose size depends on the configuration, by rule and name."""
     return {(job.rule, job.name): job for job in jobs(CONFIG)}
 
 
 def sized(rule, name):
-    """A job of this rule, with its work."""
+    """The job of this rule and name, with its amount of work."""
     return works().get((rule, name), once(rule))
 
 
@@ -329,7 +358,7 @@ def growing(amount):
 
 
 def minutes(rule):
-    """Time of a job of this rule, by its work; a scheduler that kills it gives more the next time."""
+    """The requested time of a job, from its amount of work. It grows with each attempt."""
 
     def needed(wildcards):
         seconds = reference_seconds(sized(rule, wildcards.name), reference())
@@ -345,19 +374,19 @@ def train_mb(part):
 
 
 def timeout_s(wildcards):
-    """Seconds that the download of a pretrained model may take; 0 where it has no limit."""
+    """Time limit for downloading a pretrained model, in seconds; 0 means no limit."""
     source = CONFIG.pretrained.by_name()[wildcards.name].source
     timeout = getattr(source, "timeout_s", None)
     return 0 if timeout is None else max(1, round(timeout))
 
 
 def measured_files(wildcards):
-    """The files of a pretrained model on this machine, as they were at the start."""
+    """The local files of a pretrained model, as found at the start."""
     return MODEL_FILES.get(wildcards.name, [])
 
 
 def model_files(source):
-    """The files of a model on this machine; the script says if they are not what they should be."""
+    """The local files of a model. The script reports files that are wrong."""
     folder = getattr(source, "path", None)
     if folder is None or not os.path.isdir(folder):
         return []
@@ -365,5 +394,5 @@ def model_files(source):
 
 
 def measure_mb(wildcards):
-    """Memory of a measurement: the budget for weights, and 2 GB for torch, activations, logits."""
+    """Memory of a measurement: the budget for weights, plus 2 GB for torch, activations and logits."""
     return round(CONFIG.pretrained.memory_gb * 1000) + 2000

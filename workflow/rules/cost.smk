@@ -1,11 +1,11 @@
-# takes: workflow/costs.yaml; if they exist, results/benchmarks/** and results/paper/manifest.json of
-#        the run that wrote them
-# makes: nothing; prints the core-hours that a configuration costs, measured or projected:
-#        snakemake cost --cores 1 --configfile config/paper.yaml
+# reads:  workflow/costs.yaml and, if they exist, results/benchmarks/** and
+#         results/paper/manifest.json of the run that wrote them
+# writes: nothing; prints the core-hours that a configuration costs, measured or projected:
+#         snakemake cost --cores 1 --configfile config/paper.yaml
 
 
-# A checkpoint, though nothing depends on it: in a workflow without one, a job on a cluster knows no
-# rule but its own, and would store a model under another name than a run on one machine does.
+# This is a checkpoint although nothing depends on it. Without a checkpoint, a cluster job knows only
+# its own rule, and would store a model under a different name than a run on one machine does.
 checkpoint cost:
     input:
         code("cost"),

@@ -1,16 +1,18 @@
-# takes: the corpus from the first source that has it, or a nanoGPT-format directory
-# makes: results/dataset/ train.bin, val.bin, meta.pkl as nanoGPT writes them, and meta.json
+# reads:  the corpus from the first source that has it, or a nanoGPT-format directory
+# writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json
 
 
-SOURCES = json.dumps([source.model_dump() for source in CONFIG.dataset.sources])
+GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.longest_context)
+MADE = Path("results/dataset/meta.json")
+reported(check_known_length, CONFIG.dataset.decides, MADE, CONFIG.longest_context)
 
 
 rule dataset:
     input:
         code("dataset"),
         nanogpt_files(CONFIG.dataset.directory),
-        # which source has the text decides nothing, as its hash does
-        sources=ancient(recorded("sources.json", SOURCES)),
+        # the source of the text does not matter, because the text is identified by its hash
+        given=ancient(recorded("corpus.json", GIVEN.model_dump_json())),
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
     log:
@@ -23,4 +25,4 @@ rule dataset:
         recipe=recipe(CONFIG.dataset.decides),
     shell:
         'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
-        " --sources {input.sources} --out results/dataset &> {log}"
+        " --given {input.given} --out results/dataset &> {log}"

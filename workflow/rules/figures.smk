@@ -1,5 +1,5 @@
-# takes: results/*/tables/*.csv as workflow/figures.yaml says, never a model
-# makes: results/paper/figures/ {figure}.pdf, .svg, and .txt: the caption, with n
+# reads:  results/*/tables/*.csv as listed in figures.yaml of each study, never a model
+# writes: results/paper/figures/ with {figure}.pdf, .svg and .txt (the caption with n)
 
 LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
 
@@ -11,7 +11,7 @@ for figure, entry in FIGURES.items():
         name:
             f"figure_{figure}"
         input:
-            code(f"figures/{figure}"),
+            code("draw", entry.study, f"figures/{figure}"),
             list(sources.values()),
         output:
             multiext(f"results/paper/figures/{figure}", ".pdf", ".txt"),
@@ -25,17 +25,18 @@ for figure, entry in FIGURES.items():
         benchmark:
             f"results/benchmarks/figures/{figure}.tsv"
         group:
-            "figures"  # of a cluster: one job draws them all
+            "figures"  # on a cluster, one job draws all figures
         conda:
             "../envs/normscope.yaml"
         params:
-            # the command is read when a job starts, and then the loop is over
+            # the command is formatted when a job starts, after the loop has ended
+            study=entry.study,
             figure=figure,
             tables=",".join(f"{name}={path}" for name, path in sources.items()),
             params=verbatim(json.dumps(entry.values(CONFIG))),
             look=verbatim(json.dumps(LOOK)),
             caption=verbatim(entry.caption),
         shell:
-            'python "$NORMSCOPE/scripts/figures/{params.figure}.py" --tables {params.tables}'
+            'python "$NORMSCOPE/scripts/draw.py" {params.study} {params.figure} --tables {params.tables}'
             " --params {params.params:q} --look {params.look:q} --caption {params.caption:q}"
             " --out results/paper/figures/{params.figure} &> {log}"

@@ -1,19 +1,19 @@
-# takes: results/<study>/tables/*.csv, data/claims.yaml, workflow/figures.yaml, the captions of
-#        results/paper/figures/, the templates in workflow/report/, and evidence/ where it is there
-# makes: results/paper/ claims.json, frame.json (all that is printed), and of the frame alone
-#        summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex,
-#        example.tex; manifest.json; metrics.json and plots/ for DVC
+# reads:  results/<study>/tables/*.csv, data/claims.yaml, the captions in results/paper/figures/, the
+#         templates in workflow/report/, figures.yaml, metrics.yaml and section.md of each study, and
+#         evidence/ if it exists
+# writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
+#         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
+#         example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
-# the parts of the configuration that the manifest leaves out; jobs take no look of figures either
+# the manifest leaves out these parts of the configuration; jobs also leave out the style of figures
 UNRECORDED = {"dataset", "device", "demonstration"}
 CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
-# the page's words: a study without a section is left out
-SECTIONS = [project(f"workflow/report/sections/{study}.md") for study in STUDIES]
-WORDS = [project("workflow/report/summary.md"), *filter(os.path.isfile, SECTIONS)]
-# what the manifest says of the project's data: prompts, statements, published numbers
+# the text of the page; studies without a section are left out
+WORDS = [project("workflow/report/summary.md"), *of_studies("section.md")]
+# the project's data files, which the manifest lists: prompts, statements, published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
-# what the project keeps of a run that decides more: the page shows it beside this one
+# the kept evidence of a run with more seeds, which the page compares with this run
 KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
 
@@ -45,8 +45,8 @@ rule frame:
         drawn(".txt"),
         EVIDENCE,
         claims="results/paper/claims.json",
-        figures=project("workflow/figures.yaml"),
-        # the lines of tests and code, which no other result depends on
+        figures=of_studies(figures.FILE),
+        # the locations of tests and code; no other result depends on them
         traces=traced,
     output:
         "results/paper/frame.json",
@@ -62,7 +62,7 @@ rule frame:
         demonstration=["--demonstration"] if CONFIG.demonstration else [],
     shell:
         'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
-        " --figures {input.figures:q} --traces {input.traces:q} --results results"
+        " --traces {input.traces:q} --results results"
         " {params.evidence:q} {params.demonstration} --out {output} &> {log}"
 
 
@@ -136,7 +136,7 @@ rule metrics:
         code("metrics"),
         sorted({table_file(*metric.source) for metric in METRICS.values()}),
         claims="results/paper/claims.json",
-        metrics=project("workflow/metrics.yaml"),
+        metrics=of_studies(metrics.FILE),
     output:
         "results/paper/metrics.json",
         directory("results/paper/plots"),
@@ -147,7 +147,7 @@ rule metrics:
     conda:
         "../envs/normscope.yaml"
     shell:
-        'python "$NORMSCOPE/scripts/metrics.py" --metrics {input.metrics:q} --claims {input.claims:q}'
+        'python "$NORMSCOPE/scripts/metrics.py" --claims {input.claims:q}'
         " --results results --out results/paper &> {log}"
 
 

@@ -1,8 +1,8 @@
-# takes: a model where the configuration says it is, data/prompts.yaml
-# makes: results/pretrained/probes/{name}/ gains.csv, norms.csv, model.json (links into store/); what
-#        a conversion makes stays in results/weights/, the commits of hub models in store/revisions/
+# reads:  a model from the location given in the configuration, and data/prompts.yaml
+# writes: results/pretrained/probes/{name}/ with gains.csv, norms.csv and model.json (links into
+#         store/); converted weights in results/weights/, commits of hub models in store/revisions/
 
-# looked for once, at the start
+# collected once, at the start
 MODEL_FILES = {
     name: model_files(model.source)
     for name, model in CONFIG.pretrained.by_name().items()
@@ -38,7 +38,7 @@ rule pretrained_probe:
     params:
         recipe=recipe(CONFIG.pretrained.probes()),
         threads=CONFIG.pretrained.threads,
-    # memory and time decide how, not what: as resources, so that others measure nothing
+    # memory and time do not affect the result: as resources, they can change without a rerun
     shell:
         'python "$NORMSCOPE/scripts/pretrained_probe.py" --recipe {params.recipe:q}'
         " --prompts {input.prompts:q}"
@@ -49,8 +49,8 @@ rule pretrained_probe:
         " --out results/pretrained/probes/{wildcards.name} &> {log}"
 
 
-# takes: results/pretrained/tables/, data/prompts.yaml
-# makes: results/paper/residual_gain.json, what the published notebook saves
+# reads:  results/pretrained/tables/, data/prompts.yaml
+# writes: results/paper/residual_gain.json, in the format that the published notebook saves
 
 
 rule residual_gain:

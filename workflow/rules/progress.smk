@@ -24,7 +24,7 @@ def is_said():
 
 
 def as_sized(job):
-    """The Job, as the costs know it, of one of Snakemake's jobs."""
+    """The Job of the cost model that corresponds to a Snakemake job."""
     name = job.rule.name
     if name.startswith("figure_"):
         return once("figures", name.removeprefix("figure_"))

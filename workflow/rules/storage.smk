@@ -1,25 +1,25 @@
-# Where results lie in a storage (--default-storage-provider) and jobs run in directories of their own:
-# what commands call results/ is Snakemake's local copy of the storage. Functions only; the Snakefile
-# says when.
+# Runs with a default storage (--default-storage-provider), in which each job has a separate
+# directory: results/ in commands is then Snakemake's local copy of the storage. This file defines
+# functions only; the Snakefile calls them.
 from snakemake.io import sourcecache_entry
 
 STORED = workflow.storage_settings.default_storage_provider is not None
-# a folder that all jobs see, for what they leave beside their outputs
+# a folder that all jobs can access, for files other than their outputs
 SHARED = os.environ.get("NORMSCOPE_SHARED")
 
 
 def held(path):
-    """A file that each machine has, or writes at its start: no storage is asked for it."""
+    """A file that each machine has, or writes at its start, so it is not taken from the storage."""
     return sourcecache_entry(path, path) if STORED else path
 
 
 def is_uri(store):
-    """Whether Snakemake keeps the store in the storage, as s3://bucket/store."""
+    """Whether the store is in the storage, such as s3://bucket/store."""
     return "://" in store
 
 
 def link(path, target):
-    """Make a path lead to a folder, which is made too."""
+    """Create a folder, and a symbolic link to it."""
     target = os.path.abspath(target)
     os.makedirs(target, exist_ok=True)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -28,13 +28,13 @@ def link(path, target):
     except FileExistsError:
         if os.path.realpath(path) != os.path.realpath(target):
             raise WorkflowError(
-                f"{path} is of a run without a storage, or of another one:"
-                " snakemake --directory FOLDER runs in another folder"
+                f"{path} belongs to a run without a storage, or with another one;"
+                " use another folder: snakemake --directory FOLDER"
             ) from None
 
 
 def lay_out(store, studies):
-    """Lead commands to the local copies, and to what all jobs see; a storage transfers neither."""
+    """Link results/ to the local copies, and shared folders to NORMSCOPE_SHARED."""
     if not STORED:
         return
     provider = workflow.storage_registry.default_storage_provider

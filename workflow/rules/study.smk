@@ -1,7 +1,7 @@
-# takes: results/dataset/, and for the tables of some studies files of data/
-# makes: results/<study>/ models/{name}/, probes/{name}/ and tables/ of every study. What a study
-#        reads, writes and needs is said in its folder, src/normscope/studies/<study>/grid.py; its
-#        names of jobs too. checkpoints/ is there while a training is unfinished
+# reads:  results/dataset/, and for the tables of some studies files of data/
+# writes: results/<study>/ with models/{name}/, probes/{name}/ and tables/ for every study, as
+#         src/normscope/studies/<study>/grid.py defines, with the names of the jobs. checkpoints/
+#         exists while a training is unfinished
 
 CORPUS = multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl")
 

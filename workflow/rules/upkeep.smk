@@ -1,5 +1,6 @@
-# What a start finds and an end leaves: damage, leftovers of kills, times of another clock, failures.
-# Functions only; the Snakefile says when.
+# Checks and repairs at the start and end of a run: damaged files, leftovers of killed runs,
+# modification times in the future, recorded failures. This file defines functions only; the
+# Snakefile calls them.
 import shutil
 import time
 
@@ -12,39 +13,40 @@ KEPT_IN = "*/[mp]*/*/"  # models and probes
 
 
 def make_store(store):
-    """The folder of finished models, before anything is trained."""
+    """Create the store before anything is trained."""
     if is_uri(store):
         return
     try:
         os.makedirs(store, exist_ok=True)
     except OSError as e:
         raise WorkflowError(
-            f"the store cannot be made: {e}; SNAKEMAKE_OUTPUT_CACHE=FOLDER puts it elsewhere,"
-            " and snakemake --directory FOLDER all that is made"
+            f"the store cannot be made: {e}; set SNAKEMAKE_OUTPUT_CACHE=FOLDER to put it elsewhere,"
+            " or use snakemake --directory FOLDER to put all results elsewhere"
         ) from None
 
 
-def mend(store):
-    """Drop what is damaged, so that its job runs again."""
+def repair(store):
+    """Remove damaged results, so that their jobs run again."""
     if workflow.is_main_process:
         share(store)
         check_store(store)
     if is_ours() and os.access("results", os.W_OK):
         warn_of_lost_records("results")
         drop_damaged_tables("results")
-        mend_times("results", "store")
+        clamp_times("results", "store")
 
 
 def is_ours():
-    """Whether this process is to run jobs, and no other Snakemake runs jobs in this directory."""
+    """Whether this process runs jobs, and no other Snakemake process does so in this directory."""
     locks = Path(".snakemake/locks")
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
 
 
 def share(store):
-    """Between the store that DVC records, store/ of this folder, and another one that is filled.
+    """Synchronize store/, which DVC records, with the store in use, if the two differ.
 
-    That one gets all that DVC has put into store/, which in turn gets what the results rest on.
+    The store in use gets all entries that DVC has put into store/; store/ in turn gets the entries
+    on which the results depend.
     """
     if "DVC_STAGE" not in os.environ or IS_OWN_STORE or is_uri(store):
         return
@@ -58,36 +60,36 @@ def share(store):
 
 
 def check_start():
-    """What would fail after hours, or give results a false name."""
+    """Check for what would fail after hours, or mislabel results."""
     check_writable("results")
     check_pins()
 
 
 def check_pins():
-    """Results are named by the pins: made with other packages, they would have a false name."""
+    """Check the installed packages: results are named by the pins, and others mislabel them."""
     if workflow.deployment_settings.deployment_method:
-        return  # jobs have environments of their own
+        return  # jobs have separate environments
     wanted = " ".join(PINS.values()).split()
     if wrong := not_as_pinned(wanted):
         raise WorkflowError(
             f"installed are {', '.join(wrong)}: run `make tools`, or change the pins in"
-            " constraints.txt to what is installed (what rests on them is made again)"
+            " constraints.txt to what is installed (results that depend on them are made again)"
         )
 
 
 def check_writable(folder):
-    """Or Snakemake would say so with a traceback."""
+    """Report an unwritable folder before Snakemake does with a traceback."""
     if os.path.exists(folder) and not os.access(folder, os.W_OK):
         raise WorkflowError(
             f"{folder} cannot be written (a read-only disk, or its permissions):"
-            " nothing has run; mend that and start again"
+            " nothing has run; fix this and start again"
         )
 
 
 def check_store(store):
-    """Remove what is damaged in the store, and links in results to what it no longer has whole.
+    """Remove damaged entries of the store, and the links in results/ to incomplete entries.
 
-    Without its links a result is missing, so that its job runs again.
+    A result without its links counts as missing, so that its job runs again.
     """
     if is_uri(store):
         return
@@ -97,7 +99,8 @@ def check_store(store):
             print(line, file=sys.stderr)
         for folder in Path("results").glob(KEPT_IN):
             links = [path for path in folder.iterdir() if path.is_symlink()]
-            if not all(path.exists() for path in links):  # half a result is none
+            # an incomplete result counts as missing
+            if not all(path.exists() for path in links):
                 for path in links:
                     path.unlink()
     except OSError as e:
@@ -105,28 +108,28 @@ def check_store(store):
 
 
 def warn_of_lost_records(folder):
-    """Where Snakemake does not know with which values results were made, it takes them as they are."""
+    """Warn if .snakemake is missing: Snakemake then does not notice changed parameters."""
     if any(Path(folder).glob(KEPT_IN)) and not os.path.isdir(".snakemake/metadata"):
         print(
-            f"{folder}/ is here without the records of its run (.snakemake): a value that was"
-            f" changed since is not noticed; rm -r {folder} makes it again, with models of the store",
+            f"{folder}/ is here without the records of its run (.snakemake), so changed parameters are"
+            f" not noticed; rm -r {folder} rebuilds it with the models in the store",
             file=sys.stderr,
         )
 
 
 def drop_damaged_tables(folder):
-    """A table that is not what its script wrote is no result: it is to be made again."""
+    """Remove tables that differ from what their scripts wrote, so that they are made again."""
     for path in Path(folder).rglob("*.csv"):
-        # a link leads to the store, which has sums of its own
+        # links point into the store, which has its checksums
         if not path.is_symlink() and is_altered(path):
             print(f"{path} is damaged: it is made again", file=sys.stderr)
             path.unlink()
 
 
-def mend_times(*folders):
-    """Times from the future, of a clock that was set back since: they are now.
+def clamp_times(*folders):
+    """Clamp modification times that lie in the future, after the clock was set back.
 
-    Snakemake refuses whatever is made of such files; contents decide what runs again.
+    Snakemake rejects everything made from such files. Reruns depend on contents, not times.
     """
     now = time.time()
     for path in (path for folder in folders for path in Path(folder).rglob("*")):
@@ -135,10 +138,10 @@ def mend_times(*folders):
 
 
 def drop_leftovers():
-    """What a kill left in the store, and checkpoints of runs that are safe in the store."""
+    """Remove leftovers of killed jobs from the store, and checkpoints of finished trainings."""
     if (
         IS_OWN_STORE and not experiments.are_at_work()
-    ):  # in a shared one others may be at work
+    ):  # in a shared store, other runs may be active
         for path in Path(STORE).glob("tmp*/"):
             shutil.rmtree(path)
     for folder in Path("results").glob("*/checkpoints/*"):
@@ -149,7 +152,7 @@ def drop_leftovers():
 
 
 def forget_failures():
-    """A model that could not be measured is no result: its reason leaves the store, for a new try."""
+    """Remove recorded failures of measurements, so that they are retried."""
     for path in Path("results").glob("*/probes/*/model.json"):
         if path.is_file() and '"missing": null' not in path.read_text():
             missing = json.loads(path.read_text())["missing"]

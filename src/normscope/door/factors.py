@@ -1,5 +1,6 @@
 """A norm taken apart into its factors."""
 
+import copy
 import math
 from typing import NamedTuple
 
@@ -7,12 +8,15 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.recognized import channels, recognized
+from normscope.door.arguments import expect
+from normscope.door.recognized import channels, check_values, first_tensor, recognized, tokens
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 
+NORM = "the name of an arm (see normscope.arms()) or a torch.nn.Module"
+TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 COLUMNS = "statistic center radius gain bias elementwise eps".split()
 
 
@@ -58,20 +62,26 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     ``u / sqrt(||u||^2 + d eps)``, which makes LayerNorm (Ba et al. 2016, eq. 4) and
     RMSNorm (Zhang & Sennrich 2019, eq. 4).
 
+    A layer and the random number generators stay as they are: a copy of the layer computes its
+    output, without the hooks that are registered on it.
+
     Args:
-        norm: an arm by its name, as it starts; or a layer: of a loaded model, of torch, of
-            transformers.
-        x: (..., d), of floating point.
+        norm: the name of an arm, for its norm at the start of a training; or a layer: of a loaded
+            model, of torch, of transformers.
+        x: finite vectors, (..., d), in float64, float32, bfloat16 or float16. The factors have its
+            type and its device.
 
     Raises:
-        Explained: an unknown arm, a norm that does not look at one token at a time, or an x that
-            is no vectors.
+        Explained: an unknown arm, a norm that does not treat one token at a time, or an x that the
+            norm cannot take.
     """
-    if x.dim() == 0 or not x.is_floating_point():
-        shape = tuple(x.shape)
-        raise Explained(f"x is {x.dtype} of shape {shape}: give floating-point vectors, (..., d)")
-    layer = _layer(norm, x)
-    shape = x.shape[-1:] if isinstance(norm, str) else channels(norm, x)
+    x = _vectors(x)
+    if isinstance(norm, str):
+        layer, shape = _arm(norm, x), x.shape[-1:]
+    else:
+        given = expect("norm", norm, nn.Module, NORM)
+        module = getattr(given, "_orig_mod", given)  # of torch.compile
+        layer, shape = _recognized(module, x), channels(module, x)
     d = math.prod(shape)
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     sizes = {"sqrt(d)": math.sqrt(d), "1": 1.0}
@@ -85,20 +95,72 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
         gain.reshape(shape),
         bias.reshape(shape),
     )
-    return Factors(*(part.detach().to(x) for part in parts))
+    found = Factors(*(part.detach().to(x) for part in parts))
+    for name, part in found._asdict().items():
+        if not part.isfinite().all():
+            raise Explained(
+                f"the factor {name} is not finite in {x.dtype}: the weights are not finite, or x "
+                "is too large"
+            )
+    return found
 
 
-def _layer(norm: str | nn.Module, x: Tensor) -> TokenNorm:
-    """The norm as a layer in float64."""
-    if isinstance(norm, nn.Module):
-        d = math.prod(channels(norm, x))
-        return recognized(norm, x.reshape(-1, d), norm(x).reshape(-1, d))
-    if norm not in ARMS:
-        raise Explained(f"unknown arm {norm!r}; {suggest(norm, ARMS)}")
-    layer = build(ARMS[norm].norm, x.shape[-1])
+def _vectors(x: object) -> Tensor:
+    """The argument x, if it holds vectors.
+
+    Raises:
+        Explained: it does not.
+    """
+    x = expect("x", x, Tensor, "a torch.Tensor of floating-point vectors, (..., d)")
+    described = f"x is {x.dtype} of shape {tuple(x.shape)}"
+    if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or x.layout != torch.strided:
+        raise Explained(
+            f"{described}: give floating-point vectors, (..., d), as a dense tensor of float64, "
+            "float32, bfloat16 or float16"
+        )
+    if x.is_meta:
+        raise Explained(f"{described} on the meta device, without values: give one that has some")
+    if not x.isfinite().all():
+        raise Explained(f"{described}, and not finite: give vectors without NaN and infinity")
+    return x
+
+
+def _recognized(norm: nn.Module, x: Tensor) -> TokenNorm:
+    """A layer as one of the registry's, in float64.
+
+    Raises:
+        Explained: it is not a norm of each token, or does not take x.
+    """
+    kind, at = type(norm).__name__, tokens(norm, x)
+    if isinstance(norm, TokenNorm):
+        return recognized(norm, at, at)
+    check_values(norm, x)
+    try:
+        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+            y = first_tensor(copy.deepcopy(norm).forward(x.clone()))
+    except Exception as e:  # of any kind, as the layer is a user's
+        reason = " ".join(str(e).split())
+        raise Explained(
+            f"{kind} fails on x, {x.dtype} of shape {tuple(x.shape)} on {x.device} ({reason}): "
+            "give an x that it takes"
+        ) from e
+    if y is None or y.shape != x.shape:
+        raise Explained(f"{kind} does not return a tensor of the shape of x: give a norm")
+    return recognized(norm, at, tokens(norm, y))
+
+
+def _arm(name: str, x: Tensor) -> TokenNorm:
+    """The norm of an arm at the start of a training, in float64.
+
+    Raises:
+        Explained: there is no such arm, or its norm does not project tokens.
+    """
+    if name not in ARMS:
+        raise Explained(f"unknown arm {name!r}; {suggest(name, ARMS)}")
+    layer = build(ARMS[name].norm, x.shape[-1])
     if not isinstance(layer, TokenNorm):
         raise Explained(
-            f"arm {norm} does not put each token on a sphere: it has no such factors; "
+            f"arm {name} does not put each token on a sphere: it has no such factors; "
             "normscope.arms() names those with statistic token"
         )
     return layer.double()

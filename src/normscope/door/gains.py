@@ -27,36 +27,35 @@ def gain(
 ) -> pd.DataFrame:
     """The residual gain ``||h_l|| / ||h_(l-1)||`` of every block l, by prompt.
 
-    A row a prompt, BOS, position and site. Columns: prompt (its text), bos (``on`` with a BOS
-    before it, ``off`` without), positions (``first``; ``last``, the last token; ``later``, the
-    geometric mean over all but the first), depth, site (``embedding``, ``block_0`` and so on,
-    ``final_norm``), norm, gain (norm over that of the site before; missing at the embedding, and
-    at ``later`` where a prompt has one token alone), log_gain.
+    The table has one row per prompt, BOS, position and site. Columns: prompt (its text), bos
+    (``on`` with a BOS before it, ``off`` without), positions (``first``; ``last``, the last token;
+    ``later``, the geometric mean over all but the first), depth, site (``embedding``, ``block_0``
+    and so on, ``final_norm`` if there is one), norm, gain (norm over that of the site before;
+    missing at the embedding, and at ``later`` where a prompt has only one token), log_gain.
 
     The numbers are those of the workflow for a model in float32 with
     ``attn_implementation="eager"``; in another type the stream is as exact as that type.
 
     Args:
         model: a causal language model of transformers; it stays as it is.
-        tokenizer: its own.
+        tokenizer: that of the model.
         prompts: texts, each once.
-        blocks: dotted name of its list of blocks, where that is not known.
-        final_norm: dotted name of the norm after the last block; where blocks is given.
+        blocks: dotted name of the list of blocks, such as ``model.layers``; known for most models.
+        final_norm: dotted name of the norm after the last block, such as ``model.norm``, or
+            ``none`` for a model without one; known for most models.
 
     Raises:
-        Explained: no prompts, or one that the tokenizer or the model cannot take; a model without a
-            head or whose blocks are not known; a residual stream that is not finite.
+        Explained: there are no prompts, or the tokenizer or the model cannot take one; the model
+            is not causal, has no head or no weights; its blocks or its final norm are not known,
+            or the modules named are not those that the residual stream passes in turn; the stream
+            is not finite.
     """
     texts = _texts(prompts)
-    if not isinstance(model, PreTrainedModel) or model.get_output_embeddings() is None:
-        raise Explained(
-            f"{type(model).__name__} is no causal language model of transformers: give what "
-            "AutoModelForCausalLM loads"
-        )
-    sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
+    _check(model, tokenizer)
     body = find_body(model, blocks, final_norm)
     if not body.blocks:
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
+    sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
     with _evaluating(model):
         loaded = Loaded(model, body, tokenizer, {}, None)
         outcomes = loaded.outcomes(batches(sequences, str(model.device)))
@@ -70,14 +69,42 @@ def gain(
 
 
 def _texts(prompts: Iterable[str]) -> list[str]:
-    """The prompts; a lone text is no list of its letters."""
+    """The prompts as a list; a single text is one prompt."""
+    if not isinstance(prompts, str | Iterable):
+        raise Explained(f"prompts is {prompts!r}: give a list of texts")
     texts = [prompts] if isinstance(prompts, str) else list(prompts)
     if not texts:
-        raise Explained("no prompts: give one text at least")
+        raise Explained("no prompts: give at least one text")
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise Explained(f"prompts has {wrong[0]!r}, which is not a text: give a list of texts")
     try:
         return distinct(texts)
     except ValueError as e:
         raise Explained(f"prompts: {e}") from e
+
+
+def _check(model: object, tokenizer: object) -> None:
+    """Whether these are a language model with weights, and a tokenizer.
+
+    Raises:
+        Explained: one of them is not.
+    """
+    kind = type(model).__name__
+    if not isinstance(model, PreTrainedModel) or model.get_output_embeddings() is None:
+        raise Explained(
+            f"{kind} is not a causal language model of transformers: give what "
+            "AutoModelForCausalLM loads"
+        )
+    if empty := [name for name, p in model.named_parameters() if p.is_meta]:
+        raise Explained(
+            f"{empty[0]} of {kind} is on the device meta and has no values: load the weights "
+            "into memory, without offloading them"
+        )
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        raise Explained(
+            f"tokenizer is of type {type(tokenizer).__name__}: give what AutoTokenizer loads for "
+            "this model"
+        )
 
 
 @contextmanager

@@ -2,17 +2,21 @@
 
 import copy
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from normscope.errors import Explained
+from normscope.measure.decomposition import gradient_at_z, standardize
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
 
 KINDS = ("LayerNorm", "RMSNorm")  # how names of their classes end
 EPS = ("eps", "variance_epsilon", "epsilon")  # how their eps is called
+TORCH = (nn.LayerNorm, nn.RMSNorm)  # whose formulas are known
+CONSTANT = 1e-12  # of the length of x: a shorter x - mean(x) is rounding
 # of the output's length: what rounding in a type can do, and more than that
 ROUNDING, TOLERANCE = 1, 2.5  # times the type's eps
 EXACT = 1e-4  # in types that are finer: a variance over d - 1 differs from one over d by 1 / 2d
@@ -44,51 +48,111 @@ def _kind(module: nn.Module) -> str:
     return type(module).__name__
 
 
+def first_tensor(value: object) -> Tensor | None:
+    """A tensor, or the first of a tuple, a list or a mapping."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, tuple | list):
+        return next((item for item in value if isinstance(item, Tensor)), None)
+    return value if isinstance(value, Tensor) else None
+
+
 def channels(module: nn.Module, x: Tensor) -> tuple[int, ...]:
-    """The dimensions of x that are one token to a norm: over these it takes its mean."""
-    return tuple(getattr(module, "normalized_shape", x.shape[-1:]))
+    """The last dimensions of x, which are one token to a norm: it takes its mean over them.
+
+    Raises:
+        Explained: x does not have the dimensions that the norm takes.
+    """
+    given = (module.d,) if isinstance(module, TokenNorm) else x.shape[-1:]
+    shape = getattr(module, "normalized_shape", given)
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not x.dim() or not shape or tuple(x.shape[-len(shape) :]) != shape:
+        wanted = ", ".join(map(str, shape)) or "d"
+        raise Explained(
+            f"{_kind(module)} takes inputs of shape (..., {wanted}), and not {tuple(x.shape)}"
+        )
+    return shape
+
+
+def tokens(module: nn.Module, x: Tensor) -> Tensor:
+    """The tokens that x is to a norm, (tokens, d)."""
+    return x.reshape(-1, math.prod(channels(module, x)))
+
+
+def check_values(module: nn.Module, x: Tensor) -> None:
+    """Check that a norm and its input have values.
+
+    Raises:
+        Explained: one of their tensors is on the meta device.
+    """
+    if any(t.is_meta for t in (x, *module.parameters(), *module.buffers())):
+        raise Explained(
+            f"{_kind(module)} or its input is on the meta device, without values: load it first"
+        )
 
 
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
-    """A norm as one of the registry's, in float64: what it computes decides, not how it is written.
+    """A norm as one of the registry's, in float64, chosen by what the norm computes.
 
-    Some classes center and some do not, some have the gain as ``1 + weight``: of these the one is
-    taken that turns x into y, and of several, as where the mean of x is 0, the one of its name.
+    Some classes center and some do not, and some store the gain as ``1 + weight``. The norm that
+    turns x into y is taken, and of several, as where the mean of x is 0, the one that the name of
+    the class suggests.
 
     Args:
-        module: a norm of torch, of transformers or of one's own.
-        x: an input, (tokens, d).
-        y: what the module makes of it, (tokens, d).
+        module: a norm of torch, of transformers or of a user.
+        x: its input, (tokens, d).
+        y: its output for this input, (tokens, d).
 
     Raises:
-        Explained: it is none of them.
+        Explained: it is not such a norm, or x and y do not tell.
     """
+    kind = _kind(module)
+    check_values(module, x)
     if isinstance(module, TokenNorm):
         return copy.deepcopy(module).cpu().double()
+    if not (x.is_floating_point() and y.is_floating_point() and x.shape == y.shape):
+        raise Explained(
+            f"{kind} turns {x.dtype} of shape {(*x.shape,)} into {y.dtype} of shape {(*y.shape,)}: "
+            "a norm keeps the shape of a floating-point input"
+        )
     eps = max(torch.finfo(x.dtype).eps, torch.finfo(y.dtype).eps)
-    candidates = _candidates(module, x.shape[-1], _eps(module, x.dtype))
+    inner = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
+    fitting = list(_candidates(module, x.shape[-1], _eps(module, x.dtype)))
     x, y = x.double().cpu(), y.double().cpu()
     if not (x.isfinite().all() and y.isfinite().all()):
-        raise Explained(f"{_kind(module)}: what enters or leaves it is not finite")
+        raise Explained(f"the input or output of {kind} is not finite: find what is not before it")
     length = float(y.norm())
     with torch.no_grad():
-        errors = [(float((norm(x) - y).norm()), norm) for norm in candidates]
-    error, best = min(errors, key=lambda pair: max(pair[0], ROUNDING * eps * length))
-    if error > max(EXACT, TOLERANCE * eps) * length:
+        errors = [(float((norm(x) - y).norm()), norm) for norm in fitting]
+        error, best = min(errors, key=lambda pair: max(pair[0], ROUNDING * eps * length))
+        at = standardize(best, x)
+        # centering a token with a large mean amplifies the rounding of its channels
+        amplified = gradient_at_z(best, x.norm(dim=-1, keepdim=True) / at.sigma).norm()
+    if error > max(EXACT, TOLERANCE * eps) * length + TOLERANCE * inner * float(amplified):
         raise Explained(
-            f"{_kind(module)} is no norm of a token, gain * x / sigma + bias of x or x - mean(x): "
-            "give a module without it"
+            f"{kind} does not compute a norm of each token, gain * x / sigma + bias of x or of "
+            "x - mean(x), or its input overflows: give a module without it, or a smaller input"
+        )
+    if type(module) not in TORCH and (at.z * at.sigma).norm() <= CONSTANT * x.norm():
+        raise Explained(
+            f"the inputs of {kind} are zero or constant, which does not tell what it computes: "
+            "give other inputs"
         )
     return best
 
 
 def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:
-    """The norms that a module may be, with its weights; what its name says first."""
-    fitting = [p for p in module.parameters(recurse=False) if p.numel() == d]
+    """The norms that a module may be, with its weights; the one that its name suggests first."""
+    weights = dict(module.named_parameters(recurse=False))
+    fitting = [p for p in weights.values() if p.numel() == d]
     pairs = list(itertools.permutations([*fitting, None], 2)) or [(None, None)]
     centers = (False, True) if _kind(module).endswith("RMSNorm") else (True, False)
+    offsets = (0.0, 1.0)
+    if type(module) in TORCH:
+        pairs, centers = [(weights.get("weight"), weights.get("bias"))], centers[:1]
+        offsets = (0.0,)
     for center, (gain, bias) in itertools.product(centers, pairs):
-        for offset in (0.0, 1.0) if gain is not None else (0.0,):
+        for offset in offsets if gain is not None else (0.0,):
             factors = Norm(center=center, gain=gain is not None, bias=bias is not None, eps=eps)
             norm = build(factors, d).double()
             assert isinstance(norm, TokenNorm)
@@ -99,9 +163,19 @@ def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:
 
 
 def _eps(module: nn.Module, dtype: torch.dtype) -> float:
-    """A module's own; torch's RMSNorm without one has that of the type it computes in."""
+    """The eps of a module; torch's RMSNorm without one takes that of the type it computes in.
+
+    Raises:
+        Explained: it is not a number that a norm can add.
+    """
     named = (getattr(module, name, None) for name in EPS)
     given = next((value for value in named if value is not None), None)
-    if given is not None:
-        return float(given) or torch.finfo(torch.float64).tiny  # the registry has none of 0
-    return torch.finfo(torch.promote_types(dtype, torch.float32)).eps
+    if given is None:
+        return torch.finfo(torch.promote_types(dtype, torch.float32)).eps
+    try:
+        eps = float(given)
+    except (TypeError, ValueError) as e:
+        raise Explained(f"the eps of {_kind(module)} is not a number ({e})") from e
+    if not 0 <= eps < math.inf:
+        raise Explained(f"the eps of {_kind(module)} is {eps}: it must be finite and at least 0")
+    return eps or torch.finfo(torch.float64).tiny  # the registry has no eps of 0

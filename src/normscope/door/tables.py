@@ -5,6 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from normscope import studies
+from normscope.door.arguments import expect, folder_of
 from normscope.errors import Explained, suggest
 from normscope.io.seals import is_altered
 from normscope.io.stored import damaged
@@ -16,31 +17,34 @@ def tables(results: str | Path = "results") -> list[str]:
     """Names of the tables of a folder, ``study.table``.
 
     Args:
-        results: of a run, or ``evidence``.
+        results: folder of a run, or ``evidence``.
 
     Raises:
-        Explained: it has none.
+        Explained: there is no such folder, or it has no tables.
     """
-    return list(_files(Path(results)))
+    return list(_files(folder_of(results)))
 
 
 def table(name: str, results: str | Path = "results") -> pd.DataFrame:
-    """A table; an empty cell is missing, and any word, such as ``NA``, is a word.
+    """Read a table. An empty cell is a missing value; any word, such as ``NA``, is a word.
 
     Args:
-        name: ``study.table``, such as ``main.chosen``: as in statements and figures.
-        results: of a run, or ``evidence``.
+        name: ``study.table``, such as ``main.chosen``, as in statements and figures.
+        results: folder of a run, or ``evidence``.
 
     Raises:
-        Explained: there is no such table, or (``Damaged``) it is not what was written.
+        Explained: there is no such table, or (``Damaged``) the file is not what was written.
     """
-    files = _files(Path(results))
-    if name not in files:
+    files = _files(folder_of(results))
+    if expect("name", name, str, "a name that normscope.tables() lists") not in files:
         raise Explained(f"{results} has no table {name!r}; {suggest(name, files)}")
     path = files[name]
-    if is_altered(path):
-        raise damaged(path, "its SHA-256 is not the one beside it")
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    try:
+        if is_altered(path):
+            raise damaged(path, "its SHA-256 differs from the one in the file next to it")
+        return pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except (OSError, ValueError) as e:  # pandas' errors of parsing are ValueErrors
+        raise damaged(path, repr(e)) from e
 
 
 def _files(folder: Path) -> dict[str, Path]:

@@ -1,8 +1,9 @@
-"""Trained models of a run by their names; nothing is unpickled."""
+"""Trained models of a run, by name; nothing is unpickled."""
 
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import ValidationError
 from torch import nn
 
+from normscope.door.arguments import expect, folder_of
 from normscope.errors import Explained, suggest
 from normscope.io import stored
 from normscope.io.files import SUMS
@@ -26,24 +28,26 @@ COLUMNS = ["name", "seed", "arm", "placement", "val_loss", "diverged_at", "param
 
 
 def models(results: str | Path = "results") -> pd.DataFrame:
-    """The trained models of a run, a row each.
+    """The trained models of a run, one row each.
 
     Columns: name (``study.job``), seed, arm (missing where no arm of the registry has these
-    factors), placement (missing where a study has one alone), val_loss in nats, diverged_at (a
-    step; missing where it did not diverge), parameters (how many).
+    factors), placement (missing where a study has only one), val_loss in nats, diverged_at (a
+    step; missing where the model did not diverge), parameters (how many).
 
     Args:
         results: folder of the run.
 
     Raises:
-        Explained: it has no trained models, or (``Damaged``) a file of them is damaged.
+        Explained: there is no such folder, it has no trained models, or (``Damaged``) a file of
+            them is damaged.
     """
     parts = []
-    for name, folder in _jobs(Path(results)).items():
-        norm = read(folder / CONFIG, "norm")["norm"]
-        placement = json.loads((folder / CONFIG).read_text()).get("placement")
-        part = stored.metrics(folder).reset_index()
-        parts.append(part.assign(name=name, arm=_arm(norm), placement=placement))
+    for name, folder in _jobs(folder_of(results)).items():
+        config = _config(folder)
+        part = _metrics(folder).reset_index()
+        parts.append(
+            part.assign(name=name, arm=_arm(config["norm"]), placement=config.get("placement"))
+        )
     return pd.concat(parts, ignore_index=True)[COLUMNS]
 
 
@@ -52,31 +56,64 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
 
     Args:
         name: ``study.job``, as ``models`` lists them.
-        seed: of which model of the job; without one the first, which the name ends with.
+        seed: which model of the job; by default the first, whose seed the name ends with.
         results: folder of the run.
 
     Raises:
         Explained: there is no such model, it diverged, or (``Damaged``) a file is not what was
             written.
     """
-    jobs = _jobs(Path(results))
-    if name not in jobs:
+    jobs = _jobs(folder_of(results))
+    if expect("name", name, str, "a name that normscope.models() lists") not in jobs:
         raise Explained(f"{results} has no trained model {name!r}; {suggest(name, jobs)}")
     folder = jobs[name]
     _check(folder)
-    steps = stored.metrics(folder)["diverged_at"]
-    if seed is None:
-        seed = int(steps.index[0])
+    steps = _metrics(folder)["diverged_at"]
+    seed = steps.index[0] if seed is None else seed
+    seed = int(expect("seed", seed, Integral, "an int, such as 1337"))
     if seed not in steps.index:
         raise Explained(f"{name} has no seed {seed}; {suggest(seed, steps.index)}")
     if pd.notna(steps[seed]):
-        whole = [str(other) for other, step in steps.items() if pd.isna(step)]
+        others = [str(other) for other, step in steps.items() if pd.isna(step)]
         raise Explained(
-            f"{name}: the model of seed {seed} diverged at step {steps[seed]} and is nothing to "
-            f"look at; seeds that did not: {', '.join(whole) or 'none'}"
+            f"{name}: the model of seed {seed} diverged at step {steps[seed]}, so that there is "
+            f"nothing to load; seeds that did not: {', '.join(others) or 'none'}"
         )
     study, _, _ = name.partition(".")
-    return READERS.get(study, _transformers)(folder)[seed]
+    found = READERS.get(study, _transformers)(folder)
+    if seed not in found:
+        raise damaged(folder / WEIGHTS, f"it holds seeds {[*found]}, its {METRICS} {seed}")
+    return found[seed]
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """The choices of a job, with the factors of its norm.
+
+    Raises:
+        Damaged: the file is not such a mapping.
+    """
+    path = folder / CONFIG
+    try:
+        read(path, "norm")
+        return json.loads(path.read_text())
+    except OSError as e:
+        raise damaged(path, repr(e)) from e
+
+
+def _metrics(folder: Path) -> pd.DataFrame:
+    """What came of the models of a job, by seed.
+
+    Raises:
+        Damaged: the file is not such a table.
+    """
+    path = folder / METRICS
+    try:
+        table = stored.metrics(folder)
+    except OSError as e:
+        raise damaged(path, repr(e)) from e
+    if "parameters" not in table or table.empty or table.index.has_duplicates:
+        raise damaged(path, "it does not have one row per seed, with a column parameters")
+    return table
 
 
 def _transformers(folder: Path) -> Mapping[int, nn.Module]:

@@ -1,17 +1,57 @@
 r"""Which part of a gradient the norms of a model remove, in its own backward pass."""
 
-import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.recognized import channels, norms, recognized
+from normscope.door.arguments import expect
+from normscope.door.recognized import first_tensor, norms, recognized, tokens
 from normscope.errors import Explained
 from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
+from normscope.nn.norms import TokenNorm
+
+Result = TypeVar("Result")
+
+SHOWN = 3  # how many norms with the same problem an error names
+NOT_FINITE = (
+    "the gradient at the output is not finite: find the layer after it, or the loss, that is "
+    "infinite or NaN, and check its inputs, the learning rate and the loss scale"
+)
+TRANSFORMED = (
+    "torch.func or a vectorized Jacobian (grad, vmap, jacrev) computes this pass, and shows no "
+    "values: use loss.backward() or torch.autograd.grad"
+)
+# why no gradient came, if none came: the first that holds
+GRADIENT_AWAITED = (
+    "no gradient has passed a norm: call loss.backward() inside of `with normscope.watch(model)`, "
+    "on a loss that depends on the norms' outputs"
+)
+NO_GRAD = (
+    "no gradient passes the norms, as they ran under torch.no_grad() or torch.inference_mode(): "
+    "run the forward pass without it"
+)
+FROZEN = (
+    "no gradient passes the norms, as requires_grad is False for all inputs and parameters of the "
+    "norms: call requires_grad_() on the model's inputs or on a parameter before the norms"
+)
+NO_TOKENS = "the norms were given no tokens: give inputs that are not empty"
+NEVER_RAN = (
+    "no norm has run: run the forward pass, then loss.backward(), inside of "
+    "`with normscope.watch(model)`"
+)
+
+
+class _Input(NamedTuple):
+    """The input of one forward pass, (tokens, d) in float64, and the norm that it entered."""
+
+    layer: TokenNorm
+    x: Tensor
 
 
 class _Pass(NamedTuple):
@@ -22,59 +62,146 @@ class _Pass(NamedTuple):
 
 
 class Watched:
-    """What has passed the norms of a model. See ``watch``."""
+    """The passes through the norms of a model. See ``watch``."""
 
     def __init__(self, layers: dict[str, nn.Module]) -> None:
         self._layers = layers
         self._passes: dict[str, list[_Pass]] = {name: [] for name in layers}
+        self._problems: dict[str, str] = {}
+        self._without_gradient: set[str] = set()
 
-    def keep(self, name: str, x: Tensor, y: Tensor) -> None:
-        """Of one forward pass of a norm; and when it comes, the gradient at y."""
-        if not y.requires_grad:
-            return
-        d = math.prod(channels(self._layers[name], x))
-        x = x.detach().reshape(-1, d)
-        layer = recognized(self._layers[name], x, y.detach().reshape(-1, d))
-        x = x.to("cpu", torch.float64, copy=True)
+    def keep(self, name: str, inputs: object, output: object) -> None:
+        """Keep the input of a norm's forward pass, and its gradient once that arrives.
 
-        def keep(dy: Tensor) -> None:
-            g = gradient_at_z(layer, dy.detach().reshape(-1, d).to("cpu", torch.float64))
-            with torch.no_grad():
-                self._passes[name].append(_Pass(g, standardize(layer, x)))
+        This runs in the user's forward pass and never raises: problems wait for ``table``.
+        """
+        y = first_tensor(output)
+        if y is None:
+            self._problems.setdefault(name, "its output holds no tensor: watch a part without it")
+        elif is_transformed(y):
+            self._problems.setdefault(name, TRANSFORMED)
+        elif not y.requires_grad:
+            self._without_gradient.add(FROZEN if torch.is_grad_enabled() else NO_GRAD)
+        elif not y.numel():
+            self._without_gradient.add(NO_TOKENS)
+        else:
+            self._without_gradient.add(GRADIENT_AWAITED)
+            seen = attempt(_input, self._layers[name], inputs, y)
+            y.register_hook(lambda dy: self._keep_gradient(name, seen, dy))
 
-        y.register_hook(keep)
+    def _keep_gradient(self, name: str, seen: _Input | str, dy: Tensor) -> None:
+        """Keep the gradient at a norm's output; this runs in the user's backward pass."""
+        passed = seen if isinstance(seen, str) else attempt(_pass, seen, dy)
+        if isinstance(passed, str):
+            self._problems.setdefault(name, passed)
+        else:
+            self._passes[name].append(passed)
 
     def table(self) -> pd.DataFrame:
-        """A row a norm that a gradient has passed, in the model's order.
+        """One row per norm that a gradient has passed, in the model's order.
 
         Columns: norm (its name), kind (its class), center, d, tokens, and those of
         ``normscope.measure.decomposition.decompose``. ``r_mean`` is the share of the gradient's
-        energy that centering removes, ``r_radial`` the share that scaling removes, ``r_tangent``
-        what passes: means over tokens, that add up to 1. With ``_of_batch`` tokens count by their
-        energy. ``cos_center_scale``, ``cos_projected`` and ``cos_straight_through`` are cosines
-        with the exact gradient, of a backward pass that leaves out the radial term, the division
-        by sigma, or all of it; ``error_*`` their distances from it.
+        energy that centering removes, ``r_radial`` the share that scaling removes, and
+        ``r_tangent`` the share that passes: means over tokens, which add up to 1. With
+        ``_of_batch`` tokens are weighted by their energy. ``cos_center_scale``, ``cos_projected``
+        and ``cos_straight_through`` are cosines of the exact gradient with that of a backward pass
+        that leaves out the radial term, the division by sigma, or both and the centering;
+        ``error_*`` are their relative distances from it. A value is missing where it is undefined,
+        such as a share of a gradient that is zero.
 
         Raises:
-            Explained: no gradient has passed.
+            Explained: no gradient has passed a norm, or one has passed a norm that cannot be
+                measured: the message names the norm and the reason, such as a gradient that is not
+                finite.
         """
-        rows = []
-        for name, passes in self._passes.items():
-            if passes:
-                g, z, sigma = (
-                    torch.cat(parts)
-                    for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)
-                )
-                at = Standardized(z, sigma, passes[0].at.center)
-                head = {"norm": name, "kind": type(self._layers[name]).__name__}
-                head |= {"center": at.center, "d": g.shape[1], "tokens": len(g)}
-                rows.append(head | decompose(g, at))
+        if self._problems:
+            raise Explained(f"cannot measure {summary(self._problems)}")
+        rows = [self._row(name, passes) for name, passes in self._passes.items() if passes]
         if not rows:
-            raise Explained(
-                "no gradient has passed a norm: run the forward pass, then loss.backward(), inside "
-                "of `with normscope.watch(model)`"
-            )
+            reasons = (GRADIENT_AWAITED, FROZEN, NO_GRAD, NO_TOKENS)
+            raise Explained(next((r for r in reasons if r in self._without_gradient), NEVER_RAN))
         return pd.DataFrame(rows)
+
+    def _row(self, name: str, passes: list[_Pass]) -> dict[str, Any]:
+        """The row of one norm, over the tokens of all its passes."""
+        if len({(p.at.center, p.g.shape[1]) for p in passes}) > 1:
+            raise Explained(
+                f"{name} takes another d in some passes, or centers only in some: watch one at a "
+                "time"
+            )
+        g, z, sigma = (
+            torch.cat(parts)
+            for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)
+        )
+        at = Standardized(z, sigma, passes[0].at.center)
+        head = {"norm": name, "kind": type(self._layers[name]).__name__}
+        head |= {"center": at.center, "d": g.shape[1], "tokens": len(g)}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "std")  # one token has no deviation: it is missing
+            return head | decompose(g, at)
+
+
+def is_transformed(t: Tensor) -> bool:
+    """Whether a tensor stands for others, as in the transforms of torch.func: it has no memory."""
+    try:
+        t.data_ptr()
+    except RuntimeError:
+        return True
+    return False
+
+
+def attempt(step: Callable[..., Result], *args: object) -> Result | str:
+    """The outcome of a step, or in words why it failed: the user's passes must go on."""
+    try:
+        with torch.no_grad():
+            return step(*args)
+    except Explained as e:
+        return str(e)
+    except Exception as e:
+        return f"{type(e).__name__}: {' '.join(str(e).split())}; watch a part without it"
+
+
+def _input(module: nn.Module, inputs: object, output: Tensor) -> _Input:
+    """The input of a forward pass, copied, as others may change it in place.
+
+    Raises:
+        Explained: the module is not a norm of its input.
+    """
+    x = first_tensor(inputs)
+    if x is None:
+        raise Explained("its forward pass has no tensor as an argument: watch a part without it")
+    if x.data_ptr() and x.data_ptr() == output.data_ptr():
+        raise Explained("it writes its output over its input: watch a part without it")
+    x, y = x.detach(), output.detach()
+    layer = recognized(module, tokens(module, x), tokens(module, y))
+    return _Input(layer, tokens(module, x).to("cpu", torch.float64, copy=True))
+
+
+def _pass(seen: _Input, dy: Tensor) -> _Pass:
+    """What a gradient at the output (dy) means at z.
+
+    Raises:
+        Explained: it is not finite.
+    """
+    if is_transformed(dy):
+        raise Explained(TRANSFORMED)
+    dy = dy.detach().reshape(seen.x.shape).to("cpu", torch.float64)
+    if not dy.isfinite().all():
+        raise Explained(NOT_FINITE)
+    return _Pass(gradient_at_z(seen.layer, dy), standardize(seen.layer, seen.x))
+
+
+def summary(problems: dict[str, str]) -> str:
+    """Names of norms by their problem, the first to have it first."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in problems.items():
+        by_reason.setdefault(reason, []).append(name or "the model itself")
+    parts = []
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - SHOWN} more" if names[SHOWN:] else ""
+        parts.append(f"{', '.join(names[:SHOWN])}{more}: {reason}")
+    return "; ".join(parts)
 
 
 @contextmanager
@@ -86,38 +213,61 @@ def watch(model: nn.Module) -> Iterator[Watched]:
 
         dL/dx = (g - <g> - z <g z>) / sigma
 
-    and an RMSNorm the same without ``<g>``, with ``z = x / sigma``: centering removes of g what is
-    along 1, scaling what is along z. ::
+    and an RMSNorm the same without ``<g>``, with ``z = x / sigma``: centering removes the part of g
+    along 1, and scaling the part along z. ::
 
         with normscope.watch(model) as norms:
             loss = criterion(model(inputs), targets)
             loss.backward()
         norms.table()
 
-    Tokens are kept in float64 on the CPU, of all passes of the body: one or a few of them. The
-    model, its gradients and its random numbers are as without.
+    The tokens of all passes of the body are kept in float64 on the CPU, so run one or a few of
+    them. Watching changes neither the model nor its gradients nor its random numbers, and never
+    raises in the body: ``table`` says what could not be measured. A model that ``torch.compile``
+    compiled runs uncompiled in the body, and is not recompiled.
 
     Args:
-        model: of any kind; norms are ``torch.nn.LayerNorm``, ``torch.nn.RMSNorm``, and classes that
-            are called so and compute one, as in transformers.
+        model: any module. Its norms are ``torch.nn.LayerNorm``, ``torch.nn.RMSNorm``, and modules
+            whose class has such a name and that compute such a norm, as in transformers. Of a tuple
+            that a norm takes or returns, the first tensor counts.
 
     Raises:
-        Explained: the model has no norm, or one that computes something else.
+        Explained: model is not a module, or has no norm, or a compiled function calls watch.
     """
-    layers = norms(model)
+    layers = norms(expect("model", model, nn.Module, "a torch.nn.Module, not its name"))
     watched = Watched(layers)
 
     def hooked(name: str, layer: nn.Module) -> torch.utils.hooks.RemovableHandle:
-        def keep(
-            _: nn.Module, args: tuple[Tensor, ...], named: dict[str, Tensor], y: Tensor
-        ) -> None:
-            watched.keep(name, [*args, *named.values()][0], y)
+        def keep(_: nn.Module, args: tuple, named: dict[str, object], output: object) -> None:
+            watched.keep(name, (*args, *named.values()), output)
 
         return layer.register_forward_hook(keep, with_kwargs=True)
 
     handles = [hooked(name, layer) for name, layer in layers.items()]
     try:
-        yield watched
+        with _eager():
+            yield watched
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _eager() -> AbstractContextManager[object]:
+    """Run compiled models uncompiled: a graph that was compiled before has no hooks.
+
+    Without the compiler in memory, which takes seconds to load, no model was compiled.
+
+    Raises:
+        Explained: the compiler runs the function that calls watch.
+    """
+    inside = Explained(
+        "watch is called inside of a function that torch.compile runs: call it outside"
+    )
+    if torch.compiler.is_compiling():
+        raise inside
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    try:
+        return torch.compiler.set_stance("force_eager")
+    except RuntimeError as e:
+        raise inside from e

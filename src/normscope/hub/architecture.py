@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from normscope.errors import Explained
 
@@ -17,6 +18,20 @@ FINAL_NORMS = (
     "gpt_neox.final_layer_norm",
     "model.decoder.final_layer_norm",
 )
+NO_NORM = "none"  # as a name of the final norm
+SEES_LATER = "a position sees later ones"
+# settings of configurations of models that cannot be measured, and why
+UNSUITED: dict[tuple[str, object], str] = {
+    ("is_encoder_decoder", True): "it has an encoder",
+    ("is_decoder", False): SEES_LATER,
+    ("is_causal", False): SEES_LATER,
+    ("causal", False): SEES_LATER,  # XLM
+    ("use_bidirectional_attention", True): SEES_LATER,
+    ("use_bidirectional_attention", "all"): SEES_LATER,
+    ("model_type", "xlnet"): "it predicts tokens in permuted orders",
+    ("model_type", "reformer"): "it has two residual streams",
+}
+CAUSAL_ANYWAY = ("gpt_neox", "gpt_neox_japanese")  # whatever their is_decoder says
 
 
 class UnknownArchitecture(Explained):
@@ -27,11 +42,38 @@ class UnknownArchitecture(Explained):
 class Body:
     """The parts of a model that its residual stream passes.
 
-    ``final_norm`` is None where the last block's output goes to the head as it is.
+    ``final_norm`` is None where the last block's output goes to the head as it is. ``names`` are
+    the dotted names of the blocks and of the final norm, if there is one.
     """
 
     blocks: Sequence[nn.Module]
     final_norm: nn.Module | None
+    names: Sequence[str]
+
+
+def check_causal(model: PreTrainedModel) -> None:
+    """Whether a model is causal with one residual stream, by its class and its configuration.
+
+    Raises:
+        UnknownArchitecture: it is not, such as an encoder.
+    """
+    kind = type(model).__name__
+    classes = [c for c in type(model).__mro__ if c.__module__.startswith("transformers.models.")]
+    known = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    if classes and not known.intersection(c.__name__ for c in classes):
+        raise UnknownArchitecture(
+            f"{kind} is not a causal language model: give what AutoModelForCausalLM loads"
+        )
+    config = model.config
+    configs = (config, config.get_text_config(decoder=True))
+    for (key, value), reason in UNSUITED.items():
+        if key == "is_decoder" and config.model_type in CAUSAL_ANYWAY:
+            continue
+        if any(getattr(c, key, None) == value for c in configs):
+            raise UnknownArchitecture(
+                f"{kind} is not a causal language model with one residual stream: {reason}, as "
+                f"its configuration has {key} {value}; give a decoder"
+            )
 
 
 def find_body(
@@ -42,37 +84,60 @@ def find_body(
     Args:
         model: of a transformers class with a language model head.
         blocks: dotted name of the list of blocks.
-        final_norm: dotted name of the norm after the last one.
+        final_norm: dotted name of the norm after the last block; ``none`` for a model without one.
 
     Raises:
-        UnknownArchitecture: naming the lists of modules that are there, and the keys to set.
+        UnknownArchitecture: the model is not causal, or its parts are not found; with the lists of
+            modules and the norms that it has, and the keys to set.
     """
+    check_causal(model)
     kind = type(model).__name__
-    depth = model.config.get_text_config().num_hidden_layers
+    for key, name in {"blocks": blocks, "final_norm": final_norm}.items():
+        if not isinstance(name, str | None):
+            raise UnknownArchitecture(f"{key} is {name!r}: give the dotted name of a module")
+    depth = _of_decoder(model.config, "layers", "num_hidden_layers")
     if blocks is None:
         blocks = next((name for name in BLOCKS if _find(model, name) is not None), None)
     modules = None if blocks is None else _find(model, blocks)
     if not isinstance(modules, nn.ModuleList) or len(modules) != depth:
         lists = [name for name, m in model.named_modules() if isinstance(m, nn.ModuleList)]
+        number = "blocks" if depth is None else f"{depth} blocks"
         raise UnknownArchitecture(
-            f"{kind} has no list of its {depth} blocks at {blocks or ', '.join(BLOCKS)}: name it "
+            f"{kind} has no list of its {number} at {blocks or ', '.join(BLOCKS)}: name it "
             f"with the key blocks (and final_norm) of this model; lists of modules in it: "
             f"{', '.join(lists) or 'none'}"
         )
-    if final_norm is not None:
-        norm = _find(model, final_norm)
-        if not isinstance(norm, nn.Module):
-            raise UnknownArchitecture(f"{kind} has no module {final_norm}: mend the key final_norm")
-        return Body(list(modules), norm)
+    name = _final_norm(model, str(blocks)) if final_norm is None else final_norm
+    names = [f"{blocks}.{i}" for i in range(len(modules))]
+    if name == NO_NORM:
+        return Body(list(modules), None, names)
+    norm = _find(model, name)
+    if not isinstance(norm, nn.Module):
+        raise UnknownArchitecture(
+            f"{kind} has no module {name}: correct the key final_norm, or set it to {NO_NORM} if "
+            "the model has no norm after its last block"
+        )
+    return Body(list(modules), norm, [*names, name])
+
+
+def _final_norm(model: PreTrainedModel, blocks: str) -> str:
+    """The name of the final norm, by the known ones; ``none`` if the model has left it out."""
     for name in FINAL_NORMS:
         owner, _, leaf = name.rpartition(".")
-        if hasattr(_find(model, owner), leaf):  # it may be None: then there is no final norm
-            return Body(list(modules), _find(model, name))
-    outer = [n for n, _ in model.named_modules() if "norm" in n.lower() and str(blocks) not in n]
+        if hasattr(_find(model, owner), leaf):
+            return NO_NORM if _find(model, name) is None else name
+    outer = [n for n, _ in model.named_modules() if "norm" in n.lower() and blocks not in n]
     raise UnknownArchitecture(
-        f"{kind} has none of the known final norms {', '.join(FINAL_NORMS)}: name it with the key "
-        f"final_norm of this model; norms outside its blocks: {', '.join(outer) or 'none'}"
+        f"{type(model).__name__} has none of the known final norms {', '.join(FINAL_NORMS)}: name "
+        f"it with the key final_norm of this model, or set final_norm to {NO_NORM} if it has "
+        f"none; norms outside its blocks: {', '.join(outer) or 'none'}"
     )
+
+
+def _of_decoder(config: Any, name: str, usual: str) -> Any:
+    """A size of the decoder; under the usual name Bart and its kin have that of their encoder."""
+    config = config.get_text_config(decoder=True)
+    return getattr(config, f"decoder_{name}", None) or getattr(config, usual, None)
 
 
 def _find(model: nn.Module, name: str) -> Any:
@@ -94,18 +159,29 @@ def norm_kind(body: Body) -> str:
 
 
 def attention_shape(config: Any) -> dict[str, int | float | bool]:
-    """Heads and what follows of them.
+    """The number of heads, and what follows from it.
 
     ``rho`` is heads over head dimension, with the head dimension that the model has;
     ``rho_as_published`` takes width over heads for it, which is another number where the two
     differ (Gemma). With grouped queries (``n_kv_heads`` below ``n_heads``) rho counts query heads.
+
+    Raises:
+        UnknownArchitecture: the model has no heads, or not the same number in every block.
     """
-    config = config.get_text_config()
-    heads, width = config.num_attention_heads, config.hidden_size
+    heads = _of_decoder(config, "attention_heads", "num_attention_heads")
+    layers = _of_decoder(config, "layers", "num_hidden_layers")
+    config = config.get_text_config(decoder=True)
+    width = config.hidden_size
+    if not isinstance(heads, int) or not heads:
+        raise UnknownArchitecture(
+            f"a {config.model_type} model does not have the same number of attention heads in "
+            f"every block (num_attention_heads is {heads}): rho is not defined; measure its gain "
+            "with normscope.gain"
+        )
     head_dim = getattr(config, "head_dim", None) or width // heads
     kv_heads = getattr(config, "num_key_value_heads", None) or heads
     return {
-        "n_layers": config.num_hidden_layers,
+        "n_layers": layers,
         "n_embd": width,
         "n_heads": heads,
         "n_kv_heads": kv_heads,

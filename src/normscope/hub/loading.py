@@ -43,15 +43,16 @@ class Loaded:
         Raises:
             TokenizerError: a token, or a position, is beyond what the model has.
         """
-        config = self.model.config.get_text_config()
+        config = self.model.config.get_text_config(decoder=True)
         longest = max(batch.tokens.shape[1] for batch in batches)
         largest = max(int(batch.tokens.max()) for batch in batches)
         positions = getattr(config, "max_position_embeddings", None) or longest
-        if longest > positions or largest >= config.vocab_size:
+        vocabulary = getattr(config, "vocab_size", None) or largest + 1
+        if longest > positions or largest >= vocabulary:
             raise TokenizerError(
                 f"prompts have up to {longest} tokens, up to number {largest}; "
-                f"{type(self.model).__name__} has {positions} positions and {config.vocab_size} "
-                "tokens: shorten the prompts, or mend its tokenizer"
+                f"{type(self.model).__name__} has {positions} positions and {vocabulary} tokens: "
+                "shorten the prompts, or give the model's own tokenizer"
             )
         if self.stream is None:
             return resident(self.model, self.body, batches)
@@ -104,7 +105,7 @@ def load(directory: Path, measured: Measured, memory_gb: float, device: str) -> 
         "stored": stored_types(files),
         "computed": "fp32",
         "streamed": stream is not None,
-        **attention_shape(config),
+        **attention_shape(model.config),
     }
     return Loaded(model, body, tokenizer, facts, stream)
 

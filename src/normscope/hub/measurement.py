@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from normscope.errors import Explained
 from normscope.hub.architecture import Body
 from normscope.hub.batching import Batch
-from normscope.measure.residual import recording, site_names
+from normscope.measure.residual import NotTheStream, recording, site_names
 
 FLOOR = 1e-10  # of a probability, in the entropy as published
 
@@ -37,12 +37,15 @@ def last_logits(model: nn.Module, batch: Batch) -> Tensor:
     """The logits (sequences, vocabulary) after each last real token, by the model's own forward.
 
     The head sees no other position: in a small batch it would be a good part of the arithmetic.
+    A model that does not know ``logits_to_keep`` gives the logits of all positions.
     """
     kept = batch.last.unique()
     logits = model(
         input_ids=batch.tokens, attention_mask=batch.mask, logits_to_keep=kept, use_cache=False
     ).logits
     rows = torch.arange(len(batch.last), device=kept.device)
+    if logits.shape[1] == batch.tokens.shape[1]:
+        return logits[rows, batch.last]
     return logits[rows, torch.searchsorted(kept, batch.last)]
 
 
@@ -50,25 +53,33 @@ def resident(model: nn.Module, body: Body, batches: Sequence[Batch]) -> Iterator
     """The outcome of every batch, with all weights in memory."""
     with torch.inference_mode():
         for batch in batches:
-            with recording(body.blocks, body.final_norm) as norms:
+            with recording(body.blocks, body.final_norm, body.names) as recorder:
                 logits = last_logits(model, batch)
-            yield Outcome(batch, torch.stack(norms), logits)
+            yield Outcome(batch, recorder.stacked(), logits)
 
 
 def rows(
     outcomes: Iterable[Outcome], body: Body, tokenizer: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Two tables: a row per prompt, BOS policy and position; and the same for every site.
+    """Two tables: one row per prompt, BOS policy and position; and the same for every site.
 
     Positions: ``first`` is position 0, the BOS where there is one; ``last`` the last real token;
     ``later`` the geometric mean over all real positions but the first.
+
+    Raises:
+        NotTheStream: the model does not have one stream per token.
+        NotFinite: a norm is 0 or not finite.
     """
     sites = site_names(len(body.blocks), body.final_norm is not None)
     gains: list[dict[str, Any]] = []
     norms: list[dict[str, Any]] = []
     for outcome in outcomes:
-        if len(outcome.norms) != len(sites):
-            raise ValueError(f"{len(outcome.norms)} recordings at {len(sites)} sites in one pass")
+        if outcome.norms.shape[1:] != outcome.batch.tokens.shape:
+            raise NotTheStream(
+                f"the blocks {body.names[0]} to {body.names[len(body.blocks) - 1]} take a tensor "
+                f"of {outcome.norms.ndim} dimensions that is not (sequences, positions, width): "
+                "such a model has no residual gain"
+            )
         logs = outcome.norms.double().log().cpu()
         for i, sequence in enumerate(outcome.batch.sequences):
             length = len(sequence.tokens)

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from normscope.io.corpus import Line, WheelSource
-from normscope.schema import PositiveFloat, Strict
+from normscope.io.corpus import Line, Timeout, WheelSource
+from normscope.schema import Strict
 from normscope.train.recipe import OnDevice
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
@@ -26,7 +26,7 @@ class HubSource(Strict):
     kind: Literal["hub"]
     repo: Repo = Field(description="as in its address")
     revision: Revision = Field(description="commit, branch or tag")
-    timeout_s: PositiveFloat = Field(default=3600, description="limit for its files, in seconds")
+    timeout_s: Timeout = Field(default=3600, description="limit for its files, in seconds")
 
     def __str__(self) -> str:
         return f"hub {self.repo}@{self.revision}"
@@ -56,7 +56,9 @@ class Sourced(Strict):
         default=None, description="list of blocks, such as model.layers; known for most models"
     )
     final_norm: Dotted | None = Field(
-        default=None, description="norm after the last block, such as model.norm; where blocks is"
+        default=None,
+        description="norm after the last block, such as model.norm, or none if the model has none;"
+        " known for most models",
     )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
-from pickle import UnpicklingError
 
 import huggingface_hub
 import torch
@@ -106,9 +105,14 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         is_zip = zipfile.is_zipfile(path)
         content = torch.load(path, "cpu", weights_only=True, mmap=is_zip)  # noqa: TID251 - tensors
-    except (UnpicklingError, RuntimeError, EOFError, ValueError) as e:
-        reason = f"is damaged, or holds more than tensors and is not loaded: {e}"
-        raise Unavailable(f"{path} {reason}") from e
+    except OSError:
+        raise
+    except Exception as e:  # damaged bytes raise errors of many types in torch's unpickler
+        # torch's own message advises to unpickle the file without restrictions
+        raise Unavailable(
+            f"{path} is damaged, or holds more than tensors, and is not loaded: fetch it again, or "
+            "give weights in safetensors"
+        ) from e
     if not isinstance(content, dict) or not all(map(torch.is_tensor, content.values())):
         raise Unavailable(f"{path} does not hold a state dict of tensors alone: give one that does")
     return content

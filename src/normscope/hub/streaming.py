@@ -8,12 +8,14 @@ a block computes, the weights of the next are read.
 import ctypes
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from accelerate import init_empty_weights
 from greenlet import getcurrent, greenlet
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from normscope.errors import Explained
@@ -21,7 +23,7 @@ from normscope.hub.architecture import Body
 from normscope.hub.batching import Batch
 from normscope.hub.measurement import Outcome, last_logits
 from normscope.hub.weights import Weights
-from normscope.measure.residual import recording
+from normscope.measure.residual import Recorder, recording
 
 GB = 1e9  # bytes
 
@@ -145,6 +147,9 @@ def streamed(body: Body, batches: Sequence[Batch], stream: Stream) -> Iterator[O
         body: of the stream's model.
         batches: all that is to be measured.
         stream: of the weights.
+
+    Raises:
+        NotTheStream: the blocks or the final norm are not where ``body`` says.
     """
     model = stream.model
     conductor = getcurrent()
@@ -155,18 +160,45 @@ def streamed(body: Body, batches: Sequence[Batch], stream: Stream) -> Iterator[O
     runs = [greenlet(lambda batch=batch: last_logits(model, batch)) for batch in batches]
     norms: list[list[Tensor]] = [[] for _ in batches]
     logits: list[Tensor] = []
-    handles = [block.register_forward_pre_hook(pause) for block in body.blocks]
-    handles.append(body.blocks[-1].register_forward_hook(pause))
+    recorded: list[Tensor] = []
+    handles: list[RemovableHandle] = []
+    parts = pieces(model, body)
     try:
-        with torch.inference_mode(), recording(body.blocks, body.final_norm) as recorded:
-            for _ in stream.through(pieces(model, body)):
+        with (
+            torch.inference_mode(),
+            recording(body.blocks, body.final_norm, body.names) as recorder,
+        ):
+            # after the recorder's, so that a block out of turn is an error before it is waited for
+            handles += [block.register_forward_pre_hook(pause) for block in body.blocks]
+            handles.append(body.blocks[-1].register_forward_hook(pause))
+            for done, _ in enumerate(stream.through(parts), 1):
                 logits = []
-                for run, batch_norms in zip(runs, norms, strict=True):
-                    logits.append(run.switch())
-                    batch_norms.extend(recorded)
-                    recorded.clear()
+                for run, recorder.norms in zip(runs, norms, strict=True):
+                    with _in_turn(recorder, done, len(body.blocks)):
+                        logits.append(run.switch())
+                    if run.dead and done < len(parts):
+                        recorder.stacked()  # which is an error: not all blocks have run
+            for recorder.norms in norms:
+                recorded.append(recorder.stacked())
     finally:
         for handle in handles:
             handle.remove()
-    for batch, batch_norms, last in zip(batches, norms, logits, strict=True):
-        yield Outcome(batch, torch.stack(batch_norms), last)
+    for batch, batch_norms, last in zip(batches, recorded, logits, strict=True):
+        yield Outcome(batch, batch_norms, last)
+
+
+@contextmanager
+def _in_turn(recorder: Recorder, done: int, n_blocks: int) -> Iterator[None]:
+    """Explain the error of a pass that skips a block and meets weights that are not there yet.
+
+    Args:
+        recorder: of the pass.
+        done: pieces of weights that were there, with the current one.
+        n_blocks: how many blocks the model has.
+    """
+    try:
+        yield
+    except RuntimeError:
+        if 1 < done <= n_blocks and len(recorder.norms) == done:
+            recorder.stacked()
+        raise

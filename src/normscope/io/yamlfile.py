@@ -1,22 +1,33 @@
 """Reading YAML files that people edit."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from normscope.errors import Explained
+from normscope.schema import distinct
 
 
 class _OnceOnly(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which YAML keeps the last."""
+    """Refuses a key that is given twice, of which YAML keeps the last."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        # whole at once: an alias within its own anchor is an error then, and never a loop
+        return super().construct_object(node, deep=True)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if twice := sorted({key for key in keys if keys.count(key) > 1}):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"given twice: {', '.join(twice)}", node.start_mark
-            )
+        seen = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode):
+                is_merge = key_node.tag in ("tag:yaml.org,2002:merge", "tag:yaml.org,2002:value")
+                key = key_node.value if is_merge else self.construct_object(key_node)
+                if key in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"given twice: {key_node.value}", key_node.start_mark
+                    )
+                seen.add(key)
         return super().construct_mapping(node, deep)
 
 
@@ -24,9 +35,43 @@ def read_yaml(path: Path) -> Any:
     """What a file says.
 
     Raises:
-        Explained: it is no YAML, or a key stands twice; with the file and the line.
+        Explained: it is not YAML, or a key is given twice; with the file and the line.
     """
     try:
-        return yaml.load(path.read_text(), _OnceOnly)  # noqa: S506 - a SafeLoader
-    except (yaml.YAMLError, UnicodeDecodeError) as e:
+        with path.open("rb") as file:
+            return yaml.load(file, _OnceOnly)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        where = f", line {mark.line + 1}" if mark else ""
+        reason = ": ".join(filter(None, [e.context, e.problem]))
+        raise Explained(f"{path}{where}: {reason}") from e
+    except yaml.reader.ReaderError as e:
+        raise Explained(f"{path}: not text at position {e.position}: {e.reason}") from e
+    except RecursionError as e:
+        raise Explained(f"{path}: lists or mappings are nested too deep") from e
+    except OSError as e:
+        raise Explained(f"{path}: {e.strerror}") from e
+    except ValueError as e:  # a number or a date that cannot be
         raise Explained(f"{path}: {e}") from e
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A configuration file, in JSON or YAML, with keys at its top.
+
+    Raises:
+        Explained: it is neither, or a key is given twice.
+    """
+    try:
+        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, OSError):
+        content = read_yaml(path)
+    except ValueError as e:
+        raise Explained(f"{path}: {e}") from e
+    if not isinstance(content, dict):
+        raise Explained(f"{path}: a configuration has keys with values, and this file has none")
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    distinct([key for key, _ in pairs])
+    return dict(pairs)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Best, Cells
 from normscope.ledger.expression import measure
-from normscope.ledger.vocabulary import Cell, Value, Vocabulary
+from normscope.ledger.vocabulary import Value, Vocabulary
 
 Row = Mapping[str, Any]
 Rows = list[Row]
@@ -27,28 +27,13 @@ def diverged(row: Row) -> bool:
     return bool(row.get("diverged", False)) or not math.isnan(step)
 
 
-def alternatives(cells: Mapping[str, Any], vocabulary: Vocabulary) -> list[Cell]:
-    """The cells one by one, names resolved, in the order of the lists."""
-    known: list[Cell] = [{}]
-    for column, given in cells.items():
-        values = given if isinstance(given, list) else [given]
-        names = vocabulary.names.get(column, {})
-        parts = [part for v in values for part in names.get(str(v), [{column: v}])]
-        known = [{**a, **b} for a in known for b in parts if _agree(a, b)]
-    return known
-
-
-def _agree(one: Cell, other: Cell) -> bool:
-    return all(one.get(column, value) == value for column, value in other.items())
-
-
 def select(rows: Iterable[Row], cells: Mapping[str, Any], vocabulary: Vocabulary) -> Rows:
     """The rows of the cells, in the order of the cells; a word for values leaves a column open."""
     closed = {k: v for k, v in cells.items() if v not in (OTHERS, GREATEST, EVERY)}
     rows = list(rows)
     return [
         row
-        for cell in alternatives(closed, vocabulary)
+        for cell in vocabulary.cells(closed)
         for row in rows
         if all(row[column] == value for column, value in cell.items())
     ]
@@ -69,10 +54,10 @@ def partners(
 
 def _others(column: str, cells: Cells, rows: Rows, vocabulary: Vocabulary) -> list[Value]:
     """The values of a column that rows like those of the cells have beside them."""
-    own = cells.get(column)
+    own = [cell.get(column) for cell in vocabulary.cells({column: cells.get(column)})]
     every = select(rows, {**cells, column: EVERY}, vocabulary)
     values = dict.fromkeys(row[column] for row in every)
-    return [v for v in values if v not in (own if isinstance(own, list) else [own])]
+    return [v for v in values if v not in own]
 
 
 def grouped(rows: Iterable[Row], columns: Sequence[str]) -> dict[tuple, Rows]:

@@ -1,12 +1,16 @@
 """What is wrong in the statements of a file, told before any job starts. No pandas."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 
 from normscope.errors import suggest
-from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, Cells, Contrast
+from normscope.ledger import sides
+from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.expression import settled
+from normscope.ledger.vocabulary import Value, Vocabulary
 
+TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
 OPEN = {  # the words for values that a key of a contrast may say
     "less": (OTHERS, GREATEST),
     "over": (OTHERS, GREATEST),
@@ -31,6 +35,7 @@ def problems(
     for key, entry in claims.claims.items():
         faults = _in_entry(key, entry, vocabularies, functions, figures)
         lines += [f"claims.{key}{place}: {fault}" for place, fault in faults]
+    lines += _repeated(claims)
     for key, study in functions.items():
         if key not in claims.claims:
             near = suggest(key, claims.claims)
@@ -39,6 +44,17 @@ def problems(
 
 
 Faults = Iterator[tuple[str, str]]  # place in an entry, what is wrong there
+
+
+def _repeated(claims: Claims) -> Iterator[str]:
+    """Statements of a document that test the same: each would count in Holm's correction."""
+    tested: dict[tuple, str] = {}
+    for key, entry in claims.claims.items():
+        if entry.contrast is not None:
+            parts = entry.model_dump_json(include=TESTED)
+            first = tested.setdefault((entry.document, parts), key)
+            if first != key:
+                yield f"claims.{key}: has the same test as claims.{first}: remove one of them"
 
 
 def _in_entry(
@@ -75,15 +91,29 @@ def _in_entry(
 def _in_contrast(
     entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
-    """Columns, cells and values that the contrast's table does not have."""
+    """Columns, cells and values that the contrast's table does not have, and what they mean."""
+    faults = list(_in_words(entry, contrast, vocabulary, columns))
+    yield from faults
+    if not faults:
+        for place, fault in sides.faults(contrast, vocabulary):
+            yield f".contrast.{place}", fault
+        yield from _in_numbers(entry, contrast, vocabulary)
+
+
+def _in_words(
+    entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
+) -> Faults:
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
     if entry.test == "fact":  # of every row by itself
         del named[".contrast.replicates"]
+    numbers = [column for column in columns if vocabulary.is_number(column)]
     for place, names in named.items():
         for name in names:
             if name not in columns:
                 near = suggest(name, columns)
                 yield place, f"{contrast.table} has no column {name!r}; {near}"
+            elif place.removeprefix(".contrast.") in contrast.numbers and name not in numbers:
+                yield place, f"{name} is text, and a number is needed; {suggest(name, numbers)}"
     for place, cells in contrast.all_cells().items():
         words = OPEN.get(place.rpartition(".")[2], ())
         for column, fault in _in_cells(cells, vocabulary, columns, words):
@@ -99,8 +129,54 @@ def _in_cells(
             near = suggest(column, [*columns, *vocabulary.names])
             yield column, f"the table has no such column; {near}"
             continue
+        if given in WORDS and given in words:
+            if column not in columns:
+                yield column, f"{given!r} needs a column of the table; {suggest(column, columns)}"
+            elif given == GREATEST and not vocabulary.is_number(column):
+                yield column, f"{given!r} needs a column of numbers, and {column} is text"
+            continue
         is_listed = values is not None or column not in columns
         for value in given if isinstance(given, list) else [given]:
             known = [*names, *(values or ()), *words]
-            if is_listed and value not in known:
+            if isinstance(given, list) and value in WORDS:
+                yield column, f"{value!r} stands for all values: give it alone, without a list"
+            elif is_listed and value not in known:
                 yield column, f"unknown value {value!r}; {suggest(value, known)}"
+            elif not is_listed and (kind := _other_kind(value, vocabulary.is_number(column))):
+                yield column, f"{value!r} is {kind}"
+
+
+def _other_kind(value: Value, is_number: bool) -> str:
+    """What a value is that a column cannot have; empty if it can."""
+    if not is_number:
+        return "" if isinstance(value, str) else "no text, which this column has: put it in quotes"
+    if isinstance(value, str | bool):
+        return "no number, which this column has: write it without quotes"
+    return "" if math.isfinite(value) else "not finite"
+
+
+def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
+    """A bound and checks that no data can meet, or that all data do."""
+    low, high = sides.span(contrast, vocabulary)
+    if answer := _foregone(entry, low, high):
+        yield (
+            ".bound",
+            f"{entry.limit:g}: the quantity lies between {low:g} and {high:g}, so that the "
+            f"statement {answer} whatever was measured",
+        )
+    for i, need in enumerate(contrast.needs):
+        if (answer := settled(need.check, vocabulary.ranges)) is not None:
+            yield (
+                f".contrast.needs.{i}.check",
+                f"{need.check!r} is {'true' if answer else 'false'} whatever was measured",
+            )
+
+
+def _foregone(entry: Entry, low: float, high: float) -> str:
+    """The verdict that a range alone decides; empty if it decides none."""
+    least, most = entry.margins
+    if entry.direction == "within":
+        return "fails" if most < low or least > high else "holds" * (least <= low and high <= most)
+    if entry.direction == "less":
+        return "fails" if least <= low else "holds" * (high < entry.limit)
+    return "fails" if most >= high else "holds" * (low > entry.limit)

@@ -6,10 +6,12 @@ from pydantic import Field, model_validator
 
 from normscope.ledger.expression import Check, Measure, columns_in
 from normscope.ledger.vocabulary import Value
-from normscope.schema import Some, Strict
+from normscope.ledger.wording import check_fields
+from normscope.schema import Distinct, Some, Strict
 
 Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
-Cells = dict[Column, Value | Annotated[list[Value], Some]]
+Columns = Annotated[list[Column], Distinct]
+Cells = dict[Column, Value | Annotated[list[Value], Some, Distinct]]
 OTHERS, GREATEST, EVERY = WORDS = ("others", "greatest", "every")
 NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  # of a sentence
 
@@ -19,7 +21,9 @@ class At(Strict):
 
     column: Column
     pick: Literal["greatest", "least"]
-    at_least: float | None = Field(default=None, description="smaller values are passed over")
+    at_least: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
+        default=None, description="smaller values are passed over"
+    )
 
 
 class Best(Strict):
@@ -29,7 +33,7 @@ class Best(Strict):
     not known comes last.
     """
 
-    columns: Annotated[list[Column], Some] = Field(description="that make the setting")
+    columns: Annotated[Columns, Some] = Field(description="that make the setting")
     by: Measure = Field(description="whose mean over the other seeds is the least")
 
 
@@ -61,7 +65,7 @@ class Contrast(Strict):
         default=None, description="from which it is subtracted: what differs"
     )
     over: Cells | None = Field(default=None, description="by which it is divided: what differs")
-    each: list[Column] = Field(default=[], description="columns: a case for each of their values")
+    each: Columns = Field(default=[], description="columns: a case for each of their values")
     at: At | None = None
     primary: Cells | None = Field(
         default=None, description="the case that decides: its values of what tells cases apart"
@@ -88,25 +92,35 @@ class Contrast(Strict):
     def _has_two_sides_at_most(self) -> Self:
         if self.less is not None and self.over is not None:
             raise ValueError("less and over: give one")
-        lists = [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
-        if len(lists) > 1:
-            raise ValueError(f"{' and '.join(lists)}: only one column may name several values")
+        if len(self.partners) > 1:
+            raise ValueError(
+                f"{' and '.join(self.partners)}: only one column may name several values"
+            )
         if unknown := [c for c in self.primary or {} if c not in self.told_apart_by]:
             known = ", ".join(self.told_apart_by) or "nothing"
             raise ValueError(f"primary: {', '.join(unknown)}: cases are told apart by {known}")
         if self.sentence is not None:
+            second = {"second": None} if self.other is None else {}
             try:
-                self.sentence.format(**NUMBERS)
-            except (KeyError, IndexError, ValueError) as e:
-                known = ", ".join(f"{{{name}}}" for name in NUMBERS)
-                raise ValueError(f"sentence: only {known} are filled in: {e}") from None
+                check_fields(self.sentence, NUMBERS | second)
+            except ValueError as e:
+                raise ValueError(f"sentence: {e}") from None
         return self
+
+    @property
+    def partners(self) -> list[str]:
+        """The columns that name several values of the second side, each of which is a case."""
+        return [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
 
     @property
     def told_apart_by(self) -> list[str]:
         """The columns whose values name a case."""
-        lists = [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
-        return [*lists, *self.each, *([self.at.column] if self.at else [])]
+        return [*self.partners, *self.each, *([self.at.column] if self.at else [])]
+
+    @property
+    def numbers(self) -> list[str]:
+        """The keys of ``columns`` whose columns are calculated with, or compared by size."""
+        return [key for key in self.columns() if key not in ("each", "replicates", "best.columns")]
 
     def columns(self) -> dict[str, list[str]]:
         """The columns of the table that each key names, but for those of cells."""

@@ -50,7 +50,8 @@ def find(entry: Entry, evidence: Evidence, table: pd.DataFrame | None = None) ->
     if c.as_published is not None:
         was = list(pairs(c, rows, vocabulary, c.as_published))
         own, published = _read_means(entry, was), _told(entry, [_means(entry, p) for p in was])
-    primary = [pair.name for pair in now if c.primary is not None and pair.is_at(c.primary)]
+    decisive = [] if c.primary is None else [c.primary, *vocabulary.cells(c.primary)]
+    primary = [pair.name for pair in now if any(map(pair.is_at, decisive))]
     return Finding(
         cases, published, own, _told(entry, sentences), primary=primary[0] if primary else None
     )
@@ -99,12 +100,7 @@ def _read_means(entry: Entry, cases: list[Pair]) -> str:
 
 def _is_on_side(entry: Entry, value: float) -> bool:
     """Whether a quantity is where the statement has it, beyond the margin if it has one."""
-    if entry.scale == "log":
-        margin = entry.margin or 1.0
-        low, high = entry.limit / margin, entry.limit * margin
-    else:
-        margin = entry.margin or 0.0
-        low, high = entry.limit - margin, entry.limit + margin
+    low, high = entry.margins
     if entry.direction == "within":
         return low <= value <= high
     return value > high if entry.direction == "greater" else value < low

@@ -7,12 +7,15 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
+from normscope.io.names import Key
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
+from normscope.ledger.wording import check_fields
 from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
 Verdict = Literal["holds", "fails", "none"]
+UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
 
 
 class Document(Strict):
@@ -96,6 +99,8 @@ class Entry(Strict):
             raise ValueError("margin and margin_because go together: a margin needs a reason")
         if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
+        if self.test == "equivalence" and self.bound is None:
+            raise ValueError("test: equivalence needs a bound")
         if self.test == "sign_flip" and self.direction is None:
             raise ValueError("test: sign_flip needs a direction")
         if self.scale == "log" and self.bound is not None and self.bound <= 0:
@@ -124,24 +129,39 @@ class Entry(Strict):
             raise ValueError("contrast: needs a direction")
         if (c.over is not None) and self.scale != "log":
             raise ValueError("contrast.over: a ratio needs scale: log")
-        if self.test == "fact" and (c.other or c.each or c.at or c.best or c.needs):
+        if c.less is not None and self.scale == "log":
+            raise ValueError("contrast.less: a difference has no logarithm: give over, or no scale")
+        if self.test == "fact" and (
+            c.other or c.each or c.at or c.best or c.needs or c.sentence or c.primary is not None
+        ):
             raise ValueError("contrast: a fact is of each row alone, of table, measure and cells")
+        unit = "formula" if self.test == "fact" else UNITS.get(c.replicates, self.unit)
+        if self.unit != unit:
+            counted = "a fact" if self.test == "fact" else f"contrast.replicates: {c.replicates}"
+            raise ValueError(f"unit: {self.unit} does not fit {counted}: give {unit}")
         return self
 
     @model_validator(mode="after")
     def _criterion_can_be_filled_in(self) -> Self:
         try:
-            _ = self.asks
-        except (KeyError, IndexError, TypeError, ValueError) as e:
-            raise ValueError(
-                f"criterion: only {{bound}} and {{margin}} are filled in: {e}"
-            ) from None
+            check_fields(self.criterion, {"bound": self.bound, "margin": self.margin})
+        except ValueError as e:
+            raise ValueError(f"criterion: {e}") from None
         return self
 
     @property
     def asks(self) -> str:
         """The criterion with its numbers."""
         return self.criterion.format(bound=self.bound, margin=self.margin)
+
+    @property
+    def margins(self) -> tuple[float, float]:
+        """The bound less and plus the margin; on a logarithmic scale over and times it."""
+        if self.scale == "log":
+            margin = self.margin or 1.0
+            return self.limit / margin, self.limit * margin
+        margin = self.margin or 0.0
+        return self.limit - margin, self.limit + margin
 
     @property
     def limit(self) -> float:
@@ -158,8 +178,8 @@ class Entry(Strict):
 class Claims(Strict):
     """data/claims.yaml."""
 
-    documents: dict[str, Document]
-    claims: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Entry]
+    documents: dict[Key, Document]
+    claims: dict[Key, Entry]
 
     @model_validator(mode="after")
     def _documents_are_named(self) -> Self:
@@ -185,7 +205,10 @@ def load(path: Path) -> Claims:
         reasons: dict[str, list[str]] = {}
         for error in e.errors():
             reasons.setdefault(_place(error, raw), []).append(_reason(error))
-        lines = [f"{path}: {place}: {' or '.join(given)}" for place, given in reasons.items()]
+        lines = [
+            ": ".join(filter(None, (str(path), place, " or ".join(given))))
+            for place, given in reasons.items()
+        ]
         raise Explained("\n".join(lines)) from None
 
 

@@ -105,6 +105,44 @@ def _value(node: ast.expr, row: Mapping[str, Any]) -> float:
     raise TypeError(f"{ast.dump(node)} is no arithmetic")
 
 
+Range = tuple[float, float]
+ANYTHING: Range = (-math.inf, math.inf)
+
+
+def span(text: str, ranges: Mapping[str, Range]) -> Range:
+    """Least and greatest value that a quantity can have, given those of columns."""
+    return _span(_parsed(text), ranges)
+
+
+def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
+    match node:
+        case ast.Name():
+            return ranges.get(node.id, ANYTHING)
+        case ast.Constant(value=int() | float() as number):
+            return float(number), float(number)
+        case ast.UnaryOp():
+            low, high = _span(node.operand, ranges)
+            return -high, -low
+        case ast.BinOp():
+            (a, b), (c, d) = _span(node.left, ranges), _span(node.right, ranges)
+            if isinstance(node.op, ast.Div) and c <= 0 <= d:
+                return ANYTHING
+            ends = [ARITHMETIC[type(node.op)](x, y) for x in (a, b) for y in (c, d)]
+            return ANYTHING if any(map(math.isnan, ends)) else (min(ends), max(ends))
+    raise TypeError(f"{ast.dump(node)} is no arithmetic")
+
+
+def settled(check: str, ranges: Mapping[str, Range]) -> bool | None:
+    """Whether a check is true, or false, of all values that columns can have; None if neither."""
+    tree = _parsed(check)
+    assert isinstance(tree, ast.Compare)
+    (a, b), (c, d) = (_span(side, ranges) for side in (tree.left, tree.comparators[0]))
+    compare = COMPARISONS[type(tree.ops[0])]
+    answers = {compare(x, y) for x in (a, b) for y in (c, d)}
+    is_known = len(answers) == 1 and not any(map(math.isinf, (a, b, c, d)))
+    return answers.pop() if is_known else None
+
+
 def holds(text: str, rows: Sequence[Mapping[str, Any]]) -> bool | None:
     """Whether a check is true of the means of both its sides over rows; None where one is NaN."""
     tree = _parsed(text)

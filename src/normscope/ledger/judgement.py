@@ -88,7 +88,10 @@ def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
     for key, entry in claims.claims.items():
         if key not in TESTS and entry.contrast is None:
             raise Explained(f"nothing tests {key}: give it a contrast, or write its function")
-        statements.append(Claim(key, entry, TESTS.get(key, find)(entry, evidence)))
+        try:
+            statements.append(Claim(key, entry, TESTS.get(key, find)(entry, evidence)))
+        except Explained as e:
+            raise Explained(f"claims.{key}: {e}") from None
     return statements
 
 

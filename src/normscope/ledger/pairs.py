@@ -218,14 +218,14 @@ def _cells_of_need(need: Need, cells: Cells, rows: Rows, vocabulary: Vocabulary)
     """The rows of the other cells that a need is about, each value by itself, by its label."""
     if not isinstance(need.where, dict):
         return {}
-    chosen = grouped(select(rows, cells | need.where, vocabulary), list(need.where))
+    chosen = select(rows, cells | need.where, vocabulary)
 
-    def listed(i: int, given: Value | list[Value]) -> list[Value]:
+    def listed(column: str, given: Value | list[Value]) -> list[Value]:
         if given == EVERY:
-            return list(dict.fromkeys(key[i] for key in chosen))
+            return list(dict.fromkeys(row[column] for row in chosen))
         return given if isinstance(given, list) else [given]
 
-    values = [listed(i, given) for i, given in enumerate(need.where.values())]
+    values = [listed(column, given) for column, given in need.where.items()]
     sides = {}
     for key in itertools.product(*values):
         where = dict(zip(need.where, key, strict=True))

@@ -5,22 +5,40 @@ appears in every figure and table. A run is handed the factors, never the name, 
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import partial
+from typing import Annotated, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
-from normscope.errors import suggest
+from normscope.errors import Explained, suggest
+from normscope.io.corpus import one_line
+from normscope.io.names import Key
 from normscope.nn.recipe import Norm, Placement
+from normscope.schema import distinct
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One row: how figures call it, where it is from, and its factors."""
+    """How figures call it, where it is from, and its factors."""
 
     label: str
     source: str
     norm: Norm
+
+
+Factors = Callable[[], Norm]
+
+
+class Row(NamedTuple):
+    """A row of the registry; its factors are built, and checked, by ``registry``."""
+
+    name: str
+    label: str
+    source: str
+    factors: Factors
 
 
 BA16 = "Ba et al. 2016, arXiv:1607.06450, eq. 4"
@@ -47,76 +65,164 @@ CROSSED = "g u / max(||u||, eps), u = x - mean(x): ScaleNorm's radius with Layer
 LOG_RATE = 10.0  # so that 100 steps at 1e-3 take a gain from 1 to e
 
 
+def _deferred(make: Callable[..., Norm]) -> Callable[..., Factors]:
+    """A call that ``registry`` makes, so that an error names the arm."""
+    return partial(partial, make)
+
+
+@_deferred
 def _token(**factors) -> Norm:
     return Norm(statistic="token", **factors)
 
 
+@_deferred
 def _unit(*, gain: bool = False, **factors) -> Norm:
     free = LOG_RATE if gain else None
     return Norm(statistic="token", radius="1", eps=1e-9, gain=gain, log_rate=free, **factors)
 
 
+@_deferred
 def _learned(**factors) -> Norm:
     return Norm(statistic="token", radius="learned", **factors)
 
 
+@_deferred
 def _batch(**factors) -> Norm:
     return Norm(statistic="batch", center=True, **factors)
 
 
+@_deferred
 def _pointwise(function: Literal["tanh", "erf"], **factors) -> Norm:
     return Norm(statistic="none", elementwise=function, gain=True, bias=True, **factors)
+
+
+@_deferred
+def _identity() -> Norm:
+    return Norm(statistic="none")
+
+
+_NAME: TypeAdapter[str] = TypeAdapter(Key)
+
+
+def registry(*rows: Row) -> dict[str, Arm]:
+    """The arms by name.
+
+    Raises:
+        Explained: rows are wrong; a line for each fault, with the row's name and the reason.
+    """
+    arms: dict[str, Arm] = {}
+    faults: list[str] = []
+    for row in rows:
+        try:
+            _NAME.validate_python(row.name)
+            arms[row.name] = Arm(_label(row.label), _source(row.source), _norm(row.factors))
+        except ValidationError as e:
+            faults += [f"{row.name!r}: {_reason(error)}" for error in e.errors()]
+        except (TypeError, ValueError) as e:
+            faults.append(f"{row.name!r}: {e}")
+    for values in ([row.name for row in rows], [row.label for row in rows]):
+        try:
+            distinct(values)
+        except ValueError as e:
+            faults.append(str(e))
+    if faults:
+        raise Explained("\n".join(f"ARMS of src/normscope/nn/arms.py: {f}" for f in faults))
+    return arms
+
+
+def _label(label: str) -> str:
+    """A label that legends show unchanged."""
+    if not one_line(label).strip() or label.startswith("_") or "$" in label:
+        raise ValueError(
+            f"label {label!r}: figures hide a label that is empty or begins with _, and read $ as "
+            "mathematics; choose another label"
+        )
+    return label
+
+
+def _source(source: str) -> str:
+    if not one_line(source).strip():
+        raise ValueError("source: say where the norm is from")
+    return source
+
+
+def _norm(factors: Factors) -> Norm:
+    norm = factors()
+    if norm.statistic == "none" and "eps" in norm.model_fields_set:
+        raise ValueError("eps has no effect without a statistic: leave it out")
+    return norm
+
+
+def _reason(error: ErrorDetails) -> str:
+    """What is wrong with a row, and the nearest factor where one is unknown."""
+    factor = str(error["loc"][-1]) if error["loc"] else ""
+    if error["type"] == "extra_forbidden":
+        return f"unknown factor {factor!r}; {suggest(factor, Norm.model_fields)}"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{factor}: {message}" if factor else message
 
 
 # for language models
 TUNED = {"alpha": 1.0, "embedding_scale": True}
 
 
-ARMS: dict[str, Arm] = {
-    "layernorm": Arm("LayerNorm", BA16, _token(center=True, gain=True, bias=True)),
-    "layernorm_gain": Arm("LayerNorm, gain only", BA16, _token(center=True, gain=True)),
-    "layernorm_bias": Arm("LayerNorm, bias only", BA16, _token(center=True, bias=True)),
-    "layernorm_plain": Arm("LayerNorm, no affine", XU19, _token(center=True)),
-    "rmsnorm": Arm("RMSNorm", ZS19, _token(gain=True)),
-    "rmsnorm_affine": Arm("RMSNorm, affine", ZS19, _token(gain=True, bias=True)),
-    "rmsnorm_bias": Arm("RMSNorm, bias only", ZS19, _token(bias=True)),
-    "rmsnorm_plain": Arm("RMSNorm, no gain", ZS19, _token()),
-    "manual_l2": Arm("Unit L2", UNIT, _unit()),
-    "manual_l2_gain": Arm("Unit L2, gain only", UNIT, _unit(gain=True)),
-    "manual_l2_bias": Arm("Unit L2, bias only", UNIT, _unit(bias=True)),
-    "manual_l2_affine": Arm("Unit L2, affine", UNIT, _unit(gain=True, bias=True)),
-    "manual_l2_scaled": Arm(
-        "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
+ARMS = registry(
+    Row("layernorm", "LayerNorm", BA16, _token(center=True, gain=True, bias=True)),
+    Row("layernorm_gain", "LayerNorm, gain only", BA16, _token(center=True, gain=True)),
+    Row("layernorm_bias", "LayerNorm, bias only", BA16, _token(center=True, bias=True)),
+    Row("layernorm_plain", "LayerNorm, no affine", XU19, _token(center=True)),
+    Row("rmsnorm", "RMSNorm", ZS19, _token(gain=True)),
+    Row("rmsnorm_affine", "RMSNorm, affine", ZS19, _token(gain=True, bias=True)),
+    Row("rmsnorm_bias", "RMSNorm, bias only", ZS19, _token(bias=True)),
+    Row("rmsnorm_plain", "RMSNorm, no gain", ZS19, _token()),
+    Row("manual_l2", "Unit L2", UNIT, _unit()),
+    Row("manual_l2_gain", "Unit L2, gain only", UNIT, _unit(gain=True)),
+    Row("manual_l2_bias", "Unit L2, bias only", UNIT, _unit(bias=True)),
+    Row("manual_l2_affine", "Unit L2, affine", UNIT, _unit(gain=True, bias=True)),
+    Row(
+        "manual_l2_scaled", "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
     ),
-    "manual_l2_logits": Arm("Unit L2, scaled logits", NF17, _unit(logit_scale=True)),
-    "centered_l2": Arm("Centered L2", CENTERED, _unit(center=True)),
-    "centered_l2_gain": Arm("Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
-    "centered_l2_bias": Arm("Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),
-    "centered_l2_affine": Arm(
-        "Centered L2, affine", CENTERED, _unit(center=True, gain=True, bias=True)
+    Row("manual_l2_logits", "Unit L2, scaled logits", NF17, _unit(logit_scale=True)),
+    Row("centered_l2", "Centered L2", CENTERED, _unit(center=True)),
+    Row("centered_l2_gain", "Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
+    Row("centered_l2_bias", "Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),
+    Row(
+        "centered_l2_affine",
+        "Centered L2, affine",
+        CENTERED,
+        _unit(center=True, gain=True, bias=True),
     ),
-    "scalenorm": Arm("ScaleNorm", NS19, _learned()),
-    "scalenorm_gain": Arm("ScaleNorm, gain only", NS19, _learned(gain=True)),
-    "scalenorm_bias": Arm("ScaleNorm, bias only", NS19, _learned(bias=True)),
-    "scalenorm_affine": Arm("ScaleNorm, affine", NS19, _learned(gain=True, bias=True)),
-    "centered_scalenorm": Arm("Centered ScaleNorm", CROSSED, _learned(center=True)),
-    "centered_scalenorm_gain": Arm(
-        "Centered ScaleNorm, gain only", CROSSED, _learned(center=True, gain=True)
+    Row("scalenorm", "ScaleNorm", NS19, _learned()),
+    Row("scalenorm_gain", "ScaleNorm, gain only", NS19, _learned(gain=True)),
+    Row("scalenorm_bias", "ScaleNorm, bias only", NS19, _learned(bias=True)),
+    Row("scalenorm_affine", "ScaleNorm, affine", NS19, _learned(gain=True, bias=True)),
+    Row("centered_scalenorm", "Centered ScaleNorm", CROSSED, _learned(center=True)),
+    Row(
+        "centered_scalenorm_gain",
+        "Centered ScaleNorm, gain only",
+        CROSSED,
+        _learned(center=True, gain=True),
     ),
-    "centered_scalenorm_bias": Arm(
-        "Centered ScaleNorm, bias only", CROSSED, _learned(center=True, bias=True)
+    Row(
+        "centered_scalenorm_bias",
+        "Centered ScaleNorm, bias only",
+        CROSSED,
+        _learned(center=True, bias=True),
     ),
-    "centered_scalenorm_affine": Arm(
-        "Centered ScaleNorm, affine", CROSSED, _learned(center=True, gain=True, bias=True)
+    Row(
+        "centered_scalenorm_affine",
+        "Centered ScaleNorm, affine",
+        CROSSED,
+        _learned(center=True, gain=True, bias=True),
     ),
-    "batchnorm": Arm("BatchNorm", IS15, _batch(gain=True, bias=True)),
-    "batchnorm_plain": Arm("BatchNorm, no affine", IS15, _batch()),
-    "dyt": Arm("DyT", ZH25, _pointwise("tanh")),
-    "dyt_scaled": Arm("DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **TUNED)),
-    "derf": Arm("Derf", CH25, _pointwise("erf")),
-    "derf_scaled": Arm("Derf, scaled embedding", CH25_LLM, _pointwise("erf", **TUNED)),
-    "none": Arm("No norm", "identity", Norm(statistic="none")),
-}
+    Row("batchnorm", "BatchNorm", IS15, _batch(gain=True, bias=True)),
+    Row("batchnorm_plain", "BatchNorm, no affine", IS15, _batch()),
+    Row("dyt", "DyT", ZH25, _pointwise("tanh")),
+    Row("dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **TUNED)),
+    Row("derf", "Derf", CH25, _pointwise("erf")),
+    Row("derf_scaled", "Derf, scaled embedding", CH25_LLM, _pointwise("erf", **TUNED)),
+    Row("none", "No norm", "identity", _identity()),
+)
 LABELS = {name: arm.label for name, arm in ARMS.items()}
 
 

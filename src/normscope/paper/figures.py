@@ -1,12 +1,12 @@
-"""The registry of figures, ``workflow/figures.yaml``: what each shows, and of which tables.
+"""The registry of figures, ``figures.yaml`` of each study: what each shows, from which tables.
 
-An entry and a drawing function of the same name, ``draw`` in ``scripts/figures/<name>.py``, are a
-figure. No study is known here: what an entry may refer to is passed in. The workflow reads this
-module for every job: no pandas, no matplotlib.
+A figure is an entry and a function ``draw`` in ``figures/<name>.py`` of its study's folder. This
+module knows no study: what an entry may refer to is passed in. The workflow imports it at every
+start, so it imports neither pandas nor matplotlib.
 """
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +15,15 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 
 from normscope.errors import Explained
-from normscope.paper.registry import Table, Text, listed, read, unknown
-from normscope.schema import Distinct, Some, Strict
+from normscope.paper.registry import Entry, Table, Text, listed, read, unknown
+from normscope.schema import Distinct, Some
+
+FILE = "figures.yaml"
 
 
-class Entry(Strict):
+class Figure(Entry):
     """What a figure shows, and of what it is drawn."""
 
-    study: Text = Field(description="whose figure it is")
     title: Text
     category: Text = Field(description="where Snakemake's report lists it")
     caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
@@ -50,53 +51,52 @@ class Entry(Strict):
         return {name: _resolve(value, configuration) for name, value in self.params.items()}
 
 
-def load(path: Path) -> dict[str, Entry]:
-    """The figures by name, in the order of the file, which is that of the page.
+def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
+    """The figures of the studies by name, in the order of the page.
+
+    Args:
+        folder: of the studies.
+        studies: their names, in the order of the page.
 
     Raises:
-        Explained: an entry is no entry, or stands twice.
+        Explained: an entry is invalid, or its name is taken.
     """
-    return read(path, Entry)
+    return read(folder, FILE, studies, Figure)
 
 
 def check(
-    path: Path,
-    figures: Mapping[str, Entry],
+    folder: Path,
+    figures: Mapping[str, Figure],
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
-    drawings: Path,
 ) -> None:
     """Whether all that the entries refer to is there.
 
     Args:
-        path: file of the registry, for the error.
-        figures: its entries.
+        folder: of the studies.
+        figures: their entries.
         tables: names of every study's tables.
         configuration: what references are looked up in.
-        drawings: folder of the drawing functions.
 
     Raises:
         Explained: something is not there; names every entry, with the nearest right word.
     """
     problems = [
-        f"{name}.{problem}"
+        f"{entry.study}/{FILE}: {name}.{problem}"
         for name, entry in figures.items()
-        for problem in _problems(name, entry, tables, configuration, drawings)
+        for problem in _problems(folder, name, entry, tables, configuration)
     ]
     if problems:
-        raise Explained(listed(path, problems))
+        raise Explained(listed(folder, problems))
 
 
 def _problems(
+    folder: Path,
     name: str,
-    entry: Entry,
+    entry: Figure,
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
-    drawings: Path,
 ) -> Iterator[str]:
-    if entry.study not in tables:
-        yield f"study: {unknown('study', entry.study, tables)}"
-        return
     for table in entry.sources.values():
         for problem in table.problems(tables):
             yield f"tables: {problem}"
@@ -104,9 +104,9 @@ def _problems(
         entry.values(configuration)
     except LookupError as e:
         yield f"params: {e.args[0]}"
-    drawing = drawings / f"{name}.py"
+    drawing = folder / entry.study / "figures" / f"{name}.py"
     if not drawing.is_file():
-        known = [path.stem for path in drawings.glob("*.py")]
+        known = [path.stem for path in drawing.parent.glob("[!_]*.py")]
         yield f"drawing: {unknown('drawing', name, known)}; write {drawing}"
 
 

@@ -1,4 +1,4 @@
-"""The registry of metrics, ``workflow/metrics.yaml``: single numbers that DVC shows and compares.
+"""The registry of metrics, ``metrics.yaml`` of each study: single numbers that DVC shows.
 
 No study is known here. Names last as long as what they name: a cell has that of the values of its
 keys, whatever else a run has. DVC joins and splits names at dots, so that none has one. The
@@ -7,24 +7,24 @@ workflow reads this module for every job: no pandas.
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from normscope.errors import Explained
-from normscope.paper.registry import Table, Text, listed, read
-from normscope.schema import Distinct, Some, Strict
+from normscope.paper.registry import Entry, Table, Text, listed, read
+from normscope.schema import Distinct, Some
 
 Row = Mapping[Any, Any]
+FILE = "metrics.yaml"
 LEDGER = "verdicts"  # what the ledger's numbers are called
 
 
-class Metric(Strict):
+class Metric(Entry):
     """A column of a table, by the keys that tell its rows apart."""
 
-    study: Text
     table: Text
     keys: Annotated[list[Text], Some, Distinct] = Field(
         description="columns whose values name a cell"
@@ -42,21 +42,27 @@ class Metric(Strict):
         return Table(self.study, self.table)
 
 
-def load(path: Path) -> dict[str, Metric]:
-    """The metrics by name.
+def load(folder: Path, studies: Iterable[str]) -> dict[str, Metric]:
+    """The metrics of the studies by name.
+
+    Args:
+        folder: of the studies.
+        studies: their names.
 
     Raises:
-        Explained: an entry is no entry, or stands twice.
+        Explained: an entry is invalid, or its name is taken.
     """
-    return read(path, Metric)
+    return read(folder, FILE, studies, Metric)
 
 
-def check(path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]) -> None:
+def check(
+    folder: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]
+) -> None:
     """Whether the tables of the entries are there.
 
     Args:
-        path: file of the registry, for the error.
-        metrics: its entries.
+        folder: of the studies.
+        metrics: their entries.
         tables: names of every study's tables.
 
     Raises:
@@ -64,14 +70,14 @@ def check(path: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collec
             nearest right word.
     """
     problems = [
-        f"{name}.{problem}"
+        f"{metric.study}/{FILE}: {name}.{problem}"
         for name, metric in metrics.items()
         for problem in metric.source.problems(tables)
     ]
     if LEDGER in metrics:
         problems.append(f"{LEDGER}: the ledger's numbers have this name; take another one")
     if problems:
-        raise Explained(listed(path, problems))
+        raise Explained(listed(folder, problems))
 
 
 def cells(name: str, metric: Metric, rows: Sequence[Row]) -> dict[tuple[str, ...], float]:

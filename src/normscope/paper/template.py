@@ -19,13 +19,13 @@ from normscope.errors import Explained
 from normscope.paper.frame import Frame
 from normscope.paper.markdown import FIGURES, Markdown, escaped_word, reference
 
-SUMMARY, SECTION = "summary.md", "sections/{}.md"
+SUMMARY, SECTION = "summary.md", "{}/section.md"
 
 
-def environment(folder: Path, **options: Any) -> Environment:
-    """The templates of a folder, by their file names."""
+def environment(*folders: Path, **options: Any) -> Environment:
+    """The templates of some folders, by their paths below these."""
     return Environment(  # noqa: S701 - each language has its own escape, which callers give
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -84,27 +84,32 @@ def _where(template: Template, error: Exception) -> str:
     return f"{template.name}, line {lines[-1] if lines else '?'}"
 
 
-def summary_text(folder: Path, frame: Frame) -> str:
+def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     """The summary in Markdown, with marks where tables and figures stand.
 
-    ``summary.md`` is filled with the frame's words, those of each study by its name, and
-    ``sections``: ``sections/<study>.md`` of every study that has one, in the frame's order, each
-    filled with the study's own words beside the frame's. In all of them ``table("loss")`` is a
+    ``summary.md`` is filled with the words of the frame, those of each study by its name, and
+    ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
+    each filled with the words of the study and of the frame. In all of them ``table("loss")`` is a
     table, and in a section one of its study; ``has("loss")`` says whether it has a row.
+
+    Args:
+        folder: of ``summary.md``.
+        studies: folder of the studies.
+        frame: all that is printed.
 
     Raises:
         Explained: a template is in error, or asks for what is not in the frame.
     """
     # one escape for all words; marks and sections are Markdown already
-    templates = environment(folder, finalize=escaped_word)
+    templates = environment(folder, studies, finalize=escaped_word)
     sections = []
     for study, words in frame.sections.items():
-        if SECTION.format(study) in templates.list_templates():
+        if (studies / SECTION.format(study)).is_file():
             template = open_template(templates, SECTION.format(study))
             text = fill(template, {**frame.words, **words, **_tables(frame, f"{study}.")})
             sections.append(Markdown(text))
-    studies = {study: SimpleNamespace(**words) for study, words in frame.sections.items()}
-    words = {**frame.words, **studies, **_tables(frame, ""), "sections": sections}
+    by_study = {study: SimpleNamespace(**words) for study, words in frame.sections.items()}
+    words = {**frame.words, **by_study, **_tables(frame, ""), "sections": sections}
     text = fill(open_template(templates, SUMMARY), words | {"figures": reference(FIGURES)})
     return re.sub(r"\n{3,}", "\n\n", text)
 

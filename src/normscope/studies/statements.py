@@ -8,15 +8,14 @@ from pathlib import Path
 from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.entry import Claims, load
+from normscope.studies.folder import FOLDER
 from normscope.studies.study import Study
-
-STUDIES = Path(__file__).parent
 
 
 def tested_by_functions() -> dict[str, str]:
     """The study of every key that a function is marked with, read without an import of it."""
     keys = {}
-    for path in sorted(STUDIES.glob("*/claims.py")):
+    for path in sorted(FOLDER.glob("*/claims.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
@@ -47,5 +46,5 @@ def load_checked(
 def import_tests(studies: Collection[str]) -> None:
     """Import the functions that test statements of these studies."""
     for name in studies:
-        if (STUDIES / name / "claims.py").exists():
+        if (FOLDER / name / "claims.py").exists():
             importlib.import_module(f"normscope.studies.{name}.claims")

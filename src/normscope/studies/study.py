@@ -75,6 +75,10 @@ class Study(Strict, ABC):
         models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
         return [f"{study}/{path}" for path in (*probes, *models)]
 
+    def context(self) -> int:
+        """Tokens of the longest window of the corpus that its jobs read; 0 where they read none."""
+        return 0
+
     def train_mb(self, stack: Any, device: Device) -> int:
         """Memory of a training job, in MB, by what it trains."""
         return 1500

@@ -1,5 +1,6 @@
 """Where models keep their blocks and final norm, and the shape of their attention."""
 
+import math
 import re
 from typing import Any
 
@@ -15,6 +16,7 @@ from pretrained_models import (
     config_of,
     from_directory,
     in_memory,
+    perturb,
     random_model,
     save,
     to_stream,
@@ -25,6 +27,7 @@ from transformers import AutoModelForCausalLM
 from normscope.hub.architecture import UnknownArchitecture, attention_shape, find_body
 from normscope.hub.architecture import norm_kind as kind_of
 from normscope.hub.loading import load
+from normscope.hub.measurement import rows
 
 NORMS = {
     "gpt2": "LayerNorm",
@@ -144,6 +147,49 @@ def test_a_class_that_is_not_known_is_measured_by_its_keys(tmp_path, streams):
     ours = outcome.norms[:, 0, : len(sequence.tokens)]
     torch.testing.assert_close(ours[:LAYERS], norms[:LAYERS], rtol=1e-5, atol=0)
     torch.testing.assert_close(ours[-1], norms[-1], rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_model_without_a_final_norm_is_measured_with_none(tmp_path, streams):
+    """GPT norms within its blocks."""
+    sizes = {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
+    config = transformers.OpenAIGPTConfig.from_dict(sizes | {"vocab_size": 400})
+    model: Any = perturb(AutoModelForCausalLM.from_config(config))
+    directory = save(model, tmp_path)
+    with pytest.raises(UnknownArchitecture, match="set final_norm to none if it has none"):
+        load(directory, from_directory(directory), 1.0, "cpu")
+    loaded = (to_stream if streams else in_memory)(directory, final_norm="none")
+    assert loaded.facts["norm"] == "none"
+    batches = all_batches(loaded)
+    gains, norms = rows(loaded.outcomes(batches), loaded.body, loaded.tokenizer)
+    assert {row["site"] for row in norms} == {"embedding", *(f"block_{i}" for i in range(LAYERS))}
+    assert all(math.isnan(row["gain_with_final_norm"]) for row in gains)
+    sequence = batches[0].sequences[0]
+    with torch.inference_mode():
+        theirs = model(input_ids=torch.tensor([sequence.tokens]), output_hidden_states=True)
+    expected = [float(state[0, -1].norm()) for state in theirs.hidden_states]
+    key = (sequence.prompt.name, sequence.bos, "last")
+    ours = [r["norm"] for r in norms if (r["prompt"], r["bos"], r["positions"]) == key]
+    assert ours == pytest.approx(expected, rel=1e-5)
+
+
+def test_heads_and_depth_of_a_decoder_are_not_those_of_its_encoder():
+    layers, heads = (2, 3), (4, 8)  # of the encoder, of the decoder
+    config = transformers.BartConfig(
+        d_model=32,
+        encoder_layers=layers[0],
+        decoder_layers=layers[1],
+        encoder_attention_heads=heads[0],
+        decoder_attention_heads=heads[1],
+    )
+    with torch.device("meta"):
+        shape = attention_shape(AutoModelForCausalLM.from_config(config).config)
+    assert (shape["n_layers"], shape["n_heads"]) == (layers[1], heads[1])
+
+
+def test_a_model_without_attention_has_no_rho():
+    with pytest.raises(UnknownArchitecture, match=r"mamba .*rho is not defined"):
+        attention_shape(transformers.MambaConfig())
 
 
 @pytest.mark.parametrize("kind", KINDS)

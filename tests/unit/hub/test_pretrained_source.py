@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from pretrained_models import (
     all_batches,
     from_directory,
@@ -22,6 +24,7 @@ from pretrained_models import (
     save,
     to_stream,
 )
+from properties import examples
 from safetensors.torch import load_file
 
 from normscope.errors import Explained
@@ -140,7 +143,9 @@ def test_a_pickle_that_holds_more_than_tensors_is_refused_and_not_run(model, tmp
     (path,) = pickled(model)
     harm = tmp_path / "harm"
     saved({"a": torch.ones(2), "x": Harmful(harm)}, path)
-    refused(model, str(path), "holds more than tensors")
+    message = refused(model, str(path), "holds more than tensors", "give weights in safetensors")
+    assert "weights_only" not in message  # torch advises to unpickle the file after all
+    assert "\n" not in message
     assert not harm.exists()
     assert not any((tmp_path / "converted").glob("*"))
     if saved is plain:  # it would do harm
@@ -155,6 +160,18 @@ def test_a_truncated_pickle_is_an_error_that_names_it(model, size):
     (path,) = pickled(model)
     path.write_bytes(path.read_bytes()[:size])
     refused(model, str(path), "damaged")
+
+
+@given(raw=st.one_of(st.binary(max_size=60), st.sampled_from([b"G", b"abc", b"\x80\x02]."])))
+@examples(50)
+def test_bytes_that_are_no_pickle_are_an_error_that_names_the_file(tmp_path_factory, raw):
+    directory = tmp_path_factory.mktemp("damaged")
+    (directory / "config.json").write_text("{}")
+    path = directory / "pytorch_model.bin"
+    path.write_bytes(raw)
+    with pytest.raises(Explained, match=r"pytorch_model\.bin") as e:
+        locate(DirectorySource(kind="directory", path=str(directory)), directory / "converted")
+    assert "weights_only" not in str(e.value)
 
 
 def test_a_pickled_shard_that_is_missing_is_an_error(model):

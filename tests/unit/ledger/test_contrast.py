@@ -48,7 +48,8 @@ def find_in(*parts: list[dict[str, Any]], **changes: Any) -> Finding:
     of_entry = {k: changes.pop(k) for k in list(changes) if k in ENTRY_KEYS}
     table = pd.DataFrame([row for part in parts for row in part], columns=COLUMNS)
     evidence = Evidence({"made": {"runs": table}}, {"made": Study()}, 0.95)
-    of_entry = {"criterion": "as it says"} | of_entry
+    unit = "formula" if of_entry.get("test") == "fact" else "model"
+    of_entry = {"criterion": "as it says", "unit": unit} | of_entry
     return find(entry(contrast=contrast | changes, **of_entry), evidence)
 
 

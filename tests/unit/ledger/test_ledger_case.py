@@ -23,7 +23,7 @@ WORDS: dict[str, Any] = {
     "statement": "The quantity is as it is.",
     "quantity": "quantity",
     "test": "t",
-    "criterion": "compared with {bound}, within {margin}",
+    "criterion": "compared with the bound",
     "bound_because": "it is planted",
     "unit": "model",
     "figure": "jacobian",

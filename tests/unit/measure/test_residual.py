@@ -10,7 +10,13 @@ from processes import Script, flags
 from recipes import DATA, recipe
 from torch import Tensor, nn
 
-from normscope.measure.residual import log_gain, recording, site_names, stream_norms
+from normscope.measure.residual import (
+    NotTheStream,
+    log_gain,
+    recording,
+    site_names,
+    stream_norms,
+)
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
@@ -71,17 +77,17 @@ def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
             return 2 * x, "cache"
 
     block, x = Pair(), torch.randn(2, T, C)
-    with recording([block], None) as norms:
+    with recording([block], None) as recorder:
         block(x)
-    assert_same(torch.stack(norms), torch.stack([norm(x), 2 * norm(x)]))
+    assert_same(recorder.stacked(), torch.stack([norm(x), 2 * norm(x)]))
 
 
 def test_norms_of_a_bf16_stream_are_fp32():
     block, x = nn.Identity(), torch.full((1, 1, 1000), 1.0, dtype=torch.bfloat16)
-    with recording([block], None) as norms:
+    with recording([block], None) as recorder:
         block(x)
-    assert norms[0].dtype == torch.float32
-    assert_same(norms[0], torch.tensor([[1000**0.5]]))
+    assert recorder.norms[0].dtype == torch.float32
+    assert_same(recorder.norms[0], torch.tensor([[1000**0.5]]))
 
 
 def test_log_gains_add_up_to_the_growth_from_first_to_last():
@@ -100,7 +106,7 @@ def hooks(model: nn.Module) -> int:
 def test_hooks_are_removed_after_use_and_after_an_error():
     model = transformer("pre")
     with recording(list(model.blocks), model.final_norm):
-        assert hooks(model) == LAYERS + 2
+        assert hooks(model) == 2 * (LAYERS + 1)  # at the entrance and the exit of each module
     assert hooks(model) == 0
     too_long = torch.zeros(1, T + 1, dtype=torch.long)
     with pytest.raises(ValueError, match="exceeds block_size"):
@@ -108,16 +114,69 @@ def test_hooks_are_removed_after_use_and_after_an_error():
     assert hooks(model) == 0
 
 
-@pytest.mark.parametrize("passes", [0, 2])
-def test_a_site_that_fires_more_or_less_than_once_is_an_error(passes):
-    block = nn.Identity()
+BLOCKS = [nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)]
+FINAL = nn.LayerNorm(4)
+
+
+@pytest.mark.parametrize(
+    ("order", "error"),
+    [
+        ([], "block_0 .*does not run in its turn"),
+        ([0, 1, 3], "block_2 .*does not run in its turn"),
+        ([0, 2, 1, 3], "block_2 .*more than once or out of order"),
+        ([0, 1, 1, 2, 3], "block_1 .*more than once or out of order"),
+        ([0, 1, 2, 3, 0, 1, 2, 3], "block_0 .*more than once or out of order"),
+        ([0, 1, 2], "final_norm .*does not run after the last block"),
+        ([0, 3, 1, 2], "block_1 .*what enters it"),
+        ([0, 1, 2, 3, 3], "final_norm .*more than once or out of order"),
+    ],
+)
+def test_modules_that_do_not_run_in_turn_are_an_error_that_names_the_first(order, error):
+    modules = [*BLOCKS, FINAL]
 
     def forward(x: Tensor) -> None:
-        for _ in range(passes):
-            block(x)
+        for i in order:
+            x = modules[i](x)
 
-    with pytest.raises(ValueError, match=f"{2 * passes} recordings at 2 sites"):
-        stream_norms(forward, [block], None, [torch.ones(1, 1, 1)])
+    with pytest.raises(NotTheStream, match=error):
+        stream_norms(forward, BLOCKS, FINAL, [torch.randn(2, 3, 4)])
+
+
+@pytest.mark.parametrize(
+    ("at", "error"),
+    [(1, "block_1 .*not the output of block_0"), (3, "final_norm .*not the output of block_2")],
+)
+def test_a_module_that_takes_something_else_than_the_stream_is_an_error(at, error):
+    """RWKV divides its stream between blocks: the ratio of two outputs is no block's gain."""
+
+    def forward(x: Tensor) -> None:
+        for i, module in enumerate([*BLOCKS, FINAL]):
+            x = module(x / 2 if i == at else x)
+
+    with pytest.raises(NotTheStream, match=error):
+        stream_norms(forward, BLOCKS, FINAL, [torch.randn(2, 3, 4)])
+
+
+def test_the_final_norm_may_also_be_used_before_the_blocks():
+    """NanoChat normalizes its embedding with the same module as the last block's output."""
+    modules, x = [FINAL, *BLOCKS, FINAL], torch.randn(2, 3, 4)
+    stream = [x]
+    for module in modules:
+        stream.append(module(stream[-1]))
+
+    def forward(x: Tensor) -> None:
+        for module in modules:
+            x = module(x)
+
+    expected = torch.stack([norm(y) for y in stream[1:]])
+    assert_same(stream_norms(forward, BLOCKS, FINAL, [x]), expected)
+
+
+@pytest.mark.parametrize("value", [torch.ones(2, 3, dtype=torch.long), None, {}, torch.ones(3)])
+def test_blocks_that_pass_no_stream_are_an_error(value):
+    block = nn.Identity()
+    with pytest.raises(NotTheStream, match="block_0"):
+        stream_norms(lambda _: block(value), [block], None, [torch.ones(1, 1)])
 
 
 def test_sites_are_named_by_depth():

@@ -1,8 +1,8 @@
 """Figures drawn in this process, and what is in them."""
 
 import functools
-import runpy
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,18 +12,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from processes import SCRIPTS
+from processes import ROOT
 
+from normscope.config import load as load_config
+from normscope.io.yamlfile import read_yaml
 from normscope.paper import style
 from normscope.paper.drawing import Draw, Look
+from normscope.paper.figures import load
+from normscope.studies.folder import FOLDER
 
+CONFIG = load_config(read_yaml(ROOT / "config.yaml"))
+FIGURES = load(FOLDER, CONFIG.studies)
 LOOK = Look(width_mm=170, font_pt=8, level=0.95)
 
 
 @functools.cache
 def drawing(name: str) -> Draw:
-    """``draw`` of a drawing's script."""
-    return runpy.run_path(str(SCRIPTS / "figures" / f"{name}.py"))["draw"]
+    """``draw`` of a figure."""
+    return import_module(f"normscope.studies.{FIGURES[name].study}.figures.{name}").draw
 
 
 class Drawn(NamedTuple):

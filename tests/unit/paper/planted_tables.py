@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 from processes import ROOT
 
-from normscope.paper.figures import Entry
+from normscope.paper.figures import Figure
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
 from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
@@ -295,6 +295,6 @@ PLANTED: dict[str, Callable[[Case], Tables]] = {
 }
 
 
-def tables_of(entry: Entry, case: Case) -> Tables:
+def tables_of(entry: Figure, case: Case) -> Tables:
     """The tables that an entry names."""
     return {name: PLANTED[t.study](case)[t.name] for name, t in entry.sources.items()}

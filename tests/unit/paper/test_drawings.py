@@ -7,22 +7,20 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from drawings import data, draw, labelled, points, ticks
+from drawings import FIGURES, data, draw, labelled, points, ticks
 from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
 from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
-from processes import ROOT, SCRIPTS
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
-from normscope.paper.figures import load
 from normscope.paper.hover import MEAN
+from normscope.studies.folder import FOLDER
 from normscope.studies.jacobian.figures import ATTENTION
 from normscope.studies.pretrained.figures import NORMS
 from normscope.studies.pretrained.measures import METRICS
 
-FIGURES = load(ROOT / "workflow/figures.yaml")
 LOST = (*ARMS, "measured")
 # what a figure says where there is nothing to show
 EMPTY = {
@@ -49,7 +47,9 @@ def drawn(name: str, case: Case = Case()):  # noqa: B008 - a tuple
 
 
 def test_every_drawing_is_registered():
-    assert {path.stem for path in (SCRIPTS / "figures").glob("*.py")} == set(FIGURES)
+    paths = FOLDER.glob("*/figures/[!_]*.py")
+    drawings = [(path.parts[-3], path.stem) for path in paths]
+    assert sorted(drawings) == sorted((entry.study, name) for name, entry in FIGURES.items())
 
 
 @pytest.mark.parametrize("name", FIGURES)

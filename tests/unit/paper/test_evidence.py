@@ -119,5 +119,5 @@ def test_the_first_words_of_the_summary_are_of_both_runs(tmp_path, is_there):
     assert "[verdicts]" in text
     assert ("`config/paper.yaml`" in text) == is_there
     assert ('differ on "Of a" (holds here, fails in the evidence).' in text) == is_there
-    assert ("2 are decided by one of the two alone" in text) == is_there
+    assert ("2 are decided by only one of them" in text) == is_there
     assert ("evidence" in text) == is_there

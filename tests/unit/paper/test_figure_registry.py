@@ -10,10 +10,12 @@ from pydantic import BaseModel, ValidationError
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
-from normscope.paper.figures import Entry, Table, check, load
+from normscope.paper.figures import Figure, check, load
+from normscope.paper.registry import Table
+from normscope.studies.folder import FOLDER
 
 TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
-LOSS = {"study": "main", "title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
+LOSS = {"title": "Loss", "category": "C", "caption": "Shown.", "tables": ["runs"]}
 
 
 class Cell(NamedTuple):
@@ -41,23 +43,22 @@ class Whole(BaseModel):
     recall: Part = Part()
 
 
-def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -> dict[str, Entry]:
-    path = place / "figures.yaml"
-    path.write_text(registry if isinstance(registry, str) else yaml.safe_dump(registry))
-    folder = place / "figures"
-    folder.mkdir()
+def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -> dict[str, Figure]:
+    folder = place / "main/figures"
+    folder.mkdir(parents=True)
     for name in drawings:
         (folder / f"{name}.py").touch()
-    figures = load(path)
-    check(path, figures, TABLES, Whole(), folder)
+    text = registry if isinstance(registry, str) else yaml.safe_dump(registry)
+    (place / "main/figures.yaml").write_text(text)
+    figures = load(place, TABLES)
+    check(place, figures, TABLES, Whole())
     return figures
 
 
 def test_what_the_workflow_registers_is_right():
     config = load_config(yaml.safe_load((ROOT / "config.yaml").read_text()))
-    path = ROOT / "workflow/figures.yaml"
     tables = {name: study.TABLES for name, study in config.studies.items()}
-    check(path, load(path), tables, config, ROOT / "scripts/figures")
+    check(FOLDER, load(FOLDER, tables), tables, config)
 
 
 def test_a_table_of_another_study_keeps_its_whole_name(tmp_path):
@@ -91,7 +92,7 @@ def test_figures_stand_in_the_order_of_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"study": "mian"}, ["loss.study", "'mian'", "mean main?"]),
+        ({"study": "recall"}, ["loss.study", "the folder says it"]),
         ({"tables": ["rums"]}, ["loss.tables", "'rums'", "of main", "mean runs?"]),
         ({"tables": ["recal.runs"]}, ["loss.tables", "'recal'", "mean recall?"]),
         ({"tables": ["recall.slice"]}, ["'slice'", "of recall", "mean slices?"]),
@@ -109,17 +110,17 @@ def test_figures_stand_in_the_order_of_the_file(tmp_path):
 def test_a_wrong_entry_is_one_error_with_the_nearest_right_word(tmp_path, change, words):
     with pytest.raises(Explained) as error:
         checked(tmp_path, {"loss": LOSS | change})
-    for word in (str(tmp_path / "figures.yaml"), *words):
+    for word in (str(tmp_path), "main/figures.yaml", *words):
         assert word in str(error.value)
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path):
-    registry = {"loss": LOSS | {"study": "mian"}, "lost": LOSS | {"tables": ["rums", "arm"]}}
+    registry = {"loss": LOSS | {"tables": ["rns"]}, "lost": LOSS | {"tables": ["rums", "arm"]}}
     with pytest.raises(Explained) as error:
         checked(tmp_path, registry)
     lines = str(error.value).splitlines()[1:]
-    assert [line.split(":")[0].strip() for line in lines] == [
-        "loss.study",
+    assert [line.split(": ")[1] for line in lines] == [
+        "loss.tables",
         *["lost.tables"] * 2,
         "lost.drawing",
     ]
@@ -140,6 +141,13 @@ def test_what_is_no_registry_is_an_error_of_its_file(tmp_path, text):
 
 
 def test_an_entry_does_not_change():
-    entry = Entry.model_validate(LOSS)
+    entry = Figure.model_validate(LOSS | {"study": "main"})
     with pytest.raises(ValidationError):
         entry.study = "recall"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_name_that_another_study_has_is_refused(tmp_path):
+    (tmp_path / "recall").mkdir()
+    (tmp_path / "recall/figures.yaml").write_text(yaml.safe_dump({"loss": LOSS}))
+    with pytest.raises(Explained, match="loss: the study main has this name"):
+        checked(tmp_path, {"loss": LOSS})

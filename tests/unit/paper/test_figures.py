@@ -39,8 +39,8 @@ def _fresh():
 
 
 def by_hand(*words: object, seed: int = 1) -> subprocess.CompletedProcess[str]:
-    """Figure loss, drawn as people call its script."""
-    command = [sys.executable, str(SCRIPTS / "figures" / "loss.py"), *map(str, words)]
+    """Figure loss, drawn from the command line."""
+    command = [sys.executable, str(SCRIPTS / "draw.py"), "main", "loss", *map(str, words)]
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     return subprocess.run(command, env=environment, text=True, capture_output=True, check=False)
 
@@ -73,6 +73,13 @@ def test_a_figure_drawn_by_hand_is_the_same_bytes_in_another_process(tmp_path):
     assert unfit.returncode == 1
     assert "look.width_mm" in unfit.stderr
     assert "look.level" in unfit.stderr
+
+
+def test_an_unknown_figure_is_named_with_the_nearest_one():
+    command = [sys.executable, str(SCRIPTS / "draw.py"), "main", "los"]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert "did you mean main loss?" in done.stderr
 
 
 def test_a_figure_has_its_size_and_fonts_on_paper(tmp_path):

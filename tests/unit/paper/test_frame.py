@@ -18,6 +18,7 @@ from page_recipes import (
     ledger,
     manifest,
     shown,
+    template_text,
     templates,
     traces,
 )
@@ -30,8 +31,8 @@ from normscope.paper.page import page
 from normscope.paper.section import Section, named
 from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import PageTable
-from normscope.paper.template import summary_text
 from normscope.paper.typeset import document
+from normscope.studies.folder import FOLDER
 
 OLD, NEW = "1.900", "7.654"  # a number that is in a table, and a macro
 TABLE = PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.9"),))
@@ -151,7 +152,7 @@ def test_statements_one_by_one_have_no_column_without_a_word():
 
 def printed_files(printed: Frame, folder) -> dict[str, str]:
     """Every file of the paper, as text."""
-    text = summary_text(folder, printed)
+    text = template_text(folder, printed)
     svgs = dict.fromkeys(printed.figures, SVG)
     return {
         "summary.md": summary(text, printed),
@@ -220,6 +221,6 @@ def test_what_changes_in_the_frame_changes_wherever_it_is_printed_and_nowhere_el
 
 def test_every_word_and_table_of_the_projects_sections_can_be_asked_for():
     """Names in templates are those of one language, none of another."""
-    for path in [REPORT / "summary.md", *(REPORT / "sections").glob("*.md")]:
+    for path in [REPORT / "summary.md", *FOLDER.glob("*/section.md")]:
         text = path.read_text()
         assert not re.search(r"\[\[|(?<!\{)\{\w+\}(?!\})", text), path

@@ -5,19 +5,16 @@ import xml.etree.ElementTree as ET
 
 import matplotlib as mpl
 import pytest
-from drawings import draw
+from drawings import FIGURES, draw
 from matplotlib import pyplot as plt
 from planted_tables import CONFIGURATION, Case, tables_of
-from processes import SCRIPTS
 
 from normscope.errors import Explained
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.figures import load
 from normscope.paper.hover import CUT, MEAN
 from normscope.paper.svg import finished, inlined
 
-FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
 SVG = "{http://www.w3.org/2000/svg}"
 
 

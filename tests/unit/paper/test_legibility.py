@@ -5,20 +5,16 @@ import itertools
 import matplotlib as mpl
 import numpy as np
 import pytest
-from drawings import draw
+from drawings import FIGURES, draw
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.path import Path
 from matplotlib.text import Text
 from planted_tables import CONFIGURATION, Case, tables_of
-from processes import SCRIPTS
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.figures import load
-
-FIGURES = load(SCRIPTS.parent / "workflow/figures.yaml")
 
 
 @pytest.fixture(autouse=True)

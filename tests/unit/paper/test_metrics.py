@@ -11,9 +11,18 @@ from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
 from normscope.paper.metrics import Metric, cells, check, curves, load, nested
 from normscope.paper.statements import verdicts
+from normscope.studies.folder import FOLDER
 
-LOSS = {"study": "main", "table": "arms", "keys": ["arm", "rate"], "value": "loss"}
+ENTRY = {"table": "arms", "keys": ["arm", "rate"], "value": "loss"}
+LOSS = {"study": "main"} | ENTRY
 NAN = float("nan")
+
+
+def registered(place: Path, entries: dict[str, object]) -> None:
+    """Read and check the entries of one study."""
+    (place / "main").mkdir()
+    (place / "main/metrics.yaml").write_text(yaml.safe_dump(entries))
+    check(place, load(place, ["main"]), {"main": ["arms", "runs"]})
 
 
 def row(arm: str, rate: float, loss: float, step: int = 0) -> dict[str, object]:
@@ -22,14 +31,14 @@ def row(arm: str, rate: float, loss: float, step: int = 0) -> dict[str, object]:
 
 def test_what_the_workflow_registers_is_right():
     config = load_config(read_yaml(ROOT / "config.yaml"))
-    path = ROOT / "workflow/metrics.yaml"
-    check(path, load(path), {name: study.TABLES for name, study in config.studies.items()})
+    tables = {name: study.TABLES for name, study in config.studies.items()}
+    check(FOLDER, load(FOLDER, tables), tables)
 
 
 def test_dvc_has_a_plot_of_every_metric_and_of_nothing_else():
     plots = read_yaml(ROOT / "dvc.yaml")["plots"]
     drawn = {path for plot in plots for path in plot}
-    metrics = load(ROOT / "workflow/metrics.yaml")
+    metrics = load(FOLDER, [path.parent.name for path in FOLDER.glob("*/metrics.yaml")])
     ends = {name: ".csv" if metric.along is None else "" for name, metric in metrics.items()}
     assert drawn == {f"metrics/plots/{name}{end}" for name, end in ends.items()}
 
@@ -68,10 +77,8 @@ def test_an_entry_that_does_not_fit_its_table_is_named(change, rows, words):
 
 
 def test_a_table_that_no_study_has_is_named_with_the_nearest(tmp_path: Path):
-    path = tmp_path / "metrics.yaml"
-    path.write_text(yaml.safe_dump({"loss": LOSS | {"table": "arm"}}))
     with pytest.raises(Explained, match=r"loss.unknown table of main 'arm'; did you mean arms\?"):
-        check(path, load(path), {"main": ["arms", "runs"]})
+        registered(tmp_path, {"loss": ENTRY | {"table": "arm"}})
 
 
 def test_two_curves_of_one_name_are_an_error():
@@ -82,10 +89,8 @@ def test_two_curves_of_one_name_are_an_error():
 
 
 def test_the_name_of_the_ledger_s_numbers_is_taken(tmp_path: Path):
-    path = tmp_path / "metrics.yaml"
-    path.write_text(yaml.safe_dump({"verdicts": LOSS}))
     with pytest.raises(Explained, match="verdicts: the ledger's numbers have this name"):
-        check(path, load(path), {"main": ["arms"]})
+        registered(tmp_path, {"verdicts": ENTRY})
 
 
 def test_every_verdict_is_counted_also_where_no_statement_has_it():

@@ -7,12 +7,20 @@ from collections import Counter
 from html.parser import HTMLParser
 
 import pytest
-from page_recipes import HOSTILE, LOOK, SVG, frame, made, manifest, templates
+from page_recipes import (
+    HOSTILE,
+    LOOK,
+    SVG,
+    frame,
+    made,
+    manifest,
+    template_text,
+    templates,
+)
 
 from normscope.errors import Explained
 from normscope.paper.frame import Frame
 from normscope.paper.page import Ids, page
-from normscope.paper.template import summary_text
 
 TAGS = """html head meta title link style body a header div button h1 main p nav details summary ul
 li span h2 h3 form label input small fieldset legend table caption thead tr th tbody td code strong
@@ -67,7 +75,7 @@ def shown(folder, printed: Frame, **changes) -> str:
     parts |= changes
     return page(
         parts["look"],
-        summary_text(templates(folder), printed),
+        template_text(templates(folder), printed),
         printed,
         parts["svgs"],
         parts["manifest"],

@@ -15,6 +15,7 @@ from page_recipes import (
     frame,
     manifest,
     rows_of,
+    template_text,
     templates,
 )
 from page_recipes import SVG as PICTURE
@@ -41,7 +42,6 @@ from normscope.paper.table import (
     text,
     yes_no,
 )
-from normscope.paper.template import summary_text
 from normscope.paper.tex import escaped
 from normscope.paper.typeset import document
 
@@ -149,7 +149,7 @@ def test_a_hostile_cell_is_text_in_every_language(hostile, tmp_path):
     assert {child.type for cell in cells for child in cell} == {"text"}
     assert ["".join(c.content for c in cell) for cell in cells].count(seen) == 2
 
-    summary = summary_text(templates(tmp_path), printed)
+    summary = template_text(templates(tmp_path), printed)
     svgs = dict.fromkeys(printed.figures, PICTURE)
     html = Cells(page(LOOK, summary, printed, svgs, manifest())).cells
     assert [" ".join(cell.split()) for cell in html].count(seen) >= 2

@@ -3,7 +3,16 @@
 import re
 
 import pytest
-from page_recipes import LATEX, LOOK, REPORT, claim, ledger, manifest, traces
+from page_recipes import (
+    LATEX,
+    LOOK,
+    REPORT,
+    claim,
+    ledger,
+    manifest,
+    template_text,
+    traces,
+)
 from pydantic import ValidationError
 
 from normscope.ledger.entry import Document
@@ -11,7 +20,6 @@ from normscope.paper.frame import Frame, collect
 from normscope.paper.latex import files
 from normscope.paper.markdown import summary
 from normscope.paper.page import page
-from normscope.paper.template import summary_text
 from normscope.paper.typeset import document
 
 LINK = "https://example.org/a_b~c/(1)?x=1%20&y=2#z"
@@ -29,10 +37,10 @@ def printed() -> Frame:
 def text(printed: Frame, tmp_path) -> str:
     """The part of the summary on the ledger."""
     whole = (REPORT / "summary.md").read_text()
-    ledgers = re.search(r"## The ledger.*?(?=A document is a family)", whole, re.DOTALL)
+    ledgers = re.search(r"## The ledger.*?(?=Each document is one family)", whole, re.DOTALL)
     assert ledgers is not None
     (tmp_path / "summary.md").write_text(f"# T\n\n{ledgers[0]}{{{{ table('traces') }}}}")
-    return summary_text(tmp_path, printed)
+    return template_text(tmp_path, printed)
 
 
 def test_the_page_leads_from_a_statement_to_its_document(printed: Frame, text: str):

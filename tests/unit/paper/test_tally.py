@@ -84,8 +84,8 @@ def test_the_first_words_can_be_written_of_any_ledger(claims):
     opening = (REPORT / "summary.md").read_text().partition("{{ table(")[0]
     template = open_template(environment(REPORT), "summary.md").environment.from_string(opening)
     text = " ".join(fill(template, frame.words).split())
-    assert f"Of {len(claims)} statements" in text
-    assert ("None with a published verdict is decided." in text) == (
+    assert f"Of {len(claims)} statements, " in text
+    assert ("No statement with a published verdict is decided." in text) == (
         frame.words["totals"]["published"] == 0
     )
     words = frame.words["totals"]
@@ -105,7 +105,7 @@ def test_a_demonstration_counts_no_verdict_as_a_finding_before_its_first_heading
     assert "demonstration" in opening
     assert "make results" in opening
     assert "statements" not in opening
-    assert "Of 6 statements" in rest
+    assert "Of 6 statements, " in rest
     assert "demonstration" not in run
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 from markdown_it import MarkdownIt
-from page_recipes import HOSTILE, REPORT, claim, frame, ledger, templates, traces
+from page_recipes import (
+    HOSTILE,
+    claim,
+    frame,
+    ledger,
+    template_text,
+    templates,
+    traces,
+)
 
 from normscope.errors import Explained
 from normscope.paper.blocks import blocks
@@ -10,7 +18,7 @@ from normscope.paper.frame import Frame, collect
 from normscope.paper.markdown import summary
 from normscope.paper.section import Section
 from normscope.paper.table import PageTable
-from normscope.paper.template import summary_text
+from normscope.studies.folder import FOLDER
 
 TWO = Frame(
     {"level": "95%"},
@@ -23,7 +31,7 @@ TWO = Frame(
 
 
 def written(folder, top: str, **sections: str) -> str:
-    return summary(summary_text(templates(folder, top, **sections), TWO), TWO)
+    return summary(template_text(templates(folder, top, **sections), TWO), TWO)
 
 
 def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp_path):
@@ -43,10 +51,10 @@ def test_a_section_has_the_words_and_tables_of_its_study_in_the_frames_order(tmp
 @pytest.mark.parametrize(
     ("top", "section", "message"),
     [
-        ("{{ sections[0] }}", "x\n{{ wrod }}", r"sections/a\.md, line 2: .*'wrod'.*; did you mean"),
+        ("{{ sections[0] }}", "x\n{{ wrod }}", r"a/section\.md, line 2: .*'wrod'.*; did you mean"),
         ("\n{{ a.wrod }}", "", r"summary\.md, line 2: .*'wrod'; did you mean word"),
         ("{{ table('a.tt') }}", "", r"summary\.md, line 1: .*no table 'a\.tt'; did you mean"),
-        ("{{ sections }}", "{{ table('b.t') }}", r"sections/a\.md, line 1: .*no table 'b\.t'"),
+        ("{{ sections }}", "{{ table('b.t') }}", r"a/section\.md, line 1: .*no table 'b\.t'"),
         ("\n\n{% if %}", "", r"summary\.md, line 3: "),
         ("{{ word }}", "", "'word' is undefined"),
         ("{{ level.x }}", "", "has no attribute 'x'"),
@@ -62,14 +70,14 @@ def test_what_is_not_there_is_one_error_with_its_file_its_line_and_a_way_out(
 
 def test_a_missing_summary_is_named(tmp_path):
     with pytest.raises(Explained, match=r"summary\.md is missing among the templates"):
-        summary_text(tmp_path, TWO)
+        template_text(tmp_path, TWO)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_words_are_text_in_the_summary(tmp_path, text):
     """They bring no block, no link, no HTML and no table that the template does not have."""
     plain, hostile = (
-        blocks(summary_text(templates(tmp_path / w[:1], summary_of(w)), frame(w)))
+        blocks(template_text(templates(tmp_path / w[:1], summary_of(w)), frame(w)))
         for w in ("words", text)
     )
     assert [(b.kind, b.table) for b in hostile] == [(b.kind, b.table) for b in plain]
@@ -93,12 +101,12 @@ def summary_of(_: str) -> str:
 )
 def test_a_block_that_no_page_has_a_form_for_is_named(tmp_path, text, message):
     with pytest.raises(Explained, match=message):
-        blocks(summary_text(templates(tmp_path, text), TWO))
+        blocks(template_text(templates(tmp_path, text), TWO))
 
 
 def test_the_projects_own_templates_are_of_blocks_that_every_page_has_a_form_for():
     """But for what only a frame can fill in."""
-    for path in (REPORT / "sections").glob("*.md"):
+    for path in FOLDER.glob("*/section.md"):
         tokens = MarkdownIt("commonmark").parse(path.read_text())
         assert {t.type for t in tokens if t.level == 0} <= {
             *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline"),
@@ -111,7 +119,7 @@ def test_statements_stand_in_the_section_of_their_study(tmp_path):
     stated = ledger(*claims)
     printed = collect(sections, stated, {}, level=0.95, traces=traces(stated, "a.py:1-2"))
     folder = templates(tmp_path, "{{ sections[0] }}\n\n{{ sections[1] }}", a=TOLD, b=TOLD)
-    lines = summary(summary_text(folder, printed), printed).splitlines()
+    lines = summary(template_text(folder, printed), printed).splitlines()
     assert [line.split(" | ")[0] for line in lines if "Of" in line] == ["| Of a.", "| Of b."]
 
 

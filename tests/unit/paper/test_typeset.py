@@ -7,12 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_recipes import HOSTILE_TEX, REPORT, SVG, frame, hostile_frame, templates
+from page_recipes import HOSTILE_TEX, REPORT, SVG, frame, hostile_frame, template_text, templates
 
 from normscope.errors import Explained
 from normscope.paper.frame import Frame
 from normscope.paper.table import PageTable
-from normscope.paper.template import summary_text
 from normscope.paper.typeset import document, pdf, printable
 
 LOOK = (REPORT / "summary.typ").read_text()
@@ -32,7 +31,7 @@ def text_of(data: bytes, place: Path) -> str:
 @pytest.fixture
 def words(tmp_path) -> str:
     """A summary whose every word is hostile."""
-    return summary_text(templates(tmp_path), hostile_frame())
+    return template_text(templates(tmp_path), hostile_frame())
 
 
 def flat(parts: list[dict]) -> list[dict]:
@@ -40,7 +39,7 @@ def flat(parts: list[dict]) -> list[dict]:
 
 
 def test_a_summary_is_headings_paragraphs_tables_lists_code_and_figures(tmp_path):
-    text = summary_text(templates(tmp_path), frame())
+    text = template_text(templates(tmp_path), frame())
     parts = flat(document(text, frame()))
     kinds = [part["kind"] for part in parts]
     assert kinds == [
@@ -70,7 +69,7 @@ def test_a_wide_table_lies_with_its_heading_on_a_sheet(tmp_path):
     wide = PageTable("", columns, (("1.234567 [1.234567, 2.345678]",) * 20,) * 40)
     printed = Frame({}, {}, {"wide": wide, "none": PageTable("", columns, ())}, {}, {})
     top = "Before.\n\n## H\n\n{{ table('wide') }}\n\nafter\n\n{{ table('none') }}"
-    parts = document(summary_text(templates(tmp_path, top), printed), printed)
+    parts = document(template_text(templates(tmp_path, top), printed), printed)
     assert [part["kind"] for part in parts] == ["paragraph", "sheet", "paragraph", "paragraph"]
     assert [part["kind"] for part in parts[1]["blocks"]] == ["heading", "table"]
     assert parts[-1]["runs"][0]["text"] == "none"

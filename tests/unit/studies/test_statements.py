@@ -1,5 +1,6 @@
 """Statements before any job: what a wrong entry is told, and one that a stranger adds."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from statements import CLAIMS, CONFIG, ROOT
 from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.judgement import find_all, judge
+from normscope.paper.figures import load as load_figures
 from normscope.studies import statements as project
+from normscope.studies.folder import FOLDER
 from normscope.studies.statements import load_checked
 
 FILE = ROOT / "data" / "claims.yaml"
-FIGURES = yaml.safe_load((ROOT / "workflow" / "figures.yaml").read_text())
+FIGURES = load_figures(FOLDER, CONFIG.studies)
 RAW = yaml.safe_load(FILE.read_text())
 ADDED: dict[str, Any] = {
     "study": "recall",
@@ -93,6 +96,19 @@ def at(*keys: str, **change: Any) -> dict[str, Any]:
     return entry
 
 
+def primary(case: dict[str, Any], /, **change: Any) -> dict[str, Any]:
+    """``ADDED`` with a case that decides."""
+    return at("contrast", primary=case, **change) | {"holds_in": "primary"}
+
+
+def alone(**change: Any) -> dict[str, Any]:
+    """A statement of accuracy, by Student's t against a bound."""
+    entry: dict[str, Any] = at("contrast", measure="accuracy")
+    del entry["contrast"]["less"], entry["contrast"]["needs"]
+    del entry["margin"], entry["margin_because"]
+    return entry | {"test": "t", "bound_because": "planted", "criterion": "as it says"} | change
+
+
 @pytest.mark.parametrize(
     ("entry", "place", "near"),
     [
@@ -111,6 +127,49 @@ def at(*keys: str, **change: Any) -> dict[str, Any]:
         (at("contrast", replicates="sed"), "contrast.replicates", "seed"),
         (at("contrast", needs=[NEED]), "contrast.needs.0.check", "accuracy"),
         ({k: v for k, v in ADDED.items() if k != "contrast"}, "", "@claim"),
+        # text where a number is needed
+        (at("contrast", measure="arm"), "contrast.measure", "arm is text, and a number is needed"),
+        (at("contrast", measure="loss - task"), "contrast.measure", "task is text"),
+        (at("contrast", needs=[NEED | {"check": "arm > 0"}]), "contrast.needs.0.check", "is text"),
+        (at("contrast", best={"columns": ["learning_rate"], "by": "arm"}), "contrast.best.by",
+         "is text"),
+        (at("contrast", at={"column": "task", "pick": "least"}), "contrast.at.column", "is text"),
+        (at("contrast", less={"arm": "greatest"}), "contrast.less.arm", "column of numbers"),
+        (at("contrast", less={"learning_rate": "0.01"}), "contrast.less.learning_rate",
+         "'0.01' is no number, which this column has"),
+        (at("contrast", less={"learning_rate": True}), "contrast.less.learning_rate", "no number"),
+        (at("contrast", less={"learning_rate": math.nan}), "contrast.less.learning_rate",
+         "not finite"),
+        # sides that are the same
+        (at("contrast", less={"arm": "rmsnorm"}), "contrast.less",
+         "names nothing that differs from cells: arm: rmsnorm"),
+        (at("contrast", less={"arm": ["none", "rmsnorm"]}), "contrast.less", "arm: rmsnorm"),
+        (at("contrast", less={}), "contrast.less", "it is empty"),
+        (at("contrast", less={"protocol": "corrected"}), "contrast.less", "nothing that differs"),
+        (at("contrast", less={"task": "recall"}), "contrast.less", "nothing that differs"),
+        (at("contrast", less={"loss": "greatest"}), "contrast.less", "nothing that differs"),
+        (at("contrast", less={"arms": "others"}), "contrast.less.arms", "needs a column"),
+        (at("contrast", less={"arm": ["none", "others"]}), "contrast.less.arm", "give it alone"),
+        (at("contrast", less={"seed": 2}), "contrast.less", "seed pairs rows"),
+        (at("contrast", each=["seed"]), "contrast.each", "seed pairs rows"),
+        (at("contrast", each=["arm"]), "contrast.less", "arm differs between the sides"),
+        (at("contrast", as_published={"arm": "rmsnorm"}), "contrast.as_published",
+         "names nothing that differs"),
+        # a case that cannot be, or that is not the only one
+        (primary({"task": "copy"}, each=["task"], cells={"task": "recall", "arm": "rmsnorm"}),
+         "contrast.primary.task", "'copy' is no case: cells has task: recall"),
+        (primary({"task": "copy"}, each=["task"]), "contrast.primary.task", "protocol: corrected"),
+        (primary({"arm": "rmsnorm"}, less={"arm": "others"}), "contrast.primary.arm",
+         "'rmsnorm' is no case of the other side"),
+        (primary({"arm": "none"}, less={"arm": ["dyt", "derf"]}), "contrast.primary.arm", "is no"),
+        (primary({"task": "recall"}, each=["task", "learning_rate"], cells={"arm": "rmsnorm"}),
+         "contrast.primary", "give learning_rate too"),
+        # what no data can change
+        (alone(bound=1.5, direction="less"), "bound", "the statement holds whatever was measured"),
+        (alone(bound=1.0, direction="greater"), "bound", "fails whatever was measured"),
+        (alone(bound=-0.1, direction="greater"), "bound", "between 0 and 1"),
+        (at("contrast", needs=[NEED | {"check": "accuracy >= 1.5"}]), "contrast.needs.0.check",
+         "false whatever was measured"),
     ],
 )  # fmt: skip
 def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tmp_path):
@@ -120,6 +179,50 @@ def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tm
     where = f"claims.rmsnorm_recalls{'.' if place else ''}{place}:"
     assert line.startswith(f"{tmp_path}/claims.yaml: {where}")
     assert near in line
+
+
+def test_a_test_that_stands_twice_in_a_document_is_refused(tmp_path):
+    again = ADDED | {"statement": "The same in other words."}
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, RAW["claims"] | {"one": ADDED, "two": again})
+    (line,) = str(error.value).splitlines()
+    assert line.endswith("claims.two: has the same test as claims.one: remove one of them")
+    checked(tmp_path, RAW["claims"] | {"one": ADDED, "two": again | {"document": "tutorial"}})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (at("contrast", sentence="{first} and {third}"), "{third} is unknown"),
+        (at("contrast", sentence="{n.x}"), "{n.x} is unknown"),
+        (alone(direction="less") | {"unit": "prompt"}, "give model"),
+        (alone(direction="less", test="fact") | {"unit": "model"}, "give formula"),
+        (at("contrast", each=["task", "task"]), "given twice: task"),
+        (at("contrast", cells={"arm": ["none", "none"]}), "given twice: none"),
+        (at(scale="log", bound=1.0, margin=2.0), "a difference has no logarithm"),
+        (at(bound=None), "equivalence needs a bound"),
+        (at("contrast", at={"column": "loss", "pick": "least", "at_least": math.nan}), "finite"),
+    ],
+)
+def test_an_entry_that_contradicts_itself_is_refused(change, reason, tmp_path):
+    with pytest.raises(Explained, match=r"claims\.rmsnorm_recalls") as error:
+        checked(tmp_path, RAW["claims"] | {"rmsnorm_recalls": change})
+    assert reason in str(error.value)
+
+
+def test_of_one_side_no_second_mean_is_told(tmp_path):
+    entry = alone(direction="less")
+    entry["contrast"]["sentence"] = "{first}, {second}"
+    with pytest.raises(Explained, match=r"\{second\} is used, and second is missing"):
+        checked(tmp_path, RAW["claims"] | {"one": entry})
+
+
+def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():
+    """``arms: published`` then excludes ``arm: none``: the statement has no data, and no fault."""
+    recall = CONFIG.recall
+    published = recall.published.model_copy(update={"arms": recall.published.arms[:1]})
+    fewer = {"recall": recall.model_copy(update={"published": published})}
+    assert load_checked(FILE, {**CONFIG.studies, **fewer}, FIGURES) == CLAIMS
 
 
 def test_all_that_is_wrong_is_one_error(tmp_path):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.vocabulary import SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
@@ -157,6 +157,9 @@ class Depth(Study):
             for name, (cell, seeds) in self.blocks().items()
         }
 
+    def context(self) -> int:
+        return self.sizes.block_size
+
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 
@@ -208,6 +211,8 @@ class Depth(Study):
                 "state": STATES,
                 "layer": tuple(LAYERS),
             },
+            texts=("rate",),  # tuned, or a learning rate as a word
+            ranges={"failed": SHARE},
             labels={
                 "arm": LABELS,
                 "placement": PLACEMENTS,

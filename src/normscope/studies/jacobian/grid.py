@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.io.names import Key
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
@@ -32,9 +33,7 @@ from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
 
-ProtocolName = Annotated[
-    str, Field(pattern=r"^[a-z0-9_]+$", max_length=100, description="a key of jacobian.protocols")
-]
+ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
 SET_BY_RUNS = (
     *("attention", "feedback", "norm_backward", "surrogates_in"),
@@ -201,6 +200,9 @@ class Jacobian(Study):
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
+    def context(self) -> int:
+        return max(stack.model.block_size for stack in self.trainings().values())
+
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)
 
@@ -246,8 +248,10 @@ class Jacobian(Study):
             },
             values={column: get_args(literal) for column, literal in literals.items()}
             | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
-            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
+            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")}
+            | {"diverged": (False, True)},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
+            ranges={"failed": SHARE, **dict.fromkeys((*COSINES, "alignment"), COSINE)},
             labels={
                 "arm": LABELS,
                 "feedback": {"fa": "FA", "dfa": "DFA", "backprop": "backpropagation"},

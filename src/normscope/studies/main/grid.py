@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.io.names import Key
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -24,12 +25,8 @@ LOSSES = (
 )
 
 ProtocolName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9_]+$",
-        max_length=100,
-        description=f"a key of protocols, or {NANOGPT} for the model and training at the top",
-    ),
+    Key,
+    Field(description=f"a key of protocols, or {NANOGPT} for the model and training at the top"),
 ]
 
 
@@ -137,7 +134,10 @@ class Main(Study):
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        distinct([f"{cell}-{seed}" for cell, seed in self._all()])
+        try:
+            distinct([f"{cell}-{seed}" for cell, seed in self._all()])
+        except ValueError as e:
+            raise ValueError(f"runs: {e}") from None
         for cell in dict.fromkeys(cell for cell, _ in self._all()):
             checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda c=cell: self._stack(c, [0]))
         _ = self.reference
@@ -198,11 +198,15 @@ class Main(Study):
                 "arm": ARMS,
                 "placement": get_args(Placement),
             },
+            ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
             labels={"arm": LABELS, "batch_size": "batch size {}"},
         )
 
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
+
+    def context(self) -> int:
+        return max(stack.model.block_size for stack in self.trainings().values())
 
     def train_mb(self, stack: Stack, device: Device) -> int:
         return stack_mb(stack, device)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.hub.recipe import Measured, ModelName, Sourced
 from normscope.io.corpus import Line
+from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
 from normscope.studies.study import Job, Settings, Study
 
@@ -14,7 +15,7 @@ from normscope.studies.study import Job, Settings, Study
 class Listed(Strict):
     """Where a model stands among the others."""
 
-    name: ModelName
+    name: Annotated[ModelName, AfterValidator(survives_tables)]
     family: Annotated[Line, Field(max_length=100)] = Field(
         description="models of a family are no replicates"
     )
@@ -63,6 +64,7 @@ class Pretrained(Study):
     models: list[PretrainedModel] = Field(description="may be empty: the published table is left")
     memory_gb: float = Field(
         ge=0.01,
+        le=1_000_000,
         allow_inf_nan=False,
         description="for weights; a model whose fp32 weights exceed it is streamed block by block",
     )

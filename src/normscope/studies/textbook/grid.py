@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from normscope.ledger.vocabulary import Vocabulary
+from normscope.ledger.vocabulary import SHARE, Vocabulary
 from normscope.schema import PositiveInt
 from normscope.studies.study import Settings, Study
 from normscope.studies.textbook.recipe import TextbookTables
@@ -27,7 +27,8 @@ class Textbook(Study):
         undo = "sd_ln_scale sd_mean r2 theory".split()
         return Vocabulary(
             columns={"scratch": scratch, "wild_summary": wild, "undo": undo},
-            values={"vector": VECTORS},
+            values={"vector": VECTORS, "finite": (False, True)},
+            ranges={"share": SHARE, "r2": SHARE},
         )
 
     def tabulated(self, settings: Settings) -> list[str]:

@@ -1,0 +1,131 @@
+"""Whether the sides of a contrast can be told apart, whatever the data are. No pandas."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from normscope.ledger import expression
+from normscope.ledger.comparison import GREATEST, OTHERS, WORDS, Cells, Contrast
+from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
+
+Faults = Iterator[tuple[str, str]]  # key of the contrast, what is wrong there
+
+
+def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
+    """Sides that are the same, and a primary case that cannot be, or is not the only one.
+
+    Cells that no row has are no fault: the configuration decides what a name stands for.
+    """
+    yield from _in_replicates(c)
+    yield from _in_other(c, vocabulary)
+    if c.as_published is not None and c.cells | c.as_published == c.cells:
+        yield "as_published", "names nothing that differs from cells"
+    if c.primary:
+        yield from _in_primary(c, c.primary, vocabulary)
+
+
+def span(c: Contrast, vocabulary: Vocabulary) -> expression.Range:
+    """Least and greatest value that the contrast's quantity can have."""
+    if c.over is not None:
+        return expression.ANYTHING
+    low, high = expression.span(c.measure, vocabulary.ranges)
+    return (low, high) if c.less is None else (low - high, high - low)
+
+
+def _closed(cells: Cells, vocabulary: Vocabulary) -> list[Cell]:
+    """The cells one by one; a word for values leaves its column open."""
+    return vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
+
+
+def _words(cells: Cells) -> str:
+    return ", ".join(f"{column}: {value}" for column, value in cells.items())
+
+
+def _in_replicates(c: Contrast) -> Faults:
+    """What pairs rows is the same on both sides, and cannot tell cases or settings apart."""
+    for place, columns in {
+        "less": c.less or {},
+        "over": c.over or {},
+        "each": c.each,
+        "at.column": [c.at.column] if c.at else [],
+        "best.columns": c.best.columns if c.best else [],
+    }.items():
+        if c.replicates in columns:
+            yield place, f"{c.replicates} pairs rows and is counted: name another column"
+
+
+def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
+    """Whether the other side differs from the cells, and has cases in common with them."""
+    if c.other is None:
+        return
+    place = "less" if c.over is None else "over"
+    first = _closed(c.cells, vocabulary)
+    for value in _partner_values(c):
+        changes = c.other if value is None else {**c.other, c.partners[0]: value}
+        second = _closed({**c.cells, **changes}, vocabulary)
+        if first and not _is_greatest(c) and _same(first, second):
+            yield (
+                place,
+                f"names nothing that differs from cells: {_words(changes) or 'it is empty'}",
+            )
+    shared = [*c.each, *([c.at.column] if c.at else [])]
+    for column in c.other:
+        if column in shared:
+            yield place, f"{column} differs between the sides, and each case has one value of it"
+
+
+def _partner_values(c: Contrast) -> list[Any]:
+    """The values of the column that names several of the other side; None where none does."""
+    given = (c.other or {})[c.partners[0]] if c.partners else None
+    return given if isinstance(given, list) else [None]
+
+
+def _is_greatest(c: Contrast) -> bool:
+    """Whether ``greatest`` makes the other side differ: from a value that the cells name."""
+    other = c.other or {}
+    is_others = any(given == OTHERS for given in other.values())
+    return is_others or any(given == GREATEST and k in c.cells for k, given in other.items())
+
+
+def _same(first: list[Cell], second: list[Cell]) -> bool:
+    return all(cell in second for cell in first) and all(cell in first for cell in second)
+
+
+def _in_primary(c: Contrast, primary: Cells, vocabulary: Vocabulary) -> Faults:
+    """Whether the primary case can be, and is one case alone."""
+    sides = {"cells": c.cells} | ({"the other side": {**c.cells, **c.other}} if c.other else {})
+    for column, given in primary.items():
+        if isinstance(given, list):
+            yield f"primary.{column}", "is one case: give one value"
+            continue
+        targets = vocabulary.cells({column: given})
+        if column in c.partners:
+            if not _is_partner(c, column, given, vocabulary):
+                yield f"primary.{column}", f"{given!r} is no case of the other side"
+            continue
+        for side, cells in sides.items():
+            known = _closed(cells, vocabulary)
+            if known and not any(agree(cell, target) for cell in known for target in targets):
+                yield f"primary.{column}", f"{given!r} is no case: {side} has {_words(cells)}"
+                break
+    at = c.at.column if c.at else None
+    open_ = [
+        column
+        for column in (*c.partners, *c.each)
+        if column not in (*primary, at) and not _is_fixed(column, c, vocabulary)
+    ]
+    if open_:
+        yield "primary", f"several cases have these values: give {', '.join(open_)} too"
+
+
+def _is_partner(c: Contrast, column: str, given: Value, vocabulary: Vocabulary) -> bool:
+    listed = (c.other or {})[column]
+    if isinstance(listed, list):
+        return given in listed
+    own = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
+    return not any(cell.get(column) in own for cell in vocabulary.cells({column: given}))
+
+
+def _is_fixed(column: str, c: Contrast, vocabulary: Vocabulary) -> bool:
+    """Whether the cells have one value of a column."""
+    values = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
+    return None not in values and len(set(values)) == 1 and column not in c.partners

@@ -1,0 +1,76 @@
+"""Figure dose: what a share of the radial part costs, and the scale that it blows up."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.statistics.summary import select, split
+from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
+
+PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLORS[1]}
+NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
+HELD: dict = {"linestyle": (0, (4, 1.5)), "mfc": "none"}
+EXACT = "0.6"
+ASIDE = 0.04  # of the share, over which places stand side by side
+RULE = "center_scale"
+
+
+def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
+    """Mean cost against the share left in, with intervals: a line a place, dashed where held."""
+    axis.axhline(0, color=EXACT, linewidth=0.6)
+    for key, line in split(costs, ["surrogates_in", "sigma_penalty"]):
+        doses = line.sort_values("radial_share")
+        place = key["surrogates_in"]
+        color, aside = PLACES[place], style.aside([*PLACES].index(place), len(PLACES), ASIDE)
+        look: dict = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
+        axis.plot([0, *(doses["radial_share"] + aside)], [0, *doses["mean"]], **look)
+        axis.vlines(
+            doses["radial_share"] + aside, doses["low"], doses["high"], color=color, linewidth=0.8
+        )
+    style.place(axis.xaxis, sorted({0.0, *costs["radial_share"]}))
+    axis.set_xlabel("share of the radial part left in")
+
+
+def draw_sigma(axis: Axes, sigma: pd.DataFrame) -> None:
+    """The scale before the final norm over steps, of the exact pass and of all left in."""
+    shown = sigma[(sigma["norm_backward"] == "exact") | (sigma["norm_backward"] == RULE)]
+    shown = select(shown, radial_share=1.0)
+    for key, line in split(shown, ["norm_backward", "surrogates_in", "sigma_penalty"]):
+        color = EXACT if key["norm_backward"] == "exact" else PLACES[key["surrogates_in"]]
+        axis.plot(line["step"], line["mean"], color=color, **(HELD if key["sigma_penalty"] else {}))
+        axis.fill_between(line["step"], line["low"], line["high"], color=color, alpha=0.12, lw=0)
+    axis.set_xlabel("step")
+    style.log_y(axis)
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, protocol: str, arm: str, attention: str
+) -> tuple[Figure, str]:
+    """Costs above and sigma below, a column a kind of feedback, of one arm and attention."""
+    kept = {
+        name: select(table, protocol=protocol, arm=arm, attention=attention)
+        for name, table in tables.items()
+    }
+    doses = select(kept["costs"], norm_backward=RULE)
+    feedback = in_order(list(doses["feedback"]), FEEDBACK)
+    figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(feedback)), shared=False)
+    for line in axes:
+        for axis in line[1:]:
+            axis.sharey(line[0])
+    if not feedback:
+        style.say(axes[0, 0], "no surrogate was trained")
+    for name, (top, bottom) in zip(feedback, axes.T, strict=False):
+        for axis in (top, bottom):
+            axis.set_title(FEEDBACK[name])
+        draw_costs(top, select(doses, feedback=name))
+        draw_sigma(bottom, select(kept["sigma"], feedback=name))
+    axes[0, 0].set_ylabel("cost (nats)")
+    axes[1, 0].set_ylabel("sigma before the final norm")
+    looks: dict[str, dict] = {NAMES[place]: {"color": color} for place, color in PLACES.items()}
+    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", "marker": "o", **HELD}}
+    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
+    return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))

@@ -1,0 +1,132 @@
+"""Figure jacobian: what each norm removes of the gradient, layer by layer."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.paper.hover import CUT
+from normscope.statistics.summary import select
+from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
+from normscope.studies.jacobian.recipe import SETTING
+
+MEASURES = {"r_mean": "r_mean x d", "r_radial": "r_radial x d"}
+KINDS = {  # (signal, variant)
+    ("own", "corrected"): ("corrected", {"marker": "o", "linestyle": "-"}),
+    ("backprop", "corrected"): ("corrected, true gradient", {"marker": "", "linestyle": ":"}),
+    ("own", "published"): ("as published", {"marker": "x", "linestyle": ""}),
+}
+NOISE = 1e-6  # a share below it is rounding
+MM_PER_ROW, REST_MM = 48, 12
+ASIDE = 0.3  # layers over which kinds of attention stand side by side
+FOOT = 0.5  # of the least mean: where an interval ends that goes on to 0
+
+
+def layer_label(layer: str) -> str:
+    """``0a`` for the norm before attention in block 0, ``0m`` the MLP's; a prime for a second."""
+    if layer == "final_norm":
+        return "final"
+    _, block, branch, side = layer.split(".")
+    return f"{block}{branch[0]}{chr(39) * (side == 'after')}"
+
+
+def draw_line(axis: Axes, line: pd.DataFrame, look: dict, foot: float, *, bars: bool) -> None:
+    """Over the block norms, the final norm apart; bars are intervals over models, cut at a foot."""
+    for place in ("block", "final"):
+        part = line[line["place"] == place]
+        # of one layer a dotted line would show nothing
+        dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
+        axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
+        if bars:
+            low, high = part["low"] * part["d"], part["high"] * part["d"]
+            for is_cut, label in ((low < foot, CUT), (low >= foot, "")):
+                axis.vlines(
+                    part["x"][is_cut],
+                    low[is_cut].clip(lower=foot),
+                    high[is_cut],
+                    color=look["color"],
+                    linewidth=0.8,
+                    label=label,
+                )
+
+
+def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
+    """Lines over the norms of one protocol, arm, measure and kind of feedback."""
+    axis.axhline(1, color="0.6", linewidth=0.6)
+    kinds = in_order(list(panel["attention"]), ATTENTION)
+    foot = FOOT * (panel["mean"] * panel["d"]).min()
+    for i, attention in enumerate(kinds):
+        for (signal, variant), (_, mark) in KINDS.items():
+            line = select(panel, attention=attention, signal=signal, variant=variant)
+            line = line.assign(x=line["index"] + style.aside(i, len(kinds), ASIDE))
+            look = mark | {"color": ATTENTION[attention], "markersize": 3}
+            is_own = (signal, variant) == ("own", "corrected")
+            draw_line(axis, line.sort_values("index"), look, foot, bars=is_own)
+    ticks = panel.drop_duplicates("index").sort_values("index")
+    labels = [layer_label(name) for name in ticks["layer"]]
+    style.place(axis.xaxis, list(ticks["index"]), labels)
+
+
+def grid(
+    runs: pd.DataFrame, shown: pd.DataFrame, protocols: list[str]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Arm and measure of the panels of a cell, protocol and feedback of every cell."""
+    rows = [
+        (arm, measure)
+        for arm in style.in_order(list(shown["arm"]))
+        for measure in MEASURES
+        if len(select(shown, arm=arm, measure=measure))
+    ]
+    columns = [
+        (protocol, feedback)
+        for protocol in protocols
+        for feedback in in_order(list(runs["feedback"]), FEEDBACK)
+        if len(select(runs, protocol=protocol, feedback=feedback))
+    ]
+    return rows, columns
+
+
+def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list) -> None:
+    """All panels ``[cell, row]``, and what stands beside them."""
+    name_arm = len({arm for arm, _ in rows}) > 1
+    for (protocol, feedback), cell in zip(columns, axes, strict=False):
+        for (arm, measure), axis, first in zip(rows, cell, axes[0], strict=False):
+            axis.sharey(first)
+            own = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
+            draw_panel(axis, select(shown, **own))
+            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}")
+            if style.is_first(axis):
+                axis.set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")
+        cell[-1].set_xlabel("norm layer")
+    for axis in axes[0]:
+        style.log_y(axis)
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, protocols: list[str]
+) -> tuple[Figure, str]:
+    """The shares of the gradient's energy that norms remove, by layer, of some protocols."""
+    protocols = list(dict.fromkeys(protocols))
+    runs, layers = tables["losses"], tables["layers_by_cell"]
+    runs = runs[runs["protocol"].isin(protocols) & (runs["norm_backward"] == "exact")]
+    shown = layers[layers["measure"].isin(MEASURES) & (layers["mean"] > NOISE)]
+    rows, columns = grid(runs, shown, protocols)
+    n = max(1, len(columns))
+    figure, axes = style.wrapped(
+        look.width_mm, MM_PER_ROW, REST_MM, n, rows=max(1, len(rows)), most=2
+    )
+    if rows:
+        draw_cells(axes, shown, rows, columns)
+    else:
+        lost = len(runs) > 0 and runs["diverged_at"].notna().all()
+        style.say(axes[0, 0], "all models diverged" if lost else "no model has a norm layer")
+    looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
+    looks |= {label: mark | {"color": "0.4"} for label, mark in KINDS.values()}
+    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
+    drawn = runs.merge(shown[[*SETTING]].drop_duplicates())
+    return figure, describe_sample(drawn, runs)

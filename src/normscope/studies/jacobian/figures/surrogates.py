@@ -1,0 +1,79 @@
+"""Figure surrogates: what each surrogate backward pass costs, by where it is put."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.paper.hover import MEAN
+from normscope.statistics.summary import select
+from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
+from normscope.studies.jacobian.measures import SURROGATES
+from normscope.studies.jacobian.recipe import VARIED
+
+PLACES = {"all": "all norms", "blocks": "in blocks", "final": "final norm"}
+MM_PER_ROW, MM_PER_PANEL = 8, 14
+ASIDE = 0.6  # lines over which arms and kinds of attention stand side by side
+LINEAR = 0.1  # nats up to which the axis is linear
+
+
+def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: str) -> None:
+    """Every model an open marker, a cross where it failed; the mean a dash with its interval."""
+    color = ATTENTION[cost["attention"]]
+    for has_failed, shape in ((False, marker), (True, "x")):
+        shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
+        dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
+        axis.plot(shown, [y] * len(shown), color=color, **dots)
+    axis.plot(cost["mean"], y, color=color, label=MEAN, **style.DASH)
+    axis.hlines(y, cost["low"], cost["high"], color=color, linewidth=0.8)
+
+
+def in_rows(costs: pd.DataFrame) -> list[tuple[str, str]]:
+    """Surrogate and place of every line of a panel."""
+    trained = set(zip(costs["norm_backward"], costs["surrogates_in"], strict=True))
+    return [(rule, place) for rule in SURROGATES for place in PLACES if (rule, place) in trained]
+
+
+def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, arms: list[str]) -> None:
+    """A line for every surrogate and where it is put."""
+    kinds = in_rows(costs)
+    axis.axvline(0, color="0.6", linewidth=0.6)
+    groups = [(arm, attention) for arm in arms for attention in ATTENTION]
+    for cost in costs.to_dict("records"):
+        shift = style.aside(groups.index((cost["arm"], cost["attention"])), len(groups), ASIDE)
+        y = kinds.index((cost["norm_backward"], cost["surrogates_in"])) + shift
+        cell = select(models, **{key: cost[key] for key in VARIED})
+        draw_cost(axis, y, cost, cell, style.MARKERS[arms.index(cost["arm"])])
+    style.name_rows(axis, [f"{rule.replace('_', ' ')}, {PLACES[place]}" for rule, place in kinds])
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
+    """A panel a kind of feedback, of one protocol; doses and penalties are another figure's."""
+    kept = {
+        name: select(table, protocol=protocol, radial_share=1.0, sigma_penalty=0.0)
+        for name, table in tables.items()
+    }
+    runs, costs, models = (kept[name] for name in ("losses", "costs", "surrogates"))
+    shown = {name: select(costs, feedback=name) for name in FEEDBACK}
+    shown = {name: own for name, own in shown.items() if len(own)}
+    arms = style.in_order(list(costs["arm"]))
+    counts = [len(in_rows(own)) for own in shown.values()] or [2]
+    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    if not shown:
+        style.say(axes[0], "no surrogate was trained")
+    for (name, own), axis in zip(shown.items(), axes, strict=False):
+        axis.set_title(FEEDBACK[name])
+        draw_costs(axis, select(models, feedback=name), own, arms)
+    style.symlog(axes[0], LINEAR)
+    axes[-1].set_xlabel("cost: loss above exact (nats)")
+    looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
+    if len(arms) > 1:
+        mark: dict = {"color": "0.4", "mfc": "none", "linestyle": ""}
+        shapes = zip(arms, style.MARKERS, strict=False)
+        looks |= {ARMS[arm].label: mark | {"marker": shape} for arm, shape in shapes}
+    style.legend_below(figure, style.samples(axes[0], looks), ncols=6)
+    return figure, describe_outcomes(runs)

@@ -1,0 +1,65 @@
+"""Figure gain: norm of the residual stream and log-gain of each block, by depth."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.paper.drawing import Look
+from normscope.statistics.summary import select
+from normscope.studies.main.figures import placement_title
+
+ASIDE = 0.5  # blocks over which arms stand side by side
+
+
+def site_label(site: str) -> str:
+    """What stands below a site of the stream."""
+    return {"embedding": "emb", "final_norm": "norm"}.get(site, site.removeprefix("block_"))
+
+
+def draw_lines(axis: Axes, table: pd.DataFrame, column: str) -> None:
+    """A line per arm over depth, with its interval over seeds where there is one."""
+    shown = style.in_order(list(table["arm"]))
+    for i, arm in enumerate(shown):
+        line = table[table["arm"] == arm].dropna(subset=column).sort_values("depth")
+        look = style.arm_look(arm)
+        x = line["depth"] + style.aside(i, len(shown), ASIDE)
+        axis.plot(x, line[column], label=ARMS[arm].label, markerfacecolor="none", **look)
+        low, high = line[f"{column}_low"], line[f"{column}_high"]
+        axis.vlines(x, low, high, color=look["color"], linewidth=0.8)
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
+    """The residual stream by depth in the models of a protocol, each arm at its best rate."""
+    names = ("chosen", "gain", "gain_by_depth")
+    runs, gain, table = (select(tables[name], protocol=protocol) for name in names)
+    table = table[table["positions"] == "later"]
+    norms = {f"norm{s}": np.exp(table[f"log_norm{s}"]) for s in ("", "_low", "_high")}
+    table = table.assign(**norms)
+    placements = list(dict.fromkeys(runs["placement"]))
+    sites = table.drop_duplicates("depth").sort_values("depth")
+    labels = [site_label(site) for site in sites["site"]]
+    figure, axes = style.canvas(look.width_mm, 115, 2, len(placements))
+    for placement, top, bottom in zip(placements, *axes, strict=True):
+        panel = table[table["placement"] == placement]
+        draw_lines(top, panel, "norm")
+        draw_lines(bottom, panel, "log_gain")
+        for axis in (top, bottom):
+            axis.set_title(placement_title(placement))
+        bottom.axhline(0, color="0.6", linewidth=0.6)
+        bottom.set_xlabel("site")
+        style.place(bottom.xaxis, list(sites["depth"]), labels)
+    style.log_y(axes[0, 0])
+    axes[0, 0].set_ylabel("norm of the stream")
+    axes[1, 0].set_ylabel("log-gain of the site")
+    style.arm_legend(figure)
+    return figure, (
+        f"n: {count(runs)}; {gain['windows'].max()} windows of validation text, positions 1 to "
+        f"{gain['position'].max()}. Bars: {look.level:.0%} t interval over models, where n > 1. "
+        f"{divergences(runs)}"
+    )

@@ -1,0 +1,76 @@
+"""Figure loss: validation loss above the baseline's by arm and placement, every seed a point."""
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.recipe import Placement
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.paper.drawing import Look
+from normscope.paper.hover import MEAN
+from normscope.statistics.summary import select
+from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
+
+MM_PER_ROW, MM_PER_PANEL, ROOM = 5, 14, 1.3
+LINEAR = 0.1  # nats up to which the axis is linear: seeds differ by hundredths, arms by up to 1
+LEAST = (-0.05, 0.05)  # what is shown in any case
+
+
+def above_baseline(chosen: pd.DataFrame, baseline: Mapping[str, str]) -> pd.DataFrame:
+    """The models of a protocol with ``above``: their loss less that of the baseline's same seed."""
+    reference = select(chosen, **baseline).set_index("seed")["capped_loss"]
+    return chosen.assign(above=chosen["capped_loss"] - chosen["seed"].map(reference))
+
+
+def in_rows(chosen: pd.DataFrame) -> list[tuple[str, str]]:
+    """Arm and placement of every line of a panel."""
+    cells = set(zip(chosen["arm"], chosen["placement"], strict=True))
+    grid = [(a, p) for a in style.in_order(list(chosen["arm"])) for p in get_args(Placement)]
+    return [cell for cell in grid if cell in cells]
+
+
+def draw_rows(
+    axis: Axes, rows: list[tuple[str, str]], chosen: pd.DataFrame, arms: pd.DataFrame
+) -> None:
+    """A line of markers for each arm and placement, with the mean and its joint interval."""
+    for y, (arm, placement) in enumerate(rows):
+        look: dict = style.arm_look(arm) | {"linestyle": ""}
+        cell = select(arms, arm=arm, placement=placement)
+        above = select(chosen, arm=arm, placement=placement)["above"].dropna()
+        axis.plot(above, np.full(len(above), y), markerfacecolor="none", **look)
+        mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
+        axis.hlines(y, low, high, color=look["color"], linewidth=1)
+        axis.plot(mean, y, color=look["color"], label=MEAN, **style.DASH)
+    axis.axvline(0, color="0.6", linewidth=0.6, zorder=0)
+    style.name_rows(axis, [arm_label(*row) for row in rows])
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame],
+    look: Look,
+    protocols: Sequence[str],
+    baseline: Mapping[str, str],
+) -> tuple[Figure, str]:
+    """A panel a protocol: losses above the baseline's, each arm at its best rate."""
+    chosen, arms = (t[t["protocol"].isin(protocols)] for t in (tables["chosen"], tables["arms"]))
+    shown = {p: above_baseline(own, baseline) for p, own in chosen.groupby("protocol", sort=False)}
+    rows = [in_rows(own) for own in shown.values()]
+    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, [len(r) for r in rows])
+    ends = [*LEAST, *(above for own in shown.values() for above in own["above"].dropna())]
+    words = []
+    for axis, cells, (protocol, own) in zip(axes, rows, shown.items(), strict=True):
+        draw_rows(axis, cells, own, select(arms, protocol=protocol))
+        axis.set_title(protocol)
+        # intervals of a few seeds end beyond
+        axis.set_xlim(ROOM * min(ends), ROOM * max(ends))
+        style.symlog(axis, LINEAR)
+        words.append(f"{protocol}: {count(own)}.")
+    axes[-1].set_xlabel(f"validation loss above {arm_label(**baseline)} (nats per character)")
+    bars = f"Bars: mean and {look.level:.0%} t intervals that hold together in a protocol."
+    lost = divergences(chosen, ("protocol", "arm", "placement"), AS_NOTHING_KNOWN)
+    return figure, f"n: {' '.join(words)} {bars} {lost}"

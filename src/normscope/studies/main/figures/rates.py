@@ -1,0 +1,71 @@
+"""Figure rates: what the learning rate does to each arm's validation loss."""
+
+from collections.abc import Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import Placement
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.paper.drawing import Look
+from normscope.statistics.summary import select
+from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title
+
+MM_PER_PANEL, LEGEND_MM = 62, 25
+ASIDE = 0.13  # octaves for each of the arms, which stand side by side
+ROOM = 0.05  # nats beside what learned
+
+
+def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
+    """Every model an open marker, a cross at the top where it failed; medians over seeds joined."""
+    arms = style.in_order(list(runs["arm"]))
+    for i, arm in enumerate(arms):
+        own, look = runs[runs["arm"] == arm], style.arm_look(arm)
+        own = own.assign(x=own["learning_rate"] * 2 ** style.aside(i, len(arms), ASIDE * len(arms)))
+        joined: dict = look | {"marker": ""}
+        dots: dict = look | {"linestyle": "", "markersize": 3}
+        axis.plot(own.groupby("x")["capped_loss"].median(), **joined)
+        learned, failed = own[own["failed"] == 0], own[own["failed"] == 1]
+        axis.plot(learned["x"], learned["capped_loss"], mfc="none", **dots)
+        crosses: dict = dots | {"marker": "x"}
+        tops = np.full(len(failed), 0.97)
+        axis.plot(failed["x"], tops, transform=axis.get_xaxis_transform(), **crosses)
+        axis.plot([], [], label=ARMS[arm].label, mfc="none", **look)
+    style.log_x(axis, runs["learning_rate"])
+    axis.set_xlabel("learning rate")
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
+) -> tuple[Figure, str]:
+    """A panel a protocol and placement: loss against the learning rate."""
+    runs = tables["runs"]
+    tried = runs.groupby(["protocol", "arm", "placement"])["learning_rate"].transform("nunique")
+    runs = runs[runs["protocol"].isin(protocols) & (tried >= style.FEWEST_RATES)]
+    grid = [(protocol, p) for protocol in protocols for p in get_args(Placement)]
+    cells = {c: own for c in grid if len(own := select(runs, protocol=c[0], placement=c[1]))}
+    figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)))
+    if not cells:
+        words = f"no arm has {style.FEWEST_RATES} learning rates"
+        style.say(axes[0, 0], words)
+        return figure, f"Here {words}."
+    first: dict[str, Axes] = {}
+    for ((protocol, placement), own), axis in zip(cells.items(), axes[:, 0], strict=True):
+        axis.sharey(first.setdefault(protocol, axis))
+        draw_panel(axis, own)
+        axis.set_title(f"{protocol},\n{placement_title(placement)}")
+        if style.is_first(axis):
+            axis.set_ylabel("validation loss (nats)")
+    for protocol, axis in first.items():
+        learned = select(runs, protocol=protocol, failed=0)["capped_loss"]
+        if len(learned):
+            axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
+    style.legend_below(figure, style.labelled(figure.axes), ncols=4)
+    by = ("protocol", "arm", "placement", "learning_rate")
+    lost = divergences(runs, by, AS_NOTHING_KNOWN)
+    return figure, f"n: {count(runs, ('protocol', 'arm', 'placement'))} at each rate. {lost}"

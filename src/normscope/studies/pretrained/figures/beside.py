@@ -1,0 +1,85 @@
+"""Figure beside: the last block's gain of trained arms beside that of pretrained models."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.caption import count, divergences
+from normscope.paper.drawing import Look
+from normscope.statistics.summary import select
+from normscope.studies.pretrained.figures import (
+    NORMS,
+    OTHER,
+    count_prompts,
+    gain_axis,
+    list_models,
+    mark_one,
+    norm_color,
+)
+from normscope.studies.pretrained.studies import FIRST_STUDIES
+
+MM_PER_ROW, MM_PER_PANEL = 5, 16
+PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
+ASIDE = 0.25  # between protocols
+LOOKS: dict[str, dict] = {
+    **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
+    "another norm": {"color": OTHER, "linestyle": "-"},
+    "published": {"color": "0.4", "marker": "P", "mfc": "none", "linestyle": ""},
+    "measured": {"color": "0.4", "marker": "P", "linestyle": ""},
+}
+
+
+def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) -> None:
+    """A marker an arm and protocol, with its interval over trained models, in its norm's colour."""
+    arms = style.in_order(list(gains["arm"]))
+    for row in gains.to_dict("records"):
+        y = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
+        color = style.arm_look(row["arm"])["color"]
+        axis.plot(row["last"], y, markers[row["protocol"]], color=color)
+        axis.hlines(y, row["last_low"], row["last_high"], color=color)
+    style.name_rows(axis, [ARMS[arm].label for arm in arms])
+    axis.set_title("trained here, all else equal")
+
+
+def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
+    """A marker a model, side by side by family; open ones are published."""
+    table = table.sort_values(["norm", "family", "log_gain"], ignore_index=True)
+    for y, row in enumerate(table.to_dict("records")):
+        color = norm_color(row["norm"])
+        fill = color if row["experiment"] == "measured" else "none"
+        axis.plot(np.exp(row["log_gain"]), y, "P", color=color, mfc=fill)
+        axis.hlines(y, np.exp(row["low"]), np.exp(row["high"]), color=color)
+    style.name_rows(axis, list(table["model"]))
+    axis.set_title("pretrained, much else unequal")
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
+) -> tuple[Figure, str]:
+    """Trained and pretrained models side by side."""
+    gains, by_model = tables["main.gain_by_arm"], tables["by_model"]
+    gains = gains[(gains["placement"] == PLACEMENT) & gains["last"].notna()]
+    trained = select(tables["main.chosen"], placement=PLACEMENT)
+    trained = trained[trained["protocol"].isin(protocols)]
+    markers = dict(zip(protocols, style.MARKERS, strict=False))
+    looks = {name: {"color": "0.4", "marker": m, "linestyle": ""} for name, m in markers.items()}
+    pretrained = by_model[by_model["experiment"].isin((*FIRST_STUDIES, "measured"))]
+    counts = [max(1, gains["arm"].nunique()), max(1, len(pretrained))]
+    figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
+    draw_trained(axes[0], gains, markers)
+    draw_pretrained(axes[1], pretrained)
+    for axis in axes:
+        mark_one(axis, vertical=True)
+    gain_axis(axes[1])
+    style.legend_below(figure, style.samples(axes[1], LOOKS | looks), ncols=5)
+    by = ("protocol", "arm")
+    return figure, (
+        f"n: {count(trained, by)}, bars: {look.level:.0%} t interval over trained models; "
+        f"{count_prompts(by_model)} of each pretrained model, bars: bootstrap over prompts. "
+        f"{divergences(trained, by)} {list_models(tables['models'])}"
+    )

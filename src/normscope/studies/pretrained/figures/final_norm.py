@@ -1,0 +1,109 @@
+"""Figure final_norm: three ratios called the last block's gain, and what rho says."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.studies.pretrained.figures import list_models, mark_one, model_looks, say_none
+from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.published import CROWDED
+
+# greys: colours are models and families
+RATIOS = {"gain_with_final_norm": "0.8", "gain_hidden_states": "0.5", "last_gain": "0.1"}
+NAMED = 5  # models that a panel names
+STUDIES = ("sweep", "h25", "measured")  # of rho
+N = (
+    "n: 3 prompts for the first two ratios of published models and 25 for the third; "
+    "rho: 25 prompts a model of the Pythia sweep, 5 of the others."
+)
+RHOS = (0.05, 0.2, 1)  # ticks; a model may lie anywhere
+
+
+def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
+    """Of the models that the notebook compares: its two ratios, and the last block's gain."""
+    notebook = references[references["experiment"] == "final_norm"]
+    hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
+    table = pd.concat([notebook, hooked])
+    table = table[
+        table["model"].isin(notebook["model"].dropna()) & table["metric"].isin(list(RATIOS))
+    ]
+    table = table.assign(model=table["model"] + " (published)")
+    return table.pivot_table(index="model", columns="metric", values="value", sort=False)
+
+
+def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
+    """Of measured models: geometric means, BOS as the tokenizer has it."""
+    table = sensitivity[sensitivity["usual"] & (sensitivity["positions"] == "last")]
+    table = table.assign(value=np.exp(table["log_gain"]))
+    return table.pivot_table(index="model", columns="metric", values="value", sort=False)
+
+
+def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
+    """Bars, a group a model."""
+    y = np.arange(len(table))
+    for i, (ratio, color) in enumerate(RATIOS.items()):
+        if ratio in table:
+            place = y + style.aside(i, len(RATIOS), 0.8)
+            axis.barh(place, table[ratio], height=0.25, color=color, label=METRICS[ratio])
+    style.name_rows(axis, list(table.index))
+    axis.set_xlabel("ratio of norms")
+    axis.set_title("three ratios")
+    mark_one(axis, vertical=True)
+
+
+def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
+    """The penultimate block's gain against rho; filled where its interval leaves out 1."""
+    looks = model_looks(list(table["family"]))
+    for row in table.to_dict("records"):
+        look = looks[row["family"]]
+        fill = "none" if row["reading"] == "neither" else look["color"]
+        axis.plot(row["rho"], row["gain"], mfc=fill, linestyle="", markersize=3.5, **look)
+        axis.vlines(row["rho"], row["low"], row["high"], color=look["color"], linewidth=0.6)
+    for family, look in looks.items():
+        axis.plot([], [], linestyle="", label=family, **look)
+    mark_one(axis)
+    axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
+    axis.set_xscale("log")
+    axis.set_xticks(RHOS, [f"{rho:g}" for rho in RHOS])
+    axis.minorticks_off()
+    axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
+    axis.set_title("H25: gain and rho")
+
+
+def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
+    """Gain of every site by relative depth; the final norm is a cross."""
+    looks = model_looks(list(layers["model"]))
+    for model, sites in layers.groupby("model", sort=False):
+        look, depth = looks[str(model)], sites["depth"] / sites["depth"].max()
+        is_norm = sites["site"] == "final_norm"
+        gains = np.exp(sites["log_gain"])
+        axis.plot(depth[~is_norm], gains[~is_norm], color=look["color"], label=str(model))
+        axis.plot(depth[is_norm], gains[is_norm], "x", color=look["color"])
+    if layers.empty:
+        say_none(axis)
+    else:
+        style.log_y(axis)
+    axis.set_title("all sites")
+    mark_one(axis)
+    axis.set(xlabel="depth", ylabel="gain of the site")
+
+
+def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
+    """The ratios, rho against gain, and gains by depth."""
+    rhos, layers = tables["h25_models"], tables["layers"]
+    measured = measured_ratios(tables["sensitivity"])[:NAMED]
+    figure, axes = style.canvas(look.width_mm, 82, 1, 3, shared=False)
+    draw_ratios(axes[0, 0], pd.concat([published_ratios(tables["references"]), measured]))
+    is_shown = rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")
+    draw_rho(axes[0, 1], rhos[is_shown])
+    draw_depth(axes[0, 2], layers[layers["usual"] & (layers["positions"] == "last")])
+    for place, axis in zip(("left", "center", "right"), axes[0], strict=True):
+        names = style.labelled([axis])
+        if place == "center" or len(names) <= NAMED:
+            style.legend_below(figure, names, 1 + (place == "center"), place)
+    return figure, f"{N} {list_models(tables['models'])}"

@@ -1,0 +1,59 @@
+"""Figure decisive: the decisive test's three panels, corrected."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.studies.recall.figures import (
+    describe_sample,
+    draw_slices,
+    mark_divergence,
+    name_axes,
+    select_cells,
+)
+
+SMALLEST = 1e-4  # centering leaves d - 1 values that are not rounding
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, cells: Sequence[Sequence]
+) -> tuple[Figure, str]:
+    """The corrected figure of some cells: task, arm, learning rate."""
+    tables = {name: select_cells(table, cells) for name, table in tables.items()}
+    runs, curves, slices, spectra = (tables[k] for k in ("runs", "curves", "slices", "spectra"))
+    slices = slices[slices["kind"] == "filter"]
+    spectra = spectra[spectra["where"] == "query"]
+    figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
+    losses, cuts, values = axes[0]
+    for arm in style.in_order(list(runs["arm"])):
+        line = style.arm_look(arm) | {"marker": ""}
+        thin = line | {"linewidth": 0.5}
+        for _, curve in curves[curves["arm"] == arm].groupby("seed"):
+            losses.plot(curve["step"], curve["train_loss"], **thin)
+        draw_slices(cuts, slices[slices["arm"] == arm], **line)
+        for _, spectrum in spectra[spectra["arm"] == arm].groupby("seed"):
+            share = spectrum["value"] / spectrum["value"].max()
+            values.plot(spectrum["index"], share, **thin)
+        values.plot([], [], label=ARMS[arm].label, **line)
+    mark_divergence(losses, runs)
+    name_axes(
+        axes[0],
+        ("training loss", "step", "loss (nats)"),
+        ("loss slice, filter-normalized", "offset", "loss (nats)"),
+        ("singular values, centered", "index", "share of the largest"),
+    )
+    for axis in axes[0]:
+        style.log_y(axis)
+    if len(spectra):
+        values.set_ylim(bottom=SMALLEST)
+    else:
+        for axis in (cuts, values):
+            style.say(axis, "diverged")
+    style.arm_legend(figure)
+    directions = slices["direction"].nunique()
+    same = f"{directions} directions, the same for every arm and seed."
+    return figure, f"{same} {describe_sample(runs)}"

@@ -1,0 +1,50 @@
+"""Figure notebook: the decisive test's three panels as the notebook draws them."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.studies.recall.figures import (
+    describe_sample,
+    mark_divergence,
+    name_axes,
+    select_cells,
+)
+
+BIN = 40  # steps averaged, so that dashes can be seen
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, cells: Sequence[Sequence], seed: int
+) -> tuple[Figure, str]:
+    """The notebook's figure, of one seed of some cells: task, arm, learning rate."""
+    tables = {name: select_cells(table, cells) for name, table in tables.items()}
+    tables = {name: table[table["seed"] == seed] for name, table in tables.items()}
+    runs, curves, slices, spectra = (tables[k] for k in ("runs", "curves", "slices", "spectra"))
+    slices = slices[slices["kind"] == "published"]
+    spectra = spectra[spectra["where"] == "published"]
+    figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
+    losses, cuts, values = axes[0]
+    for arm in runs["arm"]:
+        marked = style.arm_look(arm)
+        line = marked | {"marker": ""}
+        curve, cut, spectrum = (t[t["arm"] == arm] for t in (curves, slices, spectra))
+        smooth = curve.groupby((curve["step"] - 1) // BIN)[["step", "train_loss"]].mean()
+        losses.plot(smooth["step"], smooth["train_loss"], **line)
+        cuts.plot(cut["alpha"], cut["loss"], markersize=2, **marked)
+        values.plot(spectrum["index"], spectrum["value"], label=ARMS[arm].label, **line)
+    mark_divergence(losses, runs)
+    name_axes(
+        axes[0],
+        ("training loss", "step", "loss (nats)"),
+        ("loss slice, offsets accumulating", "alpha as labelled", "loss (nats)"),
+        ("singular values, uncentered", "index", "singular value"),
+    )
+    for axis in axes[0]:
+        style.log_y(axis)
+    style.arm_legend(figure)
+    return figure, describe_sample(runs)

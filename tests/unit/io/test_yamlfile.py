@@ -1,0 +1,138 @@
+"""YAML and JSON that people edit: read as PyYAML does, or refused with the file and the line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from processes import ROOT
+from properties import examples
+
+from normscope.errors import Explained
+from normscope.io.yamlfile import read_config, read_yaml
+
+KEYS = st.text("abcxyz_019", min_size=1, max_size=4)
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
+)
+TREES = st.dictionaries(
+    KEYS,
+    st.recursive(
+        SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+        max_leaves=8,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def refused(path: Path, content: str | bytes, read=read_yaml) -> str:
+    """The reason, after the file's name."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(Explained) as e:
+        read(path)
+    message = str(e.value)
+    assert message.startswith(str(path))
+    assert len(message.splitlines()) == 1
+    return message.removeprefix(str(path))
+
+
+def bomb(levels: int) -> str:
+    """A short text in which each anchor has ten aliases of the one before."""
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", ["config.yaml", "config/tiny.yaml", "data/claims.yaml"])
+def test_the_projects_files_are_read_as_pyyaml_reads_them(path):
+    assert read_yaml(ROOT / path) == yaml.safe_load((ROOT / path).read_text())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("a: 1\nb: 2\na: 3\n", ", line 3: given twice: a"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", ", line 4: given twice: b"),
+        ("- {a: 1, a: 2}\n", ", line 1: given twice: a"),
+        ("yes: 1\ntrue: 2\n", ", line 2: given twice: true"),
+        ("a: [1, 2\nb: 3\n", ", line "),
+        ("a:\n\tb: 1\n", ", line 2: "),
+        ("a: 1\n---\nb: 2\n", ", line 2: "),
+        ("a: !!python/object/apply:os.system [true]\n", ", line 1: "),
+        ("a: &a\n  b: *a\n", ", line 1: found unconstructable recursive node"),
+        ("? [a, b]\n: 1\n", ", line 1: "),
+        ("a: 2020-13-45\n", ": "),
+        (f"a: {'9' * 5000}\n", ": "),
+        ("a: \0\n", ": not text at position"),
+        (b"a: \xff\n", ": not text at position"),
+        ("[" * 500, ": lists or mappings are nested too deep"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_file_and_the_line(tmp_path, content, reason):
+    assert refused(tmp_path / "choices.yaml", content).startswith(reason)
+    assert refused(tmp_path / "choices.yaml", content, read_config).startswith(reason)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "broken").symlink_to("nowhere")
+    for path in (tmp_path, tmp_path / "absent", tmp_path / "broken"):
+        with pytest.raises(Explained, match=f"{path}: "):
+            read_config(path)
+
+
+@pytest.mark.parametrize("content", ["", "# nothing\n", "null", "[]", "[1, 2]", "3", "steps"])
+def test_a_configuration_without_keys_is_refused(tmp_path, content):
+    assert "this file has none" in refused(tmp_path / "choices.yaml", content, read_config)
+
+
+def test_json_is_read_and_a_key_given_twice_is_refused(tmp_path):
+    path = tmp_path / "choices.json"
+    path.write_text('{\n\t"a": {"b": 1}}')  # which YAML refuses for its tab
+    assert read_config(path) == {"a": {"b": 1}}
+    assert refused(path, '{\n\t"a": {"b": 1, "b": 2}}', read_config) == ": given twice: b"
+
+
+def test_merged_keys_may_be_given_again_and_aliases_are_not_written_out(tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: [*a, *b], y: 4}\n" + bomb(9))
+    content = read_yaml(path)
+    assert content["b"] == {"x": 3, "y": 2}
+    assert content["c"] == {"x": 1, "y": 4}
+    assert content["a8"][0] is content["a8"][9] is content["a7"]
+
+
+@examples(60)
+@given(TREES, st.booleans(), st.data())
+def test_a_tree_is_read_and_a_key_given_twice_is_found_at_its_line(tmp_path, tree, flow, data):
+    path = tmp_path / "choices.yaml"
+    path.write_text(yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True))
+    assert read_yaml(path) == read_config(path) == tree
+    path.write_text(json.dumps(tree))
+    assert read_config(path) == tree
+    key = data.draw(st.sampled_from(sorted(tree)))
+    text = yaml.safe_dump(tree, default_flow_style=False)
+    said = refused(path, f"{text}{json.dumps(key)}: null\n")
+    assert said == f", line {len(text.splitlines()) + 1}: given twice: {key}"
+
+
+@examples(200)
+@given(st.text("ab:-[]{}&*!|>'\"#%@`,? \n\t0<", max_size=30) | st.text(max_size=20) | st.binary())
+def test_any_text_is_read_or_refused_with_its_file(tmp_path, content):
+    path = tmp_path / "choices.yaml"
+    raw = content if isinstance(content, bytes) else content.encode(errors="replace")
+    path.write_bytes(raw)
+    try:
+        value = read_yaml(path)
+    except Explained as e:
+        message = str(e)
+    else:
+        assert repr(value) == repr(yaml.safe_load(raw))  # NaN is not equal to itself
+        return
+    assert message.startswith(str(path))
+    assume("given twice" not in message)
+    with pytest.raises((yaml.YAMLError, ValueError, RecursionError, TypeError)):
+        yaml.safe_load(raw)

@@ -1,0 +1,218 @@
+"""Whatever a configuration says, it is refused with the key, or all its jobs can be listed."""
+
+import copy
+import math
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from threading import Lock
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import ROOT
+from properties import examples
+
+from normscope.config import Config, ConfigError, laid_over, load, typed
+from normscope.cost.projection import jobs, reference_seconds
+from normscope.cost.reference import read_reference
+
+MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+TINY = laid_over(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))
+REFERENCE = read_reference(ROOT / "workflow/costs.yaml")
+NAME = r"[a-z0-9][a-z0-9_.-]*"  # what the Snakefile allows for {name}
+
+Place = tuple[str | int, ...]
+
+
+def places(node: Any, at: Place = ()) -> Iterator[Place]:
+    """Every place of a configuration, of mappings, lists and single values."""
+    parts: Any = ()
+    if isinstance(node, dict):
+        parts = node.items()
+    elif isinstance(node, list):
+        parts = enumerate(node)
+    for key, part in parts:
+        yield (*at, key)
+        yield from places(part, (*at, key))
+
+
+def inner(node: Any, at: Place) -> Any:
+    for part in at:
+        node = node[part]
+    return node
+
+
+BASES = {"config.yaml": MAIN, "tiny.yaml": TINY}
+PLACES = {name: list(places(base)) for name, base in BASES.items()}
+# what stands somewhere in the project's configurations, so that edits may be valid
+KNOWN = [inner(BASES[name], at) for name in BASES for at in PLACES[name]]
+KEYS = sorted({str(part) for found in PLACES.values() for at in found for part in at})
+SINGLE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 400),
+    st.integers(),
+    st.sampled_from([2**63 - 1, 2**63, 10**30, 10**400, -(10**400)]),
+    st.floats(),
+    st.floats(0, 1),
+    st.sampled_from([5e-324, 1e-300, 1e300, 1e-30]),
+    st.text(max_size=8),
+    st.sampled_from(
+        ["1e-3", "٣", "²", "0x10", "1_000", "12:30", "nan", ".inf", "yes", "[1, 2", ""]
+    ),
+    st.dates(),
+    st.binary(max_size=4),
+)
+VALUES = st.one_of(
+    SINGLE,
+    st.sampled_from(KNOWN),
+    st.recursive(
+        SINGLE,
+        lambda inside: (
+            st.lists(inside, max_size=3)
+            | st.dictionaries(st.text(max_size=6) | st.integers(), inside, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+)
+
+
+def alike(value: Any) -> st.SearchStrategy[Any]:
+    """Other values of the same type, so that an edit may be valid."""
+    if isinstance(value, bool):
+        return st.booleans()
+    if isinstance(value, int):
+        return st.integers(0, 2 * value + 1) | st.sampled_from([1, 2**62, 2**64, 10**30, 10**400])
+    if isinstance(value, float):
+        return st.floats(0, 1) | st.sampled_from([5e-324, 1e-300, 1e-30, 0.0, 1e30, 1e300])
+    if isinstance(value, str):
+        return st.sampled_from([known for known in KNOWN if isinstance(known, str)])
+    if isinstance(value, list):
+        return st.lists(st.sampled_from(value), max_size=4) if value else st.just([])
+    return st.sampled_from([known for known in KNOWN if isinstance(known, dict)])
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> tuple[str, list[tuple[str, Place, Any]]]:
+    """A configuration of the project, and one to three edits of it: kind, place and value."""
+    base = draw(st.sampled_from(sorted(BASES)))
+    drawn = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind = draw(st.sampled_from(["alike", "alike", "alike", "replace", "delete", "add"]))
+        at = draw(st.sampled_from(PLACES[base]))
+        if kind == "add" and isinstance(at[-1], str):
+            at = (*at[:-1], draw(st.text(max_size=6) | st.sampled_from(KEYS)))
+        if kind == "alike":
+            value = draw(alike(inner(BASES[base], at)))
+        else:
+            value = None if kind == "delete" else draw(VALUES)
+        drawn.append((kind, at, value))
+    return base, drawn
+
+
+def edited(base: str, changes: list[tuple[str, Place, Any]]) -> dict[str, Any]:
+    """The configuration with these edits, but for those whose place an earlier one took away."""
+    raw = copy.deepcopy(BASES[base])
+    for kind, at, value in changes:
+        with suppress(LookupError, TypeError):
+            node = inner(raw, at[:-1])
+            if kind == "delete":
+                del node[at[-1]]
+            else:
+                node[at[-1]] = copy.deepcopy(value)
+    return raw
+
+
+def all_jobs(config: Config) -> None:
+    """Everything that the workflow asks of a configuration before a job starts."""
+    assert Config.model_validate_json(config.model_dump_json()) == config
+    for study in config.studies.values():
+        trainings, probes = study.trainings(), study.probes()
+        for job in (*trainings.values(), *probes.values()):
+            assert type(job).model_validate_json(job.model_dump_json()) == job
+        for name in (*trainings, *probes):
+            assert re.fullmatch(NAME, name)
+            assert len(name) <= 200
+        for name in probes:
+            assert set(study.probed(name)) <= {*trainings, name}
+        assert len(set(study.tabulated(config.settings))) == len(study.tabulated(config.settings))
+        study.tabulation(config.settings).model_dump_json()
+        assert len(set(study.records())) == len(study.records())
+        study.vocabulary()
+        for stack in trainings.values():
+            assert study.train_mb(stack, "cpu") > 0
+    assert round(1000 * config.pretrained.memory_gb) > 0
+    for source in [*config.dataset.sources, *(m.source for m in config.pretrained.models)]:
+        # a free lock is had at once, unless the clock cannot count so many seconds
+        assert Lock().acquire(timeout=getattr(source, "timeout_s", 1))
+    listed = list(jobs(config))
+    assert len({(job.rule, job.name) for job in listed}) == len(listed)
+    for job in listed:
+        assert math.isfinite(reference_seconds(job, REFERENCE))
+
+
+def concerns(line: str, at: Place) -> bool:
+    """Whether a line of an error names a place, its parent or what is in it."""
+    where, _, reason = line.partition(": ")
+    keys = [str(part) if str(part).isprintable() and part != "" else repr(part) for part in at]
+    for key in (*where.split(", "), *reason.partition(": ")[0].split(", ")):
+        parts = key.split(".")
+        if parts == keys[: len(parts)] or keys == parts[: len(keys)]:
+            return True
+    named = [str(part) for part in at if isinstance(part, str)]
+    return any(word and word in f"{where} {reason}" for word in named)
+
+
+def check(base: str, changes: list[tuple[str, Place, Any]]) -> None:
+    try:
+        config = load(typed(laid_over({}, edited(base, changes))))
+    except ConfigError as e:
+        head, *lines = str(e).splitlines()
+        assert head == f"the configuration has {len(lines)} problem(s):"
+        for line in lines:
+            assert len(line) < 1000
+            assert any(concerns(line.strip(), at) for _, at, _ in changes), line
+    else:
+        all_jobs(config)
+
+
+@examples(150)
+@given(edits())
+def test_an_edited_configuration_is_refused_by_its_keys_or_gives_its_jobs(change):
+    check(*change)
+
+
+def test_a_short_text_whose_aliases_hold_billions_of_values_is_one_short_message():
+    parts: list[Any] = [["x"] * 10]
+    for _ in range(9):
+        parts.append([parts[-1]] * 10)
+    for at in (("training",), ("training", "steps"), ("runs",), ("runs", 0, "seeds"), ("dataset",)):
+        check("config.yaml", [("replace", at, parts[-1])])
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "said"),
+    [
+        (
+            ("training.steps",),
+            50,
+            "training.steps: unknown key; nest what is written with dots: training: {steps: ...}",
+        ),
+        (("training", "steps"), 10**30, "training.steps: a whole number is below 9,223"),
+        (("runs", 0, "learning_rates", 0), 1e-300, "runs: the name of a job has "),
+        (("recall", "runs", 0, "learning_rates", 0), 1e-300, "recall: the name of a job has "),
+        (("pretrained", "memory_gb"), 1e308, "pretrained.memory_gb: "),
+        (("dataset", "sources", 1, "timeout_s"), 1e308, "dataset.sources.1.wheel.timeout_s: "),
+        (("figures", "font_pt"), 1.0, "figures.font_pt: "),
+        (("level",), 1 - 2**-53, "level: "),
+        (("stack",), "٣", "stack: Input should be a valid integer, got '٣' (str)"),
+        (("a\nb",), 1, r"'a\nb': unknown key"),
+    ],
+)
+def test_values_that_would_fail_later_are_refused(at, value, said):
+    with pytest.raises(ConfigError, match=re.escape(said)) as e:
+        load(typed(edited("config.yaml", [("add", at, value)])))
+    assert str(e.value).count("\n") == 1
