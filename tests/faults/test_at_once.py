@@ -15,7 +15,7 @@ COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 
 def test_two_engines_on_one_directory(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("two snakemake at once, one directory"):
+    with fault("two Snakemakes at once in one directory"):
         first = Engine(project, *COMMAND)
         wait_for_jobs(first, project.root)
         said = project.run(*COMMAND, ok=False)
@@ -30,7 +30,7 @@ def test_two_engines_on_one_directory(modelled: Project, tmp_path: Path):
 def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
     clones = [clean(modelled, tmp_path / name) for name in ("one", "other")]
     store = tmp_path / "store"
-    with fault("two snakemake at once, one store"):
+    with fault("two Snakemakes at once with one store"):
         command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={store}", *COMMAND)
         engines = [Engine(clone, *command) for clone in clones]
         for engine in engines:
@@ -51,7 +51,7 @@ def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
     modelled: Project, tmp_path: Path
 ):
     project = clean(modelled, tmp_path)
-    with fault("an orphan at work beside its successor"):
+    with fault("an orphaned job that runs while the next engine starts"):
         engine = Engine(project, *COMMAND)
         wait_for_checkpoints(engine, project, 1)
         engine.kill(group=False)
@@ -64,7 +64,7 @@ def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
 
 def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("an orphan ends alone: outputs, but no entry in the store"):
+    with fault("an orphaned job that finishes after its engine"):
         engine = Engine(project, *COMMAND)
         wait_for_checkpoints(engine, project, 1)
         engine.kill(group=False)

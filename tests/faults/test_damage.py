@@ -121,7 +121,7 @@ def test_lock_of_dvc(cloned: Project, tmp_path: Path):
     (project.root / "store").mkdir()
     (project.root / ".dvc/tmp").mkdir()
     lock = project.root / ".dvc/tmp/rwlock"
-    with fault("a lock of dvc that was half written"):
+    with fault("a half-written lock of DVC"):
         lock.write_text("{")
         said = project.run("dvc", "repro", "runs", ok=False)
         assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in said

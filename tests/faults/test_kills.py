@@ -158,7 +158,7 @@ class Cycle:
             engine.kill(group=target == "group")
             for folder in hit:
                 self.watch.dies(folder)
-            how = "and its jobs" if target == "group" else "alone, its jobs live on"
+            how = "and its jobs" if target == "group" else "alone; its jobs keep running"
             self.kills[f"SIGKILL of {name} {how}"] += 1
 
     def kill_job(self, running: list[psutil.Process]) -> None:
