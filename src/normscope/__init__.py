@@ -7,7 +7,7 @@ workflow imports this package.
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _ROOMS = {
     "Explained": "normscope.errors",
