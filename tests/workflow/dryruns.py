@@ -98,8 +98,8 @@ def serve(point: str) -> None:
 
     sys.path.insert(0, str(Path("src").resolve()))
     import normscope.config as configuration  # noqa: PLC0415
+    from normscope.io import provenance  # noqa: PLC0415
     from normscope.io.pins import pinned  # noqa: PLC0415
-    from normscope.io.provenance import closure  # noqa: PLC0415
 
     questions, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -135,8 +135,11 @@ def serve(point: str) -> None:
     def load_edited(raw: dict[str, Any]) -> Any:
         studies = Path("src/normscope/studies").glob("*/*.py")
         for file in (*Path("scripts").rglob("*.py"), *studies):  # what is read once stays read
-            pinned(closure(file), Path("constraints.txt"))
-        if (config := forks()) is not None:
+            pinned(provenance.closure(file), Path("constraints.txt"))
+        config = forks()
+        for known in (provenance._facts, provenance._imports):
+            known.cache_clear()  # files may have changed; what was parsed is kept by content
+        if config is not None:
             raw.clear()
             raw.update(config)
         return load(raw)

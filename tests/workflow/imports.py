@@ -51,6 +51,10 @@ def imported(*files: Path) -> tuple[frozenset[str], frozenset[str]]:
     modules: list[Any] = list(finder.modules.values())
     paths = [Path(m.__file__) for m in modules if m.__file__]
     paths += files
+    # a script loads a module of a study by name, and Python imports the packages around it first
+    package = ROOT / "src/normscope"
+    around = {folder for file in files for folder in file.parents if folder.is_relative_to(package)}
+    paths += [folder / "__init__.py" for folder in around]
     ours = {str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT / "src")}
     others = {name.partition(".")[0] for name in finder.any_missing()}
     return frozenset(ours - {DOOR}), frozenset(
