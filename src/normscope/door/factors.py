@@ -1,6 +1,5 @@
 """A norm taken apart into its factors."""
 
-import copy
 import math
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.door.arguments import expect
-from normscope.door.recognized import channels, check_values, first_tensor, recognized, tokens
+from normscope.door.recognized import channels, check_values, is_transformed, recognized, run
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.nn.arms import ARMS
@@ -81,7 +80,10 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     else:
         given = expect("norm", norm, nn.Module, NORM)
         module = getattr(given, "_orig_mod", given)  # of torch.compile
-        layer, shape = _recognized(module, x), channels(module, x)
+        shape = channels(module, x)
+        check_values(module, x)
+        y = x if isinstance(module, TokenNorm) else run(module, x)
+        layer = recognized(module, x, y)
     d = math.prod(shape)
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     sizes = {"sqrt(d)": math.sqrt(d), "1": 1.0}
@@ -120,33 +122,14 @@ def _vectors(x: object) -> Tensor:
         )
     if x.is_meta:
         raise Explained(f"{described} on the meta device, without values: give one that has some")
+    if is_transformed(x):
+        raise Explained(
+            f"{described} inside of a transform of torch.func (such as grad or vmap), which shows "
+            "no values: call factors outside of it"
+        )
     if not x.isfinite().all():
         raise Explained(f"{described}, and not finite: give vectors without NaN and infinity")
     return x
-
-
-def _recognized(norm: nn.Module, x: Tensor) -> TokenNorm:
-    """A layer as one of the registry's, in float64.
-
-    Raises:
-        Explained: it is not a norm of each token, or does not take x.
-    """
-    kind, at = type(norm).__name__, tokens(norm, x)
-    if isinstance(norm, TokenNorm):
-        return recognized(norm, at, at)
-    check_values(norm, x)
-    try:
-        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
-            y = first_tensor(copy.deepcopy(norm).forward(x.clone()))
-    except Exception as e:  # of any kind, as the layer is a user's
-        reason = " ".join(str(e).split())
-        raise Explained(
-            f"{kind} fails on x, {x.dtype} of shape {tuple(x.shape)} on {x.device} ({reason}): "
-            "give an x that it takes"
-        ) from e
-    if y is None or y.shape != x.shape:
-        raise Explained(f"{kind} does not return a tensor of the shape of x: give a norm")
-    return recognized(norm, at, tokens(norm, y))
 
 
 def _arm(name: str, x: Tensor) -> TokenNorm:

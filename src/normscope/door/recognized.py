@@ -3,7 +3,7 @@
 import copy
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
 
 KINDS = ("LayerNorm", "RMSNorm")  # how names of their classes end
-EPS = ("eps", "variance_epsilon", "epsilon")  # how their eps is called
+EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps")  # how their eps is called
 TORCH = (nn.LayerNorm, nn.RMSNorm)  # whose formulas are known
 CONSTANT = 1e-12  # of the length of x: a shorter x - mean(x) is rounding
 # of the output's length: what rounding in a type can do, and more than that
@@ -57,6 +57,15 @@ def first_tensor(value: object) -> Tensor | None:
     return value if isinstance(value, Tensor) else None
 
 
+def is_transformed(t: Tensor) -> bool:
+    """Whether a tensor stands for others, as in the transforms of torch.func: it has no memory."""
+    try:
+        t.data_ptr()
+    except RuntimeError:
+        return True
+    return False
+
+
 def channels(module: nn.Module, x: Tensor) -> tuple[int, ...]:
     """The last dimensions of x, which are one token to a norm: it takes its mean over them.
 
@@ -91,17 +100,37 @@ def check_values(module: nn.Module, x: Tensor) -> None:
         )
 
 
+def run(module: nn.Module, x: Tensor) -> Tensor:
+    """The output of a copy of a module, without its hooks; random numbers stay as they are.
+
+    Raises:
+        Explained: the module fails on x, or its output does not have the shape of x.
+    """
+    try:
+        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+            y = first_tensor(copy.deepcopy(module).forward(x.clone()))
+    except Exception as e:  # of any kind, as the layer is a user's
+        reason = " ".join(str(e).split())
+        raise Explained(
+            f"{_kind(module)} fails on x, {x.dtype} of shape {tuple(x.shape)} on {x.device} "
+            f"({reason}): give an x that it takes"
+        ) from e
+    if y is None or y.shape != x.shape:
+        raise Explained(f"{_kind(module)} does not return a tensor of the shape of x: give a norm")
+    return y
+
+
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
     """A norm as one of the registry's, in float64, chosen by what the norm computes.
 
     Some classes center and some do not, and some store the gain as ``1 + weight``. The norm that
-    turns x into y is taken, and of several, as where the mean of x is 0, the one that the name of
-    the class suggests.
+    turns x into y is taken. Where x and y do not tell whether the norm centers, as where the mean
+    of x is 0, a copy of the module runs on another input.
 
     Args:
         module: a norm of torch, of transformers or of a user.
-        x: its input, (tokens, d).
-        y: its output for this input, (tokens, d).
+        x: its input, (..., d).
+        y: its output for this input, (..., d).
 
     Raises:
         Explained: it is not such a norm, or x and y do not tell.
@@ -115,30 +144,100 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
             f"{kind} turns {x.dtype} of shape {(*x.shape,)} into {y.dtype} of shape {(*y.shape,)}: "
             "a norm keeps the shape of a floating-point input"
         )
+    at = tokens(module, x).double().cpu()
+    fitting = _fitting(module, _candidates(module, at.shape[1], _eps(module, x.dtype)), x, y)
+    if type(module) not in TORCH:
+        u = standardize(fitting[0], at)
+        if (u.z * u.sigma).norm() <= CONSTANT * at.norm():
+            raise Explained(
+                f"the inputs of {kind} are zero or constant, which does not tell what it computes: "
+                "give other inputs"
+            )
+    return fitting[0] if _agree(fitting) else _told_apart(module, fitting, x)
+
+
+def _agree(norms: list[TokenNorm]) -> bool:
+    """Whether all of them center, or none."""
+    return len({norm.center for norm in norms}) == 1
+
+
+def _told_apart(module: nn.Module, norms: list[TokenNorm], x: Tensor) -> TokenNorm:
+    """The one of several norms, which do the same to x, that the module is.
+
+    Raises:
+        Explained: the module does not run on another input, or that does not tell either.
+    """
+    at = tokens(module, x).double().cpu()
+    # about as large as x; its tokens are not constant and do not have mean 0
+    rising = torch.arange(1, at.shape[1] + 1) / at.shape[1]
+    other = (at.square().mean(-1, keepdim=True).sqrt() * rising).to(x).reshape(x.shape)
+    try:
+        norms = _fitting(module, norms, other, run(module, other))
+        reason = "nor do others"
+    except Explained as e:
+        reason = f"and it cannot be run on others ({e})"
+    else:
+        if _agree(norms):
+            return norms[0]
+    raise Explained(
+        f"the inputs of {_kind(module)}, such as those of mean 0, do not tell whether it centers, "
+        f"{reason}: give inputs with another mean and weights other than 0, or a module without it"
+    )
+
+
+def _fitting(
+    module: nn.Module, norms: Iterable[TokenNorm], x: Tensor, y: Tensor
+) -> list[TokenNorm]:
+    """The norms that turn x into y up to rounding; the nearest first.
+
+    Raises:
+        Explained: none does, or x or y is not finite.
+    """
+    _check_finite(module, x, y)
     eps = max(torch.finfo(x.dtype).eps, torch.finfo(y.dtype).eps)
     inner = torch.finfo(torch.promote_types(x.dtype, torch.float32)).eps
-    fitting = list(_candidates(module, x.shape[-1], _eps(module, x.dtype)))
-    x, y = x.double().cpu(), y.double().cpu()
-    if not (x.isfinite().all() and y.isfinite().all()):
-        raise Explained(f"the input or output of {kind} is not finite: find what is not before it")
+    x, y = (tokens(module, t).double().cpu() for t in (x, y))
     length = float(y.norm())
     with torch.no_grad():
-        errors = [(float((norm(x) - y).norm()), norm) for norm in fitting]
-        error, best = min(errors, key=lambda pair: max(pair[0], ROUNDING * eps * length))
-        at = standardize(best, x)
+        errors = [(max(float((n(x) - y).norm()), ROUNDING * eps * length), n) for n in norms]
+        error, best = min(errors, key=lambda pair: pair[0])
         # centering a token with a large mean amplifies the rounding of its channels
-        amplified = gradient_at_z(best, x.norm(dim=-1, keepdim=True) / at.sigma).norm()
-    if error > max(EXACT, TOLERANCE * eps) * length + TOLERANCE * inner * float(amplified):
+        lengths = x.norm(dim=-1, keepdim=True) / standardize(best, x).sigma
+        amplified = float(gradient_at_z(best, lengths).norm())
+    if error > max(EXACT, TOLERANCE * eps) * length + TOLERANCE * inner * amplified:
         raise Explained(
-            f"{kind} does not compute a norm of each token, gain * x / sigma + bias of x or of "
-            "x - mean(x), or its input overflows: give a module without it, or a smaller input"
+            f"{_kind(module)} does not compute a norm of each token, gain * x / sigma + bias of x "
+            "or of x - mean(x), or its input overflows: give a module without it, or a smaller "
+            "input"
         )
-    if type(module) not in TORCH and (at.z * at.sigma).norm() <= CONSTANT * x.norm():
+    alike = [norm for other, norm in errors if other <= TOLERANCE * error and norm is not best]
+    return [best, *alike]
+
+
+def _check_finite(module: nn.Module, x: Tensor, y: Tensor) -> None:
+    """Check that the input and the output of a norm are finite.
+
+    Raises:
+        Explained: one is not; a parameter that is not finite is named.
+    """
+    kind = _kind(module)
+    if not x.isfinite().all():
         raise Explained(
-            f"the inputs of {kind} are zero or constant, which does not tell what it computes: "
-            "give other inputs"
+            f"the input of {kind} is not finite: find the first layer before it whose output has "
+            "NaN or infinity"
         )
-    return best
+    if y.isfinite().all():
+        return
+    for name, p in module.named_parameters():
+        if not p.isfinite().all():
+            raise Explained(
+                f"the parameter {name} of {kind} has NaN or infinity: give a module whose "
+                "parameters are finite"
+            )
+    raise Explained(
+        f"the output of {kind} is not finite, although its input and its parameters are: give a "
+        "smaller input, or a type with a larger range"
+    )
 
 
 def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:

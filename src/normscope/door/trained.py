@@ -16,7 +16,7 @@ from normscope.errors import Explained, suggest
 from normscope.io import stored
 from normscope.io.files import SUMS
 from normscope.io.store import read_sums
-from normscope.io.stored import damaged, read
+from normscope.io.stored import Damaged, damaged, read
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.recipe import RecallStack
@@ -38,11 +38,12 @@ def models(results: str | Path = "results") -> pd.DataFrame:
         results: folder of the run.
 
     Raises:
-        Explained: there is no such folder, it has no trained models, or (``Damaged``) a file of
-            them is damaged.
+        Explained: there is no such folder, it has no trained models, or (``Damaged``) a job's
+            config.json or metrics.csv is not what was written.
     """
     parts = []
     for name, folder in _jobs(folder_of(results)).items():
+        _check(folder, CONFIG, METRICS)
         config = _config(folder)
         part = _metrics(folder).reset_index()
         parts.append(
@@ -67,7 +68,7 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
     if expect("name", name, str, "a name that normscope.models() lists") not in jobs:
         raise Explained(f"{results} has no trained model {name!r}; {suggest(name, jobs)}")
     folder = jobs[name]
-    _check(folder)
+    _check(folder, *FILES)
     steps = _metrics(folder)["diverged_at"]
     seed = steps.index[0] if seed is None else seed
     seed = int(expect("seed", seed, Integral, "an int, such as 1337"))
@@ -151,15 +152,20 @@ def _jobs(folder: Path) -> dict[str, Path]:
     return {f"{job.parent.parent.name}.{job.name}": job for job in jobs}
 
 
-def _check(folder: Path) -> None:
-    """Whether the files that a model is made of are those that its job wrote.
+def _check(folder: Path, *names: str) -> None:
+    """Whether files of a job are those that it wrote.
 
     Raises:
         Damaged: naming the first that is not.
     """
+    if not (folder / SUMS).exists():
+        raise Damaged(
+            f"{folder / SUMS} is missing, so that the files next to it cannot be checked: run the "
+            "workflow again to restore it"
+        )
     try:
         sums = read_sums(folder / SUMS)
-        for name in FILES:
+        for name in names:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
                 raise damaged(folder / name, f"it does not fit its line of {SUMS}")
     except OSError as e:

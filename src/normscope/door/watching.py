@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from normscope.door.arguments import expect
-from normscope.door.recognized import first_tensor, norms, recognized, tokens
+from normscope.door.recognized import first_tensor, is_transformed, norms, recognized, tokens
 from normscope.errors import Explained
 from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
 from normscope.nn.norms import TokenNorm
@@ -142,15 +142,6 @@ class Watched:
             return head | decompose(g, at)
 
 
-def is_transformed(t: Tensor) -> bool:
-    """Whether a tensor stands for others, as in the transforms of torch.func: it has no memory."""
-    try:
-        t.data_ptr()
-    except RuntimeError:
-        return True
-    return False
-
-
 def attempt(step: Callable[..., Result], *args: object) -> Result | str:
     """The outcome of a step, or in words why it failed: the user's passes must go on."""
     try:
@@ -166,15 +157,21 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> _Input:
     """The input of a forward pass, copied, as others may change it in place.
 
     Raises:
-        Explained: the module is not a norm of its input.
+        Explained: the module is not a norm of its input, or has another backward pass.
     """
     x = first_tensor(inputs)
     if x is None:
         raise Explained("its forward pass has no tensor as an argument: watch a part without it")
     if x.data_ptr() and x.data_ptr() == output.data_ptr():
         raise Explained("it writes its output over its input: watch a part without it")
-    x, y = x.detach(), output.detach()
-    layer = recognized(module, tokens(module, x), tokens(module, y))
+    rule = getattr(module, "norm_backward", "exact")
+    if isinstance(module, TokenNorm) and rule != "exact":
+        raise Explained(
+            f"its norm_backward is {rule}, and the shares are those of the exact backward pass: "
+            'set its norm_backward to "exact", or watch a part without it'
+        )
+    x = x.detach()
+    layer = recognized(module, x, output.detach())
     return _Input(layer, tokens(module, x).to("cpu", torch.float64, copy=True))
 
 
@@ -214,7 +211,9 @@ def watch(model: nn.Module) -> Iterator[Watched]:
         dL/dx = (g - <g> - z <g z>) / sigma
 
     and an RMSNorm the same without ``<g>``, with ``z = x / sigma``: centering removes the part of g
-    along 1, and scaling the part along z. ::
+    along 1, and scaling the part along z. The numbers are those of this exact backward pass of the
+    norm that a module computes, also where a class of yours defines another backward pass. A layer
+    of the registry whose ``norm_backward`` is not ``exact`` is an error of ``table``. ::
 
         with normscope.watch(model) as norms:
             loss = criterion(model(inputs), targets)

@@ -13,7 +13,19 @@ import normscope
 from normscope.nn.arms import ARMS
 
 D = 12  # whose root float32 does not hold
+T5LayerNorm = transformers.models.t5.modeling_t5.T5LayerNorm
 LlamaRMSNorm = transformers.models.llama.modeling_llama.LlamaRMSNorm
+
+
+class NamedEpsRMSNorm(nn.Module):
+    """An RMSNorm whose eps, which is large, has another name."""
+
+    norm_eps = 0.5
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + self.norm_eps).sqrt()
+
+
 TOKEN_WISE = [name for name, arm in ARMS.items() if arm.norm.statistic == "token"]
 THEIRS = {
     "layernorm": lambda: nn.LayerNorm(D, eps=1e-3),
@@ -27,8 +39,9 @@ THEIRS = {
     "no_eps": lambda: nn.RMSNorm(D),
     "eps_0": lambda: nn.RMSNorm(D, eps=0.0),
     "gamma": lambda: Named("gamma", "beta"),
+    "norm_eps": NamedEpsRMSNorm,
     "beta": lambda: Named("beta", "gamma"),
-    "t5": lambda: transformers.models.t5.modeling_t5.T5LayerNorm(D, eps=1e-3),
+    "t5": lambda: T5LayerNorm(D, eps=1e-3),
 }
 
 
@@ -83,17 +96,52 @@ def test_the_product_of_the_parts_is_the_output_of_a_layer(name):
     assert torch.equal(normscope.factors(layer, x[token]).output, parts.output[token])
 
 
-def test_where_the_mean_is_0_the_name_says_whether_it_is_taken():
-    x = torch.tensor([[1.0, -1.0, 2.0, -2.0]])
-    shifted = x + 1e-3
-    for kind, centers in ((LlamaRMSNorm, False), (nn.LayerNorm, True)):
-        layer = kind(4)
-        parts = normscope.factors(layer, x)
-        assert torch.equal(parts.centered, x)
-        watched = nn.Sequential(nn.Identity(), layer)
-        with normscope.watch(watched) as norms:
-            (watched(x.requires_grad_()) * shifted).sum().backward()
-        assert norms.table()["center"].tolist() == [centers]
+class CenteringRMSNorm(nn.LayerNorm):
+    """A norm whose name does not say what it does."""
+
+
+class PairedRMSNorm(nn.Module):
+    """Needs two arguments, so that it does not run on another input alone."""
+
+    def forward(self, x: Tensor, scale: Tensor) -> Tensor:
+        return F.rms_norm(x, x.shape[-1:]) * scale
+
+
+@pytest.mark.parametrize(
+    "kind", [LlamaRMSNorm, T5LayerNorm, nn.LayerNorm, nn.RMSNorm, CenteringRMSNorm]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_where_the_mean_is_0_what_the_layer_computes_says_whether_it_is_taken(kind, dtype):
+    x = torch.tensor([[[1.0, -1.0, 2.0, -2.0]], [[1.0, 1.0, -1.0, -1.0]]]).to(dtype)
+    layer = kind(4).to(dtype)
+    centers = torch.allclose(layer(x), layer(x + 1), atol=0.1)  # a centering layer ignores a mean
+    parts = normscope.factors(layer, x)
+    assert torch.equal(parts.centered, x)
+    watched = nn.Sequential(nn.Identity(), layer)
+    random = torch.get_rng_state()
+    with normscope.watch(watched) as norms:
+        (watched(x.requires_grad_()) * (x + 1)).sum().backward()
+    assert torch.equal(torch.get_rng_state(), random)
+    (row,) = norms.table().to_dict("records")
+    assert row["center"] == centers
+    # dy = x + 1 has the mean 1, so that its share is 1 / (1 + <x^2>) per token: 1/3.5 and 1/2
+    assert row["r_mean"] == pytest.approx((1 / 3.5 + 1 / 2) / 2 if centers else 0.0, rel=1e-3)
+
+
+def test_where_nothing_says_whether_the_mean_is_taken_it_is_an_error():
+    x = torch.tensor([[1.0, -1.0, 2.0, -2.0]], requires_grad=True)
+    layer = PairedRMSNorm()
+    with normscope.watch(layer) as norms:
+        layer(x, torch.ones(4)).square().sum().backward()
+    words = (
+        r"do not tell whether it centers, and it cannot be run .*: give inputs with another mean"
+    )
+    with pytest.raises(normscope.Explained, match=words):
+        norms.table()
+    layer = LlamaRMSNorm(4)
+    nn.init.zeros_(layer.weight)  # its output is 0, whatever the input
+    with pytest.raises(normscope.Explained, match="whether it centers, nor do others: give"):
+        normscope.factors(layer, x)
 
 
 def test_every_arm_is_listed_with_its_factors():
@@ -148,3 +196,25 @@ def test_what_is_no_vectors_is_an_error(x, words):
     for norm in ("rmsnorm", nn.RMSNorm(D)) if x.isfinite().all() else (nn.RMSNorm(D),):
         with pytest.raises(normscope.Explained, match=words):
             normscope.factors(norm, x)
+
+
+def test_what_is_not_finite_is_named():
+    layer = nn.LayerNorm(D)
+    nn.init.constant_(layer.weight, math.nan)
+    with pytest.raises(normscope.Explained, match="the parameter weight of LayerNorm has NaN"):
+        normscope.factors(layer, tokens().float())
+    half = LlamaRMSNorm(D).half()
+    nn.init.constant_(half.weight, 6e4)  # the output reaches 6e4 * sqrt(12), beyond float16
+    spike = torch.eye(D)[:1].half()
+    with pytest.raises(normscope.Explained, match="the output of LlamaRMSNorm is not finite, alth"):
+        normscope.factors(half, spike)
+
+
+@pytest.mark.parametrize("norm", ["rmsnorm", nn.LayerNorm(D), LlamaRMSNorm(D)])
+def test_a_transform_of_torch_func_around_it_is_an_error(norm):
+    def output(x: Tensor) -> Tensor:
+        return normscope.factors(norm, x).output.sum()
+
+    for transform in (torch.func.vmap, torch.func.grad, torch.func.jacrev):
+        with pytest.raises(normscope.Explained, match=r"torch\.func .*call factors outside of it"):
+            transform(output)(tokens().float())

@@ -127,11 +127,28 @@ def test_a_damaged_file_is_an_error_that_names_it(run, file):
         normscope.load("main.tiny-rmsnorm-peri-0.01-7", results=run)
 
 
-def test_a_file_without_sums_is_not_loaded(run):
+def test_files_without_sums_are_neither_listed_nor_loaded(run):
     job = run / "main/models/tiny-rmsnorm-peri-0.01-7"
     (job / "SHA256SUMS").unlink()
-    with pytest.raises(Damaged, match="SHA256SUMS"):
-        normscope.load("main.tiny-rmsnorm-peri-0.01-7", results=run)
+    for look in (
+        lambda: normscope.models(run),
+        lambda: normscope.load("main.tiny-rmsnorm-peri-0.01-7", results=run),
+    ):
+        with pytest.raises(Damaged, match=r"SHA256SUMS is missing.*: run the workflow again"):
+            look()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [("metrics.csv", "2.5", "1.5"), ("config.json", '"center": false', '"center": true')],
+)
+def test_models_are_not_listed_from_a_file_that_was_changed(run, file, old, new):
+    path = run / "main/models/tiny-rmsnorm-peri-0.01-7" / file
+    changed = path.read_text().replace(old, new)
+    assert changed != path.read_text()
+    path.write_text(changed)
+    with pytest.raises(Damaged, match=file):
+        normscope.models(run)
 
 
 def test_a_config_of_other_models_is_an_error_that_names_it(run):

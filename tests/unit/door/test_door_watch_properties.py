@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import normscope
 from normscope.nn.norms import build
-from normscope.nn.recipe import Norm
+from normscope.nn.recipe import Norm, NormBackward
 
 D = 6
 KINDS = ("layernorm", "rmsnorm", "sqrt(d)", "1", "learned")
@@ -286,6 +287,11 @@ def transformed(f: Callable[[Net, Tensor], object]) -> tuple:
     return Net, f, r"norm: torch\.func.*use loss\.backward"
 
 
+def surrogate(rule: NormBackward) -> tuple:
+    layer = partial(build, Norm(center=True, gain=True), D, rule)
+    return lambda: Net(layer()), plain, f"norm: its norm_backward is {rule}.*set its norm_backward"
+
+
 def batched(model: Net, x: Tensor) -> None:
     torch.autograd.functional.jacobian(model, x, vectorize=True)
 
@@ -303,12 +309,19 @@ NAMED: dict[str, tuple] = {
     "no tokens": (Net, lambda model, x: plain(model, x[:0]), "no tokens"),
     "NaN loss": (Net, late_nan, "norm: the gradient at the output is not finite"),
     "infinite loss": (Net, lambda m, x: (m(x) * math.inf).sum().backward(), "not finite"),
-    "NaN input": (Net, lambda m, x: plain(m, x * math.nan), "norm: the input or output.*not fin"),
+    "NaN input": (
+        Net,
+        lambda m, x: plain(m, x * math.nan),
+        "norm: the input of LayerNorm is not fin",
+    ),
     "func.grad": transformed(lambda m, x: torch.func.grad(lambda t: m(t).sum())(x)),
     "func.vmap": transformed(lambda m, x: torch.func.vmap(m)(x).sum().backward()),
     "func.jacrev": transformed(lambda m, x: torch.func.jacrev(m)(x)),
     "vectorized": transformed(batched),
     "another norm": (lambda: Net(StdLayerNorm()), plain, "norm: StdLayerNorm does not compute"),
+    "center_scale": surrogate("center_scale"),
+    "straight_through": surrogate("straight_through"),
+    "projected": surrogate("projected"),
     "over its input": (lambda: Net(OverRMSNorm()), plain, "output over its input"),
     "no tensor": (lambda: Net(Ignoring(TextLayerNorm())), plain, r"norm\.norm: its output holds"),
     "meta": (lambda: Net().to("meta"), lambda m, x: plain(m, x.to("meta")), "meta device"),
