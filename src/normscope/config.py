@@ -163,7 +163,7 @@ def load(raw: dict[str, Any]) -> Config:
         places: dict[str, list[str]] = {}  # what is wrong in many is said once
         for error in e.errors(include_url=False):
             place, problem = _explain(error)
-            problem = shorten(problem, 500, placeholder=" ...")
+            problem = shorten(problem, 800, placeholder=" ...")
             places.setdefault(problem, []).append(place)
         lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
         raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}") from None

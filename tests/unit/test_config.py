@@ -1,6 +1,8 @@
 """The configuration: what is allowed, and errors that name the key, the reason and the way out."""
 
 import copy
+import functools
+import operator
 import re
 import subprocess
 import sys
@@ -319,3 +321,13 @@ def test_a_number_that_yaml_reads_as_text_comes_with_the_way_out(key, text, plai
     assert message.startswith(f"{key}: ")
     assert f"got '{text}' (str); YAML reads it as text: write {plain}" in message
     assert "YAML" not in problem(**{key: "fast"})
+
+
+@pytest.mark.parametrize("word", ["others", "greatest", "every"])
+@pytest.mark.parametrize("place", ["recall.tasks", "jacobian.protocols", "protocols"])
+def test_a_word_for_values_of_cells_names_no_task_and_no_protocol(place, word):
+    """``less: {task: others}`` would be all other tasks, and never the task of that name."""
+    known = functools.reduce(operator.getitem, place.split("."), MAIN)
+    value = next(iter(known.values()))
+    with pytest.raises(ConfigError, match=f"{word!r} stands for several values in statements"):
+        load(config(**{f"{place}.{word}": value}))

@@ -215,7 +215,7 @@ def code(script, study=None, stage=None):
     files = closure(
         Path(PROJECT, "scripts", f"{script}.py"), *filter(Path.is_file, files)
     )
-    name = script if study in (None, "all") else f"{study}_{stage}".replace("/", "_")
+    name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
     return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
 

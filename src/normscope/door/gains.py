@@ -77,6 +77,8 @@ def _texts(prompts: Iterable[str]) -> list[str]:
         raise Explained("no prompts: give at least one text")
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise Explained(f"prompts has {wrong[0]!r}, which is not a text: give a list of texts")
+    if broken := [text for text in texts if any("\ud800" <= c <= "\udfff" for c in text)]:
+        raise Explained(f"prompts has {broken[0]!r}, which has half of a character: correct it")
     try:
         return distinct(texts)
     except ValueError as e:

@@ -87,8 +87,9 @@ def rows(
             if bad or not outcome.logits[i].isfinite().any():
                 where = ", ".join(sites[j] for j in bad[:3]) or "logits"
                 raise NotFinite(
-                    f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}; "
-                    "the weights are damaged, or of another model"
+                    f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}: "
+                    "load the model in float32 if it is in half precision; otherwise its weights "
+                    "are damaged, or of another model"
                 )
             at = {
                 "first": logs[:, i, 0],

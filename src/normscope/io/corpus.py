@@ -227,18 +227,24 @@ def decode(raw: bytes) -> str:
     Raises:
         CorpusError: it is not UTF-8, has NUL characters, or fewer than two kinds of characters.
     """
-    way_out = "convert it with `iconv -f UTF-16 -t UTF-8`"
-    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise CorpusError(
-            f"the corpus is UTF-16 text: {way_out}, and give the sha256 of the result"
-        )
+    way_out = "convert it with `iconv -f {} -t UTF-8`, and give the sha256 of the result"
+    # the mark of UTF-32 begins with that of UTF-16
+    for encoding, marks in {
+        "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+        "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    }.items():
+        if raw.startswith(marks):
+            raise CorpusError(f"the corpus is {encoding} text: {way_out.format(encoding)}")
     try:
         text = raw.decode()
     except UnicodeDecodeError as e:
-        raise CorpusError(f"the corpus is not UTF-8 text: {e}") from e
+        raise CorpusError(
+            f"the corpus is not UTF-8 text ({e}): {way_out.format('ENCODING')}"
+        ) from e
     if "\0" in text:
         raise CorpusError(
-            f"the corpus has NUL characters: it is a binary file, or UTF-16 text; {way_out}"
+            "the corpus has NUL characters: it is a binary file, or UTF-16 text; "
+            f"{way_out.format('UTF-16')}"
         )
     if len(set(text)) < 2:
         raise CorpusError(

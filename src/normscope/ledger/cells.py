@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Best, Cells
 from normscope.ledger.expression import measure
 from normscope.ledger.vocabulary import Value, Vocabulary
 
+if TYPE_CHECKING:  # the start of the workflow reads this module without pandas
+    import pandas as pd
+
 Row = Mapping[str, Any]
 Rows = list[Row]
 
 
-def records(table: pd.DataFrame) -> Rows:
+def records(table: "pd.DataFrame") -> Rows:
     """The rows of a table, with NaN wherever a value is missing."""
     known = table.astype(object).where(table.notna(), math.nan)
     names = [str(name) for name in known]

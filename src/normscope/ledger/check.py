@@ -3,11 +3,12 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from normscope.errors import suggest
+from normscope.errors import Explained, suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.expression import settled
+from normscope.ledger.pairs import pairs
 from normscope.ledger.vocabulary import Value, Vocabulary
 
 TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
@@ -93,11 +94,31 @@ def _in_contrast(
 ) -> Faults:
     """Columns, cells and values that the contrast's table does not have, and what they mean."""
     faults = list(_in_words(entry, contrast, vocabulary, columns))
-    yield from faults
     if not faults:
-        for place, fault in sides.faults(contrast, vocabulary):
-            yield f".contrast.{place}", fault
-        yield from _in_numbers(entry, contrast, vocabulary)
+        faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
+        faults += _in_numbers(entry, contrast, vocabulary)
+    if not faults and entry.test != "fact":
+        faults += _in_grid(contrast, vocabulary, columns)
+    yield from faults
+
+
+def _in_grid(contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]) -> Faults:
+    """Sides with several models of a seed, among those that the configuration trains.
+
+    Tables without a grid, and columns that are computed from results, cannot be checked.
+    """
+    grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
+    named = {contrast.replicates, *contrast.told_apart_by, *contrast.cells, *(contrast.other or {})}
+    named |= {*contrast.best.columns} if contrast.best else set()
+    if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
+        return
+    known = dict.fromkeys(columns, math.pi) | {"diverged": False, "diverged_at": math.nan}
+    try:
+        for pair in pairs(contrast, [{**known, **row} for row in grid], vocabulary, {}):
+            if all(pair.sides):
+                pair.values(infinite=False)
+    except Explained as e:
+        yield ".contrast.cells", str(e)
 
 
 def _in_words(

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from normscope.io.names import RESERVED
 from normscope.ledger.expression import Check, Measure, columns_in
 from normscope.ledger.vocabulary import Value
 from normscope.ledger.wording import check_fields
@@ -12,7 +13,7 @@ from normscope.schema import Distinct, Some, Strict
 Column = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 Columns = Annotated[list[Column], Distinct]
 Cells = dict[Column, Value | Annotated[list[Value], Some, Distinct]]
-OTHERS, GREATEST, EVERY = WORDS = ("others", "greatest", "every")
+OTHERS, GREATEST, EVERY = WORDS = RESERVED
 NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  # of a sentence
 
 

@@ -57,6 +57,8 @@ def _require_arithmetic(node: ast.expr, text: str) -> None:
         case ast.BinOp() if type(node.op) in ARITHMETIC:
             _require_arithmetic(node.left, text)
             _require_arithmetic(node.right, text)
+            if isinstance(node.op, ast.Div) and _span(node.right, {}) == (0, 0):
+                raise ValueError(f"{text!r} divides by 0: the result is never known")
         case _:
             raise ValueError(f"{text!r}: only columns, numbers, + - * / and brackets are read")
 

@@ -1,4 +1,7 @@
-"""The cases of a contrast: for each the rows of its two sides, and why it may not be asked."""
+"""The cases of a contrast: for each the rows of its two sides, and why it may not be asked.
+
+The start of the workflow forms pairs of planned models without SciPy, which ``case`` imports.
+"""
 
 import itertools
 import math
@@ -9,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from normscope.errors import Explained
-from normscope.ledger.case import SELECTION, too_few
 from normscope.ledger.cells import (
     Row,
     Rows,
@@ -60,6 +62,8 @@ class Pair:
 
     def why_open(self) -> str:
         """Why the case cannot be tested; empty if it can."""
+        from normscope.ledger.case import SELECTION  # noqa: PLC0415
+
         every = [*self.sides, *(rows for sides in self.needed for rows in sides.values())]
         if not all(every):
             return "no data"
@@ -75,6 +79,8 @@ class Pair:
         return diverged(row) and math.isnan(measure(self.contrast.measure, row))
 
     def _why_not_met(self, need: Need, others: Mapping[str, Rows]) -> str:
+        from normscope.ledger.case import too_few  # noqa: PLC0415
+
         if isinstance(need.where, dict):
             met = {f"{label} ": holds(need.check, rows) for label, rows in others.items()}
         else:

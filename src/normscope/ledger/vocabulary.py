@@ -3,7 +3,7 @@
 A study's configuration gives it, so that a statement is checked before any job starts.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,9 @@ class Vocabulary:
         texts: columns of text whose values cannot be listed. The other columns are numbers, unless
             their values are listed and are text.
         ranges: least and greatest value of columns that have them, such as an accuracy.
+        grids: the rows of tables that the configuration determines, by the table's name: the
+            columns that name a model, and seed. Measures that a row lacks are NaN; others are
+            taken as known. A table whose rows depend on results has no grid.
         labels: how a case calls a column's value: words by value, or a format string. An empty
             label leaves the value out.
     """
@@ -36,6 +39,7 @@ class Vocabulary:
     names: Mapping[str, Mapping[str, Sequence[Cell]]] = field(default_factory=dict)
     texts: Collection[str] = ()
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    grids: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[Any, str] | str] = field(default_factory=dict)
 
     def is_number(self, column: str) -> bool:
@@ -58,6 +62,12 @@ class Vocabulary:
         """How a case calls a value: ``pre-norm``, ``12 blocks``."""
         words = self.labels.get(column, {})
         return words.format(value) if isinstance(words, str) else words.get(value, str(value))
+
+
+def planned(models: Iterable[tuple[Any, int]], columns: Sequence[str]) -> list[Cell]:
+    """A grid: one row for each combination of a seed and these columns of its cell."""
+    keys = dict.fromkeys((*(getattr(cell, c) for c in columns), seed) for cell, seed in models)
+    return [dict(zip((*columns, "seed"), key, strict=True)) for key in keys]
 
 
 def agree(one: Cell, other: Cell) -> bool:

@@ -5,17 +5,17 @@ appears in every figure and table. A run is handed the factors, never the name, 
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
 from normscope.io.corpus import one_line
-from normscope.io.names import Key
+from normscope.io.names import CellName
 from normscope.nn.recipe import Norm, Placement
 from normscope.schema import distinct
 
@@ -33,12 +33,12 @@ Factors = Callable[[], Norm]
 
 
 class Row(NamedTuple):
-    """A row of the registry; its factors are built, and checked, by ``registry``."""
+    """A row of the registry; ``registry`` builds its factors, and reports what is missing."""
 
     name: str
-    label: str
-    source: str
-    factors: Factors
+    label: str = ""
+    source: str = ""
+    factors: Factors | None = None
 
 
 BA16 = "Ba et al. 2016, arXiv:1607.06450, eq. 4"
@@ -70,30 +70,37 @@ def _deferred(make: Callable[..., Norm]) -> Callable[..., Factors]:
     return partial(partial, make)
 
 
+def _with(given: Mapping[str, Any], **fixed: Any) -> Norm:
+    """The norm of given factors and of fixed ones, which cannot be given."""
+    for factor in fixed.keys() & given.keys():
+        raise ValueError(f"{factor} is always {fixed[factor]!r} here: leave it out")
+    return Norm(**fixed, **given)
+
+
 @_deferred
 def _token(**factors) -> Norm:
-    return Norm(statistic="token", **factors)
+    return _with(factors, statistic="token")
 
 
 @_deferred
 def _unit(*, gain: bool = False, **factors) -> Norm:
     free = LOG_RATE if gain else None
-    return Norm(statistic="token", radius="1", eps=1e-9, gain=gain, log_rate=free, **factors)
+    return _with(factors, statistic="token", radius="1", eps=1e-9, gain=gain, log_rate=free)
 
 
 @_deferred
 def _learned(**factors) -> Norm:
-    return Norm(statistic="token", radius="learned", **factors)
+    return _with(factors, statistic="token", radius="learned")
 
 
 @_deferred
 def _batch(**factors) -> Norm:
-    return Norm(statistic="batch", center=True, **factors)
+    return _with(factors, statistic="batch", center=True)
 
 
 @_deferred
 def _pointwise(function: Literal["tanh", "erf"], **factors) -> Norm:
-    return Norm(statistic="none", elementwise=function, gain=True, bias=True, **factors)
+    return _with(factors, statistic="none", elementwise=function, gain=True, bias=True)
 
 
 @_deferred
@@ -101,7 +108,7 @@ def _identity() -> Norm:
     return Norm(statistic="none")
 
 
-_NAME: TypeAdapter[str] = TypeAdapter(Key)
+_NAME: TypeAdapter[str] = TypeAdapter(CellName)
 
 
 def registry(*rows: Row) -> dict[str, Arm]:
@@ -112,15 +119,27 @@ def registry(*rows: Row) -> dict[str, Arm]:
     """
     arms: dict[str, Arm] = {}
     faults: list[str] = []
-    for row in rows:
+    known = [row for row in rows if isinstance(row, Row)]
+    faults += [
+        f"{row!r:.200} is not a Row: write Row(name, label, source, factors)"
+        for row in rows
+        if not isinstance(row, Row)
+    ]
+    for row in known:
         try:
             _NAME.validate_python(row.name)
-            arms[row.name] = Arm(_label(row.label), _source(row.source), _norm(row.factors))
+            arm = Arm(_label(row.label), _source(row.source), _norm(row.factors))
+            if twin := next((n for n, a in arms.items() if a.norm == arm.norm), None):
+                raise ValueError(
+                    f"has the factors of {twin!r}, and models are told apart by their factors: "
+                    "change a factor or remove one of the rows"
+                )
+            arms[row.name] = arm
         except ValidationError as e:
             faults += [f"{row.name!r}: {_reason(error)}" for error in e.errors()]
         except (TypeError, ValueError) as e:
             faults.append(f"{row.name!r}: {e}")
-    for values in ([row.name for row in rows], [row.label for row in rows]):
+    for values in ([row.name for row in known], [row.label for row in known]):
         try:
             distinct(values)
         except ValueError as e:
@@ -132,6 +151,8 @@ def registry(*rows: Row) -> dict[str, Arm]:
 
 def _label(label: str) -> str:
     """A label that legends show unchanged."""
+    if not isinstance(label, str):
+        raise ValueError(f"label {label!r} is not text: put it in quotes")
     if not one_line(label).strip() or label.startswith("_") or "$" in label:
         raise ValueError(
             f"label {label!r}: figures hide a label that is empty or begins with _, and read $ as "
@@ -141,13 +162,17 @@ def _label(label: str) -> str:
 
 
 def _source(source: str) -> str:
-    if not one_line(source).strip():
+    if not isinstance(source, str) or not one_line(source).strip():
         raise ValueError("source: say where the norm is from")
     return source
 
 
-def _norm(factors: Factors) -> Norm:
-    norm = factors()
+def _norm(factors: Any) -> Norm:
+    norm = factors() if callable(factors) else None
+    if not isinstance(norm, Norm):
+        raise ValueError(
+            "factors: give a call of _token, _unit, _learned, _batch, _pointwise or _identity"
+        )
     if norm.statistic == "none" and "eps" in norm.model_fields_set:
         raise ValueError("eps has no effect without a statistic: leave it out")
     return norm

@@ -221,6 +221,7 @@ def on_meta() -> nn.Module:
         ({"prompts": None}, "prompts is None: give a list of texts"),
         ({"prompts": 3}, "prompts is 3"),
         ({"prompts": b"abc"}, "prompts has 97"),
+        ({"prompts": ["\ud800"]}, "half of a character"),
         ({"model": on_meta}, r"transformer\.wte\.weight of GPT2LMHeadModel is on the device meta"),
         ({"model": lambda: None}, "NoneType is not a causal language model"),
         ({"blocks": 3}, "blocks is 3: give the dotted name of a module"),

@@ -61,6 +61,29 @@ def test_tokens_of_another_type_are_refused_by_its_name(tmp_path, dtype, name):
     assert ("every odd token is 0" in message) == (dtype in ("<u4", "<i4", "<u8", "<i8"))
 
 
+@pytest.mark.parametrize("text", ["A C G T ", "3\n7\n", "x,y,z,", "10", " a b"])
+@pytest.mark.parametrize("repeats", [40, 41])
+@pytest.mark.parametrize("more", [0, 1, 2, 3])
+def test_a_text_whose_every_second_character_is_the_first_token_is_read(
+    tmp_path, text, repeats, more
+):
+    numbers, chars = tokens(text * repeats)
+    train, val = numbers[: len(numbers) // 2 + more], numbers[-20 - more :]
+    write(tmp_path, train.astype("<u2"), val.astype("<u2"), chars)
+    data = read(tmp_path)
+    assert (data.train.tolist(), data.val.tolist()) == (train.tolist(), val.tolist())
+
+
+@pytest.mark.parametrize("dtype", ["<u4", "<i8"])
+@pytest.mark.parametrize("cut", [slice(None, -2), slice(2, None), slice(2, -2), slice(None, -6)])
+def test_wider_tokens_that_were_cut_are_refused_too(tmp_path, dtype, cut):
+    numbers, chars = tokens(TEXT)
+    wide = numbers.astype(dtype).tobytes()[cut]
+    write(tmp_path, wide, numbers[-30:].astype("<u2"), chars)
+    with pytest.raises(DatasetError, match=r"train\.bin: read as uint16, every odd token is 0"):
+        read(tmp_path)
+
+
 def test_a_vocabulary_for_which_another_type_is_also_one_of_tokens_is_no_excuse(tmp_path):
     """With 30,000 kinds of characters, the halves of float32 are tokens as uint16, too."""
     chars = [chr(0x4E00 + i) for i in range(30_000)]
@@ -173,8 +196,10 @@ def test_lengths_are_known_of_a_directory_and_of_what_was_made_of_this_text(tmp_
     [
         (b"", "0 characters of 0 kinds"),
         (b"\n" * 100, "100 characters of 1 kinds"),
-        (b"to be \xff", "not UTF-8 text: .*position 6"),
-        (TEXT.encode("utf-16"), "UTF-16 text: .*iconv"),
+        (b"to be \xff", "not UTF-8 text .*position 6"),
+        (TEXT.encode("utf-16"), "UTF-16 text: .*iconv -f UTF-16"),
+        (TEXT.encode("utf-32"), "UTF-32 text: .*iconv -f UTF-32"),
+        ("über\n".encode("latin-1") * 20, "not UTF-8 text .*iconv"),
         (TEXT.encode("utf-16-be"), "NUL characters.*UTF-16"),
         (b"\x7fELF\0\0", "NUL characters: it is a binary file"),
     ],

@@ -143,6 +143,9 @@ CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
     [
         ({"measure": "loss +"}, {}, "no arithmetic"),
         ({"measure": "loss ** 2"}, {}, "only columns"),
+        ({"measure": "loss / 0"}, {}, "'loss / 0' divides by 0"),
+        ({"measure": "1 + loss / -(1 - 1.0)"}, {}, "divides by 0"),
+        ({"needs": [{"check": "loss / 0 > 1", "why": "bad"}]}, {}, "divides by 0"),
         ({"table": "runs"}, {}, "pattern"),
         ({"less": {"arm": "b"}, "over": {"arm": "c"}}, {}, "less and over"),
         ({"less": {"arm": ["b", "c"], "rate": [1, 2]}}, {}, "only one column"),

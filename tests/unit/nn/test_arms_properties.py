@@ -24,6 +24,7 @@ from normscope.nn.recipe import Norm
 from normscope.paper.tex import escaped, macro_name
 
 D, TOKENS = 5, 6
+ANY: Any = Row  # of values of any type, as a user may write them
 WILDCARD = re.search(r'name=r"(.+)"', (ROOT / "Snakefile").read_text())
 MAKERS: dict[str, Callable[..., arms.Factors]] = {
     "token": arms._token,
@@ -149,3 +150,38 @@ def test_a_misspelt_factor_is_told_the_nearest_right_one():
         "'MyNorm': String should match pattern '^[a-z][a-z0-9_]*$'",
         "given twice: rmsnorm",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (ANY("a", "A", "src"), "'a': factors: give a call of _token"),
+        (ANY("a", "A", "src", Norm()), "'a': factors: give a call of _token"),
+        (ANY("a", "A", "src", dict), "'a': factors: give a call of _token"),
+        (ANY("a"), "'a': label '': figures hide a label that is empty"),
+        (ANY("a", 3, "src", arms._token()), "'a': label 3 is not text: put it in quotes"),
+        (ANY("a", "A", 3, arms._token()), "'a': source: say where the norm is from"),
+        (("a", "A", "src", arms._token), "('a', 'A', 'src', "),
+        ("a", "'a' is not a Row: write Row(name, label, source, factors)"),
+        (ANY(["a"], "A", "src", arms._token()), "['a']: Input should be a valid string"),
+        (
+            ANY("a", "A", "src", arms._batch(center=False)),
+            "'a': center is always True here: leave it out",
+        ),
+        (
+            ANY("a", "A", "src", arms._pointwise("tanh", gain=False)),
+            "'a': gain is always True here: leave it out",
+        ),
+        (ANY("a", "A", "src", arms._identity(gain=True)), "'a': "),
+        (Row("others", "A", "src", arms._token()), "'others': 'others' stands for several values"),
+        (Row("greatest", "A", "src", arms._token()), "'greatest': 'greatest' stands for several"),
+        (Row("every", "A", "src", arms._token()), "'every': 'every' stands for several values"),
+        (Row("twin", "Twin", "src", arms._batch()), "'twin': has the factors of 'first'"),
+    ],
+)
+def test_a_row_that_cannot_be_an_arm_is_one_line_with_its_name(row: Any, reason: str):
+    with pytest.raises(Explained) as error:
+        registry(ANY("first", "First", "here", arms._batch()), row)
+    (line,) = str(error.value).splitlines()
+    assert line.startswith(f"ARMS of src/normscope/nn/arms.py: {reason}")
+    assert len(line) < 400

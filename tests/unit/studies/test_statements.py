@@ -9,6 +9,7 @@ import pytest
 import yaml
 from statements import CLAIMS, CONFIG, ROOT
 
+from normscope.config import laid_over, load
 from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.judgement import find_all, judge
@@ -215,6 +216,71 @@ def test_of_one_side_no_second_mean_is_told(tmp_path):
     entry["contrast"]["sentence"] = "{first}, {second}"
     with pytest.raises(Explained, match=r"\{second\} is used, and second is missing"):
         checked(tmp_path, RAW["claims"] | {"one": entry})
+
+
+def compared(key: str, cells: dict[str, Any], **change: Any) -> dict[str, Any]:
+    """A statement of the project about other cells, with each of its cases to hold."""
+    entry = yaml.safe_load(yaml.safe_dump(RAW["claims"][key]))
+    for name in ("primary", "each", "best", "as_published"):
+        entry["contrast"].pop(name, None)
+    entry["contrast"] |= {"cells": cells, **change}
+    return {k: v for k, v in entry.items() if k != "holds_in"}
+
+
+PRE_NORM = {"placement": "pre", "arm": "layernorm"}  # of two protocols, and at several rates
+POST_NORM = {"arm": "layernorm", "init": "gpt2", "residual": True, "placement": "post"}
+SMALL = {"protocol": "small", "arm": "layernorm", "attention": "softmax", "feedback": "fa"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "seed", "differ"),
+    [
+        (compared("inverts", PRE_NORM), 1337, "protocol"),
+        (compared("inverts", {"protocol": "small"}), 1337, "arm"),
+        (compared("inverts", PRE_NORM | {"protocol": "small"}, table="main.runs"), 1337,
+         "learning_rate"),
+        # the other side alone
+        (compared("norms_differ_alone", {"protocol": "nanogpt", "arm": "rmsnorm"},
+                  table="main.runs"), 1337, "learning_rate"),
+        (compared("pre_beats_post", POST_NORM, each=["warmup_steps"]), 1337, "learning_rate"),
+        (compared("pre_beats_post", POST_NORM, best={"columns": ["learning_rate"],
+                  "by": "capped_loss"}), 1337, "warmup_steps"),
+        (compared("norms_are_needed", {"arm": "none"}), 1337, "task, learning_rate"),
+        (compared("norms_are_alike", SMALL | {"norm_backward": "center_scale"}, less=None,
+                  sentence=None), 1337,
+         "surrogates_in"),
+    ],
+)  # fmt: skip
+def test_a_side_of_several_models_of_a_seed_is_refused_before_they_are_trained(
+    entry, seed, differ, tmp_path
+):
+    with pytest.raises(Explained) as error:
+        checked(tmp_path, RAW["claims"] | {"one": entry})
+    (line,) = str(error.value).splitlines()
+    assert "claims.one.contrast.cells: " in line
+    assert f" are several rows of seed {seed}, which differ in {differ}: say which one" in line
+
+
+def test_a_measure_of_one_protocol_needs_no_other_to_be_named(tmp_path):
+    """Gains are measured in one protocol here, and losses are known of every model."""
+    main = CONFIG.main
+    gain = main.gain.model_copy(update={"protocols": ["small"]})
+    studies = {**CONFIG.studies, "main": main.model_copy(update={"gain": gain})}
+    entry = compared("inverts", PRE_NORM)
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump(RAW | {"claims": RAW["claims"] | {"one": entry}}))
+    assert load_checked(path, studies, FIGURES).claims["one"].contrast
+    entry["contrast"]["measure"] = "capped_loss"
+    path.write_text(yaml.safe_dump(RAW | {"claims": RAW["claims"] | {"one": entry}}))
+    with pytest.raises(Explained, match="differ in protocol"):
+        load_checked(path, studies, FIGURES)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)
+def test_the_projects_statements_fit_every_configuration_of_the_project(path):
+    whole = yaml.safe_load((ROOT / "config.yaml").read_text())
+    config = load(laid_over(whole, yaml.safe_load(path.read_text())))
+    assert load_checked(FILE, config.studies) == CLAIMS
 
 
 def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():

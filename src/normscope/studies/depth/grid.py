@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.ledger.vocabulary import SHARE, Vocabulary
+from normscope.ledger.vocabulary import SHARE, Vocabulary, planned
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
@@ -131,10 +131,13 @@ class Depth(Study):
         whole = self.training.model_copy(update={"steps": steps})
         return at_schedule(whole, cell.learning_rate, cell.warmup_steps)
 
+    def _all(self) -> list[tuple[Cell, int]]:
+        """Cell and seed of every trained model."""
+        return [(c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds]
+
     def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
         """Cell and seeds of every training job, by its name."""
-        models = ((c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds)
-        return blocks(models, self.stack)
+        return blocks(self._all(), self.stack)
 
     def _kept(self) -> dict[Shape, list[str]]:
         """Of every trained shape the jobs whose models are probed."""
@@ -212,6 +215,7 @@ class Depth(Study):
                 "layer": tuple(LAYERS),
             },
             texts=("rate",),  # tuned, or a learning rate as a word
+            grids={"losses": planned(self._all(), Cell._fields)},
             ranges={"failed": SHARE},
             labels={
                 "arm": LABELS,

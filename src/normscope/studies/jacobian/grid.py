@@ -1,12 +1,13 @@
 """The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.io.names import Key
-from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
+from normscope.io.names import CellName
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary, planned
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
@@ -33,7 +34,7 @@ from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
 
-ProtocolName = Annotated[Key, Field(description="a key of jacobian.protocols")]
+ProtocolName = Annotated[CellName, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
 SET_BY_RUNS = (
     *("attention", "feedback", "norm_backward", "surrogates_in"),
@@ -240,6 +241,8 @@ class Jacobian(Study):
             "norm_backward": NormBackward,
             "surrogates_in": SurrogatesIn,
         }
+        unsure = dict.fromkeys(COSINES, math.nan)  # of a dose, and where nothing was measured
+        paid = planned((m for m in self._all() if m[0].norm_backward != "exact"), VARIED)
         return Vocabulary(
             columns={
                 "surrogates": (*VARIED, "seed", *COSTS, *COSINES),
@@ -251,6 +254,7 @@ class Jacobian(Study):
             | {"variant": ("published", "corrected"), "signal": ("own", "backprop")}
             | {"diverged": (False, True)},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
+            grids={"surrogates": [row | unsure for row in paid]},
             ranges={"failed": SHARE, **dict.fromkeys((*COSINES, "alignment"), COSINE)},
             labels={
                 "arm": LABELS,

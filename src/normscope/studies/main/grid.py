@@ -1,12 +1,13 @@
 """The main study's part of the configuration: one Transformer a cell and seed."""
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.io.names import Key
-from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary
+from normscope.io.names import CellName
+from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary, planned
 from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
@@ -25,7 +26,7 @@ LOSSES = (
 )
 
 ProtocolName = Annotated[
-    Key,
+    CellName,
     Field(description=f"a key of protocols, or {NANOGPT} for the model and training at the top"),
 ]
 
@@ -187,6 +188,11 @@ class Main(Study):
 
     def vocabulary(self) -> Vocabulary:
         of_models = (*Cell._fields, "seed", *LOSSES, *GAINS, *LAWS)
+        grids = {
+            table: planned(self._all(), columns)
+            for table, columns in {"runs": Cell._fields, "chosen": Cell._fields[:-1]}.items()
+        }
+        unmeasured = dict.fromkeys((*GAINS, *LAWS), math.nan)
         return Vocabulary(
             columns={
                 "runs": of_models,
@@ -197,6 +203,10 @@ class Main(Study):
                 "protocol": self.every_protocol,
                 "arm": ARMS,
                 "placement": get_args(Placement),
+            },
+            grids={
+                table: [r if r["protocol"] in self.gain.protocols else r | unmeasured for r in rows]
+                for table, rows in grids.items()
             },
             ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
             labels={"arm": LABELS, "batch_size": "batch size {}"},

@@ -5,15 +5,15 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from normscope.io.names import Key
-from normscope.ledger.vocabulary import SHARE, Vocabulary
+from normscope.io.names import CellName
+from normscope.ledger.vocabulary import SHARE, Vocabulary, planned
 from normscope.nn.arms import ARMS, LABELS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks
 
-TaskName = Annotated[Key, Field(description="a key of recall.tasks")]
+TaskName = Annotated[CellName, Field(description="a key of recall.tasks")]
 
 
 class PublishedArm(Strict):
@@ -133,6 +133,7 @@ class Recall(Study):
                 },
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
+            grids={"runs": planned(self._all(), Cell._fields)},
             ranges=dict.fromkeys(("accuracy", "accuracy_without_context"), SHARE),
             labels={
                 "arm": LABELS,
