@@ -20,7 +20,17 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
-MADE = {"results", "store", "paper", "metrics", ".snakemake", ".git", ".venv", "__pycache__", ".dvc"}
+MADE = {
+    "results",
+    "store",
+    "paper",
+    "metrics",
+    ".snakemake",
+    ".git",
+    ".venv",
+    "__pycache__",
+    ".dvc",
+}
 PRETRAINED = {  # rules of figures that show a table of pretrained models
     f"figure_{name}"
     for name in ("residual", "comparison", "final_norm", "beside", "blocks", "sensitivity")

@@ -254,7 +254,7 @@ class Jacobian(Study):
             | {"variant": ("published", "corrected"), "signal": ("own", "backprop")}
             | {"diverged": (False, True)},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
-            grids={"surrogates": [row | unsure for row in paid]},
+            grids={"surrogates": [{**row, **unsure} for row in paid]},
             ranges={"failed": SHARE, **dict.fromkeys((*COSINES, "alignment"), COSINE)},
             labels={
                 "arm": LABELS,
