@@ -205,7 +205,9 @@ class Main(Study):
                 "placement": get_args(Placement),
             },
             grids={
-                table: [r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows]
+                table: [
+                    r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
+                ]
                 for table, rows in grids.items()
             },
             ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
