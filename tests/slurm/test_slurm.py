@@ -66,7 +66,7 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
         "jacobian_probe": (1, "2000M", 11, False),
         "depth_probe": (1, "2000M", 11, False),
         "pretrained_probe": (2, "3000M", 2 * 240, True),
-        "tables": (1, "1500M", 5 * 10 + 20, False),
+        "tables": (1, "1500M", 6 * 20, False),
         "figures": (1, "1000M", 3 * 10, False),
         "paper": (1, "1000M", 2 * 10, False),
     }
