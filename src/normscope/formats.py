@@ -42,24 +42,23 @@ class Format:
         """
         if self.is_tiny(value):
             return f"{SMALLEST:f}"
-        shown, plus = self._shown(value), "+" if self.sign else ""
+        shown = self._shown(value)
         match self.style:
             case "decimals":
-                return f"{shown:{plus}.{self.digits}f}"
+                spec = f".{self.digits}f"
             case "significant":
-                return f"{shown:{plus}.{self._decimals(shown)}f}"
+                spec = f".{self._decimals(shown)}f"
+            case "scientific" if shown == 0:
+                spec = "g"
+            case "scientific" if abs(shown) < 1e-4 or abs(shown) >= 1e4:
+                spec = f".{self.digits - 1}e"
             case "scientific":
-                if shown == 0:
-                    return "0"
-                if abs(shown) < 1e-4 or abs(shown) >= 1e4:
-                    return f"{shown:{plus}.{self.digits - 1}e}"
-                return f"{shown:{plus}.{self._decimals(shown)}f}"
+                spec = f".{self._decimals(shown)}f"
             case "general":
-                return f"{shown:g}"
-            case "integer":
-                return f"{shown:.0f}"
-            case "percent":
-                return f"{100 * shown:.0f}"
+                spec = "g"
+            case _:  # integer and percent
+                spec = ".0f"
+        return f"{shown * 100**self._is_percent:{'+' * self.sign}{spec}}"
 
     def text(self, value: float | None) -> str:
         """A number as readers see it: a real minus sign, commas in thousands, a dash for NaN."""
@@ -72,10 +71,13 @@ class Format:
         elif self.style == "integer" and abs(int(digits)) >= 10_000:
             digits = f"{int(digits):,}"
         bound = "< " if self.is_tiny(value) else ""
-        percent = "%" if self.style == "percent" else ""
         # powers of ten keep the hyphen that programs read
         mantissa, e, power = digits.partition("e")
-        return bound + mantissa.replace("-", "−") + e + power + percent
+        return bound + mantissa.replace("-", "−") + e + power + "%" * self._is_percent
+
+    @property
+    def _is_percent(self) -> bool:
+        return self.style == "percent"
 
     def _shown(self, value: float) -> float:
         return math.exp(value) if self.log else float(value)
