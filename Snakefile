@@ -44,7 +44,7 @@ PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
 repair(STORE)
 FIGURES = registered(figures, CONFIG)
-METRICS = registered(metrics)
+METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
 stated(data("claims.yaml"))
 prompted(data("prompts.yaml"))
 # expensive results are targets in their own right, so that failed or damaged ones are made again

@@ -9,7 +9,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io.tables import write_tables
-from normscope.studies.stage import TableInputs, recipe_type, stage
+from normscope.studies.stage import TableInputs, declared, recipe_type, stage
 
 
 class Flags(TableInputs):
@@ -20,9 +20,9 @@ class Flags(TableInputs):
 
 
 def main() -> None:
-    tabulate = stage("tables")
+    tabulate = stage("tabulate")
     flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
-    write_tables(flags.out, tabulate(flags.recipe, flags))
+    write_tables(flags.out, tabulate(flags.recipe, flags), declared(tabulate))
 
 
 if __name__ == "__main__":

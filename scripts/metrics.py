@@ -11,10 +11,11 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.errors import report
 from normscope.io.files import write_json, write_text
-from normscope.paper.metrics import FILE, LEDGER, cells, curves, load, nested
+from normscope.io.tables import read_table
+from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
 from normscope.paper.statements import verdicts
 from normscope.schema import Strict
-from normscope.studies.folder import FOLDER
+from normscope.studies.folder import declared_tables
 
 
 class Flags(Strict):
@@ -35,19 +36,20 @@ def main() -> None:
     flags = parse(Flags)
     numbers: dict[str, Any] = {LEDGER: verdicts(json.loads(flags.claims.read_text()))}
     plots = flags.out / "plots"
-    names = sorted(path.parent.name for path in FOLDER.glob(f"*/{FILE}"))
-    for name, metric in load(FOLDER, names).items():
-        path = flags.results / metric.study / "tables" / f"{metric.table}.csv"
-        table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # a word may be NA
-        rows = table.to_dict("records")
-        if metric.along is None:
-            values = cells(name, metric, rows)
+    declared = declared_tables()
+    for name, column in shown(declared).items():
+        table = declared[column.study][column.table]
+        path = flags.results / column.study / "tables" / f"{column.table}.csv"
+        rows = read_table(path, table).to_dict("records")
+        if column.metric.along:
+            for cell, curve in curves(column, rows).items():
+                columns = [column.metric.along, column.column.name]
+                write(plots / name / f"{'-'.join(cell)}.csv", curve, columns)
+        else:
+            values = cells(column, rows)
             numbers[name] = nested(values)
             named = [{"cell": " ".join(cell), name: v} for cell, v in values.items()]
             write(plots / f"{name}.csv", named, ["cell", name])
-        else:
-            for cell, curve in curves(name, metric, rows).items():
-                write(plots / name / f"{'-'.join(cell)}.csv", curve, [metric.along, metric.value])
     write_json(flags.out / "metrics.json", numbers)
 
 

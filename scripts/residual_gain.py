@@ -11,7 +11,7 @@ from normscope.io.files import write_json
 from normscope.schema import Strict
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.results import document
-from normscope.studies.pretrained.statistics import read_table
+from normscope.studies.pretrained.statistics import read_measurements
 
 
 class Flags(Strict):
@@ -24,7 +24,7 @@ class Flags(Strict):
 
 def main() -> None:
     flags = parse(Flags)
-    tables = {name: read_table(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
+    tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
     write_json(flags.out, document(tables, tables["references"], read_prompts(flags.prompts)))
 
 

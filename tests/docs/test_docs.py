@@ -15,7 +15,7 @@ from normscope.config import Config, load
 from normscope.nn.arms import ARMS
 from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.recipe import Kept, Shape
-from normscope.studies.depth.tables import by_layer, sensitivity, warm_ups
+from normscope.studies.depth.tabulate import by_layer, sensitivity, warm_ups
 from normscope.studies.textbook import tutorial as textbook
 
 ROOT = Path(__file__).parents[2]

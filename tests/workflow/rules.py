@@ -5,7 +5,7 @@ from pathlib import Path
 from project import ROOT
 
 STUDIES = ROOT / "src/normscope/studies"
-STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # by module of a study
+STAGES = {"train": "train", "probe": "probe", "tabulate": "make_tables"}  # by module of a study
 ALL = {"claims": "claims", "frame": "pages"}  # scripts that load this module of every study
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}

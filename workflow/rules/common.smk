@@ -118,7 +118,7 @@ from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.pretrained.prompts import check_prompts
 from normscope.studies.statements import load_checked
-from normscope.studies.traces import traces
+from normscope.studies.sources import sources
 
 # cached results of parsing the code, which takes more than a second
 PARSED = Path(".snakemake/normscope/code")
@@ -272,8 +272,10 @@ def recipe(jobs):
 
 @functools.cache
 def traced(wildcards):
-    """Where each statement is tested, and the lines that measure it. Only the page uses this."""
-    places = traces(Path(data("claims.yaml")), Path(PROJECT))
+    """Where each statement is tested, and the code that measures it. Only the page uses this."""
+    path = Path(data("claims.yaml"))
+    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
+    places = sources(load_checked(path, STUDIES), STUDIES, str(shown))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 

@@ -1,5 +1,5 @@
 # reads:  results/<study>/tables/*.csv, data/claims.yaml, the captions in results/paper/figures/, the
-#         templates in workflow/report/, figures.yaml, metrics.yaml and section.md of each study, and
+#         templates in workflow/report/, figures.yaml and section.md of each study, and
 #         evidence/ if it exists
 # writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
 #         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
@@ -133,10 +133,9 @@ rule manifest:
 
 rule metrics:
     input:
-        code("metrics"),
-        sorted({table_file(*metric.source) for metric in METRICS.values()}),
+        code("metrics", "all", "tables"),
+        sorted({table_file(metric.study, metric.table) for metric in METRICS.values()}),
         claims="results/paper/claims.json",
-        metrics=of_studies(metrics.FILE),
     output:
         "results/paper/metrics.json",
         directory("results/paper/plots"),

@@ -81,7 +81,7 @@ for study, part in STUDIES.items():
         name:
             f"{study}_tables"
         input:
-            code("make_tables", study, "tables"),
+            code("make_tables", study, "tabulate"),
             [*corpus, "results/dataset/meta.json"] if corpus else [],
             tabulated(study),
             list(study_files(study).values()),

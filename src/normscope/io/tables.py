@@ -1,12 +1,17 @@
 """The tables of a study: made from the files of its jobs, written, and read."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import numbers
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from normscope.columns import Column, Table
+from normscope.errors import Explained
 from normscope.io.csvfile import write_csv
+
+ROUNDING = 1e-5  # of a share or a cosine in single precision
 
 
 def collect(
@@ -32,10 +37,81 @@ def collect(
     return table[first + [column for column in table if column not in first]]
 
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
-    """Write ``<name>.csv`` of every table."""
+def check(name: str, frame: pd.DataFrame, table: Table) -> None:
+    """Compare a table with its declaration.
+
+    Raises:
+        Explained: columns differ from the declared ones in name or order, a value has the wrong
+            kind or lies outside the declared range, or two rows have the same keys.
+    """
+    problems = [*_differing_columns(frame, table)]
+    if not problems:
+        problems = [p for column in table.columns for p in _wrong_values(frame, column)]
+    if not problems and table.keys and not table.repeats and frame.duplicated(table.keys).any():
+        first = frame[frame.duplicated(table.keys)].iloc[0]
+        keys = ", ".join(f"{key} {first[key]}" for key in table.keys)
+        problems = [f"several rows have {keys}"]
+    if problems:
+        raise Explained(f"{name}.csv does not fit its declaration: {'; '.join(problems)}")
+
+
+def _differing_columns(frame: pd.DataFrame, table: Table) -> Iterator[str]:
+    present = list(frame)
+    if missing := [column for column in table.names if column not in present]:
+        yield f"it lacks {', '.join(missing)}"
+    if unknown := [column for column in present if column not in table.names]:
+        yield f"{', '.join(unknown)} not declared"
+    if set(present) == set(table.names) and present != table.names:
+        yield f"the order of the columns is {', '.join(table.names)}"
+
+
+def _wrong_values(frame: pd.DataFrame, column: Column) -> Iterator[str]:
+    values = frame[column.name].dropna()
+    if column.role == "key" and len(values) < len(frame):
+        yield f"{column.name} is missing in a row"
+    kinds = {str: str, bool: bool, int: numbers.Real, float: numbers.Real}
+    objects = values.tolist()
+    if wrong := [v for v in objects if not isinstance(v, kinds[column.kind])]:
+        yield f"{column.name} has {wrong[0]!r}, which is not {column.kind.__name__}"
+    elif column.kind is int and (wrong := [v for v in objects if v != int(v)]):
+        yield f"{column.name} has {wrong[0]!r}, which is not a whole number"
+    elif column.range and (wrong := [v for v in objects if not _is_within(v, *column.range)]):
+        yield f"{column.name} has {wrong[0]!r}, which is outside {list(column.range)}"
+
+
+def _is_within(value: float, low: float, high: float) -> bool:
+    """Whether a value is in a range, but for rounding."""
+    return low - ROUNDING <= value <= high + ROUNDING
+
+
+def write_tables(
+    folder: Path, tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]
+) -> None:
+    """Write ``<name>.csv`` of every table.
+
+    Raises:
+        Explained: a table does not fit its declaration, or is not declared.
+    """
+    if tables.keys() != declared.keys():
+        names = ", ".join(sorted(tables.keys() ^ declared.keys()))
+        raise Explained(f"made, or declared in tables.py, but not both: {names}")
+    for name, table in tables.items():
+        check(name, table, declared[name])
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
+
+
+def read_table(path: Path, table: Table) -> pd.DataFrame:
+    """A table as it is declared: text stays text, also where it is ``NA`` or a number.
+
+    Raises:
+        Explained: the file does not fit the declaration; make the table again.
+    """
+    texts: dict[str, type] = {c.name: str for c in table.columns if c.kind is str}
+    missing: dict = {c.name: [""] for c in table.columns if c.kind is not str or c.role != "key"}
+    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=missing)
+    check(path.stem, frame, table)
+    return frame
 
 
 class Tables(Mapping[str, pd.DataFrame]):
@@ -43,17 +119,18 @@ class Tables(Mapping[str, pd.DataFrame]):
 
     Args:
         folder: with ``<name>.csv``.
-        names: which there are.
+        declared: their declarations by name.
     """
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder = folder
-        self._read: dict[str, pd.DataFrame | None] = dict.fromkeys(names)
+    def __init__(self, folder: Path, declared: Mapping[str, Table]) -> None:
+        self._folder, self._declared = folder, declared
+        self._read: dict[str, pd.DataFrame | None] = dict.fromkeys(declared)
 
     def __getitem__(self, name: str) -> pd.DataFrame:
         table = self._read[name]
         if table is None:
-            table = self._read[name] = pd.read_csv(self._folder / f"{name}.csv")
+            path = self._folder / f"{name}.csv"
+            table = self._read[name] = read_table(path, self._declared[name])
         return table
 
     def __iter__(self) -> Iterator[str]:

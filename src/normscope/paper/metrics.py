@@ -1,136 +1,108 @@
-"""The registry of metrics, ``metrics.yaml`` of each study: single numbers that DVC shows.
+"""What DVC shows of the tables: single numbers and curves, as their columns declare.
 
-No study is known here. Names last as long as what they name: a cell has that of the values of its
-keys, whatever else a run has. DVC joins and splits names at dots, so that none has one. The
-workflow reads this module for every job: no pandas.
+No study is known here. The name of a number lasts as long as what it names: it consists of the
+values of its keys, whatever else a run has. DVC joins and splits names at dots, so no name has one.
 """
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from pydantic import Field
-
+from normscope.columns import Column, Metric, Table
 from normscope.errors import Explained
-from normscope.paper.registry import Entry, Table, Text, listed, read
-from normscope.schema import Distinct, Some
 
 Row = Mapping[Any, Any]
-FILE = "metrics.yaml"
-LEDGER = "verdicts"  # what the ledger's numbers are called
+Cell = tuple[str, ...]
+LEDGER = "verdicts"  # name of the ledger's numbers
 
 
-class Metric(Entry):
-    """A column of a table, by the keys that tell its rows apart."""
+@dataclass(frozen=True)
+class Shown:
+    """A column that DVC shows.
 
-    table: Text
-    keys: Annotated[list[Text], Some, Distinct] = Field(
-        description="columns whose values name a cell"
-    )
-    value: Text = Field(description="column of the numbers")
-    along: Text | None = Field(
-        default=None,
-        description="column that the numbers run along: a curve a cell, mean of what stands at "
-        "the same place, and no single number",
-    )
+    Args:
+        study, table: where its numbers stand.
+        column: the column.
+        keys: columns that identify a number.
+        metric: how DVC shows it.
+    """
+
+    study: str
+    table: str
+    column: Column
+    keys: Sequence[str]
+    metric: Metric
 
     @property
-    def source(self) -> Table:
-        """Where its numbers stand."""
-        return Table(self.study, self.table)
+    def where(self) -> str:
+        """What errors call it."""
+        return f"metric {self.metric.name}: {self.study}.{self.table}"
 
 
-def load(folder: Path, studies: Iterable[str]) -> dict[str, Metric]:
-    """The metrics of the studies by name.
-
-    Args:
-        folder: of the studies.
-        studies: their names.
-
-    Raises:
-        Explained: an entry is invalid, or its name is taken.
-    """
-    return read(folder, FILE, studies, Metric)
-
-
-def check(
-    folder: Path, metrics: Mapping[str, Metric], tables: Mapping[str, Collection[str]]
-) -> None:
-    """Whether the tables of the entries are there.
+def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
+    """The columns of all studies that DVC shows, by the name of the metric.
 
     Args:
-        folder: of the studies.
-        metrics: their entries.
-        tables: names of every study's tables.
+        studies: the declared tables of every study.
 
     Raises:
-        Explained: a table is not there, or a name is the ledger's; names every entry, with the
-            nearest right word.
+        ValueError: two metrics have one name.
     """
-    problems = [
-        f"{metric.study}/{FILE}: {name}.{problem}"
-        for name, metric in metrics.items()
-        for problem in metric.source.problems(tables)
-    ]
-    if LEDGER in metrics:
-        problems.append(f"{LEDGER}: the ledger's numbers have this name; take another one")
-    if problems:
-        raise Explained(listed(folder, problems))
+    metrics: dict[str, Shown] = {}
+    for study, tables in studies.items():
+        for name, table in tables.items():
+            for column in table.columns:
+                if (metric := column.metric) is None:
+                    continue
+                if metric.name in (LEDGER, *metrics):
+                    raise ValueError(f"two metrics are called {metric.name}")
+                keys = metric.keys or table.keys
+                metrics[metric.name] = Shown(study, name, column, keys, metric)
+    return metrics
 
 
-def cells(name: str, metric: Metric, rows: Sequence[Row]) -> dict[tuple[str, ...], float]:
-    """The number of every cell that has one, by the words of its keys.
+def cells(shown: Shown, rows: Sequence[Row]) -> dict[Cell, float]:
+    """The finite numbers of a column, by the values of their keys.
 
     Raises:
-        Explained: the table lacks a column, or has no numbers in it; two rows have the same keys,
-            or keys that DVC cannot tell apart.
+        Explained: two rows have keys that DVC cannot tell apart.
     """
-    numbers: dict[tuple[str, ...], float] = {}
-    for row in _known(name, metric, rows):
-        cell = _cell(metric, row)
+    numbers: dict[Cell, float] = {}
+    for row in _finite(shown, rows):
+        cell = _cell(shown, row)
         if cell in numbers:
-            raise Explained(
-                f"metric {name}: {metric.study}.{metric.table} has several rows of"
-                f" {', '.join(cell)}, as DVC writes it; name the column that tells them apart in"
-                " its keys"
-            )
-        numbers[cell] = row[metric.value]
+            raise Explained(f"{shown.where} has several rows of {', '.join(cell)} for DVC")
+        numbers[cell] = row[shown.column.name]
     return numbers
 
 
-def curves(
-    name: str, metric: Metric, rows: Sequence[Row]
-) -> dict[tuple[str, ...], list[dict[str, float]]]:
-    """The curve of every cell: a row a place, of which each number is the mean.
+def curves(shown: Shown, rows: Sequence[Row]) -> dict[Cell, list[dict[str, float]]]:
+    """The curves of a column: one row per place, with the mean of the numbers there.
 
     Raises:
-        Explained: the table lacks a column, or has no numbers in it; two cells have one name.
+        Explained: two curves would have one file name.
     """
-    names: dict[str, list[Any]] = {}
-    places: dict[tuple[str, ...], dict[float, list[float]]] = {}
-    for row in _known(name, metric, rows):
-        cell = _cell(metric, row)
-        keys = names.setdefault("-".join(cell), [row[key] for key in metric.keys])
-        if keys != [row[key] for key in metric.keys]:
-            raise Explained(
-                f"metric {name}: two cells of {metric.study}.{metric.table} are both called"
-                f" {'-'.join(cell)}, as DVC writes it; change its keys"
-            )
-        curve = places.setdefault(cell, {})
-        curve.setdefault(row[metric.along], []).append(row[metric.value])
+    along, value = shown.metric.along, shown.column.name
+    names: dict[str, Cell] = {}
+    places: dict[Cell, dict[float, list[float]]] = {}
+    for row in _finite(shown, rows):
+        cell = _cell(shown, row)
+        if names.setdefault("-".join(cell), cell) != cell:
+            raise Explained(f"{shown.where} has two curves called {'-'.join(cell)} for DVC")
+        places.setdefault(cell, {}).setdefault(row[along], []).append(row[value])
     return {
         cell: [
-            {str(metric.along): place, metric.value: math.fsum(values) / len(values)}
+            {along: place, value: math.fsum(values) / len(values)}
             for place, values in sorted(curve.items())
         ]
         for cell, curve in places.items()
     }
 
 
-def nested(cells: Mapping[tuple[str, ...], float]) -> dict[str, Any]:
-    """Cells as DVC joins their names: a level a key."""
+def nested(cells: Mapping[Cell, float]) -> dict[str, Any]:
+    """Numbers as DVC joins their names: one level per key."""
     tree: dict[str, Any] = {}
     for (*path, last), value in cells.items():
         node = tree
@@ -140,27 +112,13 @@ def nested(cells: Mapping[tuple[str, ...], float]) -> dict[str, Any]:
     return tree
 
 
-def _known(name: str, metric: Metric, rows: Sequence[Row]) -> Iterator[Row]:
-    """Rows with a number."""
-    columns = [*metric.keys, metric.value, *filter(None, [metric.along])]
-    for row in rows:
-        if missing := [column for column in columns if column not in row]:
-            raise Explained(
-                f"metric {name}: {metric.study}.{metric.table} has no column"
-                f" {', '.join(missing)}; it has {', '.join(row)}"
-            )
-        numbers = [row[column] for column in columns[len(metric.keys) :]]
-        if text := [number for number in numbers if not isinstance(number, int | float)]:
-            raise Explained(
-                f"metric {name}: {metric.study}.{metric.table} has {text[0]!r} where a number is"
-                " needed; name a column of numbers"
-            )
-        if all(map(math.isfinite, numbers)):
-            yield row
+def _finite(shown: Shown, rows: Sequence[Row]) -> Iterator[Row]:
+    columns = [shown.column.name, *filter(None, [shown.metric.along])]
+    return (row for row in rows if all(math.isfinite(row[column]) for column in columns))
 
 
-def _cell(metric: Metric, row: Row) -> tuple[str, ...]:
-    """The words of a row's keys, without what DVC splits names at."""
-    values = (row[key] for key in metric.keys)
+def _cell(shown: Shown, row: Row) -> Cell:
+    """The values of a row's keys, without what DVC splits names at."""
+    values = (row[key] for key in shown.keys)
     words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
     return tuple(re.sub(r"[^\w-]+", "_", word) for word in words)

@@ -1,5 +1,14 @@
-"""The folder of the studies, each of which has its registries, figures and section in its own."""
+"""The folder of the studies, and what can be read from it without loading a study."""
 
+from importlib import import_module
 from pathlib import Path
 
+from normscope.columns import Table
+
 FOLDER = Path(__file__).parent
+
+
+def declared_tables() -> dict[str, dict[str, Table]]:
+    """The declared tables of every study, by study and table."""
+    names = sorted(path.parent.name for path in FOLDER.glob("*/tables.py"))
+    return {name: import_module(f"normscope.studies.{name}.tables").TABLES for name in names}

@@ -1,8 +1,8 @@
 """What the scripts call of a study, and the folders that they hand over. No torch.
 
 A study's folder may have ``train.py`` with ``prepare``, ``probe.py`` with ``probe``, and
-``tables.py`` with ``tabulate``. The annotation of the first argument, ``recipe``, is the type that
-a job's parameters are read as.
+``tabulate.py`` with ``tabulate``. The annotation of the first argument, ``recipe``, is the type
+that a job's parameters are read as.
 """
 
 import sys
@@ -13,10 +13,11 @@ from typing import Any, get_type_hints
 
 from pydantic import Field
 
+from normscope.columns import Table
 from normscope.errors import Explained, suggest
 from normscope.schema import PositiveInt, Strict
 
-FUNCTIONS = {"train": "prepare", "probe": "probe", "tables": "tabulate"}  # by module
+FUNCTIONS = {"train": "prepare", "probe": "probe", "tabulate": "tabulate"}  # by module
 
 
 class Inputs(Strict):
@@ -74,6 +75,11 @@ def stage(module: str) -> Callable[..., Any]:
 def recipe_type(function: Callable[..., Any]) -> Any:
     """The type of a stage's recipe."""
     return get_type_hints(function)["recipe"]
+
+
+def declared(tabulate: Callable[..., Any]) -> Mapping[str, Table]:
+    """The declared tables of the study that ``tabulate`` belongs to."""
+    return import_module(tabulate.__module__.replace(".tabulate", ".tables")).TABLES
 
 
 def source(function: Callable[..., Any]) -> Path:

@@ -1,6 +1,5 @@
 """The statements of all studies: what is checked before any job, and the tests of the ledger."""
 
-import ast
 import importlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -9,18 +8,8 @@ from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.entry import Claims, load
 from normscope.studies.folder import FOLDER
+from normscope.studies.sources import test_functions
 from normscope.studies.study import Study
-
-
-def tested_by_functions() -> dict[str, str]:
-    """The study of every key that a function is marked with, read without an import of it."""
-    keys = {}
-    for path in sorted(FOLDER.glob("*/claims.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
-                    keys[key] = path.parent.name
-    return keys
 
 
 def load_checked(
@@ -37,8 +26,9 @@ def load_checked(
         Explained: entries are wrong; each with what is, and the nearest right word.
     """
     claims = load(path)
+    tested = {key: test.study for key, test in test_functions().items()}
     vocabularies = {name: study.vocabulary() for name, study in studies.items()}
-    if wrong := problems(claims, vocabularies, tested_by_functions(), figures):
+    if wrong := problems(claims, vocabularies, tested, figures):
         raise Explained("\n".join(f"{path}: {line}" for line in wrong))
     return claims
 

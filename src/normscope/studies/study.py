@@ -6,12 +6,13 @@ A study is a part of the configuration, and what lies in ``results/<study>/`` fo
 
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import Field, ValidationError
 
+from normscope.columns import Table
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
 from normscope.train.recipe import Device, Seeds
@@ -46,7 +47,7 @@ class Study(Strict, ABC):
     """A part of the configuration, and what is made of it."""
 
     # what the workflow makes and reads of the study, below results/<study>/
-    TABLES: ClassVar[Sequence[str]] = ()  # names of tables/*.csv
+    TABLES: ClassVar[Mapping[str, Table]] = {}  # the declarations of tables/*.csv by name
     TRAINS: ClassVar[bool] = True  # whether it has models of its own
     TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of models/{name}/
     PROBED: ClassVar[Sequence[str]] = ()  # names of probes/{name}/*.csv, if the loop's rule probes
@@ -98,6 +99,33 @@ class Study(Strict, ABC):
     def jobs(self) -> Iterator[Job]:
         """Those whose number or size depends on the configuration."""
         return iter(())
+
+
+def vocabulary(
+    tables: Mapping[str, Table],
+    *,
+    values: Mapping[str, Collection[Any]],
+    labels: Mapping[str, Mapping[Any, str]] | None = None,
+    **fields: Any,
+) -> Vocabulary:
+    """What statements may say of these tables, from the declarations of their columns.
+
+    Args:
+        tables: that statements may read.
+        values: that a column can have, where the configuration knows them.
+        labels: names of values that depend on the configuration.
+        fields: others of ``Vocabulary``.
+    """
+    columns = [column for table in tables.values() for column in table.columns]
+    flags = {column.name: (False, True) for column in columns if column.kind is bool}
+    return Vocabulary(
+        columns={name: table.names for name, table in tables.items()},
+        values={**flags, **values},
+        texts=sorted({column.name for column in columns if column.kind is str} - set(values)),
+        ranges={column.name: column.range for column in columns if column.range},
+        labels={**{c.name: c.label for c in columns if c.label}, **(labels or {})},
+        **fields,
+    )
 
 
 Stacked = Annotated[

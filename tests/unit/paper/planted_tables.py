@@ -15,7 +15,7 @@ from normscope.paper.figures import Figure
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
 from normscope.studies.jacobian.recipe import SETTING, VARIED
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.recall.tables import with_factors
+from normscope.studies.recall.tabulate import with_factors
 
 NAN = math.nan
 ARMS = ("layernorm", "manual_l2", "none")

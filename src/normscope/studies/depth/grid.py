@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import Field, model_validator
 
-from normscope.ledger.vocabulary import SHARE, Vocabulary, planned
-from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
-from normscope.studies.depth.measures import INITS, LAYERS, PLACEMENTS, RATES, STATES
+from normscope.studies.depth import tables
+from normscope.studies.depth.measures import LAYERS, STATES
 from normscope.studies.depth.recipe import (
     Cell,
     DepthTables,
@@ -22,7 +23,7 @@ from normscope.studies.depth.recipe import (
     Start,
     WarmUp,
 )
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
 from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
@@ -80,10 +81,7 @@ class TrainedGrid(StartGrid):
 class Depth(Study):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
-    TABLES: ClassVar = [
-        *"blocks rates layers by_block by_shape".split(),
-        *"losses sensitivity warm_ups trainability".split(),
-    ]
+    TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = ("blocks",)
     PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
     TABLES_READ: ClassVar = ("metrics.csv",)
@@ -196,38 +194,17 @@ class Depth(Study):
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say."""
-        outcome = ("val_loss", "diverged_at", "capped_loss", "failed", "unigram")
-        spread = ("sensitivity", "rates", "failures")
-        return Vocabulary(
-            columns={
-                "rates": (*Shape._fields, "state", "seed", *RATES),
-                "layers": (*Shape._fields, "state", "seed", "layer", "factor"),
-                "losses": (*Cell._fields, "seed", *outcome),
-                "sensitivity": (*Shape._fields, "warmup_steps", "seed", *spread),
-                "warm_ups": (*Shape._fields, "rate", "seed", "gained"),
-            },
+        stated = ("rates", "layers", "losses", "sensitivity", "warm_ups")
+        return vocabulary(
+            {name: self.TABLES[name] for name in stated},
             values={
                 "arm": ARMS,
                 "placement": get_args(Placement),
-                "residual": (True, False),
                 "init": get_args(Start),
                 "state": STATES,
                 "layer": tuple(LAYERS),
             },
-            texts=("rate",),  # tuned, or a learning rate as a word
             grids={"losses": planned(self._all(), Cell._fields)},
-            ranges={"failed": SHARE},
-            labels={
-                "arm": LABELS,
-                "placement": PLACEMENTS,
-                "init": INITS,
-                "depth": "{} blocks",
-                "learning_rate": "rate {:g}",
-                "rate": "rate {}",
-                "warmup_steps": "{} steps of warm-up",
-                "state": {"start": "", "trained": "trained"},
-                "layer": "a {}",
-            },
         )
 
     def probed(self, name: str) -> list[str]:

@@ -29,7 +29,7 @@ from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS
 from normscope.studies.depth.recipe import Shape
-from normscope.studies.depth.tables import SHAPE
+from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
 RATES = {  # of by_shape.csv, as readers call them

@@ -1,196 +1,177 @@
-"""From probed and trained models to shapes: curves by block, rates per block, losses."""
+"""The tables of the depth study, as they are declared: rows, columns, meanings. No pandas."""
 
-import math
+from normscope.columns import Column, Metric, Table, count, estimate, key, many
+from normscope.formats import SCIENTIFIC, decimals
+from normscope.studies.columns import (
+    ARM,
+    CAPPED_LOSS,
+    DEPTH,
+    DIVERGED_AT,
+    DIVERGENCES,
+    FAILED,
+    FAILURES,
+    LEARNING_RATE,
+    MEASURE,
+    PLACEMENT,
+    SEED,
+    UNIGRAM,
+    VAL_LOSS,
+    N,
+    mean,
+    steps,
+)
+from normscope.studies.depth.measures import INITS, PLACEMENTS
 
-import numpy as np
-import pandas as pd
+HERE = "normscope.studies.depth.tabulate"
+SIGNALS = "normscope.measure.signals.signals"
+JACOBIAN = "normscope.studies.depth.probe.probed"
 
-from normscope.io import dataset
-from normscope.io.tables import collect
-from normscope.measure.unigram import unigram_loss
-from normscope.statistics.outcome import with_outcome
-from normscope.statistics.summary import split, summarize
-from normscope.statistics.tuning import chosen
-from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
-from normscope.studies.depth.recipe import DepthTables, Shape
-from normscope.studies.stage import TableInputs
+SHAPE = (
+    ARM.but(title="norm"),
+    PLACEMENT.but(label=PLACEMENTS),
+    key("residual", "whether the blocks have residual connections", bool),
+    key("init", "initialization", title="start", label=INITS),
+    DEPTH.but(label="{} blocks"),
+)
+STATE = key("state", "start, or trained", label={"start": "", "trained": "trained"})
+WARM_UP = steps("warmup_steps", "steps of warm-up", title="warm-up", label="{} steps of warm-up")
+SCHEDULE = (
+    LEARNING_RATE.but(label="rate {:g}"),
+    WARM_UP,
+    steps("steps", "optimizer steps"),
+)
+MODEL = (*SHAPE, STATE, SEED)
+BLOCK = key("block", "block, counted from 1; 0 is the embedding", int)
 
-SHAPE = list(Shape._fields)
-MODEL = [*SHAPE, "state", "seed"]
-SCHEDULE = ["learning_rate", "warmup_steps", "steps"]
-LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at"]
-
-
-def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """All tables of the study, by name."""
-    data = dataset.read(inputs.corpus)
-    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
-    unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
-    models = collect(inputs.models, "metrics.csv", keys).reindex(columns=LOSSES)
-    losses = with_outcome(models, data.vocab_size, unigram).assign(unigram=unigram)
-    losses = losses.astype({"diverged_at": "Int64"})
-    blocks = collect(inputs.probes, "blocks.csv", {place: {} for place in recipe.places})
-    of_models = rates(blocks)
-    return {
-        "blocks": blocks,
-        "losses": losses,
-        "by_block": by_block(blocks, recipe.level),
-        "rates": of_models,
-        "layers": by_layer(of_models),
-        "by_shape": by_shape(of_models, recipe.level),
-        "sensitivity": sensitivity(losses),
-        "warm_ups": warm_ups(losses),
-        "trainability": trainability(losses, recipe.level),
-    }
-
-
-def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape, state, block and measure: n models, mean and t interval.
-
-    Sizes are averaged in logarithms, and so are the gradient over that at the last block
-    (``RELATIVE``) and the largest singular value. A model in which a size is 0 or not finite is
-    left out.
-
-    Args:
-        blocks: blocks.csv, a row a block of every model.
-        level: confidence level.
-    """
-    at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
-    last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
-    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
-    keys, sizes = [*SHAPE, "state", "block"], (*SIZES, RELATIVE, "largest")
-    table = summarize(blocks, keys, (*MEASURES, RELATIVE), level, geometric=sizes)
-    return table[table["n"] > 0]
-
-
-def _rate(values: pd.Series) -> float:
-    """Factor per block of a size: least squares of its logarithm on depth; NaN below 2 blocks."""
-    if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
-        return math.nan
-    return float(np.exp(np.polyfit(np.arange(len(values)), np.log(values), 1)[0]))
-
-
-def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
-    """One value over another, by their places; NaN where there is none or both are 0."""
-    if not len(values):
-        return math.nan
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.divide(values.iloc[numerator], values.iloc[denominator]))
-
-
-def rates(blocks: pd.DataFrame) -> pd.DataFrame:
-    """A row per model: what one block does to sizes, and what all of them do.
-
-    - ``gradient_rate``: factor of the gradient's norm per block towards the input, from the last
-      block to the second. The first block is left out: it takes the embedding, whose scale is its
-      own.
-    - ``gradient_kept``: its norm at the second block over that at the last.
-    - ``gradient_near``: its norm six blocks, which are twelve sublayers, before the last block over
-      that at the last.
-    - ``stream_rate``: factor of the stream's RMS per block towards the output, from the first
-      block's output to the last one's.
-    - ``stream_growth``: the RMS that leaves the last block over the one that leaves the first.
-    - ``last_gradient``: the norm of the gradient of the last block's parameters.
-    - ``smallest``, ``largest``: singular values of the blocks' Jacobians I + J, the least and the
-      greatest over the measured blocks but the first.
-    - ``from_identity``: the farthest that a singular value is from 1, in units of the norm of J.
-    - ``lost``: singular values that are 0, a token; the least number.
-    """
-    rows = []
-    for row, group in split(blocks, MODEL):
-        of_block = group.set_index("block").sort_index()
-        gradient, rms = of_block["gradient"].loc[2:], of_block["activation_rms"].loc[1:]
-        inner = of_block.loc[2:]
-        last = of_block.iloc[-1]
-        row["gradient_rate"] = 1 / _rate(gradient)
-        row["gradient_kept"] = _ratio(gradient, 0, -1)
-        near = gradient.iloc[-1 - NEAR :] if len(gradient) > NEAR else gradient[:0]
-        row["gradient_near"] = _ratio(near, 0, -1)
-        row["stream_rate"] = _rate(rms)
-        row["stream_growth"] = _ratio(rms, -1, 0)
-        row["last_gradient"] = last["gradient_parameters"]
-        row["smallest"], row["largest"] = inner["smallest"].min(), inner["largest"].max()
-        farthest = np.maximum(inner["largest"] - 1, 1 - inner["smallest"])
-        row["from_identity"], row["lost"] = (farthest / inner["branch"]).max(), inner["lost"].min()
-        rows.append(row)
-    return pd.DataFrame(rows, columns=[*MODEL, *RATES])
-
-
-def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and meaning of "layer": ``gradient_rate`` of a block as a factor per layer.
-
-    A block has two sublayers, which a residual connection would span, and on its longest path four
-    matrices: values, projection, and two of the MLP. The factor is a root of the block's.
-
-    Args:
-        of_models: rates.csv, a row a model.
-    """
-    parts = [
-        of_models[MODEL].assign(layer=layer, factor=of_models["gradient_rate"] ** (1 / parts))
-        for layer, parts in LAYERS.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape, state and measure of ``rates``: n models, mean and t interval."""
-    geometric = [measure for measure, is_geometric in RATES.items() if is_geometric]
-    table = summarize(of_models, [*SHAPE, "state"], RATES, level, geometric)
-    return table[table["n"] > 0]
-
-
-def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
-    """A row per shape, warm-up and seed that was trained at several rates: what the rate decides.
-
-    - ``sensitivity``: the mean over rates of the capped loss, less the least (Wortsman et al. 2023,
-      arXiv:2309.14322).
-    - ``failures``: at how many of the ``rates`` it failed.
-
-    Args:
-        losses: losses.csv, a row a trained model.
-    """
-    keys, rows = [*SHAPE, "warmup_steps", "seed"], []
-    for key, group in split(losses, keys):
-        capped, rates = group["capped_loss"], group["learning_rate"].nunique()
-        if rates > 1:
-            spread = {"sensitivity": capped.mean() - capped.min(), "rates": rates}
-            rows.append(key | spread | {"failures": group["failed"].sum()})
-    return pd.DataFrame(rows, columns=[*keys, "sensitivity", "rates", "failures"])
-
-
-def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
-    """A row per shape, rate and seed that was trained with and without warm-up.
-
-    - ``rate``: the learning rate of both, as a word; ``tuned``: each is at its own, which is best
-      over the other seeds.
-    - ``gained``: the capped loss without warm-up, less that with the longest one.
-
-    Args:
-        losses: losses.csv, a row a trained model.
-    """
-    tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss")
-    table = pd.concat(
-        [
-            losses.assign(rate=losses["learning_rate"].map("{:g}".format)),
-            tuned.assign(rate="tuned"),
-        ]
-    )
-    keys, rows = [*SHAPE, "rate", "seed"], []
-    for key, group in split(table, keys):
-        capped = group.set_index("warmup_steps")["capped_loss"].sort_index()
-        if capped.index[0] == 0 and len(capped) > 1:
-            rows.append(key | {"gained": capped.iloc[0] - capped.iloc[-1]})
-    return pd.DataFrame(rows, columns=[*keys, "gained"])
-
-
-def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape and schedule: capped loss over seeds, and how many models failed."""
-    keys = [*SHAPE, *SCHEDULE]
-    groups = losses.groupby(keys, sort=False)
-    table = summarize(losses, keys, ["capped_loss"], level).drop(columns="measure")
-    table["failed"], table["diverged"] = (
-        list(groups["failed"].sum()),
-        list(groups["diverged_at"].count()),
-    )
-    table["unigram"] = list(groups["unigram"].first())
-    return table[[*keys, "n", "failed", "diverged", "mean", "low", "high", "unigram"]]
+TABLES = {
+    "blocks": Table(
+        "one block of a model",
+        (
+            *MODEL,
+            BLOCK,
+            *many(
+                {
+                    "activation_rms": "RMS of the residual stream after the block",
+                    "gradient": "norm of the gradient at the output of the block",
+                    "gradient_parameters": "norm of the gradient of the block's parameters",
+                },
+                source=SIGNALS,
+            ),
+            *many(
+                {
+                    "angle_attention": "angle between attention's output and the stream",
+                    "angle_mlp": "angle between the MLP's output and the stream",
+                },
+                unit="degrees",
+                source=SIGNALS,
+            ),
+            *many(
+                {
+                    "largest": "largest singular value of the block's Jacobian I + J",
+                    "smallest": "smallest singular value of the block's Jacobian I + J",
+                    "branch": "norm of J",
+                    "lost": "singular values that are 0, per token",
+                },
+                source=JACOBIAN,
+            ),
+        ),
+        JACOBIAN,
+    ),
+    "losses": Table(
+        "one trained model",
+        (*SHAPE, *SCHEDULE, SEED, VAL_LOSS, DIVERGED_AT, CAPPED_LOSS, FAILED, UNIGRAM),
+        "normscope.train.session.train",
+    ),
+    "by_block": Table(
+        "one measure of a block, over models",
+        (*SHAPE, STATE, BLOCK, MEASURE, *mean()),
+        f"{HERE}.by_block",
+    ),
+    "rates": Table(
+        "one model",
+        (
+            *MODEL,
+            *many(
+                {
+                    "gradient_rate": "factor of the gradient per block towards the input",
+                    "gradient_kept": "gradient at the second block over that at the last",
+                    "gradient_near": "gradient six blocks before the last over that at the last",
+                    "stream_rate": "factor of the stream's RMS per block towards the output",
+                    "stream_growth": "RMS after the last block over that after the first",
+                    "last_gradient": "norm of the gradient of the last block's parameters",
+                    "smallest": "smallest singular value of I + J over the blocks but the first",
+                    "largest": "largest singular value of I + J over the blocks but the first",
+                    "from_identity": "largest distance of a singular value from 1, over norm of J",
+                    "lost": "singular values that are 0, per token: the least number",
+                }
+            ),
+        ),
+        f"{HERE}.rates",
+    ),
+    "layers": Table(
+        "one meaning of layer in a model",
+        (
+            *MODEL,
+            key("layer", "block, sublayer or matrix", label="a {}"),
+            Column("factor", "factor of the gradient per layer towards the input"),
+        ),
+        f"{HERE}.by_layer",
+    ),
+    "by_shape": Table(
+        "one measure of a network, over models",
+        (
+            *SHAPE,
+            STATE,
+            MEASURE,
+            N,
+            *estimate("mean", "mean over models", "low", "high", format=SCIENTIFIC, macro="mean"),
+        ),
+        f"{HERE}.by_shape",
+    ),
+    "sensitivity": Table(
+        "one seed of a network and warm-up, over learning rates",
+        (
+            *SHAPE,
+            WARM_UP,
+            SEED,
+            Column(
+                "sensitivity", "mean over rates of the capped loss minus the least", unit="nats"
+            ),
+            count("rates", "learning rates that were tried"),
+            count("failures", "rates at which the model failed"),
+        ),
+        f"{HERE}.sensitivity",
+    ),
+    "warm_ups": Table(
+        "one seed of a network and rate, with and without warm-up",
+        (
+            *SHAPE,
+            key("rate", "learning rate of both as text, or tuned", label="rate {}"),
+            SEED,
+            Column("gained", "capped loss without warm-up minus that with it", unit="nats"),
+        ),
+        f"{HERE}.warm_ups",
+    ),
+    "trainability": Table(
+        "one network and schedule",
+        (
+            *SHAPE,
+            *SCHEDULE,
+            N,
+            FAILURES,
+            DIVERGENCES,
+            *estimate(
+                "mean",
+                "mean capped loss",
+                "low",
+                "high",
+                unit="nats",
+                format=decimals(),
+                title="loss",
+                metric=Metric("depth_loss"),
+            ),
+            UNIGRAM,
+        ),
+        f"{HERE}.trainability",
+    ),
+}

@@ -8,7 +8,7 @@ from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
 from normscope.statistics.summary import select
-from normscope.studies.jacobian.tables import at_chosen_rate
+from normscope.studies.jacobian.tabulate import at_chosen_rate
 from normscope.words import number
 
 ARM = "layernorm"

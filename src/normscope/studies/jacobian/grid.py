@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
-from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary, planned
-from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
     Distinct,
@@ -21,15 +21,15 @@ from normscope.schema import (
     Strict,
     distinct,
 )
-from normscope.studies.jacobian.measures import COSINES, COSTS, KINDS, MEASURES, PLACES
+from normscope.studies.jacobian import tables
+from normscope.studies.jacobian.measures import COSINES, PLACES
 from normscope.studies.jacobian.recipe import (
-    SETTING,
     VARIED,
     Cell,
     JacobianProbe,
     JacobianTables,
 )
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
 from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
@@ -108,10 +108,7 @@ class JacobianGrid(Grid):
 class Jacobian(Study):
     """The backward pass of norms under backpropagation and feedback alignment."""
 
-    TABLES: ClassVar = (
-        *("layers", "gradients", "layers_by_cell", "losses", "chosen", "by_place"),
-        *("surrogates", "costs", "slopes", "parts", "sigma"),
-    )
+    TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = ("layers", "gradients")
     PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
 
@@ -243,27 +240,14 @@ class Jacobian(Study):
         }
         unsure = dict.fromkeys(COSINES, math.nan)  # of a dose, and where nothing was measured
         paid = planned((m for m in self._all() if m[0].norm_backward != "exact"), VARIED)
-        return Vocabulary(
-            columns={
-                "surrogates": (*VARIED, "seed", *COSTS, *COSINES),
-                "slopes": (*SETTING, "surrogates_in", "seed", "slope", "failed"),
-                "by_place": (*VARIED, "learning_rate", *KINDS, "seed", "diverged", "d", *MEASURES),
-            },
+        return vocabulary(
+            {name: self.TABLES[name] for name in ("surrogates", "slopes", "by_place")},
             values={column: get_args(literal) for column, literal in literals.items()}
             | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
-            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")}
-            | {"diverged": (False, True)},
+            | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
             grids={"surrogates": [{**row, **unsure} for row in paid]},
-            ranges={"failed": SHARE, **dict.fromkeys((*COSINES, "alignment"), COSINE)},
             labels={
-                "arm": LABELS,
-                "feedback": {"fa": "FA", "dfa": "DFA", "backprop": "backpropagation"},
-                "surrogates_in": {
-                    "all": "all norms",
-                    "blocks": "block norms",
-                    "final": "final norm",
-                },
                 "sigma_penalty": {
                     penalty: f"sigma held by {penalty:g}" if penalty else ""
                     for grid in self.runs

@@ -30,7 +30,7 @@ from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select, split, summarize
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.recipe import SETTING, VARIED
-from normscope.studies.jacobian.tables import PARTS
+from normscope.studies.jacobian.tabulate import PARTS
 from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"

@@ -7,23 +7,18 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
-from normscope.ledger.vocabulary import COSINE, SHARE, Vocabulary, planned
-from normscope.nn.arms import ARMS, LABELS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
+from normscope.studies.main import tables
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
 from normscope.train.recipe import Device, Stack, Training, flops
 from normscope.train.schedule import at_schedule
 from normscope.train.stacking import stack_mb
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
-GAINS = ("gain_first", "gain_later", "gain_last")  # geometric means of a model
-LAWS = ("r_entropy_gain", "r_entropy_deviation")  # of entropy and gain over windows
-LOSSES = (
-    *("diverged_at", "parameters", "train_loss"),
-    *("val_loss", "best_val_loss", "val_loss_window_sd", "capped_loss", "failed"),
-)
 
 ProtocolName = Annotated[
     CellName,
@@ -95,10 +90,7 @@ class Gain(Strict):
 class Main(Study):
     """One Transformer a protocol, arm, placement, learning rate and seed: loss, residual gain."""
 
-    TABLES: ClassVar = (
-        *("runs", "chosen", "arms", "batches", "curves", "gain", "gain_by_depth", "gain_by_arm"),
-        *("published", "corpus"),
-    )
+    TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = ("stream", "laws")
     FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
 
@@ -187,18 +179,14 @@ class Main(Study):
         return [sizes for sizes in alike.values() if len(sizes) > 1]
 
     def vocabulary(self) -> Vocabulary:
-        of_models = (*Cell._fields, "seed", *LOSSES, *GAINS, *LAWS)
         grids = {
             table: planned(self._all(), columns)
             for table, columns in {"runs": Cell._fields, "chosen": Cell._fields[:-1]}.items()
         }
-        unmeasured = dict.fromkeys((*GAINS, *LAWS), math.nan)
-        return Vocabulary(
-            columns={
-                "runs": of_models,
-                "chosen": of_models,
-                "batches": (*of_models, "batch_size", "excess"),
-            },
+        measured = (*tables.GAINS, *tables.LAWS)
+        unmeasured = dict.fromkeys((column.name for column in measured), math.nan)
+        return vocabulary(
+            {name: self.TABLES[name] for name in ("runs", "chosen", "batches")},
             values={
                 "protocol": self.every_protocol,
                 "arm": ARMS,
@@ -210,8 +198,6 @@ class Main(Study):
                 ]
                 for table, rows in grids.items()
             },
-            ranges={"failed": SHARE, **dict.fromkeys(LAWS, COSINE)},
-            labels={"arm": LABELS, "batch_size": "batch size {}"},
         )
 
     def trainings(self) -> dict[str, Stack]:

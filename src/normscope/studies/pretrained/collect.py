@@ -10,7 +10,7 @@ from normscope.io.stored import read
 from normscope.io.tables import collect
 from normscope.studies.pretrained.grid import Listed
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
-from normscope.studies.pretrained.statistics import COUNTS, read_table
+from normscope.studies.pretrained.statistics import COUNTS, read_measurements
 
 FACTS = (
     "class norm n_layers n_embd n_heads n_kv_heads grouped_queries head_dim rho rho_as_published "
@@ -40,7 +40,7 @@ def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
 def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFrame:
     """``gains`` or ``norms`` of all models, with the model in front."""
     keys = {model.name: {"model": model.name} for model in listed}
-    table = collect(probes, f"{name}.csv", keys, read_table)
+    table = collect(probes, f"{name}.csv", keys, read_measurements)
     columns = ["model", *COLUMNS[name]]
     return table[columns] if len(table) else pd.DataFrame(columns=columns)
 

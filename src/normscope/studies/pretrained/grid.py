@@ -9,6 +9,7 @@ from normscope.hub.recipe import Measured, ModelName, Sourced
 from normscope.io.corpus import Line
 from normscope.io.names import survives_tables
 from normscope.schema import PositiveInt, Strict, distinct
+from normscope.studies.pretrained import tables
 from normscope.studies.study import Job, Settings, Study
 
 
@@ -53,10 +54,7 @@ class PretrainedTables(Strict):
 class Pretrained(Study):
     """Residual gain of pretrained models, beside the published ones."""
 
-    TABLES: ClassVar = (
-        *("models", "gains", "norms", "sensitivity", "layers", "observations", "by_model"),
-        *("by_category", "by_norm", "twins", "h25_models", "h25", "references"),
-    )
+    TABLES: ClassVar = tables.TABLES
     TRAINS: ClassVar = False  # and measures by a rule of its own, workflow/rules/pretrained.smk
     READS_CORPUS: ClassVar = False
     FILES: ClassVar = ("prompts.yaml", "reference_gains.csv", "reference_prompts.csv")

@@ -19,11 +19,8 @@ from normscope.statistics.inference import (
 )
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict, t_of_summary
+from normscope.studies.pretrained.tables import TABLES
 
-COLUMNS = (
-    "experiment model family norm metric n_layers rho n gain low high p predicted as_published "
-    "correct reading"
-).split()
 METRICS = ("gain_hidden_states", "last_gain")
 
 
@@ -76,7 +73,7 @@ def _judged(rows: list[dict]) -> pd.DataFrame:
         row["correct"] = h25([row["rho"]], [row["gain"]])[0]
         below, above = row["high"] < 1, row["low"] > 1
         row["reading"] = "below 1" if below else "above 1" if above else "neither"
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["h25_models"].names)
 
 
 def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
@@ -104,10 +101,4 @@ def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
             | {"r": r.r, "r_p": r.p, "r_given_depth": partial, "p_given_depth": p}
             | {"r_depth": correlation(rho, depth, level).r}
         )
-    return pd.DataFrame(rows, columns=ACCURACY)
-
-
-ACCURACY = (
-    "experiment metric n right families verdict share low high decided decided_right decided_low "
-    "decided_high r r_p r_given_depth p_given_depth r_depth"
-).split()
+    return pd.DataFrame(rows, columns=TABLES["h25"].names)

@@ -21,14 +21,16 @@ from normscope.statistics.summary import split
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
+from normscope.studies.pretrained.tables import TABLES
 
-OBSERVATION = [*MODEL, "category", "prompt", "words", "entropy", "gain"]
+OBSERVATION = TABLES["observations"].names
+ADDED = ("reads", "base")  # columns of by_model that come after its statistics
 TEXT = ("top_token", "text")
 COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """A table of measurements; a predicted token such as ``NA`` stays text, a count whole."""
+def read_measurements(path: Path) -> pd.DataFrame:
+    """A probe's table; a predicted token such as ``NA`` stays text, a count whole."""
     numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
     missing: dict = {name: [""] for name in numbers}
     types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
@@ -94,7 +96,7 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
             | {"r_without_nonsense": without.get("Nonsense", math.nan)}
             | {"below_one": int((gains < 1).sum())}
         )
-    table = pd.DataFrame(rows, columns=BY_MODEL)
+    table = pd.DataFrame(rows, columns=[c for c in TABLES["by_model"].names if c not in ADDED])
     # Holm over the models of a study taken together: what was published, and what is measured
     for tests in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
         for p in ("p", "r_p", "p_given_words"):
@@ -102,15 +104,6 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
     return table.assign(
         reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
     )
-
-
-BY_MODEL = [
-    *MODEL,
-    *"n mean sd min max t p_one_sided status r_deviation p_deviation".split(),
-    *"log_gain low high p r r_low r_high r_p r_given_words p_given_words".split(),
-    *"r_without_low r_without_high r_without_nonsense below_one".split(),
-    *"p_holm r_p_holm p_given_words_holm".split(),
-]
 
 
 def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
@@ -209,8 +202,7 @@ def by_norm(
                 e = bootstrap_mean(values, level, resamples)
                 row |= {"low": e.low, "high": e.high, "prompts": e.n}
             rows.append(row)
-    columns = "comparison unit layernorm rmsnorm difference low high prompts p smallest"
-    return pd.DataFrame(rows, columns=columns.split())
+    return pd.DataFrame(rows, columns=TABLES["by_norm"].names)
 
 
 def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dict[str, list[float]]:
@@ -250,8 +242,7 @@ def twins(
                 | {"base_gain": both[0].mean(), "tuned_gain": both[1].mean()}
                 | {"log_ratio": e.mean, "low": e.low, "high": e.high, "p": mean_test(list(logs))}
             )
-    columns = "experiment base tuned n base_gain tuned_gain log_ratio low high p".split()
-    table = pd.DataFrame(rows, columns=columns)
+    table = pd.DataFrame(rows, columns=TABLES["twins"].names)
     return table.assign(p_holm=holm(list(table["p"])))
 
 
@@ -281,8 +272,7 @@ def sensitivity(
                 row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
                 row |= {"reads": side(e.low, e.high)}
             rows.append(row)
-    columns = "model bos positions metric n log_gain low high reads".split()
-    return with_usual(pd.DataFrame(rows, columns=columns), models)
+    return with_usual(pd.DataFrame(rows, columns=TABLES["sensitivity"].names), models)
 
 
 def side(low: float, high: float) -> str:
@@ -306,5 +296,4 @@ def by_layer(
             e = estimate(values, level)
             row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
         rows.append(row)
-    columns = [*keys, "log_norm", "n", "log_gain", "low", "high"]
-    return with_usual(pd.DataFrame(rows, columns=columns), models)
+    return with_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)

@@ -1,91 +1,311 @@
-"""Tables of residual gain in pretrained models: measured ones, published ones, and statistics."""
+"""The tables of the pretrained study, as they are declared: rows, columns, meanings. No pandas."""
 
-import pandas as pd
-
-from normscope.hub.prompts import SET, PromptsError, read_prompts
-from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.collect import facts, measurements, with_prompts
-from normscope.studies.pretrained.grid import PretrainedTables
-from normscope.studies.pretrained.statistics import (
-    as_published,
-    by_category,
-    by_layer,
-    by_model,
-    by_norm,
-    comparisons,
-    measured_observations,
-    published_observations,
-    sensitivity,
-    tuned_pairs,
-    twins,
-    with_base,
+from normscope.columns import (
+    COSINE,
+    SHARE,
+    Column,
+    Metric,
+    Table,
+    count,
+    estimate,
+    flag,
+    key,
+    many,
+    p_value,
+    text,
 )
-from normscope.studies.stage import TableInputs
+from normscope.formats import decimals
+from normscope.studies.pretrained.measures import METRICS
 
+HERE = "normscope.studies.pretrained"
+STATISTICS = f"{HERE}.statistics"
+SIGNED = decimals(sign=True)
+LOG = {"format": decimals(log=True), "unit": "natural logarithm"}
+R = {"range": COSINE, "format": SIGNED}
 
-def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """All tables of the study, by name.
+EXPERIMENT = key("experiment", "published study, or measured", title="study")
+MODEL = key("model", "name of the model")
+FAMILY = text("family", "family of the model; models of a family are no replicates")
+NORM = text("norm", "LayerNorm or RMSNorm")
+DTYPE = text("dtype", "precision of the computation")
+WHO = (EXPERIMENT, MODEL, FAMILY, NORM, DTYPE)
+CATEGORY = key("category", "category of the prompt")
+PROMPT = key("prompt", "name of the prompt")
+BOS = key("bos", "on if a token for the beginning of the text is in front")
+POSITIONS = key("positions", "first, later or last position")
+METRIC = key("metric", "ratio of norms that is meant")
+SITE = (key("depth", "place counted from the embedding", int), key("site", "name of the place"))
+USUAL = flag("usual", "whether BOS is as the model's tokenizer has it")
+N_LAYERS = count("n_layers", "blocks")
+PROMPTS = count("n", "prompts", title="n prompts")
+LOG_GAIN = estimate("log_gain", "mean log-gain over prompts", "low", "high", **LOG)
+RATIOS = many({name: f"ratio of norms: {meaning}" for name, meaning in METRICS.items()})
+HEADS = (
+    count("n_heads", "attention heads"),
+    count("head_dim", "width of a head"),
+)
+RHO = Column("rho", "heads over head dimension", format=decimals(4))
+SUMMARY = (
+    count("n", "prompts", title="n prompts"),
+    Column("mean", "mean gain of the last block", format=decimals(4), metric=Metric("gain")),
+    Column("sd", "standard deviation of the gain over prompts", format=decimals()),
+    Column("min", "smallest gain"),
+    Column("max", "largest gain"),
+)
 
-    ``files`` has prompts.yaml, reference_gains.csv (published gains) and reference_prompts.csv
-    (published gains prompt by prompt).
-    """
-    references = pd.read_csv(inputs.files["reference_gains.csv"])
-    measured = collected(recipe, inputs)
-    of_prompts = pd.read_csv(inputs.files["reference_prompts.csv"])
-    published = published_observations(of_prompts, references)
-    statistics = compared(recipe, measured["gains"], measured["models"], published, references)
-    return {**measured, **statistics, "references": references}
-
-
-def collected(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """What was measured: models, gains, norms, sensitivity, layers."""
-    prompts = read_prompts(inputs.files["prompts.yaml"])
-    names = [prompt.name for prompt in prompts if prompt.set == SET]
-    if not names:
-        path = inputs.files["prompts.yaml"]
-        raise PromptsError(f"{path} has no set {SET}: statistics over prompts are of it")
-    models = facts(inputs.probes, recipe.models)
-    gains = with_prompts(measurements(inputs.probes, recipe.models, "gains"), prompts)
-    norms = measurements(inputs.probes, recipe.models, "norms")
-    return {
-        "models": models,
-        "gains": gains,
-        "norms": norms,
-        "sensitivity": sensitivity(gains, models, recipe.level, recipe.resamples),
-        "layers": by_layer(norms, models, names, recipe.level),
-    }
-
-
-def compared(
-    recipe: PretrainedTables,
-    gains: pd.DataFrame,
-    models: pd.DataFrame,
-    published: pd.DataFrame,
-    references: pd.DataFrame,
-) -> dict[str, pd.DataFrame]:
-    """Statistics of published and measured models alike.
-
-    Args:
-        gains, models: of ``collected``.
-        published: observations of ``published_observations``.
-        references: reference_gains.csv.
-    """
-    level, resamples = recipe.level, recipe.resamples
-    measured = measured_observations(gains, models)
-    observations = pd.concat([published, measured]) if len(measured) else published
-    pairs = tuned_pairs(references, models)
-    of_models = with_base(by_model(observations, level, resamples), pairs, models)
-    rho = [h25.published_models(references, level)]
-    if len(measured):
-        untuned = as_published(gains, models[~models["tuned"].eq(True)])
-        rho.append(h25.measured_models(untuned, level, resamples))
-    h25_models = pd.concat(rho)
-    return {
-        "observations": observations,
-        "by_model": of_models,
-        "by_category": by_category(observations),
-        "by_norm": by_norm(observations, comparisons(of_models).items(), level, resamples),
-        "twins": twins(observations, list(pairs.itertuples(index=False)), level, resamples),
-        "h25_models": h25_models,
-        "h25": h25.accuracy(h25_models, level),
-    }
+TABLES = {
+    "models": Table(
+        "one model of the configuration",
+        (
+            MODEL,
+            FAMILY,
+            flag("tuned", "whether it is fine-tuned"),
+            text("base", "model that it was fine-tuned from"),
+            text("class", "class of transformers that loads it"),
+            NORM,
+            N_LAYERS,
+            count("n_embd", "width"),
+            HEADS[0],
+            count("n_kv_heads", "heads for keys and values"),
+            flag("grouped_queries", "whether several heads share keys and values"),
+            HEADS[1],
+            RHO,
+            Column("rho_as_published", "rho as the published code computes it"),
+            count("parameters", "parameters"),
+            text("stored", "format of the stored weights"),
+            text("computed", "precision of the computation"),
+            flag("streamed", "whether the weights were read block by block"),
+            text("device", "device of the measurement"),
+            count("threads", "CPU threads"),
+            text("source", "where the weights are from"),
+            text("commit", "revision of the source"),
+            flag("tokenizer_adds_bos", "whether its tokenizer adds BOS"),
+            text("missing", "why it was not measured; empty otherwise"),
+        ),
+        f"{HERE}.collect.facts",
+    ),
+    "gains": Table(
+        "one prompt, policy and position of a model",
+        (
+            MODEL,
+            PROMPT,
+            BOS,
+            POSITIONS,
+            count("tokens", "tokens of the prompt"),
+            *(column.but(source="normscope.hub.measurement.gain_metrics") for column in RATIOS),
+            Column("entropy", "entropy of the prediction", unit="nats"),
+            Column("entropy_as_published", "entropy as the published code computes it"),
+            text("top_token", "most probable next token"),
+            Column("top_prob", "its probability", range=SHARE),
+            text("set", "set of the prompt"),
+            text("category", "category of the prompt"),
+            text("text", "text of the prompt"),
+            count("words", "words of the prompt"),
+            count("complexity", "complexity that its author gave it"),
+        ),
+        f"{HERE}.collect.measurements",
+    ),
+    "norms": Table(
+        "one site of a prompt, policy and position of a model",
+        (
+            MODEL,
+            PROMPT,
+            BOS,
+            POSITIONS,
+            *SITE,
+            Column("norm", "geometric mean of the norm of the stream"),
+            Column("log_gain", "mean log-gain to the previous site"),
+        ),
+        f"{HERE}.collect.measurements",
+    ),
+    "sensitivity": Table(
+        "one ratio, policy and position of a model, over prompts",
+        (
+            MODEL,
+            BOS,
+            POSITIONS,
+            METRIC,
+            PROMPTS,
+            *LOG_GAIN,
+            text("reads", "where the interval lies"),
+            USUAL,
+        ),
+        f"{STATISTICS}.sensitivity",
+    ),
+    "layers": Table(
+        "one site, policy and position of a model, over prompts",
+        (
+            MODEL,
+            BOS,
+            POSITIONS,
+            *SITE,
+            Column("log_norm", "mean logarithm of the norm"),
+            PROMPTS,
+            *LOG_GAIN,
+            USUAL,
+        ),
+        f"{STATISTICS}.by_layer",
+    ),
+    "observations": Table(
+        "one prompt of a model, published or measured",
+        (
+            *WHO,
+            text("category", "category of the prompt"),
+            key("prompt", "text of the prompt"),
+            count("words", "words of the prompt"),
+            Column("entropy", "entropy of the prediction"),
+            Column("gain", "gain of the last block"),
+        ),
+        f"{STATISTICS}.published_observations",
+    ),
+    "by_model": Table(
+        "one model of a study",
+        (
+            *WHO,
+            *SUMMARY,
+            Column("t", "t of the mean gain against 1", format=decimals(2, sign=True)),
+            p_value("p_one_sided", "one-sided p-value as published"),
+            text("status", "reading by the published rule", title="by the published rule"),
+            Column("r_deviation", "correlation of entropy with abs(gain - 1)", **R),
+            p_value("p_deviation", "its p-value"),
+            *(
+                column.but(format=decimals(4, log=True), macro="last gain")
+                if column.role == "estimate"
+                else column
+                for column in LOG_GAIN
+            ),
+            p_value("p", "p-value of the log-gain against 0"),
+            *estimate("r", "correlation of entropy with the gain", title="raw r", **R),
+            p_value("r_p", "its p-value"),
+            Column("r_given_words", "the same given the number of words", title="given words", **R),
+            p_value("p_given_words", "its p-value"),
+            Column("r_without_low", "smallest r without one category", **R),
+            Column("r_without_high", "largest r without one category", **R),
+            Column("r_without_nonsense", "r without Nonsense", title="without Nonsense", **R),
+            count("below_one", "prompts with a gain below 1"),
+            p_value("p_holm", "Holm-corrected p"),
+            p_value("r_p_holm", "Holm-corrected r_p", title="Holm p"),
+            p_value("p_given_words_holm", "Holm-corrected p_given_words"),
+            text("reads", "where the gain lies, by the corrected p-value"),
+            text("base", "model that it was fine-tuned from, or not listed"),
+        ),
+        f"{STATISTICS}.by_model",
+    ),
+    "by_category": Table(
+        "one category of prompts of a model",
+        (
+            EXPERIMENT,
+            MODEL,
+            CATEGORY,
+            Column("mean", "mean gain of the last block"),
+            PROMPTS,
+            Column("geometric", "geometric mean of the gain"),
+        ),
+        f"{STATISTICS}.by_category",
+    ),
+    "by_norm": Table(
+        "one comparison of LayerNorm and RMSNorm",
+        (
+            key("comparison", "models that are compared"),
+            key("unit", "unit of replication: model, or family"),
+            count("layernorm", "units with LayerNorm", title="LayerNorm"),
+            count("rmsnorm", "units with RMSNorm", title="RMSNorm"),
+            *estimate(
+                "difference",
+                "log-gain with RMSNorm minus that with LayerNorm",
+                "low",
+                "high",
+                format=SIGNED,
+                title="difference of log-gains",
+            ),
+            count("prompts", "prompts that all models share"),
+            p_value("p", "exact p-value over units"),
+            Column("smallest", "smallest possible p-value", format=decimals(4), title="smallest p"),
+        ),
+        f"{STATISTICS}.by_norm",
+    ),
+    "twins": Table(
+        "one fine-tuned model and its base",
+        (
+            EXPERIMENT,
+            key("base", "base model"),
+            key("tuned", "fine-tuned model"),
+            PROMPTS,
+            Column("base_gain", "mean gain of the base", format=decimals()),
+            Column("tuned_gain", "mean gain of the fine-tuned model", format=decimals()),
+            *estimate(
+                "log_ratio", "mean log-ratio of their gains", "low", "high", title="factor", **LOG
+            ),
+            p_value("p", "p-value of the log-ratio against 0"),
+            p_value("p_holm", "Holm-corrected p", title="Holm p"),
+        ),
+        f"{STATISTICS}.twins",
+    ),
+    "h25_models": Table(
+        "one model and ratio under hypothesis H25",
+        (
+            EXPERIMENT,
+            MODEL,
+            FAMILY,
+            NORM,
+            METRIC,
+            N_LAYERS,
+            RHO,
+            PROMPTS,
+            *estimate("gain", "gain as a factor", "low", "high"),
+            p_value("p", "p-value of the gain against 1"),
+            text("predicted", "side of 1 that H25 predicts"),
+            text("as_published", "side of 1 of the gain"),
+            flag("correct", "whether they agree"),
+            text("reading", "side of 1 of the interval, or neither"),
+        ),
+        f"{HERE}.h25.published_models",
+    ),
+    "h25": Table(
+        "one study and ratio under hypothesis H25",
+        (
+            EXPERIMENT,
+            METRIC,
+            count("n", "models"),
+            count("right", "models that H25 predicts as published"),
+            count("families", "families of models"),
+            text("verdict", "verdict by the published rule"),
+            *estimate(
+                "share", "share of models predicted", "low", "high", format=decimals(2), range=SHARE
+            ),
+            count("decided", "models whose interval excludes 1"),
+            count("decided_right", "those that H25 predicts"),
+            Column("decided_low", "lower end of the interval of that share", range=SHARE),
+            Column("decided_high", "upper end of the interval of that share", range=SHARE),
+            Column("r", "correlation of rho with the gain", **R),
+            p_value("r_p", "its p-value"),
+            Column("r_given_depth", "the same given the number of blocks", **R),
+            p_value("p_given_depth", "its p-value"),
+            Column("r_depth", "correlation of rho with the number of blocks", **R),
+        ),
+        f"{HERE}.h25.accuracy",
+    ),
+    "references": Table(
+        "one published number of a model",
+        (
+            EXPERIMENT,
+            MODEL,
+            text("base", "model that it was fine-tuned from"),
+            FAMILY,
+            NORM,
+            DTYPE,
+            METRIC,
+            Column("value", "the published number"),
+            Column("sd", "published standard deviation"),
+            count("ddof", "degrees of freedom that it was computed with"),
+            Column("min", "published minimum"),
+            Column("max", "published maximum"),
+            count("n", "prompts"),
+            N_LAYERS,
+            *HEADS,
+            text("status", "published, or recomputed from published tables"),
+            text("source", "where it was published"),
+        ),
+        f"{HERE}.tabulate.tabulate",
+    ),
+}

@@ -6,12 +6,13 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from normscope.io.names import CellName
-from normscope.ledger.vocabulary import SHARE, Vocabulary, planned
-from normscope.nn.arms import ARMS, LABELS, ArmName
+from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
-from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
+from normscope.studies.recall import tables
+from normscope.studies.recall.measures import FACTORS
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks
+from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, vocabulary
 
 TaskName = Annotated[CellName, Field(description="a key of recall.tasks")]
 
@@ -59,7 +60,7 @@ class RecallGrid(Grid):
 class Recall(Study):
     """The decisive test: what a norm does, factor by factor."""
 
-    TABLES: ClassVar = "runs cells best curves slices spectra factors".split()
+    TABLES: ClassVar = tables.TABLES
     TRAINED: ClassVar = (*Study.TRAINED, "moments.safetensors")
     PROBED: ClassVar = ("metrics", "slices", "spectra")
     PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv", "moments.safetensors")
@@ -123,8 +124,8 @@ class Recall(Study):
         corrected figures, whatever the arm; ``arms: published`` are the notebook's arms.
         """
         corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
-        return Vocabulary(
-            columns={"runs": (*Cell._fields, "seed", "diverged_at", *MEASURES, *HEIGHTS, *FACTORS)},
+        return vocabulary(
+            {"runs": self.TABLES["runs"]},
             values={"task": self.tasks, "arm": ARMS, **FACTORS},
             names={
                 "protocol": {
@@ -134,12 +135,6 @@ class Recall(Study):
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
             grids={"runs": planned(self._all(), Cell._fields)},
-            ranges=dict.fromkeys(("accuracy", "accuracy_without_context"), SHARE),
-            labels={
-                "arm": LABELS,
-                "center": {"yes": "centered", "no": "not centered"},
-                "radius": "radius {}",
-            },
         )
 
     def blocks(self) -> dict[str, tuple[Cell, list[int]]]:

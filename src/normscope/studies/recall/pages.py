@@ -27,7 +27,7 @@ from normscope.schema import rate_name
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
-from normscope.studies.recall.tables import why_no_effects
+from normscope.studies.recall.tabulate import why_no_effects
 from normscope.studies.study import Settings
 
 SHOWN = {

@@ -1,182 +1,169 @@
-"""From the runs of the decisive test to its cells and to the effects of the norms' factors."""
+"""The tables of the recall study, as they are declared: rows, columns, meanings. No pandas."""
 
-import sys
-from collections.abc import Sequence
+from normscope.columns import SHARE, Column, Metric, Table, count, estimate, key, many, text
+from normscope.formats import GENERAL, decimals
+from normscope.studies.columns import (
+    ARM,
+    AT_EDGE,
+    DIVERGED_AT,
+    DIVERGENCES,
+    INDEX,
+    LEARNING_RATE,
+    MEASURE,
+    PARAMETERS,
+    SEED,
+    mean,
+    steps,
+)
 
-import numpy as np
-import pandas as pd
-
-from normscope.io.tables import collect
-from normscope.nn.arms import ARMS
-from normscope.statistics.factorial import effects, missing_cells
-from normscope.statistics.summary import select, summarize
-from normscope.statistics.tuning import chosen
-from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
-from normscope.studies.recall.recipe import RecallTables
-from normscope.studies.stage import TableInputs
-
-KEYS = ["task", "arm", "learning_rate"]
-CURVES = [*KEYS, "seed", "step", "train_loss"]
-
-# what is analysed by factor; ln where effects multiply
-RESPONSES = {
-    "loss": "ln loss",
-    "calibrated_loss": "ln calibrated loss",
-    "accuracy": "accuracy",
-    "effective_rank_query": "effective rank",
-    "edge": "ln share of Adam's limit",
+HERE = "normscope.studies.recall.tabulate"
+PROBE = "normscope.studies.recall.probe"
+TASK = key("task", "a key of tasks in config.yaml")
+CELL = (TASK, ARM, LEARNING_RATE)
+MODEL = (*CELL, SEED)
+ACCURACY = {"range": SHARE, "format": decimals(), "source": f"{PROBE}.evaluate"}
+LOSS = Column("loss", "cross-entropy at the query", unit="nats", source=f"{PROBE}.evaluate")
+CURVATURE = {"source": f"{PROBE}.curvature"}
+PROBED = (
+    LOSS,
+    Column("accuracy", "share of queries answered correctly", **ACCURACY),
+    Column("temperature", "temperature at which the loss is least", source=LOSS.source),
+    Column(
+        "calibrated_loss",
+        "loss at that temperature",
+        unit="nats",
+        title="calibrated loss",
+        source=LOSS.source,
+    ),
+    Column(
+        "accuracy_without_context",
+        "accuracy if the model sees the query alone",
+        title="accuracy without context",
+        **ACCURACY,
+    ),
+    Column("parameter_norm", "Euclidean norm of all parameters", source=f"{PROBE}.parameter_norm"),
+    Column("sharpness", "largest eigenvalue of the Hessian of the loss", **CURVATURE),
+    Column("preconditioned_sharpness", "the same, preconditioned as Adam does", **CURVATURE),
+    Column(
+        "edge",
+        "preconditioned sharpness over Adam's stability limit",
+        title="share of Adam's limit",
+        **CURVATURE,
+    ),
+)
+RANKS = {
+    "effective_rank": "effective rank",
+    "effective_rank_squares": "effective rank of squared singular values",
+    "stable_rank": "stable rank",
+    "participation_ratio": "participation ratio",
 }
-LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
+TITLES = {"effective_rank_query": "effective rank", "effective_rank_squares_query": "of squares"}
+WHERE = {"query": "at the query", "all": "at all positions"}
+REPRESENTATIONS = tuple(
+    Column(
+        f"{rank}_{where}",
+        f"{meaning} of the representations {place}",
+        title=TITLES.get(f"{rank}_{where}", ""),
+        source=f"{PROBE}.spectra",
+    )
+    for where, place in WHERE.items()
+    for rank, meaning in RANKS.items()
+)
+HEIGHTS = many(
+    {
+        "rise": "loss at both ends of the filter-normalized slices minus that at 0",
+        "hump": "loss at the middle of the published slice minus that at its ends",
+    },
+    unit="nats",
+    source=f"{HERE}.slice_heights",
+)
+FACTORS = (
+    text("center", "whether the norm centers", label={"yes": "centered", "no": "not centered"}),
+    text("radius", "radius that the norm projects to", label="radius {}"),
+    text("gain", "whether the norm has a learned gain"),
+    text("bias", "whether the norm has a learned bias"),
+)
+MEASURES = (*PROBED, *REPRESENTATIONS)
 
-
-def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """All tables of the study, by name."""
-    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
-    probes = {name: {} for name in recipe.probes}
-    slices = collect(inputs.probes, "slices.csv", probes)
-    runs = collect(inputs.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
-    runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
-    shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
-    factors = factor_effects(shown, recipe.level)
-    if factors.empty:
-        reason = why_no_effects(shown.assign(diverged=shown["diverged_at"].notna().astype(int)))
-        print(f"no factor effects: {reason}", file=sys.stderr)
-    return {
-        "runs": with_factors(runs),
-        "cells": by_cell(runs, recipe.level),
-        "best": best_rates(runs),
-        "curves": collect(inputs.models, "curves.csv", keys)[CURVES],
-        "slices": slices,
-        "spectra": collect(inputs.probes, "spectra.csv", probes),
-        "factors": factors,
-    }
-
-
-def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
-    """A row per run, from its loss slices.
-
-    ``rise``: mean of loss at both ends minus loss at 0 over the filter-normalized directions.
-    ``hump``: mean loss at the labels nearest 0 of the published slice minus that at its ends, of
-    which one is all but where the model was trained.
-    """
-    keys = [*KEYS, "seed"]
-    distance = slices["alpha"].astype(float).abs()
-    far, near = (distance.groupby(slices["kind"]).transform(f) for f in ("max", "min"))
-    at = np.select([distance == far, np.isclose(distance, near)], ["end", "middle"], "between")
-    means = slices.assign(at=at).groupby([*keys, "kind", "at"])["loss"].mean().unstack("at")
-    means = means.reindex(columns=["end", "middle"])
-    height = (means["end"] - means["middle"]).unstack("kind")
-    height = height.reindex(columns=["filter", "published"])
-    heights = pd.DataFrame({"rise": height["filter"], "hump": -height["published"]})
-    return heights.reset_index()
-
-
-def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per cell and measure: n models, mean, interval; and how many diverged."""
-    lost = runs["diverged_at"].notna().groupby([runs[key] for key in KEYS], sort=False).sum()
-    table = summarize(runs, KEYS, (*MEASURES, *HEIGHTS), level)
-    table = table.merge(lost.rename("diverged").reset_index(), on=KEYS)
-    return table[[*KEYS, "measure", "n", "diverged", "mean", "low", "high"]]
-
-
-def swept(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of arms that were trained at more than one learning rate in a task."""
-    rates = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
-    return runs[rates > 1]
-
-
-def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate of least mean loss, for each arm that was trained at more than one.
-
-    ``best``: over all seeds; ``at_edge``: it is the smallest or the largest that was tried, so that
-    the best may lie beyond. ``loss`` and ``accuracy``: means over ``n`` seeds, each at the rate
-    that is best over the *other* seeds, so that none had a part in its own choice; a single seed
-    chooses for itself. A rate at which a run diverged is not the best one.
-    """
-    rows = []
-    for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
-        lost = group.loc[group["diverged_at"].notna(), "learning_rate"]
-        kept = group[~group["learning_rate"].isin(lost)]
-        row: dict = {"task": task, "arm": arm, "rates": group["learning_rate"].nunique()}
-        if len(kept):
-            best, tried = _best(kept), group["learning_rate"]
-            row |= {"best": best, "at_edge": best in (tried.min(), tried.max())}
-            ends = chosen(kept, ["task", "arm"], by="loss")[["loss", "accuracy"]]
-            row |= {"n": len(ends), **ends.mean().to_dict()}
-        rows.append(row)
-    return pd.DataFrame(rows, columns="task arm rates best n loss accuracy at_edge".split())
-
-
-def _best(runs: pd.DataFrame) -> float:
-    """The learning rate of least mean loss."""
-    means = runs.groupby("learning_rate")["loss"].mean()
-    return float(means.index[int(means.argmin())])
-
-
-def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
-    """Center, radius, gain and bias of the arms with token statistics, a row each.
-
-    A learned radius is no level: it starts as one of the others, and ends where it was trained to.
-    Of arms that these factors do not tell apart (another eps) the first in the registry stands for
-    them; the others are left out, as they would pass for repetitions of it.
-    """
-    arms = sorted(set(arms), key=list(ARMS).index)
-    all_norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
-    norms = {arm: norm for arm, norm in all_norms.items() if norm.radius in FACTORS["radius"]}
-    yes = {True: "yes", False: "no"}
-    return pd.DataFrame(
-        [
-            [arm, yes[norm.center], norm.radius, yes[norm.gain], yes[norm.bias]]
-            for arm, norm in norms.items()
-        ],
-        columns=["arm", *FACTORS],
-    ).drop_duplicates(list(FACTORS))
-
-
-def with_factors(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs with the factors of their norms; an arm without token statistics has none."""
-    levels = factor_levels(list(dict.fromkeys(runs["arm"])))
-    return runs.merge(levels, on="arm", how="left", validate="many_to_one")
-
-
-def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The runs of arms with token statistics, with their factors, and the levels that vary."""
-    table = runs.merge(factor_levels(list(dict.fromkeys(runs["arm"]))), on="arm")
-    present = {f: [v for v in order if (table[f] == v).any()] for f, order in FACTORS.items()}
-    return table, {f: levels for f, levels in present.items() if len(levels) > 1}
-
-
-def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Effects of the factors on every response, over the seeds whose grid is complete.
-
-    Args:
-        runs: of one task and learning rate.
-        level: confidence level.
-    """
-    table, factors = crossed(runs)
-    logs = {column: np.log(table[column].where(table[column] > 0)) for column in LOGARITHMIC}
-    table = table.assign(**logs)
-    parts = [
-        effects(table, factors, column, level).assign(response=name)
-        for column, name in RESPONSES.items()
-    ]
-    estimates = pd.concat(parts, ignore_index=True)
-    return estimates[["response", *(c for c in estimates if c != "response")]]
-
-
-def why_no_effects(runs: pd.DataFrame) -> str:
-    """What keeps the factors' effects from being computed.
-
-    Args:
-        runs: a row per arm with the column ``diverged`` (models), of one task and learning rate.
-    """
-    table, factors = crossed(runs)
-    if not factors:
-        return "the arms differ in no factor of a norm"
-    if missing := missing_cells(table, factors):
-        cells = "; ".join(", ".join(cell) for cell in missing)
-        return f"no arm has these levels of {', '.join(factors)}: {cells}. Add it to recall.runs"
-    lost = table.loc[table["diverged"] > 0, "arm"]
-    if len(lost):
-        return f"a complete crossing in no seed, as runs diverged: {', '.join(dict.fromkeys(lost))}"
-    return "no seed has a run of every arm"
+TABLES = {
+    "runs": Table(
+        "one trained model",
+        (*MODEL, DIVERGED_AT, PARAMETERS, *MEASURES, *HEIGHTS, *FACTORS),
+        f"{PROBE}.probe",
+    ),
+    "cells": Table(
+        "one measure of an arm at a learning rate",
+        (
+            *CELL,
+            MEASURE,
+            *mean()[:1],
+            DIVERGENCES,
+            *estimate("mean", "mean over models", "low", "high", macro="mean"),
+        ),
+        f"{HERE}.by_cell",
+    ),
+    "best": Table(
+        "one arm that was trained at several learning rates",
+        (
+            TASK,
+            ARM,
+            count("rates", "learning rates that were tried", title="rates tried"),
+            Column("best", "learning rate of least mean loss over all seeds", format=GENERAL),
+            count("n", "trained models"),
+            LOSS.but(meaning="mean loss, each seed at the rate that is best on the other seeds"),
+            Column(
+                "accuracy",
+                "mean accuracy of these models",
+                metric=Metric("recall_accuracy"),
+                **ACCURACY,
+            ),
+            AT_EDGE,
+        ),
+        f"{HERE}.best_rates",
+    ),
+    "curves": Table(
+        "one step of a trained model",
+        (
+            *MODEL,
+            steps("step", "optimizer step"),
+            Column("train_loss", "training loss", unit="nats"),
+        ),
+        "normscope.train.session.train",
+    ),
+    "slices": Table(
+        "one point of a loss slice of a trained model",
+        (
+            *MODEL,
+            key("kind", "filter-normalized, or published"),
+            key("direction", "number of the random direction", int),
+            key("alpha", "offset along the direction, as published", float),
+            key("offset", "distance from the trained parameters", float),
+            Column("loss", "loss at that point", unit="nats"),
+        ),
+        f"{PROBE}.slices",
+        repeats=True,  # the restored slice visits the places of two grids
+    ),
+    "spectra": Table(
+        "one singular value of the representations of a trained model",
+        (*MODEL, key("where", "query, or all positions"), INDEX, Column("value", "singular value")),
+        "normscope.measure.spectrum.singular_values",
+    ),
+    "factors": Table(
+        "one effect of the factors of a norm on a response",
+        (
+            key("response", "measure that the effect is on"),
+            key("contrast", "levels that are compared"),
+            text("kind", "main effect, or interaction"),
+            count("n", "seeds with a model in every cell"),
+            *estimate("effect", "mean over seeds", "low", "high", format=decimals(sign=True)),
+            *many(
+                {
+                    "joint_low": "lower end of the interval that holds jointly",
+                    "joint_high": "upper end of the interval that holds jointly",
+                    "alpha": "level of one interval after Bonferroni's correction",
+                }
+            ),
+        ),
+        "normscope.statistics.factorial.effects",
+    ),
+}

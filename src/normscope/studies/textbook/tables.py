@@ -1,38 +1,144 @@
-"""What a tutorial says of LayerNorm and BatchNorm, measured: one table per statement."""
+"""The tables of the textbook study, as they are declared: rows, columns, meanings. No pandas."""
 
-import pandas as pd
+from normscope.columns import SHARE, Column, Table, count, flag, key, many, text
+from normscope.formats import decimals
+from normscope.studies.columns import ARM, INDEX, SEED, mean
 
-from normscope.io import dataset
-from normscope.measure.evaluation import validation_windows
-from normscope.studies.stage import TableInputs
-from normscope.studies.textbook import tutorial
-from normscope.studies.textbook.recipe import TextbookTables
-from normscope.train import runtime
-from normscope.train.outputs import say
-from normscope.train.trained import transformers
+TUTORIAL = "normscope.studies.textbook.tutorial"
+WIDTH = key("d", "width that is normalized over", int)
 
-
-def tabulate(recipe: TextbookTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """All tables of the study, by name; ``models`` are those of the main study."""
-    runtime.start("fp32", inputs.threads)
-    val = dataset.read(inputs.corpus).val
-    affine = []
-    for name in recipe.models:
-        stack, models = transformers(inputs.models / name)
-        tokens, _ = validation_windows(val, stack.model.block_size, recipe.windows)
-        for seed, model in models.items():
-            rows = tutorial.affine(model.double(), tokens)
-            if not rows:
-                say(f"{name}: no norm has token statistics; affine.csv has no row of it")
-            affine += [{"seed": seed, **row} for row in rows]
-    vectors, summary = tutorial.wild()
-    return {
-        "scratch": pd.DataFrame(tutorial.scratch()),
-        "epsilon": pd.DataFrame(tutorial.small_tokens()),
-        "affine": pd.DataFrame(affine, columns=["seed", *tutorial.AFFINE]),
-        "sharing": pd.DataFrame(tutorial.sharing()),
-        "batches": pd.DataFrame(tutorial.batches(recipe.level)),
-        "wild": pd.DataFrame(vectors),
-        "wild_summary": pd.DataFrame(summary),
-        "undo": pd.DataFrame(tutorial.undo()),
-    }
+TABLES = {
+    "scratch": Table(
+        "one width",
+        (
+            WIDTH,
+            Column(
+                "ratio",
+                "norm of the tutorial's output over that of torch's, with eps = 0",
+                format=decimals(4),
+                title="output, ratio",
+            ),
+            Column(
+                "theory",
+                "what the ratio must be",
+                format=decimals(4),
+                title="sqrt((d - 1)/d)",
+            ),
+            *many(
+                {
+                    "error_forward": "relative error of the tutorial's output",
+                    "error_backward": "relative error of its gradient",
+                    "error_ours": "largest absolute error of this project's LayerNorm",
+                }
+            ),
+            flag("finite", "whether the tutorial's output and gradient are finite"),
+        ),
+        f"{TUTORIAL}.scratch",
+    ),
+    "epsilon": Table(
+        "one size of a token",
+        (
+            key("token_std", "standard deviation of the token", float),
+            *many(
+                {
+                    "textbook": "standard deviation of the tutorial's output",
+                    "torch": "standard deviation of torch's output",
+                }
+            ),
+        ),
+        f"{TUTORIAL}.small_tokens",
+    ),
+    "affine": Table(
+        "one norm of a trained model",
+        (
+            SEED,
+            key("layer", "name of the norm"),
+            INDEX.but(role="measure"),
+            count("d", "width that is normalized over"),
+            count("tokens", "tokens that are averaged"),
+            *many(
+                {
+                    "mean_before": "mean absolute mean of a token before gain and bias",
+                    "std_before": "mean standard deviation of a token before gain and bias",
+                    "mean_after": "the mean after gain and bias",
+                    "std_after": "the standard deviation after gain and bias",
+                    "std_after_sd": "standard deviation of the latter over tokens",
+                    "gain_min": "smallest gain",
+                    "gain_max": "largest gain",
+                }
+            ),
+            Column("recovered", "R^2 of the input from the best gain and bias"),
+        ),
+        f"{TUTORIAL}.affine",
+    ),
+    "sharing": Table(
+        "one norm and mode",
+        (
+            ARM,
+            key("mode", "training, or evaluation"),
+            *many(
+                {
+                    "itself": "1 if an output depends on its input",
+                    "same_token": "other channels of its token that it depends on",
+                    "same_window": "other tokens of its window, in its channel",
+                    "other_windows": "tokens of other windows, in its channel",
+                    "elsewhere": "all other inputs",
+                }
+            ),
+        ),
+        f"{TUTORIAL}.sharing",
+    ),
+    "batches": Table(
+        "one batch size and norm",
+        (
+            key("tokens", "tokens of the batch", int),
+            ARM,
+            *mean("mean relative change of a token by its batch", n="batches"),
+            Column("theory", "what the mean must be for Gaussian tokens"),
+            text("error", "why the layer refuses the batch"),
+        ),
+        f"{TUTORIAL}.batches",
+    ),
+    "wild": Table(
+        "one feature of the tutorial's vector",
+        (
+            INDEX,
+            *many(
+                {
+                    "value": "the feature",
+                    "normalized": "after normalization",
+                    "outlier": "the feature, with an outlier",
+                    "outlier_normalized": "that after normalization",
+                }
+            ),
+        ),
+        f"{TUTORIAL}.wild",
+    ),
+    "wild_summary": Table(
+        "one vector",
+        (
+            key("vector", "a column of wild.csv"),
+            *many(
+                {
+                    "mean": "mean",
+                    "std": "standard deviation",
+                    "std_unbiased": "unbiased standard deviation",
+                    "largest": "largest absolute value",
+                }
+            ),
+            Column("share", "share of the largest feature in the energy", range=SHARE),
+            Column("bound", "largest possible value after normalization, sqrt(d - 1)"),
+        ),
+        f"{TUTORIAL}.wild",
+    ),
+    "undo": Table(
+        "one distribution of tokens",
+        (
+            key("sd_ln_scale", "standard deviation of the logarithm of a token's scale", float),
+            key("sd_mean", "standard deviation of a token's mean", float),
+            Column("r2", "R^2 of the tokens from the best gain and bias", range=SHARE),
+            Column("theory", "what R^2 must be"),
+        ),
+        f"{TUTORIAL}.undo",
+    ),
+}

@@ -7,7 +7,7 @@ import pandas as pd
 
 from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.measures import RATES
-from normscope.studies.depth.tables import MODEL, SCHEDULE, SHAPE, by_layer, sensitivity, warm_ups
+from normscope.studies.depth.tabulate import MODEL, SCHEDULE, SHAPE, by_layer, sensitivity, warm_ups
 
 UNIGRAM, CHARACTERS = 3.3, 65
 SEEDS = 6

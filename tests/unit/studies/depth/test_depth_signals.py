@@ -26,7 +26,7 @@ from normscope.measure.hooks import passing
 from normscope.measure.signals import Row, angle, length, signals
 from normscope.studies.depth.measures import MEASURES
 from normscope.studies.depth.probe import probed
-from normscope.studies.depth.tables import rates
+from normscope.studies.depth.tabulate import rates
 
 D, L = 6, 7
 N = 10  # tokens

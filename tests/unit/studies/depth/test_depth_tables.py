@@ -16,7 +16,7 @@ from scipy import stats
 from normscope.io.csvfile import write_csv
 from normscope.statistics.summary import select
 from normscope.studies.depth.measures import MEASURES, RELATIVE
-from normscope.studies.depth.tables import (
+from normscope.studies.depth.tabulate import (
     MODEL,
     RATES,
     SHAPE,

@@ -13,7 +13,7 @@ from statements import CONFIG, FEW, SELECTION, UNCLEAR, claim_on, verdict
 
 from normscope.studies.jacobian.measures import COSINES, COSTS
 from normscope.studies.jacobian.recipe import SETTING, VARIED
-from normscope.studies.jacobian.tables import by_place
+from normscope.studies.jacobian.tabulate import by_place
 
 Planted = tuple[Mapping[str, Any], Mapping[str, Any]]  # where, and measures
 P, C = CONFIG.jacobian.published, CONFIG.jacobian.corrected

@@ -17,7 +17,7 @@ from normscope.studies.jacobian.pages import (
     section,
 )
 from normscope.studies.jacobian.recipe import SETTING, VARIED
-from normscope.studies.jacobian.tables import LAYER_KEYS, PARTS, by_layer
+from normscope.studies.jacobian.tabulate import LAYER_KEYS, PARTS, by_layer
 
 P, C = "published", "small"  # protocols
 COSTS = [

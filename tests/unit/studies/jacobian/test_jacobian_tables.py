@@ -25,7 +25,7 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.measure.names import SURROGATES
-from normscope.studies.jacobian.tables import (
+from normscope.studies.jacobian.tabulate import (
     LAYER_KEYS,
     PARTS,
     at_chosen_rate,

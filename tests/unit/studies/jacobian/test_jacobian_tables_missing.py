@@ -11,7 +11,7 @@ from jacobian_recipes import BLOCK, CEILING, GRADIENTS, LAYERS, frame, gradient,
 
 from normscope.io.csvfile import write_csv
 from normscope.studies.jacobian.measures import MEASURES
-from normscope.studies.jacobian.tables import (
+from normscope.studies.jacobian.tabulate import (
     at_chosen_rate,
     by_layer,
     chosen,

@@ -26,8 +26,8 @@ from normscope.studies.main.pages import (
     section,
     verdict,
 )
-from normscope.studies.main.tables import is_covered
-from normscope.studies.main.tables import published as beside
+from normscope.studies.main.tabulate import is_covered
+from normscope.studies.main.tabulate import published as beside
 from normscope.train.files import METRICS
 from normscope.train.recipe import Training
 

@@ -28,7 +28,7 @@ from recall_recipes import by
 from normscope.io.csvfile import write_csv
 from normscope.studies.pretrained.grid import PretrainedTables
 from normscope.studies.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
-from normscope.studies.pretrained.statistics import SET, read_table
+from normscope.studies.pretrained.statistics import SET, read_measurements
 
 TABLES = (
     "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "
@@ -158,7 +158,7 @@ def test_predicted_tokens_survive(two):
         assert row["top_token"] == TOKENS[i % len(TOKENS)]
         assert (row["text"], row["words"]) == (prompt.text, prompt.words)
         assert row["entropy"] == pytest.approx(1 + 0.1 * i)
-    again = read_table(two.out / "gains.csv")
+    again = read_measurements(two.out / "gains.csv")
     assert set(again.loc[again["positions"] == "last", "top_token"]) == set(TOKENS)
     assert len(again) == 3 * 3 * len(PROMPTS)
 
@@ -169,14 +169,14 @@ def test_a_token_is_read_as_it_was_written(token, tmp_path):
         [{"prompt": "p", "top_token": token, "top_prob": 0.5}], columns=GAIN_COLUMNS
     )
     write_csv(tmp_path / "gains.csv", table)
-    gains = read_table(tmp_path / "gains.csv")
+    gains = read_measurements(tmp_path / "gains.csv")
     assert gains[["prompt", "top_token", "top_prob"]].to_numpy().tolist() == [["p", token, 0.5]]
 
 
 def test_a_norm_that_is_missing_is_read_as_a_number(tmp_path):
     table = pd.DataFrame([{"norm": 1.5}, {"log_gain": 0.1}], columns=NORM_COLUMNS)
     write_csv(tmp_path / "norms.csv", table)
-    norms = read_table(tmp_path / "norms.csv")
+    norms = read_measurements(tmp_path / "norms.csv")
     assert norms["norm"].tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
     assert norms["norm"].dtype == float
 

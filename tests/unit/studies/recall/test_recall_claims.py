@@ -9,7 +9,7 @@ import pytest
 from statements import CONFIG, FEW, SELECTION, claim_on, judged, verdict
 
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
-from normscope.studies.recall.tables import with_factors
+from normscope.studies.recall.tabulate import with_factors
 
 PUBLISHED = {"layernorm": 1e-4, "batchnorm": 1e-4, "manual_l2": 1e-4, "none": 5e-4}
 TUNED = (*PUBLISHED, "layernorm_plain", "manual_l2_scaled", "manual_l2_affine")

@@ -12,7 +12,7 @@ from normscope.nn.recipe import Norm
 from normscope.paper.section import named
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.pages import best_table, cell_table, factor_table, section
-from normscope.studies.recall.tables import factor_effects, factor_levels, why_no_effects
+from normscope.studies.recall.tabulate import factor_effects, factor_levels, why_no_effects
 
 NAN = math.nan
 BEST = ["task", "arm", "rates", "best", "n", "loss", "accuracy", "at_edge"]

@@ -10,7 +10,7 @@ from scipy import stats
 
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
-from normscope.studies.recall.tables import (
+from normscope.studies.recall.tabulate import (
     KEYS,
     RESPONSES,
     best_rates,

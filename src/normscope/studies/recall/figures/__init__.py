@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from normscope.paper import style
 from normscope.paper.caption import count, divergences
 from normscope.studies.recall.measures import FACTORS
-from normscope.studies.recall.tables import KEYS
+from normscope.studies.recall.tabulate import KEYS
 
 AFFINE = {  # (gain, bias)
     ("no", "no"): "none",

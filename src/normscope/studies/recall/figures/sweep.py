@@ -11,7 +11,7 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
-from normscope.studies.recall.tables import best_rates
+from normscope.studies.recall.tabulate import best_rates
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
 MM_PER_PANEL, LEGEND_MM = 38, 20

@@ -1,0 +1,55 @@
+"""Columns that the tables of several studies share."""
+
+from typing import Any
+
+from normscope.columns import SHARE, Column, count, estimate, key
+from normscope.formats import GENERAL, INTEGER, decimals
+from normscope.nn.arms import LABELS
+
+ARM = key("arm", "norm, a name of the registry of arms", label=LABELS)
+PLACEMENT = key("placement", "where the norm stands: pre, post, peri or none")
+LEARNING_RATE = key("learning_rate", "peak learning rate", float, title="learning rate")
+SEED = key("seed", "seed of the initialization and of the order of the batches", int)
+MEASURE = key("measure", "name of the measure that is averaged")
+DEPTH = key("depth", "blocks of the network", int, title="blocks")
+INDEX = key("index", "place, counted from 0", int)
+
+PARAMETERS = count("parameters", "trained parameters")
+DIVERGED_AT = count("diverged_at", "step at which the loss stopped being finite; empty otherwise")
+VAL_LOSS = Column(
+    "val_loss", "validation loss after the last step", unit="nats", format=decimals(), title="loss"
+)
+CAPPED_LOSS = Column(
+    "capped_loss",
+    "validation loss, at most ln V; ln V for a run that diverged",
+    unit="nats",
+    format=decimals(),
+    source="normscope.statistics.outcome.with_outcome",
+)
+FAILED = count(
+    "failed",
+    "1 if the loss is not clearly below that of character frequencies",
+    range=SHARE,
+    source="normscope.statistics.outcome.with_outcome",
+)
+UNIGRAM = Column("unigram", "loss of character frequencies", unit="nats", format=decimals())
+AT_EDGE = Column(
+    "at_edge", "whether the chosen rate is the smallest or largest that was tried", bool, "note"
+)
+
+N = count("n", "trained models")
+FAILURES = count("failed", "models that failed")
+DIVERGENCES = count("diverged", "models that diverged")
+RATE = Column("rate", "learning rate at which most models are reported", format=GENERAL)
+
+
+def mean(
+    meaning: str = "mean over models", *, n: str = "trained models", **fields: Any
+) -> tuple[Column, ...]:
+    """Columns n, mean, low and high of a table of means."""
+    return count("n", n), *estimate("mean", meaning, "low", "high", **fields)
+
+
+def steps(name: str, meaning: str, **fields: Any) -> Column:
+    """A number of optimizer steps among the keys."""
+    return key(name, meaning, int, **{"format": INTEGER, **fields})

@@ -1,0 +1,245 @@
+"""From runs to arms: means, intervals and differences over trained models at chosen rates."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from normscope.io import dataset
+from normscope.io.tables import collect
+from normscope.measure.unigram import unigram_loss
+from normscope.statistics.outcome import with_outcome
+from normscope.statistics.summary import describe, select, split
+from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.studies.main.recipe import Cell, MainTables
+from normscope.studies.main.tables import TABLES
+from normscope.studies.stage import TableInputs
+
+KEYS = [*Cell._fields, "seed"]
+COMPARED = ["protocol", "arm", "placement"]  # all of a cell but its learning rate
+LAWS = ["r_entropy_gain", "r_entropy_deviation"]  # of the last block's gain, over windows
+PARTS = ("first", "later", "last")  # blocks of a model
+BOUNDS = ("mean", "low", "high")
+
+
+def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
+    meta = json.loads((inputs.corpus / "meta.json").read_text())
+    runs, stream = all_runs(recipe, inputs)
+    picked = chosen(runs, COMPARED, by="capped_loss")
+    gain, level = rows_of(sound(picked), stream), recipe.level
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    corpus = {
+        "characters": meta["vocab_size"],
+        "train_tokens": meta["train_tokens"],
+        "val_tokens": meta["val_tokens"],
+    }
+    return {
+        "runs": runs,
+        "chosen": picked,
+        "arms": compare(runs, picked, recipe.baseline, level),
+        "batches": batches(picked, recipe.batch_sizes),
+        "curves": rows_of(
+            picked, collect(inputs.models, "curves.csv", keys)[TABLES["curves"].names]
+        ),
+        "gain": gain,
+        "gain_by_depth": by_depth(gain, level),
+        "gain_by_arm": by_arm(gain, level),
+        "published": beside_published(recipe, inputs, runs, meta["sha256"]["train.bin"]),
+        "corpus": pd.DataFrame([corpus]),
+    }
+
+
+def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """One row per model, its outcome and the gains where its stream was measured; the streams."""
+    data = dataset.read(inputs.corpus)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
+    runs = with_outcome(runs, data.vocab_size, unigram)
+    probed = {name: keys[name] for name in recipe.probed}
+    stream = collect(inputs.probes, "stream.csv", probed)
+    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *LAWS]]
+    runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
+    return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
+
+
+def beside_published(
+    recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, corpus: str
+) -> pd.DataFrame:
+    """The published losses and the baseline's, where it was trained with the same settings.
+
+    Args:
+        corpus: SHA-256 of the training tokens.
+    """
+    jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
+    ours = json.loads((inputs.models / jobs[0] / "config.json").read_text())
+    _, arm, placement, _ = recipe.baseline
+    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": corpus}
+    numbers = pd.read_csv(inputs.files["published.csv"])
+    settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
+    covered = [is_covered(setting, ours) for setting in settings]
+    return published(numbers, covered, select(runs, **recipe.baseline._asdict()), recipe.level)
+
+
+def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
+    """A row per protocol, arm and placement, at the rates chosen for it.
+
+    n, mean and interval of the last loss, capped where a run diverged, and of the best; how many
+    diverged and how many failed (``normscope.statistics.outcome``). ``rates`` were tried, ``rate``
+    is the one that most seeds are reported at, ``at_edge`` if the best may lie beyond it. Then the
+    difference of the last losses to the baseline's over shared seeds.
+
+    The intervals of the differences hold together at ``level`` in a protocol: Bonferroni over those
+    with more than one pair. ``alpha`` is what is left to one of them.
+
+    Args:
+        runs: a row a model, at every rate.
+        chosen: those of them at the rate that is best on other seeds.
+        baseline: whose arm and placement the others are compared with.
+        level: confidence level.
+    """
+    tried = runs.groupby(COMPARED, sort=False)["learning_rate"].nunique().to_dict()
+    rows = []
+    for _, of_protocol in chosen.groupby("protocol", sort=False):
+        own = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
+        reference = own.set_index("seed")["capped_loss"]
+        is_own = of_protocol.index.isin(own.index)
+        pairs = of_protocol[of_protocol["seed"].isin(reference.index) & ~is_own]
+        compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
+        alpha = (1 - level) / max(compared, 1)
+        for cell, group in split(of_protocol, COMPARED):
+            loss = group.set_index("seed")["capped_loss"]
+            row = cell | {"rates": tried[tuple(cell.values())]}
+            row |= commonest_setting(group) | describe(loss, level)
+            row |= {"diverged": int(group["diverged_at"].notna().sum())}
+            row |= {"failed": int(group["failed"].sum()), "alpha": alpha}
+            row |= _named("best", describe(group["best_val_loss"], level))
+            paired = (loss - reference).dropna()
+            row |= {"pairs": len(paired)}
+            if (cell["arm"], cell["placement"]) != (baseline.arm, baseline.placement):
+                row |= _named("difference", describe(paired, 1 - alpha))
+            rows.append(row)
+    return pd.DataFrame(rows, columns=TABLES["arms"].names)
+
+
+def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
+    """The models of protocols that differ in the batch size alone, least size first.
+
+    With ``batch_size``, and ``excess``: the capped loss above that of the same arm, placement and
+    seed at the greatest batch size that it has.
+
+    Args:
+        chosen: models at the rates chosen for them.
+        families: batch sizes by protocol; of each family one model and training.
+    """
+    parts = []
+    for sizes in families:
+        rows = chosen[chosen["protocol"].isin(list(sizes))]
+        rows = rows.assign(batch_size=rows["protocol"].map(sizes)).sort_values(
+            "batch_size", kind="stable"
+        )
+        last = rows.groupby(["arm", "placement", "seed"])["capped_loss"].transform("last")
+        rows = rows.assign(excess=rows["capped_loss"] - last)
+        several = rows.groupby(["arm", "placement"])["batch_size"].transform("nunique") > 1
+        parts.append(rows[several])
+    if not parts:
+        return pd.DataFrame(columns=[*chosen, "batch_size", "excess"])
+    return pd.concat(parts, ignore_index=True)
+
+
+def _named(name: str, bounds: dict[str, float]) -> dict[str, float]:
+    """Mean and interval as columns of a table with several of them."""
+    columns = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
+    return {columns[key]: value for key, value in bounds.items() if key in columns}
+
+
+def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of another table that are of these models."""
+    return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
+
+
+def sound(runs: pd.DataFrame) -> pd.DataFrame:
+    """The models that did not diverge, which can be measured."""
+    return runs[runs["diverged_at"].isna()]
+
+
+def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Means over positions in each run, then over runs; position 0 sees itself only: it is apart.
+
+    ``norm`` is a geometric mean, so that ``ln norm`` and ``log_gain`` are means of one kind.
+    """
+    table = table.assign(
+        positions=np.where(table["position"] == 0, "first", "later"), log_norm=np.log(table["norm"])
+    )
+    where = [*COMPARED, "positions", "depth", "site"]
+    runs = table.groupby([*where, "seed"], sort=False)[["log_norm", "log_gain"]].mean()
+    rows = []
+    for row, group in split(runs.reset_index(), where):
+        for name in ("log_norm", "log_gain"):
+            bounds = describe(group[name], level)
+            row.update(_named(name, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
+        rows.append(row)
+    return pd.DataFrame(rows, columns=TABLES["gain_by_depth"].names)
+
+
+def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Gains of the first block, of the later ones and of the last, as factors with intervals.
+
+    Geometric means over positions but the first, over blocks (later: the gain of one block) and
+    over runs. The first block lifts the embedding, which starts small, so it stands alone.
+    """
+    rows = []
+    for row, runs in split(gains(table), COMPARED):
+        for part in PARTS:
+            bounds = describe(runs[f"gain_{part}"], level, geometric=True)
+            row.update(_named(part, bounds) | ({"n": bounds["n"]} if bounds["n"] else {}))
+        rows.append(row)
+    return pd.DataFrame(rows, columns=TABLES["gain_by_arm"].names)
+
+
+def gains(table: pd.DataFrame) -> pd.DataFrame:
+    """A row per run: gain of the first block, of a later one and of the last.
+
+    Geometric means over positions but the first: columns ``gain_first``, ``gain_later``,
+    ``gain_last``.
+    """
+    blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
+    depth = blocks["depth"]
+    last = depth.groupby([blocks[key] for key in KEYS]).transform("max")
+    parts = dict(zip(PARTS, (depth == 1, depth > 1, depth == last), strict=True))
+    runs = [blocks[key] for key in KEYS]
+    means = {
+        f"gain_{part}": np.exp(blocks["log_gain"].where(rows).groupby(runs, sort=False).mean())
+        for part, rows in parts.items()
+    }
+    return pd.DataFrame(means).reset_index()
+
+
+def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    """Whether ``ours`` has every setting of ``reference``, section by section."""
+    return all(
+        is_covered(value, ours[key]) if isinstance(value, Mapping) else ours[key] == value
+        for key, value in reference.items()
+    )
+
+
+def published(
+    table: pd.DataFrame, is_comparable: Sequence[bool], own: pd.DataFrame, level: float
+) -> pd.DataFrame:
+    """Published numbers, each with n, mean and interval of the baseline's models beside it.
+
+    Args:
+        table: a row a number, with its ``measure``, a column of ours.
+        is_comparable: whether ours were had with the same settings.
+        own: rows of the baseline's models.
+        level: confidence level.
+    """
+    rows = [
+        {"n": 0} | (describe(own[measure], level) if is_same else {})
+        for measure, is_same in zip(table["measure"], is_comparable, strict=True)
+    ]
+    beside = pd.DataFrame(rows, columns=["n", *BOUNDS], index=table.index)
+    return pd.concat([table.assign(comparable=list(is_comparable)), beside], axis=1)

@@ -1,0 +1,86 @@
+"""Where each statement is tested, which tables it reads, and which code computes them."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from normscope.ledger.entry import Claims
+from normscope.ledger.expression import columns_in
+from normscope.studies.folder import FOLDER
+from normscope.studies.study import Study
+
+
+class Test(NamedTuple):
+    """A function that tests a statement, marked with ``@claim``.
+
+    Args:
+        study: whose module ``claims`` has it.
+        function: its dotted name.
+        tables: that it reads, as ``study.table``.
+    """
+
+    study: str
+    function: str
+    tables: tuple[str, ...]
+
+
+def test_functions() -> dict[str, Test]:
+    """The functions that test statements, by the statement's key, without importing them."""
+    tests = {}
+    for path in sorted(FOLDER.glob("*/claims.py")):
+        study = path.parent.name
+        body = ast.parse(path.read_bytes()).body
+        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+        for name, function in functions.items():
+            for mark in function.decorator_list:
+                match mark:
+                    case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
+                        tables = dict.fromkeys(_tables(name, functions, {name}))
+                        dotted = f"normscope.studies.{study}.claims.{name}"
+                        tests[key] = Test(study, dotted, tuple(tables))
+    return tests
+
+
+def _tables(name: str, functions: Mapping[str, ast.FunctionDef], seen: set[str]) -> Iterator[str]:
+    """The tables that a function asks for, itself or through functions of its module."""
+    for node in ast.walk(functions[name]):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="table"), args=[ast.Constant(value=str(table))]):
+                yield table
+            case ast.Name(id=other) if other in functions and other not in seen:
+                seen.add(other)
+                yield from _tables(other, functions, seen)
+
+
+def sources(claims: Claims, studies: Mapping[str, Study], path: str) -> dict[str, dict]:
+    """Where each statement comes from, by its key, as JSON has it.
+
+    Args:
+        claims: the statements.
+        studies: which declare the tables.
+        path: the file of the statements, as the page shows it.
+
+    Returns:
+        ``test``: the entry; ``tables``: what it reads, as ``study.table``; ``code``: dotted names
+        of the functions that test it and that compute what it reads.
+    """
+    functions = test_functions()
+    found = {}
+    for key, entry in claims.claims.items():
+        tables, code = [], []
+        if entry.contrast is not None:
+            study, _, name = entry.contrast.table.partition(".")
+            declared = studies[study].TABLES[name]
+            tables.append(entry.contrast.table)
+            columns = columns_in(str(entry.contrast.measure))
+            code += [declared.source_of(column) for column in columns]
+        if key in functions:
+            test = functions[key]
+            code.append(test.function)
+            for table in test.tables:
+                study, _, name = table.partition(".")
+                tables.append(table)
+                code.append(studies[study].TABLES[name].source)
+        unique = {"tables": list(dict.fromkeys(tables)), "code": list(dict.fromkeys(code))}
+        found[key] = {"test": f"{path}: {key}", **unique}
+    return found

@@ -1,0 +1,38 @@
+"""What a tutorial says of LayerNorm and BatchNorm, measured: one table per statement."""
+
+import pandas as pd
+
+from normscope.io import dataset
+from normscope.measure.evaluation import validation_windows
+from normscope.studies.stage import TableInputs
+from normscope.studies.textbook import tutorial
+from normscope.studies.textbook.recipe import TextbookTables
+from normscope.train import runtime
+from normscope.train.outputs import say
+from normscope.train.trained import transformers
+
+
+def tabulate(recipe: TextbookTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name; ``models`` are those of the main study."""
+    runtime.start("fp32", inputs.threads)
+    val = dataset.read(inputs.corpus).val
+    affine = []
+    for name in recipe.models:
+        stack, models = transformers(inputs.models / name)
+        tokens, _ = validation_windows(val, stack.model.block_size, recipe.windows)
+        for seed, model in models.items():
+            rows = tutorial.affine(model.double(), tokens)
+            if not rows:
+                say(f"{name}: no norm has token statistics; affine.csv has no row of it")
+            affine += [{"seed": seed, **row} for row in rows]
+    vectors, summary = tutorial.wild()
+    return {
+        "scratch": pd.DataFrame(tutorial.scratch()),
+        "epsilon": pd.DataFrame(tutorial.small_tokens()),
+        "affine": pd.DataFrame(affine, columns=["seed", *tutorial.AFFINE]),
+        "sharing": pd.DataFrame(tutorial.sharing()),
+        "batches": pd.DataFrame(tutorial.batches(recipe.level)),
+        "wild": pd.DataFrame(vectors),
+        "wild_summary": pd.DataFrame(summary),
+        "undo": pd.DataFrame(tutorial.undo()),
+    }
