@@ -8,7 +8,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io.tables import write_tables
+from normscope.io.tables import check_all, write_tables
 from normscope.studies.stage import TableInputs, declared, recipe_type, stage
 
 
@@ -22,7 +22,9 @@ class Flags(TableInputs):
 def main() -> None:
     tabulate = stage("tabulate")
     flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
-    write_tables(flags.out, tabulate(flags.recipe, flags), declared(tabulate))
+    tables = tabulate(flags.recipe, flags)
+    check_all(tables, declared(tabulate))
+    write_tables(flags.out, tables)
 
 
 if __name__ == "__main__":

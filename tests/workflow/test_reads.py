@@ -17,8 +17,8 @@ from normscope.io.tables import Tables
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.claim import Evidence
 from normscope.ledger.judgement import find_all
+from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests, load_checked
-from normscope.studies.traces import traces
 
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
 OWN = (".snakemake/",)
@@ -93,7 +93,7 @@ def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project)
         for name, study in config.studies.items()
     }
     evidence = Recorder(tables, config.studies, config.level)
-    told = traces(made.root / "data/claims.yaml", made.root)
+    told = sources(claims, config.studies, "data/claims.yaml")
     for key, entry in claims.claims.items():
         evidence.asked.clear()
         find_all(claims.model_copy(update={"claims": {key: entry}}), evidence)

@@ -59,7 +59,7 @@ def _differing_columns(frame: pd.DataFrame, table: Table) -> Iterator[str]:
     present = list(frame)
     if missing := [column for column in table.names if column not in present]:
         yield f"it lacks {', '.join(missing)}"
-    if unknown := [column for column in present if column not in table.names]:
+    if unknown := [str(column) for column in present if column not in table.names]:
         yield f"{', '.join(unknown)} not declared"
     if set(present) == set(table.names) and present != table.names:
         yield f"the order of the columns is {', '.join(table.names)}"
@@ -84,10 +84,8 @@ def _is_within(value: float, low: float, high: float) -> bool:
     return low - ROUNDING <= value <= high + ROUNDING
 
 
-def write_tables(
-    folder: Path, tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]
-) -> None:
-    """Write ``<name>.csv`` of every table.
+def check_all(tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]) -> None:
+    """Compare a study's tables with their declarations.
 
     Raises:
         Explained: a table does not fit its declaration, or is not declared.
@@ -97,6 +95,10 @@ def write_tables(
         raise Explained(f"made, or declared in tables.py, but not both: {names}")
     for name, table in tables.items():
         check(name, table, declared[name])
+
+
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
+    """Write ``<name>.csv`` of every table."""
     for name, table in tables.items():
         write_csv(folder / f"{name}.csv", table)
 

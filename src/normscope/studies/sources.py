@@ -24,7 +24,7 @@ class Test(NamedTuple):
     tables: tuple[str, ...]
 
 
-def test_functions() -> dict[str, Test]:
+def marked_tests() -> dict[str, Test]:
     """The functions that test statements, by the statement's key, without importing them."""
     tests = {}
     for path in sorted(FOLDER.glob("*/claims.py")):
@@ -64,7 +64,7 @@ def sources(claims: Claims, studies: Mapping[str, Study], path: str) -> dict[str
         ``test``: the entry; ``tables``: what it reads, as ``study.table``; ``code``: dotted names
         of the functions that test it and that compute what it reads.
     """
-    functions = test_functions()
+    functions = marked_tests()
     found = {}
     for key, entry in claims.claims.items():
         tables, code = [], []

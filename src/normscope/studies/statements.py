@@ -8,7 +8,7 @@ from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.entry import Claims, load
 from normscope.studies.folder import FOLDER
-from normscope.studies.sources import test_functions
+from normscope.studies.sources import marked_tests
 from normscope.studies.study import Study
 
 
@@ -26,7 +26,7 @@ def load_checked(
         Explained: entries are wrong; each with what is, and the nearest right word.
     """
     claims = load(path)
-    tested = {key: test.study for key, test in test_functions().items()}
+    tested = {key: test.study for key, test in marked_tests().items()}
     vocabularies = {name: study.vocabulary() for name, study in studies.items()}
     if wrong := problems(claims, vocabularies, tested, figures):
         raise Explained("\n".join(f"{path}: {line}" for line in wrong))

@@ -14,8 +14,8 @@ from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.judgement import find_all, judge
 from normscope.paper.figures import load as load_figures
-from normscope.studies import statements as project
 from normscope.studies.folder import FOLDER
+from normscope.studies.sources import marked_tests
 from normscope.studies.statements import load_checked
 
 FILE = ROOT / "data" / "claims.yaml"
@@ -312,7 +312,7 @@ def test_a_function_without_its_entry_is_named(tmp_path):
 
 def test_the_projects_statements_are_right_and_each_is_tested():
     assert load_checked(FILE, CONFIG.studies, FIGURES) == CLAIMS
-    functions = project.tested_by_functions()
+    functions = marked_tests()
     assert functions.keys() == TESTS.keys()
     assert len(CLAIMS.claims) == 39
     by_data = {key for key, entry in CLAIMS.claims.items() if entry.contrast}

@@ -31,6 +31,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     picked = chosen(runs, COMPARED, by="capped_loss")
     gain, level = rows_of(sound(picked), stream), recipe.level
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    curves = collect(inputs.models, "curves.csv", keys)
     corpus = {
         "characters": meta["vocab_size"],
         "train_tokens": meta["train_tokens"],
@@ -41,9 +42,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
         "batches": batches(picked, recipe.batch_sizes),
-        "curves": rows_of(
-            picked, collect(inputs.models, "curves.csv", keys)[TABLES["curves"].names]
-        ),
+        "curves": rows_of(picked, curves[TABLES["curves"].names]),
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
         "gain_by_arm": by_arm(gain, level),

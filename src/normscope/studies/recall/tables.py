@@ -1,5 +1,7 @@
 """The tables of the recall study, as they are declared: rows, columns, meanings. No pandas."""
 
+from typing import Any
+
 from normscope.columns import SHARE, Column, Metric, Table, count, estimate, key, many, text
 from normscope.formats import GENERAL, decimals
 from normscope.studies.columns import (
@@ -23,7 +25,7 @@ CELL = (TASK, ARM, LEARNING_RATE)
 MODEL = (*CELL, SEED)
 ACCURACY = {"range": SHARE, "format": decimals(), "source": f"{PROBE}.evaluate"}
 LOSS = Column("loss", "cross-entropy at the query", unit="nats", source=f"{PROBE}.evaluate")
-CURVATURE = {"source": f"{PROBE}.curvature"}
+CURVATURE: dict[str, Any] = {"source": f"{PROBE}.curvature"}
 PROBED = (
     LOSS,
     Column("accuracy", "share of queries answered correctly", **ACCURACY),

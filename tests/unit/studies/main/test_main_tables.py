@@ -8,7 +8,7 @@ from scipy import stats
 
 from normscope.statistics.outcome import with_outcome
 from normscope.statistics.tuning import chosen
-from normscope.studies.main import tables as aggregate
+from normscope.studies.main import tabulate as aggregate
 from normscope.studies.main.recipe import Cell
 
 CEILING = math.log(65)

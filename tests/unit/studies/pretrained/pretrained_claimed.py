@@ -11,7 +11,6 @@ import statements
 from processes import ROOT
 
 from normscope.ledger.claim import Claim, Evidence
-from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.statistics import by_model, published_observations
 from normscope.studies.pretrained.tables import TABLES
@@ -106,7 +105,7 @@ def predictions(right: Mapping[str, Sequence[bool]], **changes: Any) -> pd.DataF
         for family, values in right.items()
         for i, value in enumerate(values)
     ]
-    return pd.DataFrame(rows, columns=h25.COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["h25_models"].names)
 
 
 def cells(name: str, *, bos: Sequence[str] = ("off",), **logs: float) -> list[dict[str, Any]]:

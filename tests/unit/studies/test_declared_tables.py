@@ -1,0 +1,106 @@
+"""Declared tables: what a file must be like, and where its columns come from."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from processes import ROOT
+
+from normscope.columns import SHARE, Column, Table, count, flag, key, text
+from normscope.config import load
+from normscope.errors import Explained
+from normscope.io.tables import check, check_all, read_table, write_tables
+from normscope.studies.folder import FOLDER, declared_tables
+from normscope.studies.sources import sources, test_functions
+from normscope.studies.statements import load_checked
+
+TABLE = Table(
+    "one trained model",
+    (
+        key("arm", "arm"),
+        key("seed", "seed", int),
+        Column("accuracy", "accuracy", range=SHARE),
+        count("parameters", "parameters"),
+        flag("failed", "whether it failed"),
+        text("note", "what else is known"),
+    ),
+    "normscope.train.session.train",
+)
+STUDIES = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
+CLAIMS = load_checked(ROOT / "data/claims.yaml", STUDIES)
+
+
+def frame() -> pd.DataFrame:
+    rows = [("NA", 1, 0.5, 10, True, "NA"), ("b", 1, None, None, False, None)]
+    table = pd.DataFrame(rows, columns=TABLE.names)
+    return table.astype({"parameters": "Int64"})
+
+
+def changed(column: str, value: Any) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda table: table.astype({column: object}).assign(**{column: value})
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path: Path):
+    """Also where a text reads NA, and where numbers are missing."""
+    write_tables(tmp_path, {"runs": frame()})
+    again = read_table(tmp_path / "runs.csv", TABLE)
+    pd.testing.assert_frame_equal(again, frame(), check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.drop(columns="accuracy"), "it lacks accuracy"),
+        (lambda t: t.assign(more=1), "more not declared"),
+        (lambda t: t[TABLE.names[::-1]], "the order of the columns is arm, seed"),
+        (lambda t: t.assign(arm="b"), "several rows have arm b, seed 1"),
+        (changed("accuracy", 1.01), r"accuracy has 1.01, which is outside \[0.0, 1.0\]"),
+        (changed("accuracy", "high"), "accuracy has 'high', which is not float"),
+        (changed("parameters", 1.5), "parameters has 1.5, which is not a whole number"),
+        (changed("failed", "yes"), "failed has 'yes', which is not bool"),
+        (changed("note", 3), "note has 3, which is not str"),
+        (changed("seed", None), "seed is missing in a row"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_declaration_is_named(change, words):
+    check("runs", frame(), TABLE)
+    with pytest.raises(Explained, match=f"runs.csv does not fit its declaration: {words}"):
+        check("runs", change(frame()), TABLE)
+
+
+def test_a_table_is_made_and_declared_or_neither():
+    with pytest.raises(Explained, match="not both: chosen, runs"):
+        check_all({"runs": frame()}, {"chosen": TABLE})
+
+
+def test_every_column_names_a_function_that_exists():
+    for tables in declared_tables().values():
+        for table in tables.values():
+            for column in table.names:
+                module, _, function = table.source_of(column).rpartition(".")
+                assert callable(getattr(import_module(module), function)), column
+
+
+def test_a_study_declares_each_column_of_a_table_once():
+    for study, tables in declared_tables().items():
+        for name, table in tables.items():
+            assert len(table.by_name) == len(table.columns), f"{study}.{name}"
+            assert all(c.meaning and c.meaning[-1] != "." for c in table.columns)
+
+
+def test_every_statement_names_its_tables_and_the_code_that_computes_them():
+    found = sources(CLAIMS, STUDIES, "data/claims.yaml")
+    assert found.keys() == CLAIMS.claims.keys()
+    for key_, entry in CLAIMS.claims.items():
+        tables = found[key_]["tables"]
+        assert tables
+        assert found[key_]["code"]
+        if entry.contrast is not None:
+            assert tables[0] == entry.contrast.table
+    for key_, test in test_functions().items():
+        assert found[key_]["code"][0] == test.function or CLAIMS.claims[key_].contrast
+        assert f'@claim("{key_}")' in (FOLDER / test.study / "claims.py").read_text()
