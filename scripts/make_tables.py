@@ -8,7 +8,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import report
-from normscope.io.tables import check_all, write_tables
+from normscope.io.tables import as_declared, write_tables
 from normscope.studies.stage import TableInputs, declared, recipe_type, stage
 
 
@@ -23,8 +23,7 @@ def main() -> None:
     tabulate = stage("tabulate")
     flags = parse(Flags, sys.argv[2:], recipe=recipe_type(tabulate))
     tables = tabulate(flags.recipe, flags)
-    check_all(tables, declared(tabulate))
-    write_tables(flags.out, tables)
+    write_tables(flags.out, as_declared(tables, declared(tabulate)))
 
 
 if __name__ == "__main__":

@@ -41,8 +41,8 @@ def check(name: str, frame: pd.DataFrame, table: Table) -> None:
     """Compare a table with its declaration.
 
     Raises:
-        Explained: columns differ from the declared ones in name or order, a value has the wrong
-            kind or lies outside the declared range, or two rows have the same keys.
+        Explained: a column is missing or not declared, a value has the wrong kind or lies outside
+            the declared range, or two rows have the same keys.
     """
     problems = [*_differing_columns(frame, table)]
     if not problems:
@@ -61,13 +61,11 @@ def _differing_columns(frame: pd.DataFrame, table: Table) -> Iterator[str]:
         yield f"it lacks {', '.join(missing)}"
     if unknown := [str(column) for column in present if column not in table.names]:
         yield f"{', '.join(unknown)} not declared"
-    if set(present) == set(table.names) and present != table.names:
-        yield f"the order of the columns is {', '.join(table.names)}"
 
 
 def _wrong_values(frame: pd.DataFrame, column: Column) -> Iterator[str]:
     values = frame[column.name].dropna()
-    if column.role == "key" and len(values) < len(frame):
+    if column.role == "key" and column.kind is not str and len(values) < len(frame):
         yield f"{column.name} is missing in a row"
     kinds = {str: str, bool: bool, int: numbers.Real, float: numbers.Real}
     objects = values.tolist()
@@ -84,8 +82,10 @@ def _is_within(value: float, low: float, high: float) -> bool:
     return low - ROUNDING <= value <= high + ROUNDING
 
 
-def check_all(tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]) -> None:
-    """Compare a study's tables with their declarations.
+def as_declared(
+    tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]
+) -> dict[str, pd.DataFrame]:
+    """A study's tables, compared with their declarations, with the columns in declared order.
 
     Raises:
         Explained: a table does not fit its declaration, or is not declared.
@@ -95,6 +95,7 @@ def check_all(tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table])
         raise Explained(f"made, or declared in tables.py, but not both: {names}")
     for name, table in tables.items():
         check(name, table, declared[name])
+    return {name: table[declared[name].names] for name, table in tables.items()}
 
 
 def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:

@@ -194,4 +194,4 @@ def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
         list(groups["diverged_at"].count()),
     )
     table["unigram"] = list(groups["unigram"].first())
-    return table[TABLES["trainability"].names]
+    return table

@@ -75,7 +75,7 @@ class Measured:
     """Models of the grid, those with the exact norm taken apart, their seed 3 diverged.
 
     Losses are 1/2, 9/16, ... at a rate of 0.01. Another rate is worse by 1/2 in every cell, and all
-    its measures are 50.
+    its measures are 0.875.
     """
 
     EXACT = "small-layernorm-softmax-fa-exact-all-1.0-0.0-0.01-1"
@@ -97,9 +97,9 @@ class Measured:
         self.gradients = pd.read_csv(out / "gradients.csv")
         other = place / "probes" / self.EXACT.replace("0.01", "0.1")
         other.mkdir()
-        large = dict.fromkeys(MEASURES, 50.0)
-        self.layers.assign(**large).to_csv(other / "layers.csv", index=False)
-        self.gradients.assign(cosine=50.0).to_csv(other / "gradients.csv", index=False)
+        other_measures = dict.fromkeys(MEASURES, 0.875)
+        self.layers.assign(**other_measures).to_csv(other / "layers.csv", index=False)
+        self.gradients.assign(cosine=0.875).to_csv(other / "gradients.csv", index=False)
         self.collected = collect(place, grid(), data).succeed()
 
     def table(self, name: str) -> pd.DataFrame:
