@@ -111,8 +111,7 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
         Explained: the file does not fit the declaration; make the table again.
     """
     texts: dict[str, type] = {c.name: str for c in table.columns if c.kind is str}
-    missing: dict = {c.name: [""] for c in table.columns if c.kind is not str or c.role != "key"}
-    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=missing)
+    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
     check(path.stem, frame, table)
     return frame
 
