@@ -20,6 +20,7 @@ from normscope.studies.pretrained.figures import (
     gain_axis,
     list_models,
     mark_one,
+    norm_color,
 )
 from normscope.studies.pretrained.studies import FIRST_STUDIES
 

@@ -17,6 +17,7 @@ from normscope.studies.pretrained.figures import (
     list_models,
     mark_one,
     model_labels,
+    norm_color,
 )
 
 MM_PER_ROW, REST_MM = 5.5, 30
