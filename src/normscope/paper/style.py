@@ -171,7 +171,7 @@ def is_first(axis: Axes) -> bool:
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     """A logarithmic x axis with a tick at every value, and its number where there is room.
 
-    What stands aside of a value, so that it hides no other, is at that value.
+    A point that is dodged has the name of the nearest value in its tooltip.
     """
     axis.set_xscale("log", base=base)
     known = sorted(set(values))

@@ -40,13 +40,13 @@ def model_labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def draw_gain(axis: Axes, y: int, row: dict, marker: str) -> None:
+def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
     """A model's geometric mean, open if it was published; its tooltip has the interval."""
     color, is_measured = norm_color(row["norm"]), row["experiment"] == "measured"
     names = [row["norm"] if row["norm"] in NORMS else "another norm"]
     names.append("measured" if is_measured else "published")
     ends = np.exp(row["low"]), np.exp(row["high"])
-    look: dict = {"marker": marker, "color": color, "mfc": color if is_measured else "none"}
+    look |= {"color": color, "mfc": color if is_measured else "none"}
     tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
 
 

@@ -41,7 +41,7 @@ def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) ->
     for row in gains.to_dict("records"):
         y = arms.index(row["arm"]) + SHIFT * list(markers).index(row["protocol"])
         color = arm_look(row["arm"])["color"]
-        look: dict = {"marker": markers[row["protocol"]], "color": color}
+        look: dict = {"marker": markers[row["protocol"]], "linestyle": "", "color": color}
         names = [family(row["arm"])] * (family(row["arm"]) in NORMS) + [row["protocol"]]
         ends = row["last_low"], row["last_high"]
         style.estimates(axis, row["last"], y, ends, *names, across=True, width=None, **look)
@@ -53,7 +53,7 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     """One marker per model, sorted by norm and family; open markers are published."""
     table = table.sort_values(["norm", "family", "log_gain"], ignore_index=True)
     for y, row in enumerate(table.to_dict("records")):
-        draw_gain(axis, y, row, "P")
+        draw_gain(axis, y, row, marker="P", linestyle="")
         low, high = np.exp([row["low"], row["high"]])
         axis.hlines(y, low, high, color=norm_color(row["norm"]))
     style.name_rows(axis, list(table["model"]))

@@ -33,7 +33,7 @@ def draw_row(axis: Axes, y: int, row: dict) -> None:
     """A model's geometric mean with its interval and number, and the arithmetic mean."""
     gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
     axis.hlines(y, low, high, color=norm_color(row["norm"]), linewidth=1.4)
-    draw_gain(axis, y, row, "o")
+    draw_gain(axis, y, row, marker="o")
     style.points(axis, row["mean"], y, "arithmetic mean", marker="|", markersize=7, color="0.3")
     axis.annotate(f"{gain:.3f}", (high, y), (4, -2.5), textcoords="offset points")
 
