@@ -107,8 +107,7 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import jobs, once, reference_seconds
-from normscope.cost.reference import read_reference
+from normscope.cost.projection import jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
@@ -363,7 +362,7 @@ def minutes(rule):
     """The requested time of a job, from its amount of work. It grows with each attempt."""
 
     def needed(wildcards):
-        seconds = reference_seconds(sized(rule, wildcards.name), reference())
+        seconds = reference().seconds(sized(rule, wildcards.name))
         return 10 + math.ceil(SLOWEST * seconds / 60)
 
     return growing(needed)
