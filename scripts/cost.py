@@ -8,7 +8,7 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import Config
 from normscope.cost.projection import jobs, once, read_reference
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.schema import Strict
 
 
@@ -36,4 +36,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

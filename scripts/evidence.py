@@ -15,7 +15,7 @@ from normscope.command import parse
 from normscope.config import Config, Studies, load
 from normscope.cost.machine import chip
 from normscope.cost.projection import benchmarked, jobs
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
@@ -115,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

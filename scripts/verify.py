@@ -20,7 +20,7 @@ from normscope.command import parse
 from normscope.config import Config
 from normscope.cost.machine import chip, usable_cores
 from normscope.cost.projection import Reference, jobs, read_reference
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
@@ -187,4 +187,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)
