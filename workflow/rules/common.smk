@@ -172,8 +172,8 @@ def registered(registry, *others):
 
 
 def stated(path):
-    """Check the statements of the ledger. One error lists all problems."""
-    reported(load_checked, Path(path), STUDIES, FIGURES)
+    """The checked statements of the ledger. One error lists all problems."""
+    return reported(load_checked, Path(path), STUDIES, FIGURES)
 
 
 def prompted(path):
@@ -274,7 +274,7 @@ def traced(wildcards):
     """Where each statement is tested, and the code that measures it. Only the page uses this."""
     path = Path(data("claims.yaml"))
     shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
-    places = sources(load_checked(path, STUDIES), STUDIES, str(shown))
+    places = sources(STATEMENTS, STUDIES, str(shown))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 
