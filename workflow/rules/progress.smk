@@ -31,9 +31,8 @@ def expected_s(job):
                 return 0.0
     except WorkflowError:  # an unreadable store: the job reports it
         pass
-    name = job.rule.name
-    rule = "figures" if name.startswith("figure_") else name
-    return reference().seconds(sized(rule, job.wildcards_dict.get("name", "")))
+    kind = "figures" if job.rule.name.startswith("figure_") else job.rule.name
+    return reference().seconds(sized(kind, job.wildcards_dict.get("name", "")))
 
 
 class ShowTimeLeft(logging.Handler):

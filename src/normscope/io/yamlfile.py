@@ -9,11 +9,10 @@ import yaml
 from normscope.errors import Explained
 from normscope.schema import distinct
 
-
 DEEPEST = 5000  # levels, of which libyaml needs less than a kilobyte of the stack each
 
 
-class _NoDuplicates:
+class _NoDuplicates(yaml.constructor.SafeConstructor):
     """Constructs values, and refuses keys that are given twice; YAML would keep the last."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -38,11 +37,14 @@ class _Loader(_NoDuplicates, yaml.SafeLoader):
     """The loader for deep nesting, which is an error, and where PyYAML has no libyaml."""
 
 
-class _FastLoader(_NoDuplicates, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+_LIBYAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _FastLoader(_NoDuplicates, _LIBYAML):  # pyright: ignore[reportGeneralTypeIssues]
     """The loader with libyaml, which is about ten times as fast, and crashes on deep nesting."""
 
 
-def _loader(content: bytes) -> type[yaml.SafeLoader]:
+def _loader(content: bytes) -> Any:
     """The loader for a file: every level takes a bracket or half a column."""
     brackets = content.count(b"[") + content.count(b"{")
     longest = max(map(len, content.splitlines()), default=0)

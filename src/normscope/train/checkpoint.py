@@ -134,6 +134,4 @@ def _read(path: Path) -> dict[str, Any]:
         return {name: content[name] for name in ("fingerprint", "step", "state")}
     except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
         # torch's own message advises to unpickle the file without restrictions
-        raise BrokenCheckpoint(
-            f"{path} is not a checkpoint of normscope, and is not loaded"
-        ) from e
+        raise BrokenCheckpoint(f"{path} is not a checkpoint of normscope, and is not loaded") from e

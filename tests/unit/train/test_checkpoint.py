@@ -144,9 +144,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
     two.save(6, {"w": Hostile()})
     step, _, notes = two.load()
     assert step == 5
-    assert (
-        "step-00000006.ckpt is not a checkpoint of normscope, and is not loaded" in notes[0]
-    )
+    assert "step-00000006.ckpt is not a checkpoint of normscope, and is not loaded" in notes[0]
     assert "weights_only" not in notes[0]  # torch advises to unpickle the file after all
     assert not (tmp_path / "ran").exists()
 

@@ -18,7 +18,7 @@ from trainings import FP32, alone, problem_of
 from normscope.errors import Explained
 from normscope.io.stored import metrics
 from normscope.train import session
-from normscope.train.checkpoint import Checkpoints, RunInUse, lock
+from normscope.train.checkpoint import Checkpoints, RunInUse, locked
 from normscope.train.outputs import TrainingFlags
 from normscope.train.problem import Problem
 from normscope.train.recipe import Stack
