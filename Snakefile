@@ -45,7 +45,7 @@ lay_out(STORE, STUDIES)
 repair(STORE)
 FIGURES = registered(figures, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
-stated(data("claims.yaml"))
+STATEMENTS = stated(data("claims.yaml"))
 prompted(data("prompts.yaml"))
 # expensive results are targets in their own right, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]

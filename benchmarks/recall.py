@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.problem import Asked
 from normscope.studies.recall.recipe import RecallStack, Task
@@ -199,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

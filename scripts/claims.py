@@ -6,7 +6,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.ledger.claim import Evidence
@@ -39,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io import corpus, dataset, intake
 from normscope.io.files import write_bytes, write_json
 from normscope.schema import Strict
@@ -51,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

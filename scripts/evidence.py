@@ -13,10 +13,9 @@ from snakemake.utils import update_config
 
 from normscope.command import parse
 from normscope.config import Config, Studies, load
-from normscope.cost.benchmarks import measured
 from normscope.cost.machine import chip
-from normscope.cost.projection import jobs
-from normscope.errors import Explained, report
+from normscope.cost.projection import benchmarked, jobs
+from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
@@ -84,13 +83,14 @@ def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
 def ran(results: Path, config: Config) -> dict[str, Any]:
     """Where, when and for how long a run was: of what no tracked table may say."""
     manifest = results / "paper" / "manifest.json"
-    seconds = measured(results / "benchmarks", manifest, config)
+    planned = set(jobs(config))
+    seconds = benchmarked(results / "benchmarks", planned)
     made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC)
     return {
         "chip": chip(),
         "date": f"{made:%Y-%m-%d}",
         "core_hours": round(sum(seconds.values()) / 3600, 4),
-        "unmeasured_jobs": len(set(jobs(config)) - seconds.keys()),
+        "unmeasured_jobs": len(planned - seconds.keys()),
     }
 
 
@@ -115,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

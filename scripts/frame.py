@@ -9,7 +9,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import load
@@ -71,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

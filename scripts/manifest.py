@@ -13,7 +13,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Figures, Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.schema import Strict
 from normscope.studies.study import Study
@@ -92,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

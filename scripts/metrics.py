@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.tables import read_table
 from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
@@ -54,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_text
 from normscope.paper.frame import read
 from normscope.paper.page import open_look, page
@@ -35,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

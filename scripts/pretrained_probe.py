@@ -12,7 +12,7 @@ import transformers
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import load
 from normscope.hub.measurement import rows
@@ -96,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

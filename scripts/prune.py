@@ -22,7 +22,7 @@ from snakemake.settings.types import Quietness
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io import experiments, store
 from normscope.schema import Strict
 
@@ -91,4 +91,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

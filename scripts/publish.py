@@ -11,7 +11,7 @@ from pathlib import Path
 
 from normscope import __version__
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.schema import Strict
 
 IGNORED = shutil.ignore_patterns(".snakemake*")  # Snakemake's mark in a directory that a job makes
@@ -54,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -5,7 +5,7 @@ from pathlib import Path
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_bytes
 from normscope.paper.frame import read
 from normscope.paper.template import summary_text
@@ -32,4 +32,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

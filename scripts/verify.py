@@ -19,9 +19,8 @@ from pydantic import Field, ValidationError
 from normscope.command import parse
 from normscope.config import Config
 from normscope.cost.machine import chip, usable_cores
-from normscope.cost.projection import jobs, reference_seconds
-from normscope.cost.reference import Reference, read_reference
-from normscope.errors import Explained, report
+from normscope.cost.projection import Reference, jobs, read_reference
+from normscope.errors import Explained, run_script
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
@@ -84,7 +83,7 @@ def trainings(config: Config, reference: Reference) -> Iterator[Job]:
     sized = {(job.rule, job.name): job for job in jobs(config)}
     for study, part in config.studies.items():
         for name, recipe in part.trainings().items():
-            seconds = reference_seconds(sized[f"{study}_train", name], reference)
+            seconds = reference.seconds(sized[f"{study}_train", name])
             yield Job(study, name, recipe, seconds)
 
 
@@ -188,4 +187,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -16,8 +16,7 @@ from processes import ROOT
 from properties import examples
 
 from normscope.config import Config, ConfigError, laid_over, load, typed
-from normscope.cost.projection import jobs, reference_seconds
-from normscope.cost.reference import read_reference
+from normscope.cost.projection import jobs, read_reference
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 TINY = laid_over(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))
@@ -151,7 +150,7 @@ def all_jobs(config: Config) -> None:
     listed = list(jobs(config))
     assert len({(job.rule, job.name) for job in listed}) == len(listed)
     for job in listed:
-        assert math.isfinite(reference_seconds(job, REFERENCE))
+        assert math.isfinite(REFERENCE.seconds(job))
 
 
 def concerns(line: str, at: Place) -> bool:

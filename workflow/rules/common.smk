@@ -107,8 +107,7 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import jobs, once, reference_seconds
-from normscope.cost.reference import read_reference
+from normscope.cost.projection import jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
@@ -173,8 +172,8 @@ def registered(registry, *others):
 
 
 def stated(path):
-    """Check the statements of the ledger. One error lists all problems."""
-    reported(load_checked, Path(path), STUDIES, FIGURES)
+    """The checked statements of the ledger. One error lists all problems."""
+    return reported(load_checked, Path(path), STUDIES, FIGURES)
 
 
 def prompted(path):
@@ -275,7 +274,7 @@ def traced(wildcards):
     """Where each statement is tested, and the code that measures it. Only the page uses this."""
     path = Path(data("claims.yaml"))
     shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
-    places = sources(load_checked(path, STUDIES), STUDIES, str(shown))
+    places = sources(STATEMENTS, STUDIES, str(shown))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 
@@ -363,7 +362,7 @@ def minutes(rule):
     """The requested time of a job, from its amount of work. It grows with each attempt."""
 
     def needed(wildcards):
-        seconds = reference_seconds(sized(rule, wildcards.name), reference())
+        seconds = reference().seconds(sized(rule, wildcards.name))
         return 10 + math.ceil(SLOWEST * seconds / 60)
 
     return growing(needed)
