@@ -25,7 +25,7 @@ def files_of(record: str) -> list[Path]:
 
 def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict[str, str]]):
     stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
-    some = "dataset main_train recall_probe jacobian_tables depth_train pretrained_probe summary"
+    some = "dataset main_train recall_probe jacobian_tables depth_train pretrained_probe render"
     assert {r["rule"] for r in dag} >= set(some.split())
     tracked = set(made.run("git", "ls-files").splitlines())
     for row in dag:
@@ -164,8 +164,7 @@ def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))
-    last = {"summary", "page", "typeset", "latex", "manifest", "metrics", "paper"}
-    last |= {"residual_gain"}
+    last = {"render", "manifest", "metrics", "paper", "residual_gain"}
     assert rules == {"pretrained_tables", "figure_jacobian", "claims", "frame"} | PRETRAINED | last
     with project.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
         rules = set(ran.findall(project.run("dvc", "repro", "runs")))

@@ -85,9 +85,7 @@ def test_evidence_that_is_taken_away_or_added_changes_the_page_alone(made: Proje
     away = ledger.with_suffix(".away")
     ledger.rename(away)
     try:
-        assert made.planned().keys() == {
-            *("frame", "latex", "manifest", "page", "summary", "typeset")
-        }
+        assert made.planned().keys() == {"frame", "manifest", "render"}
     finally:
         away.rename(ledger)
     assert made.planned() == {}

@@ -32,7 +32,7 @@ REGISTRIES = {
     for rule, file in {"frame": "figures", "metrics": "metrics"}.items()
     for path in ROOT.glob(f"src/normscope/studies/*/{file}.yaml")
 }
-FILES = TABLE["files"] | REGISTRIES | {path: ["summary", "page", "typeset"] for path in SECTIONS}
+FILES = TABLE["files"] | REGISTRIES | {path: ["render"] for path in SECTIONS}
 
 
 def read_by(rule: str) -> tuple[frozenset[str], frozenset[str]]:
