@@ -4,7 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-import yaml
 from pydantic import Field
 from snakemake.api import (
     ConfigSettings,
@@ -26,8 +25,6 @@ from normscope.errors import report
 from normscope.io import experiments, store
 from normscope.schema import Strict
 
-PROFILE = Path("profiles/default/config.yaml")
-
 
 class Flags(Strict):
     """Prune the store."""
@@ -36,18 +33,17 @@ class Flags(Strict):
     dry_run: bool = Field(default=False, description="say what would go")
 
 
-def asked(variant: Path | None, stored: list[str]) -> set[str]:
+def asked(variant: Path | None) -> set[str]:
     """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job.
 
     Args:
         variant: a file that is laid over config.yaml.
-        stored: rules whose results go to the store; one made by ``use rule`` does not say so.
     """
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         project = api.workflow(
             resource_settings=ResourceSettings(cores=1),
             config_settings=ConfigSettings(configfiles=[variant] if variant else []),
-            workflow_settings=WorkflowSettings(cache=stored),
+            workflow_settings=WorkflowSettings(cache=[]),
             snakefile=Path("Snakefile"),
         )
         # the API does not give the hashes of jobs: these are the steps of its dry run
@@ -64,7 +60,7 @@ def asked(variant: Path | None, stored: list[str]) -> set[str]:
 
 def main() -> None:
     flags = parse(Flags)
-    if not PROFILE.is_file():
+    if not Path("Snakefile").is_file():
         sys.exit(f"error: {Path.cwd()} is not the project: `make prune` there")
     shared = os.environ.get(LOCATION_ENVVAR, "store")
     if Path(shared).absolute() != Path("store").absolute():
@@ -74,11 +70,10 @@ def main() -> None:
         )
     if experiments.are_at_work():
         sys.exit("error: experiments of DVC fill this store: prune when they have ended")
-    stored = yaml.safe_load(PROFILE.read_text())["cache"]
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
         try:
-            keys = asked(variant, stored)
+            keys = asked(variant)
         except WorkflowError as e:
             sys.exit(f"error: {variant or 'config.yaml'}: {e}; nothing is removed")
         print(f"{variant or 'config.yaml'} asks for {len(keys):,} results")

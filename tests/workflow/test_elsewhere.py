@@ -113,7 +113,7 @@ def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
         (elsewhere.root / "data" / name).write_text((made.root / "data" / name).read_text())
     run = ("-n", "--snakefile", str(made.root / "Snakefile"))
     output = elsewhere.snakemake(*run, "results/paper/manifest.json")
-    (files,) = re.findall(r"^rule manifest:\n    input: (.*)$", output, re.MULTILINE)
+    (files,) = re.findall(r"^ *rule manifest:\n +input: (.*)$", output, re.MULTILINE)
     assert {"data/claims.yaml", f"{made.root}/data/published.csv"} <= set(files.split(", "))
     (elsewhere.root / "data/claims.yaml").unlink()
     (elsewhere.root / "data/claims.yaml").symlink_to("nowhere")

@@ -34,6 +34,8 @@ rule claims:
         "results/logs/claims.log",
     benchmark:
         "results/benchmarks/claims.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -59,6 +61,8 @@ rule frame:
         "results/logs/frame.log",
     benchmark:
         "results/benchmarks/frame.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -87,6 +91,8 @@ rule manifest:
         "results/logs/manifest.log",
     benchmark:
         "results/benchmarks/manifest.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -109,6 +115,8 @@ rule metrics:
         "results/logs/metrics.log",
     benchmark:
         "results/benchmarks/metrics.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     shell:

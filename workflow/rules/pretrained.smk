@@ -64,6 +64,8 @@ rule residual_gain:
         "results/logs/residual_gain.log",
     benchmark:
         "results/benchmarks/residual_gain.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     shell:
