@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 from project import Project
 
@@ -135,17 +134,3 @@ def jobs(output: str) -> dict[str, int]:
     """Jobs of a dry run by rule."""
     table = output.partition("Job stats:")[2]
     return {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
-
-
-@pytest.mark.parametrize(
-    ("flag", "words"),
-    [
-        ("training={stesp: 30}", ["training.stesp", "did you mean steps"]),
-        ("training={steps: many}", ["training.steps", "'many'"]),
-        ("runs=[{protocol: small, arms: [layernrm], placements: [pre]}]", ["runs.0.arms.0"]),
-    ],
-)
-def test_errors_of_the_command_line_are_those_of_a_file(made, flag, words):
-    output = made.snakemake("-n", "--config", flag, ok=False)
-    for word in words:
-        assert word in output
