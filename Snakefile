@@ -135,5 +135,5 @@ onerror:
 onsuccess:
     forget_failures()
     drop_leftovers()
-    share(STORE)
+    synchronize_stores(STORE)
     say_results()

@@ -21,8 +21,8 @@ class Flags(Strict):
     """Print core-hours by rule."""
 
     config: str = Field(description="the validated configuration as JSON")
-    reference: Path = Field(description="what jobs cost on another machine")
-    manifest: Path = Field(description="of the run that wrote the benchmark files")
+    reference: Path = Field(description="measured costs of jobs on the reference machine")
+    manifest: Path = Field(description="manifest of the run that wrote the benchmark files")
     benchmarks: Path = Field(description="directory of benchmark files")
 
 

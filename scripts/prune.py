@@ -30,11 +30,11 @@ class Flags(Strict):
     """Prune the store."""
 
     configs: Path = Field(default=Path("config"), description="variants over config.yaml")
-    dry_run: bool = Field(default=False, description="say what would go")
+    dry_run: bool = Field(default=False, description="list what would be removed")
 
 
 def asked(variant: Path | None) -> set[str]:
-    """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job.
+    """Keys of the entries that a configuration asks for, from Snakemake's hash of each job.
 
     Args:
         variant: a file that is laid over config.yaml.
@@ -65,11 +65,11 @@ def main() -> None:
     shared = os.environ.get(LOCATION_ENVVAR, "store")
     if Path(shared).absolute() != Path("store").absolute():
         sys.exit(
-            f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share: what they ask"
-            " for is not known here, and nothing is removed; unset it to prune store/"
+            f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share:"
+            " nothing is removed; unset it to prune store/"
         )
     if experiments.are_at_work():
-        sys.exit("error: experiments of DVC fill this store: prune when they have ended")
+        sys.exit("error: experiments of DVC fill this store: prune it after they have ended")
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
         try:
@@ -78,7 +78,7 @@ def main() -> None:
             sys.exit(f"error: {variant or 'config.yaml'}: {e}; nothing is removed")
         print(f"{variant or 'config.yaml'} asks for {len(keys):,} results")
         wanted |= keys
-    folder = Path(os.environ[LOCATION_ENVVAR])  # the Snakefile's, unless the user has set it
+    folder = Path(os.environ[LOCATION_ENVVAR])  # set by the Snakefile
     unasked = store.keys(folder) - wanted
     freed = store.remove(folder, unasked, dry_run=flags.dry_run)
     kept, verb = len(store.keys(folder) & wanted), "would go" if flags.dry_run else "removed"

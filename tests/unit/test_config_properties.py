@@ -146,7 +146,7 @@ def all_jobs(config: Config) -> None:
             assert study.train_mb(stack, "cpu") > 0
     assert round(1000 * config.pretrained.memory_gb) > 0
     for source in [*config.dataset.sources, *(m.source for m in config.pretrained.models)]:
-        # a free lock is had at once, unless the clock cannot count so many seconds
+        # a free lock is acquired without waiting, unless the timeout is too large for the clock
         assert Lock().acquire(timeout=getattr(source, "timeout_s", 1))
     listed = list(jobs(config))
     assert len({(job.rule, job.name) for job in listed}) == len(listed)

@@ -36,7 +36,7 @@ rule rows:
 
 
 def user(made: Project, folder: Path) -> Project:
-    """A folder with data and choices of a user's own, without the project's files."""
+    """A folder with data and choices of a user, without the project's files."""
     folder.mkdir()
     for name in ("corpus.txt", "tiny_model", "other_model", "config.yaml"):
         (folder / name).symlink_to(made.root / name)
@@ -76,7 +76,7 @@ def test_two_at_once_elsewhere_make_the_same_tables_of_one_checkout(made, tmp_pa
 
 
 def module(made: Project, folder: Path, line: str) -> Project:
-    """A workflow of a user's own that has this one as a module."""
+    """A workflow of a user that includes this one as a module."""
     parent = user(made, folder)
     text = (
         f'module norm:\n    snakefile: "{made.root}/Snakefile"\n    {line}\nuse rule * from norm\n'
@@ -94,7 +94,7 @@ def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
     parent = module(made, tmp_path / "parent", 'config: config["norm"]')
 
     def planned(norm: str, *, ok: bool = True) -> str:
-        values = (f"norm={norm}", "level=2")  # the second is the parent's own
+        values = (f"norm={norm}", "level=2")  # the second belongs to the parent
         return parent.snakemake("-n", "main", "--config", *values, ok=ok)
 
     alone = "{stack: 1, training: {steps: 500}}"

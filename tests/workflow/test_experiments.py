@@ -1,4 +1,4 @@
-"""DVC's own commands: metrics, plots, and experiments, which train nothing that is trained."""
+"""DVC's commands: metrics, plots, and experiments, which reuse trained models."""
 
 import json
 from pathlib import Path
@@ -45,10 +45,10 @@ def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
 ):
     recorded.run("git", "clone", "--quiet", str(recorded.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
-    shown, own = (
+    shown, expected = (
         json.loads(project.run("dvc", "metrics", "show", "--json")) for project in (clone, recorded)
     )
-    assert shown == own
+    assert shown == expected
     assert json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json")) == {}
     numbers = json.loads((clone.root / "metrics/metrics.json").read_text())
     old = numbers["loss"]["nanogpt"]["none"]["none"]
@@ -69,11 +69,11 @@ def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
 
 
 def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
-    own = recorded.digests("store")
+    before = recorded.digests("store")
     other = Project(tmp_path)
     filled = f"SNAKEMAKE_OUTPUT_CACHE={other.root / 'store'}"
     recorded.run("env", filled, "dvc", "repro", "--force", "runs")
-    assert other.digests("store") == own == recorded.digests("store")
+    assert other.digests("store") == before == recorded.digests("store")
     assert "up to date" in recorded.run("dvc", "status", "runs")
 
 

@@ -1,4 +1,4 @@
-"""Text of the configuration in shells, file names and wildcards: refused, or taken as it is."""
+"""Text of the configuration in shells, file names and wildcards: rejected or kept unchanged."""
 
 import json
 import os

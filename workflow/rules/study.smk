@@ -24,7 +24,7 @@ for study, part in STUDIES.items():
             cache: "omit-software"
             group:
                 "train"
-            # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+            # no benchmark: Snakemake refuses it for cached rules, so the script writes one
             conda:
                 "../envs/normscope.yaml"
             threads: slots()
