@@ -1,9 +1,11 @@
-"""Speed of measuring residual gain, beside the published way: one forward pass per prompt.
+"""Speed of measuring residual gain, relative to the published method.
+
+The published method runs one forward pass per prompt.
 
     python benchmarks/gain.py [--layers N] [--rounds R] [--threads T] [--folder DIR]
 
 Builds a random model of GPT-2 XL's size (or N blocks of it) in DIR and measures the 25 published
-prompts, the published way and ours, alternating. There is no tokenizer: a token stands for each
+prompts, the published way and ours, alternating. There is no tokenizer: one token stands for each
 word or punctuation mark. In memory the published way is a loop over prompts in fp32, with torch's
 default products and transformers' default attention, and hooks on the blocks; within a memory
 budget of a quarter of the weights it is the same loop over the model as accelerate offloads it to
@@ -134,7 +136,7 @@ def spread(values: list[float]) -> str:
 def in_memory(
     folder: Path, sequences: list[PromptTokens], rounds: int, operations: float, fast: str
 ) -> None:
-    """Both ways over the same weights in turn; each with its own products and attention."""
+    """Both methods on the same weights in turn, each with its precision and attention."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     body = find_body(model)
     settings = {"published": ("highest", "sdpa"), "ours": (fast, ATTENTION)}

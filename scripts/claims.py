@@ -1,4 +1,4 @@
-"""Rule claims: every statement of data/claims.yaml, judged by the workflow's tables."""
+"""Rule claims: test every statement of data/claims.yaml on the tables of the workflow."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ class Flags(Strict):
 
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the statements, data/claims.yaml")
-    results: Path = Field(description="directory with a folder a study")
+    results: Path = Field(description="directory with one folder per study")
     out: Path
 
 

@@ -14,7 +14,7 @@ from normscope.schema import Strict
 
 
 class Flags(Strict):
-    """Make the dataset from sources pinned by sha256, or take a nanoGPT-format directory."""
+    """Make the dataset from a source with a known sha256, or from a nanoGPT-format directory."""
 
     recipe: corpus.Origin
     given: Path = Field(description="sources of the text, and the longest context: JSON")

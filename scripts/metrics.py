@@ -1,4 +1,4 @@
-"""Rule metrics: what DVC shows and compares, metrics.json, and the tables of its plots."""
+"""Rule metrics: metrics.json, and the tables of the plots, for DVC to show and compare."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ class Flags(Strict):
     """Write metrics.json and plots/."""
 
     claims: Path = Field(description="the ledger, claims.json")
-    results: Path = Field(description="directory with a folder a study")
+    results: Path = Field(description="directory with one folder per study")
     out: Path = Field(description="directory of the files")
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """A table of a plot; DVC reads every file of a folder, so that no seal lies beside it."""
+    """Write the table of a plot, without a seal, because DVC reads every file of its folder."""
     table = pd.DataFrame(rows, columns=list(columns))
     write_text(path, table.to_csv(index=False, float_format="%.9g"))
 

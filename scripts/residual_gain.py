@@ -1,4 +1,4 @@
-"""Write what the published notebook saves, residual_gain.json, from the study's tables."""
+"""Write residual_gain.json in the format of the published notebook, from the study's tables."""
 
 from pathlib import Path
 

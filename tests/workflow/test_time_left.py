@@ -1,4 +1,4 @@
-"""What a run says of its time: one line at its start, one after each job that leaves something."""
+"""Progress of a run: its expected time at the start, and the remaining time after each job."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ FIGURES = ("figure_loss", "figure_curves")
 
 @pytest.fixture
 def undrawn(made: Project) -> Iterator[Project]:
-    """The made project, two figures of which are to be drawn; they are there again at the end."""
+    """The made project without two of its figures, which are restored at the end."""
     folder = made.root / "results/paper/figures"
     paths = [folder / f"{name.removeprefix('figure_')}.svg" for name in FIGURES]
     drawings = [path.read_bytes() for path in paths]
@@ -49,7 +49,7 @@ def test_a_run_says_its_jobs_and_what_is_left(undrawn: Project):
 @pytest.mark.parametrize(
     "flags", [("-n",), ("--touch",), ("--quiet", "progress"), ("--quiet", "all")]
 )
-def test_a_run_is_quiet_where_it_is_asked_to_be(undrawn: Project, flags: tuple[str, ...]):
+def test_some_runs_print_no_times(undrawn: Project, flags: tuple[str, ...]):
     text = undrawn.snakemake(*FIGURES, *flags)
     assert not START.findall(text)
     assert not LEFT.findall(text)

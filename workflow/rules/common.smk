@@ -72,10 +72,9 @@ def data(name):
     return held(path)
 
 
-def first(variable, folder):
-    """Prepend a folder to a search path."""
-    folders = os.environ.get(variable, "").split(os.pathsep)
-    return os.pathsep.join(filter(None, [folder, *folders]))
+def prepended(variable, folder):
+    """A search path of the environment with a folder before the others."""
+    return os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
 
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
@@ -89,8 +88,8 @@ for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
 sys.path.insert(0, SRC)
 os.environ.update(
     NORMSCOPE=PROJECT,
-    PATH=first("PATH", os.path.dirname(sys.executable)),
-    PYTHONPATH=first("PYTHONPATH", SRC),
+    PATH=prepended("PATH", os.path.dirname(sys.executable)),
+    PYTHONPATH=prepended("PYTHONPATH", SRC),
 )
 
 # Numerical libraries use one thread in each job, whatever --cores allows, because the order of sums
@@ -140,8 +139,8 @@ def written(path):
 
 def check_files():
     """Read every configuration file of this run."""
-    own = ["config.yaml"] if os.path.lexists("config.yaml") else []
-    for path in [*workflow.configfiles, *own]:
+    here = ["config.yaml"] if os.path.lexists("config.yaml") else []
+    for path in [*workflow.configfiles, *here]:
         written(os.path.realpath(path))
 
 
@@ -149,11 +148,6 @@ def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     defaults = written(os.path.join(PROJECT, "config.yaml"))
     return reported(load, typed(laid_over(defaults, choices)))
-
-
-def device(asked):
-    """The device of jobs: the one requested, or for auto a GPU if torch can use one."""
-    return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
 def of_studies(file):
@@ -171,29 +165,14 @@ def registered(registry, *others):
     return entries
 
 
-def stated(path):
-    """The checked statements of the ledger. One error lists all problems."""
-    return reported(load_checked, Path(path), STUDIES, FIGURES)
-
-
-def prompted(path):
-    """Check the prompts that pretrained models are measured on."""
-    try:
-        check_prompts(Path(path))
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
-
-
 def recorded(name, text):
     """A file in results/code with this text, rewritten only if the text changes."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
         try:
             write_text(path, text)
-        except (
-            OSError
-        ):  # before anything runs, check_start reports that results cannot be written
-            pass
+        except OSError:
+            pass  # check_start reports results that cannot be written
     return held(str(path))
 
 

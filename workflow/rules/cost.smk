@@ -4,7 +4,7 @@
 
 
 # This is a checkpoint although nothing depends on it. Without a checkpoint, a cluster job knows only
-# its own rule, and would store a model under a different name than a run on one machine does.
+# the rule of the job, and would store a model under a different name than a run on one machine does.
 checkpoint cost:
     input:
         code("cost"),
