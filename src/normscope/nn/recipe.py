@@ -63,7 +63,9 @@ class Norm(Strict):
         if self.log_rate and not (is_sphere and (self.gain or self.radius == "learned")):
             raise ValueError("log_rate: of a gain at radius 1, or of a learned radius")
         if self.elementwise is None and self.alpha != 0.5:
-            raise ValueError("alpha is of an elementwise map")
+            raise ValueError("alpha is a factor of elementwise maps only")
+        if self.statistic == "none" and self.eps != 1e-5:
+            raise ValueError("eps has no effect without a statistic: leave it out")
         return self
 
     @property

@@ -1,7 +1,5 @@
 """Norms of the residual stream, on this project's Transformer and on transformers' own models."""
 
-import shutil
-
 import pandas as pd
 import pytest
 import stored_models
@@ -177,25 +175,6 @@ def test_blocks_that_pass_no_stream_are_an_error(value):
     block = nn.Identity()
     with pytest.raises(NotTheStream, match="block_0"):
         stream_norms(lambda _: block(value), [block], None, [torch.ones(1, 1)])
-
-
-def test_sites_are_named_by_depth():
-    assert site_names(2, True) == ["embedding", "block_0", "block_1", "final_norm"]
-    assert site_names(1, False) == ["embedding", "block_0"]
-
-
-@pytest.mark.parametrize("missing", ["config.json", "models.safetensors", "val.bin"])
-def test_the_script_names_what_is_missing(tmp_path, data, missing):
-    stored_models.write(tmp_path, recipe(seeds=[2, 1]), [1.5, None])
-    for name in ("train.bin", "val.bin", "meta.pkl"):
-        shutil.copy(data / name, tmp_path)
-    (tmp_path / missing).unlink()
-    out = tmp_path / "out"
-    paths = {"models": tmp_path.parent, "name": tmp_path.name, "data": tmp_path, "out": out}
-    arguments = flags(recipe=StreamProbe(windows=1), **paths)
-    error = Script("probe main", arguments, tmp_path / "log").fail()
-    assert str(tmp_path / missing) in error
-    assert not out.exists()
 
 
 def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):

@@ -7,16 +7,13 @@ from typing import get_args
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
-from trainings import FP32, problem_of
 
 from normscope.nn.arms import ARMS
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.recipe import Feedback, Model, Placement
-from normscope.train.trainer import Trainer
 
 V, T, C = 11, 6, 12
 LINEAR = ("attention.f.qkv", "attention.f.proj", "mlp.f.fc", "mlp.f.proj")
@@ -141,13 +138,6 @@ def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
         assert same == (name == "head.weight"), name
 
 
-@RANDOM
-@CELL
-def test_logits_do_not_depend_on_the_feedback(feedback, arm, placement):
-    ours, theirs = (transformer(f, arm, placement) for f in (feedback, "backprop"))
-    assert torch.equal(ours(random_tokens()), theirs(random_tokens()))
-
-
 class Seen:
     """What a pass showed: blocks' inputs, the gradients at their outputs, the error at the logits.
 
@@ -207,10 +197,6 @@ def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
         assert (off(ours[name], theirs[name]) < 1e-12) == after, name
 
 
-def feedback_of(model: nn.Module) -> Gradients:
-    return {n: t.clone() for n, t in model.state_dict().items() if "feedback" in n}
-
-
 @BIAS
 def test_feedback_is_stored_and_is_no_parameter(linear_bias):
     fa, dfa, exact = (start(f, linear_bias=linear_bias) for f in ("fa", "dfa", "backprop"))
@@ -224,23 +210,6 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
     for model in (fa, dfa):
         assert [n for n, _ in model.named_parameters()] == [n for n, _ in exact.named_parameters()]
         assert not any(b.requires_grad for b in model.buffers())
-
-
-@RANDOM
-def test_training_moves_the_weights_and_not_the_feedback(feedback):
-    stack = recipe(feedback=feedback, tied_head=False)
-    trainer = Trainer(problem_of(stack), stack.seeds, FP32)
-    (model,) = (learner.model for learner in trainer.learners)
-    weights = {n: p.detach().clone() for n, p in model.named_parameters()}
-    before = feedback_of(model)
-    for _ in range(4):
-        trainer.advance()
-    after = feedback_of(model)
-    assert before.keys() == after.keys() != set()
-    assert all(torch.equal(before[name], after[name]) for name in before)
-    assert all(b.grad is None for b in model.buffers())
-    moved = {n for n, p in model.named_parameters() if not torch.equal(p, weights[n])}
-    assert moved == set(weights)
 
 
 @BIAS
