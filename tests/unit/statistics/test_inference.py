@@ -48,15 +48,6 @@ def test_a_summary_without_a_spread_has_no_interval(sd, n):
     assert math.isnan(e.high)
 
 
-def test_a_missing_p_stays_and_does_not_count():
-    adjusted = holm([0.01, math.nan, 0.04, 0.03, math.nan, 0.005])
-    assert [adjusted[i] for i in (0, 2, 3, 5)] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert math.isnan(adjusted[1])
-    assert math.isnan(adjusted[4])
-    assert holm([]) == []
-    assert np.isnan(holm([math.nan])).all()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_holms_p_is_the_level_at_which_his_steps_reject(seed):
     """Holm 1979: the smallest p against level / m, the next against level / (m - 1), ..."""
@@ -168,12 +159,6 @@ def test_a_share_of_none_or_all_has_an_interval_on_one_side():
     none, every = share(0, 5, 0.95), share(5, 5, 0.95)
     assert (none.low, none.high) == pytest.approx((0, 1 - 0.025**0.2))
     assert (every.low, every.high) == pytest.approx((0.025**0.2, 1))
-
-
-def test_a_share_of_nothing_is_missing():
-    e = share(0, 0, 0.95)
-    assert e.n == 0
-    assert np.isnan([e.mean, e.low, e.high]).all()
 
 
 @given(values=st.lists(numbers, min_size=2, max_size=9))
