@@ -1,4 +1,4 @@
-"""Norms of the residual stream, on this project's Transformer and on transformers' own models."""
+"""Norms of the residual stream, on this project's Transformer and on modules of any order."""
 
 import pandas as pd
 import pytest

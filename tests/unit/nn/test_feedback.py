@@ -57,7 +57,7 @@ def random_tokens(seed: int = 1) -> Tensor:
 
 
 def loss_of(model: Transformer, seed: int = 1) -> Tensor:
-    """In the model's own precision; half of the targets count."""
+    """In the precision of the model; half of the targets count."""
     targets = random_tokens(seed + 1)
     targets[:, ::2] = -100
     return F.cross_entropy(model(random_tokens(seed)).flatten(0, 1), targets.flatten())
@@ -78,7 +78,7 @@ def off(ours: Tensor, theirs: Tensor) -> float:
 
 
 def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) -> None:
-    """To a relative error; what is zero in theory (a key's bias), beside the largest."""
+    """To a relative error; what is zero in theory (a key's bias), relative to the largest."""
     assert ours.keys() == theirs.keys()
     largest = max(float(g.norm()) for g in theirs.values())
     for name, g in theirs.items():

@@ -16,7 +16,7 @@ from normscope.nn.recipe import Model, Placement
 
 V, T, C = 11, 6, 12
 SIZES = Model.model_validate({"n_layer": 2, "n_head": 3, "n_embd": C, "block_size": T})
-# a row of each kind of layer, in every placement that it can have
+# one of each kind of layer, in every placement that it can have
 KINDS = ["layernorm", "rmsnorm_affine", "manual_l2", "scalenorm", "batchnorm", "dyt", "none"]
 CELLS: list[tuple[str, Placement]] = [
     (arm, placement)

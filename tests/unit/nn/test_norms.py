@@ -1,4 +1,4 @@
-"""The norm layers against torch's own, against formulas, and against what theory says of them."""
+"""The norm layers against torch's, against formulas, and against invariances."""
 
 import math
 from collections.abc import Callable

@@ -18,8 +18,8 @@ from normscope.statistics.inference import (
     least_correlation,
     mean_test,
     partial_correlation,
+    proportion,
     separation,
-    share,
 )
 
 numbers = st.floats(-9, 9).map(lambda v: round(v, 3))
@@ -154,11 +154,14 @@ def test_the_p_of_a_separation_is_the_share_of_arrangements(low, high):
     assert comparison.p >= comparison.smallest * (1 - 1e-12)
 
 
-def test_a_share_of_none_or_all_has_an_interval_on_one_side():
+def test_a_proportion_of_none_or_all_has_an_interval_on_one_side():
     """p^5 = 0.025"""
-    none, every = share(0, 5, 0.95), share(5, 5, 0.95)
+    none, every = proportion(0, 5, 0.95), proportion(5, 5, 0.95)
     assert (none.low, none.high) == pytest.approx((0, 1 - 0.025**0.2))
     assert (every.low, every.high) == pytest.approx((0.025**0.2, 1))
+    missing = proportion(0, 0, 0.95)
+    assert missing.n == 0
+    assert np.isnan([missing.mean, missing.low, missing.high]).all()
 
 
 @given(values=st.lists(numbers, min_size=2, max_size=9))
