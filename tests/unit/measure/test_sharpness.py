@@ -148,14 +148,6 @@ def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenva
     assert ours == pytest.approx(max(eigenvalues), rel=TOLERANCE)
 
 
-def test_the_operator_is_of_where_the_loss_was_taken():
-    """x^4 / 12 has the Hessian diag(x^2); what the parameter is later does not matter to it."""
-    x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
-    h = hessian(x.pow(4).sum() / 12, [x])
-    np.testing.assert_allclose(columns(h.product, 3), np.diag([1, 4, 9]), rtol=1e-12)
-    assert largest_eigenvalue(h) == pytest.approx(9, rel=1e-9)
-
-
 def rotated(eigenvalues: np.ndarray) -> np.ndarray:
     """A symmetric matrix of these eigenvalues."""
     q = ortho_group.rvs(len(eigenvalues), random_state=4)

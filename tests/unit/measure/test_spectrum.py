@@ -51,13 +51,6 @@ def test_centered_ones_are_those_of_the_covariance(x):
     np.testing.assert_allclose(s.square().numpy() / len(x), eigenvalues, rtol=1e-9, atol=1e-9)
 
 
-def test_fp32_is_computed_in_fp64():
-    x = with_values(1.0, 1e-9).float()
-    s = singular_values(x, centered=False)
-    assert s.dtype == torch.float64
-    np.testing.assert_array_equal(s.numpy(), singular_values(x.double(), centered=False).numpy())
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

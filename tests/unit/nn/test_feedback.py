@@ -212,18 +212,6 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
         assert not any(b.requires_grad for b in model.buffers())
 
 
-@BIAS
-def test_models_of_one_seed_start_with_the_same_weights_under_every_feedback(linear_bias):
-    starts = []
-    for feedback in get_args(Feedback):
-        torch.manual_seed(7)
-        model = start(feedback, linear_bias=linear_bias)
-        starts.append({n: p.detach().clone() for n, p in model.named_parameters()})
-    for other in starts[1:]:
-        assert other.keys() == starts[0].keys()
-        assert all(torch.equal(other[name], starts[0][name]) for name in other)
-
-
 def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
     torch.manual_seed(0)
     model = start("dfa", n_embd=384)
@@ -278,3 +266,15 @@ def test_a_second_derivative_is_an_error(feedback):
     first = gradients(model, loss_of(model), create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         torch.stack([g.square().sum() for g in first.values()]).sum().backward()
+
+
+@BIAS
+def test_models_of_one_seed_start_with_the_same_weights_under_every_feedback(linear_bias):
+    starts = []
+    for feedback in get_args(Feedback):
+        torch.manual_seed(7)
+        model = start(feedback, linear_bias=linear_bias)
+        starts.append({n: p.detach().clone() for n, p in model.named_parameters()})
+    for other in starts[1:]:
+        assert other.keys() == starts[0].keys()
+        assert all(torch.equal(other[name], starts[0][name]) for name in other)
