@@ -143,7 +143,7 @@ def test_all_arms_of_the_registry_are_told_apart():
 
 
 def test_a_new_arm_has_a_look():
-    own = {"rmsnorm_soft": ARMS["rmsnorm"], "softnorm": Arm("SoftNorm", "", ARMS["dyt"].norm)}
+    own = {"rmsnorm_soft": ARMS["rmsnorm"], "softnorm": Arm("SoftNorm", "here", ARMS["dyt"].norm)}
     with pytest.MonkeyPatch.context() as patch:
         for name, arm in own.items():
             patch.setitem(ARMS, name, arm)

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from normscope.io import dataset
-from normscope.measure.evaluation import validation_windows
+from normscope.measure.windows import validation_windows
 from normscope.studies.stage import TableInputs
 from normscope.studies.textbook import tutorial
 from normscope.studies.textbook.recipe import TextbookTables
