@@ -1,4 +1,4 @@
-"""Small random causal language models of transformers' own classes, with a tokenizer, on disk."""
+"""Small random causal language models of transformers, with a tokenizer, saved to disk."""
 
 import functools
 import json
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerFast
 
 from normscope.hub.batching import Batch, batches, tokenize
-from normscope.hub.loading import Loaded, load
-from normscope.hub.measurement import Outcome
+from normscope.hub.loading import LoadedModel, load_model
+from normscope.hub.measurement import Outcome, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
 from normscope.hub.recipe import Measured
 
@@ -27,7 +27,7 @@ SPECIAL, VOCABULARY = ["<unk>", "<s>", "</s>"], 400
 
 @functools.cache
 def trained() -> str:
-    """A byte-level BPE of the prompts, as JSON: special tokens first."""
+    """A byte-level BPE trained on the prompts, as JSON, with the special tokens first."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore
     made.decoder = decoders.ByteLevel()  # pyright: ignore
@@ -42,7 +42,7 @@ def trained() -> str:
 
 
 def tokenizer(bos: bool = True, adds: str = "$A") -> PreTrainedTokenizerFast:
-    """``adds`` is the template of a text with its special tokens."""
+    """A tokenizer with the template ``adds`` for special tokens, such as ``<s> $A``."""
     made = Tokenizer.from_str(trained())
     made.post_processor = processors.TemplateProcessing(  # pyright: ignore
         single=adds, special_tokens=[(s, i) for i, s in enumerate(SPECIAL)]
@@ -71,7 +71,7 @@ OPT = {
 POST = {"do_layer_norm_before": False, "word_embed_proj_dim": 16}
 TIED, UNTIED = {"tie_word_embeddings": True}, {"tie_word_embeddings": False}
 
-# configuration class and sizes; window: shorter than most prompts
+# configuration class and sizes; the sliding window is shorter than most prompts
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", GPT2),
     "gpt2_untied": ("GPT2Config", GPT2 | UNTIED),
@@ -94,7 +94,7 @@ def config_of(kind: str, **changes) -> PretrainedConfig:
 
 
 def perturb(model: nn.Module, seed: int = 0) -> nn.Module:
-    """Gains between 0.5 and 1.5, no bias zero, blocks that add something."""
+    """Random weights: gains between 0.5 and 1.5, and no zeros."""
     g = torch.Generator().manual_seed(seed)
     for name, p in model.named_parameters():
         if p.ndim == 1 and name.endswith("weight"):
@@ -109,7 +109,7 @@ def random_model(kind: str, **changes) -> Any:
 
 
 def save(model: Any, directory: Path, shard: str = "20KB") -> Path:
-    """In several files, with the tokenizer."""
+    """Save the model in several files, with the tokenizer."""
     model.save_pretrained(directory, max_shard_size=shard)
     tokenizer().save_pretrained(directory)
     return directory
@@ -125,27 +125,23 @@ def from_directory(directory: Path, **keys: str) -> Measured:
     )
 
 
-def in_memory(directory: Path, **keys: str) -> Loaded:
-    loaded = load(directory, from_directory(directory, **keys), 1.0, "cpu")
-    assert not loaded.facts["streamed"]
-    return loaded
+def load(directory: Path, memory_gb: float = 1.0, **keys: str) -> LoadedModel:
+    measured = from_directory(directory, **keys)
+    return load_model(directory, measured, memory_gb, "cpu", directory / "offload")
 
 
-def to_stream(directory: Path, **keys: str) -> Loaded:
-    """Loaded under a limit that the whole model just exceeds."""
+def half_of_memory(directory: Path) -> float:
+    """GB of half the weights of a saved model in fp32."""
     index = json.loads((directory / "model.safetensors.index.json").read_text())
-    size = 4 * index["metadata"]["total_parameters"]
-    loaded = load(directory, from_directory(directory, **keys), (size - 1) / 1e9, "cpu")
-    assert loaded.facts["streamed"]
-    return loaded
+    return 2 * index["metadata"]["total_parameters"] / 1e9
 
 
-def all_batches(loaded: Loaded) -> list[Batch]:
+def all_batches(loaded: LoadedModel) -> list[Batch]:
     return batches(tokenize(loaded.tokenizer, prompts())[0], "cpu")
 
 
-def outcomes(loaded: Loaded) -> list[Outcome]:
-    return list(loaded.outcomes(all_batches(loaded)))
+def outcomes(loaded: LoadedModel) -> list[Outcome]:
+    return list(run_batches(loaded.model, loaded.body, all_batches(loaded)))
 
 
 def norm(x: Tensor) -> Tensor:
@@ -153,12 +149,12 @@ def norm(x: Tensor) -> Tensor:
 
 
 def stock(directory: Path) -> Any:
-    """The model as transformers loads it, with the kernels it chooses."""
+    """The model as transformers loads it by default."""
     return AutoModelForCausalLM.from_pretrained(directory, dtype=torch.float32).eval()
 
 
 def rewrite(directory: Path, ending: str, change: Callable[[Tensor], Tensor | None]) -> list[str]:
-    """Change the one weight whose name ends so, or leave it out; its file and its name."""
+    """Change or remove the weight whose name has this ending; returns its file and its name."""
     for path in directory.glob("model-*.safetensors"):
         content = load_file(path)
         if names := [name for name in content if name.endswith(ending)]:
