@@ -114,7 +114,7 @@ def spread(values: list[float]) -> str:
 def in_memory(
     folder: Path, sequences: list[PromptTokens], rounds: int, operations: float, fast: str
 ) -> None:
-    """Both ways over the same weights in turn; each with its own products and attention."""
+    """Alternate between the two methods; each uses its matrix products and its attention."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     body = find_body(model)
     settings = {"published": ("highest", "sdpa"), "ours": (fast, ATTENTION)}

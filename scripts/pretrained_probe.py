@@ -35,9 +35,7 @@ class Flags(Strict):
     recipe: Measured
     prompts: Path
     memory_mb: PositiveInt = Field(description="limit for the weights in memory")
-    fetch_s: float = Field(
-        default=0, description="seconds for a download; 0: as the source says"
-    )
+    fetch_s: float = Field(default=0, description="seconds for a download; 0: as the source says")
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory with the recorded commits of hub models")
     out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")

@@ -25,7 +25,7 @@ rule pretrained_probe:
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"
-    # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+    # no benchmark: Snakemake refuses it for cached rules, so the script writes the file
     conda:
         "../envs/normscope.yaml"
     threads: CONFIG.pretrained.threads * slots()

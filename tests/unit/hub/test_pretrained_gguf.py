@@ -14,18 +14,6 @@ from pretrained_models import LAYERS, load, outcomes, random_model, save, traine
 from normscope.hub.source import Unavailable, locate
 from normscope.io.corpus import WheelSource
 
-NAMES = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-}
-
 
 def write(model: Any, path: Path, kind: str = "qwen2") -> None:
     """Write a model in fp32, with the names and the order of the llama.cpp converter."""
@@ -46,20 +34,15 @@ def write(model: Any, path: Path, kind: str = "qwen2") -> None:
     writer.add_token_merges([" ".join(pair) for pair in tokens["merges"]])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
     for name, tensor in model.state_dict().items():
-        writer.add_tensor(renamed(name), tensor.numpy())
+        renamed = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert renamed is not None
+        writer.add_tensor(renamed, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def renamed(name: str) -> str:
-    name = name.replace("model.embed_tokens", "token_embd").replace("model.norm", "output_norm")
-    name = name.replace("lm_head", "output").replace("model.layers", "blk")
-    for hf, llama_cpp in NAMES.items():
-        name = name.replace(hf, llama_cpp)
-    return name
 
 
 @pytest.fixture
