@@ -11,7 +11,7 @@ from normscope.columns import Column, Table
 from normscope.errors import Explained
 from normscope.io.csvfile import write_csv
 
-ROUNDING = 1e-5  # of a share or a cosine in single precision
+ROUNDING = 1e-4  # of a cosine over all parameters in single precision
 
 
 def collect(
