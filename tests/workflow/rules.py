@@ -6,7 +6,11 @@ from project import ROOT
 
 STUDIES = ROOT / "src/normscope/studies"
 STAGES = {"train": "train", "probe": "probe", "tabulate": "make_tables"}  # by module of a study
-ALL = {"claims": "claims", "frame": "pages"}  # scripts that load this module of every study
+ALL = {  # scripts that load this module of every study
+    "claims": "claims",
+    "frame": "pages",
+    "metrics": "tables",
+}
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
 DRAWINGS = {
