@@ -1,1 +1,1 @@
-"""What users import as ``normscope``: tables, trained models, and measurements of their own."""
+"""The Python interface: tables, trained models, and measurements of a user's model."""

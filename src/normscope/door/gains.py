@@ -36,7 +36,7 @@ def gain(
     ``attn_implementation="eager"``; in another type the stream is as exact as that type.
 
     Args:
-        model: a causal language model of transformers; it stays as it is.
+        model: a causal language model of transformers, which is not changed.
         tokenizer: that of the model.
         prompts: texts, each once.
         blocks: dotted name of the list of blocks, such as ``model.layers``; known for most models.

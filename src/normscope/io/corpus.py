@@ -71,7 +71,7 @@ class UrlSource(Strict):
     timeout_s: Timeout = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
-        # in a thread of its own: a socket's timeout restarts with each byte, and a server that
+        # in a separate thread: a socket's timeout restarts with each byte, and a server that
         # drips must not hold us
         answers: SimpleQueue[bytes | Exception] = SimpleQueue()
         Thread(target=self._download, args=(answers,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Tables with a seal beside them: are they still what their script wrote?"""
+"""Seals of tables: does a file still have the content that its script wrote?"""
 
 import hashlib
 from pathlib import Path

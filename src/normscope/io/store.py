@@ -44,7 +44,7 @@ def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int
 def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
     """Entries by their keys, of one store, into another one too: links where a disk has both.
 
-    What the other one has is left as it is; entries never change.
+    Entries of the other store are kept; entries never change.
     """
     wanted = set(lent)
     for entry in os.scandir(store):

@@ -34,7 +34,7 @@ def metrics(folder: Path) -> pd.DataFrame:
     """``normscope.train.outputs.METRICS`` of the models of a job, by seed.
 
     Raises:
-        Damaged: it is no such table.
+        Damaged: the file is not such a table.
     """
     path = folder / "metrics.csv"
     try:

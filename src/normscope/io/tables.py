@@ -20,13 +20,13 @@ def collect(
     keys: Mapping[str, Mapping[str, Any]],
     read: Callable[[Path], pd.DataFrame] = pd.read_csv,
 ) -> pd.DataFrame:
-    """A table of every job, one below the other, with what tells the jobs apart in front.
+    """The concatenated tables of all jobs, with the keys of each job as first columns.
 
     Args:
-        folder: with a folder a job.
-        file: the table in each of these.
+        folder: with one folder per job.
+        file: name of the table in each of these folders.
         keys: columns and their values, by the name of the job.
-        read: how one is read.
+        read: function that reads one table.
     """
     parts = [read(folder / name / file).assign(**key) for name, key in keys.items()]
     if not parts:
@@ -105,7 +105,7 @@ def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
 
 
 def read_table(path: Path, table: Table) -> pd.DataFrame:
-    """A table as it is declared: text stays text, also where it is ``NA`` or a number.
+    """Read a table as it is declared: text remains text, even if it is ``NA`` or a number.
 
     Raises:
         Explained: the file does not fit the declaration; make the table again.

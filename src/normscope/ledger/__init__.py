@@ -1,1 +1,1 @@
-"""The ledger of claims: every statement as published, beside what its test finds here."""
+"""The ledger of claims: every statement as published, and what its test finds."""

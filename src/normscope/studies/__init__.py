@@ -1,1 +1,1 @@
-"""One folder a study: grid, recipe, probe, tables, claims, pages, each where it has them."""
+"""The studies, one folder each."""

@@ -1,7 +1,7 @@
-"""What every study hands over: its models, its jobs and its tables. No torch.
+"""The interface of a study: its models, its jobs and its tables. No torch.
 
-A study is a part of the configuration, and what lies in ``results/<study>/`` follows from it:
-``models`` with a folder a trained model, ``probes`` with a folder a probe, and ``tables``.
+A study is a part of the configuration, which determines what ``results/<study>/`` contains:
+``models`` with one folder per training job, ``probes`` with one per probing job, and ``tables``.
 """
 
 import itertools
@@ -27,7 +27,7 @@ class Job:
     Args:
         rule, name: which tell its benchmark file.
         kind: jobs of another kind say nothing of its speed.
-        work: in a unit of the rule's own.
+        work: amount of work, in a unit that the rule defines.
     """
 
     rule: str
@@ -44,11 +44,11 @@ class Settings(Strict):
 
 
 class Study(Strict, ABC):
-    """A part of the configuration, and what is made of it."""
+    """A study: a part of the configuration, and the jobs that follow from it."""
 
     # what the workflow makes and reads of the study, below results/<study>/
     TABLES: ClassVar[Mapping[str, Table]] = {}  # the declarations of tables/*.csv by name
-    TRAINS: ClassVar[bool] = True  # whether it has models of its own
+    TRAINS: ClassVar[bool] = True  # whether it trains models
     TRAINED: ClassVar[Sequence[str]] = MODEL_FILES  # files of models/{name}/
     PROBED: ClassVar[Sequence[str]] = ()  # names of probes/{name}/*.csv, if the loop's rule probes
     PROBE_READS: ClassVar[Sequence[str]] = MODEL_FILES[:2]  # of every training job probed
@@ -86,7 +86,7 @@ class Study(Strict, ABC):
 
     @abstractmethod
     def tabulation(self, settings: Settings) -> Strict:
-        """What the job that makes the tables is told, beside what the other jobs wrote."""
+        """The parameters of the job that makes the tables."""
 
     def vocabulary(self) -> Vocabulary:
         """What statements about its models may say; without one they have functions alone."""
@@ -138,7 +138,7 @@ Stacked = Annotated[
 
 
 class Grid(Strict):
-    """One block of a configuration: every combination of what its lists name."""
+    """One block of a configuration: the Cartesian product of its lists."""
 
     FACTORS: ClassVar[Mapping[str, str]]  # what varies, by the key of its list, in order
 

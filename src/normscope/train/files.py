@@ -19,10 +19,10 @@ def write_models(
 ) -> None:
     """The trained models of a job, and last the SHA-256 sums of their files.
 
-    models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: a row a seed and
-    step, ``CURVE`` and what the problem watches. metrics.csv: a row a seed, ``METRICS``: the last
-    loss on the validation split and the least; of a model that diverged both are empty. With
-    ``moments`` moments.safetensors: Adam's second moments, as the parameters that they are of.
+    models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: one row per seed
+    and step, with ``CURVE`` and what the problem watches. metrics.csv: one row per seed, with
+    ``METRICS``; the losses of a model that diverged are empty. With ``moments``,
+    moments.safetensors: Adam's second moments, under the names of their parameters.
 
     Args:
         out: directory of the job.

@@ -22,7 +22,7 @@ LOG_EVERY_S = 5.0
 
 
 class TrainingFlags(Strict):
-    """What every training script is told beside the run itself; none of it decides the weights."""
+    """The flags that every training script has; none of them affects the weights."""
 
     out: Path = Field(description="directory for models, config, curves and metrics")
     checkpoints: Path = Field(description="directory for checkpoints, this job's alone")

@@ -16,7 +16,7 @@ class Plan(NamedTuple):
         problem: what they learn.
         tokens, width: of one step of one model, and of the model; these decide how many models are
             trained at once.
-        config: what config.json records, besides the arithmetic.
+        config: what config.json records in addition to the arithmetic.
         data: files that are trained on.
         keeps_moments: whether Adam's second moments are stored too.
     """
@@ -33,7 +33,7 @@ def next_character(recipe: Stack, data: Path) -> Plan:
     """Transformers that learn the next character of a corpus.
 
     Args:
-        recipe: all that decides the weights, besides the corpus.
+        recipe: everything except the corpus that determines the weights.
         data: directory of the dataset.
     """
     corpus = dataset.read(data)

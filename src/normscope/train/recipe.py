@@ -74,7 +74,7 @@ class Seeds(OnDevice):
 
 
 class Stack(Seeds):
-    """Transformers that one job trains: all that decides their weights, beside the data."""
+    """Transformers that one job trains: all that determines their weights, except the data."""
 
     norm: Norm
     placement: Placement

@@ -60,7 +60,7 @@ def keep_freed_memory() -> None:
     """Let malloc keep large freed blocks, so that a step's buffers are not mapped afresh each step.
 
     Page faults otherwise take a third of a step at nanoGPT's CPU sizes. glibc only; elsewhere the
-    allocator is left as it is.
+    allocator is not changed.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):

@@ -35,10 +35,10 @@ def train(
 
     Args:
         flags: of the script.
-        recipe: all that decides the weights, beside code and data.
+        recipe: everything except code and data that determines the weights.
         problem: what the models learn.
         runtime: device, threads and precision.
-        in_step: how many models are trained at once.
+        in_step: how many models are trained together.
         code: files whose code decides, with all modules that they import.
         data: files that are trained on.
         write: takes the trained models, in the order of the recipe's seeds.
@@ -86,7 +86,7 @@ def _trained(
     checkpoints: Checkpoints,
     progress: Progress,
 ) -> list[Learner]:
-    """Models in step; all that is theirs but the models is freed before the next are built."""
+    """Train models together; everything else that they hold is freed before the next are built."""
     trainer = Trainer(problem, seeds, runtime)
     run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
     trainer.hand_over()

@@ -8,7 +8,7 @@ SMALL = 2**19
 
 
 def in_step(models: int, device: Device, tokens: int, width: int) -> int:
-    """Models that are trained at once: all of a job, or one.
+    """How many models are trained together: all of a job, or one.
 
     A step of small models is mostly the overhead of its kernels, which a stack shares. On a GPU
     nearly every model is small; on a CPU only those whose products take no longer than their start.

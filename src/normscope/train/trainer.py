@@ -37,7 +37,7 @@ def learning_rate(step: int, t: Training) -> float:
 
 
 class Learner:
-    """What is a model's own: its batches and masks, its curve and its end.
+    """One model's state in a training: its batches and masks, its curve and its end.
 
     ``curve`` has a row per ``log_every`` steps or evaluation. ``diverged_at`` is the step, counted
     from 1, whose training loss was NaN or above the bound, or after which the validation loss was;
@@ -73,7 +73,7 @@ class Learner:
 
 
 def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stacked parameters and buffers, ``(E, ...)`` each, of which the models' own become views."""
+    """Stacked parameters and buffers, ``(E, ...)``; those of the models become views of them."""
     parameters, buffers = stack_module_state(list(models))
     for i, model in enumerate(models):
         for name, parameter in model.named_parameters():
@@ -159,7 +159,7 @@ class Trainer:
         }
 
     def hand_over(self) -> None:
-        """Give the learners what outlives the training beside their models, in the CPU's memory."""
+        """Move the state that outlives the training, except the models, to the CPU."""
         stacks = zip(self.parameters, self.optimizer.second_moments(), strict=True)
         for name, stacked in stacks:
             for learner, moments in zip(self.learners, stacked.cpu(), strict=True):

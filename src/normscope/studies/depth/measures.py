@@ -1,4 +1,4 @@
-"""Names of what is measured block by block. No torch: tables and figures read them."""
+"""Names of the measures of each block. No torch: tables and figures read them."""
 
 # of every block, and of the embedding (block 0) what it has: measured in logarithms
 SIZES = ("activation_rms", "gradient", "gradient_parameters")

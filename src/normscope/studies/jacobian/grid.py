@@ -58,7 +58,7 @@ class Protocol(Strict):
 
 
 class JacobianGrid(Grid):
-    """One block of runs: every combination of what is listed."""
+    """One block of runs: the Cartesian product of its lists."""
 
     FACTORS: ClassVar = {
         "arms": "arm",
@@ -140,7 +140,7 @@ class Jacobian(Study):
         for cell, seed in dict.fromkeys(self._all()):
             self._check(cell)
             twin = cell._replace(norm_backward="exact", surrogates_in="all", radial_share=1.0)
-            if (twin[:-1], seed) not in exact:  # at any rate: each has its own best
+            if (twin[:-1], seed) not in exact:  # at any rate: each has a best rate
                 raise ValueError(
                     f"no run to compare {cell}-{seed} with: add norm_backward exact, seed {seed}"
                 )

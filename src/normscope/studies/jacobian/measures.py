@@ -1,4 +1,4 @@
-"""Names of what is measured of a norm's backward pass: columns of its tables. No torch."""
+"""Names of the measures of a norm's backward pass, which are columns of tables. No torch."""
 
 from normscope.measure.names import SHARES, SURROGATES
 

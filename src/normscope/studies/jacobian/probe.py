@@ -170,7 +170,7 @@ def decomposed(model: Transformer, validation: Batch, training: Batch) -> list[R
     Args:
         model: in evaluation mode, in float64.
         validation: what ``corrected`` is measured on.
-        training: what ``published`` is measured on; it is of LayerNorm with its own gradient.
+        training: what ``published`` is measured on: LayerNorm with the gradient of the model.
     """
     layers, heads = norm_layers(model), names(model)
     signals = {"own": at_norms(model, validation)}
@@ -216,7 +216,7 @@ def parameter_gradient(model: Transformer, batch: Batch) -> Tensor:
 def surrogate_gradients(model: Transformer, batch: Batch) -> list[Row]:
     """The gradient of all parameters with each surrogate in all norms, in the blocks', or the last.
 
-    A row per signal, surrogate and place, beside the exact gradient; none where a norm of the model
+    One row per signal, surrogate and place, compared with the exact gradient; none where a norm
     has no surrogates, and none without norm layers.
     """
     layers = norm_layers(model)

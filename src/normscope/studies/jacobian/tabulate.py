@@ -95,7 +95,7 @@ def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
     what the gain changes, the largest. A model that diverged has rows without measures.
 
     Args:
-        layers: layers.csv, a row a norm.
+        layers: layers.csv, one row per norm.
         picked: rows of ``chosen``.
     """
     keys = [*VARIED, "learning_rate", "seed"]

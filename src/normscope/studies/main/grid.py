@@ -1,4 +1,4 @@
-"""The main study's part of the configuration: one Transformer a cell and seed."""
+"""The main study's part of the configuration: one Transformer per cell and seed."""
 
 import math
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class MainProtocol(Strict):
 
 
 class MainGrid(Grid):
-    """One block of runs: every combination of what is listed."""
+    """One block of runs: the Cartesian product of its lists."""
 
     FACTORS: ClassVar = {
         "arms": "arm",
@@ -72,7 +72,7 @@ class MainGrid(Grid):
 
 
 class Baseline(Strict):
-    """What the other arms of a protocol are compared with, seed by seed."""
+    """The arm that the other arms of a protocol are compared with, paired by seed."""
 
     arm: ArmName
     placement: Placement
@@ -88,7 +88,7 @@ class Gain(Strict):
 
 
 class Main(Study):
-    """One Transformer a protocol, arm, placement, learning rate and seed: loss, residual gain."""
+    """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = ("stream", "laws")

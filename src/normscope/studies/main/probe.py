@@ -64,7 +64,7 @@ def final_norm(model: Transformer) -> nn.Module | None:
 
 
 def stream(model: Transformer, norms: Tensor) -> list[dict[str, float | str | None]]:
-    """A row a site and position: geometric mean of the norms, and log-gain to the site before."""
+    """One row per site and position: geometric mean of the norms, and log-gain."""
     geometric = norms.log().mean(1).exp()  # (sites, positions)
     gains = log_gain(norms).mean(1)
     return [

@@ -11,7 +11,7 @@ from normscope.train.recipe import OnDevice
 
 
 class Cell(NamedTuple):
-    """What has one model a seed."""
+    """A combination of factors, with one model per seed."""
 
     protocol: str
     arm: str

@@ -95,7 +95,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
     with more than one pair. ``alpha`` is what is left to one of them.
 
     Args:
-        runs: a row a model, at every rate.
+        runs: one row per model, at every rate.
         chosen: those of them at the rate that is best on other seeds.
         baseline: whose arm and placement the others are compared with.
         level: confidence level.
@@ -228,10 +228,10 @@ def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 def published(
     table: pd.DataFrame, is_comparable: Sequence[bool], own: pd.DataFrame, level: float
 ) -> pd.DataFrame:
-    """Published numbers, each with n, mean and interval of the baseline's models beside it.
+    """Published numbers, each with n, mean and interval of the baseline's models.
 
     Args:
-        table: a row a number, with its ``measure``, a column of ours.
+        table: one row per number; ``measure`` names the column that it is compared with.
         is_comparable: whether ours were had with the same settings.
         own: rows of the baseline's models.
         level: confidence level.

@@ -1,1 +1,1 @@
-"""Residual gain of pretrained models: measured in one pass, beside what was published."""
+"""Residual gain of pretrained models: measured in one pass, and compared with published values."""

@@ -1,4 +1,4 @@
-"""The published statements on residual gain, each beside what its numbers and measurements show.
+"""Tests of the published statements on residual gain.
 
 "As published" is computed here from the published numbers, by the published rules
 (``normscope.studies.pretrained.published``). Prompts say how well one model's gain is known; for a
@@ -206,7 +206,7 @@ def _separation(row: dict) -> str:
 
 @claim("inverts")
 def inverts(entry: Entry, evidence: Evidence) -> Finding:
-    """Trained models are the units; of a pretrained one prompts say how well its own r is known."""
+    """Trained models are the units; prompts show only how well the r of one model is known."""
     trained = find(entry, evidence)
     validated = _published(evidence, *VALIDATED)
     was = [
@@ -292,7 +292,7 @@ Ratios = dict[str, tuple[float, float]]  # by model: hidden_states' ratio, the l
 
 
 def _published_ratios(evidence: Evidence) -> tuple[list[str], Ratios]:
-    """What is in print, in words, and its ratios beside the published gains."""
+    """The published numbers in words, and the ratios with the published gains."""
     words, ratios = [], {}
     references = select(evidence.table("pretrained.references"), experiment="final_norm")
     for model in filter(None, references["model"].dropna().unique()):

@@ -44,7 +44,7 @@ class PretrainedModel(Sourced, Listed):
 
 
 class PretrainedTables(Strict):
-    """What decides the tables, beside the measurements."""
+    """The settings of the tables."""
 
     models: list[Listed]
     resamples: PositiveInt
@@ -52,10 +52,10 @@ class PretrainedTables(Strict):
 
 
 class Pretrained(Study):
-    """Residual gain of pretrained models, beside the published ones."""
+    """Residual gain of pretrained models, compared with published values."""
 
     TABLES: ClassVar = tables.TABLES
-    TRAINS: ClassVar = False  # and measures by a rule of its own, workflow/rules/pretrained.smk
+    TRAINS: ClassVar = False  # workflow/rules/pretrained.smk measures its models
     READS_CORPUS: ClassVar = False
     FILES: ClassVar = ("prompts.yaml", "reference_gains.csv", "reference_prompts.csv")
 

@@ -77,7 +77,7 @@ def _judged(rows: list[dict]) -> pd.DataFrame:
 
 
 def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per experiment and metric: how often H25 is right, and the correlations beside it.
+    """A row per experiment and metric: how often H25 is right, and the correlations.
 
     As published every model counts as one or the other. Corrected: of those whose interval does not
     cover 1 (``decided``). ``r`` is Pearson's of rho and gain, ``r_given_depth`` with the number of

@@ -1,4 +1,4 @@
-"""Names of what is measured in pretrained models. No torch."""
+"""Names of the measures of pretrained models. No torch."""
 
 POSITIONS = ("first", "later", "last")
 METRICS = {

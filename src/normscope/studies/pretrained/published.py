@@ -1,7 +1,7 @@
 """The published analysis of residual gains, computed as its notebooks do. No torch.
 
 Source: D'Elia 2026 (doi 10.5281/zenodo.18165365), "GPT-2 LayerNorm Validation" and "Clean Residual
-Gain Validation". Words and thresholds are theirs.
+Gain Validation". Words and thresholds are those of the source.
 """
 
 import math

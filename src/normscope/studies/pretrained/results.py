@@ -20,7 +20,7 @@ CORRECTED = "log_gain low high p_holm reads r r_low r_high r_p_holm r_given_word
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON has it: None where there is no number."""
+    """The value as JSON stores it: None for a missing number."""
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -25,7 +25,7 @@ class PublishedArm(Strict):
 
 
 class Published(Strict):
-    """The notebook's own runs; the figures "as published" draw these."""
+    """The notebook's runs, which the figures "as published" show."""
 
     task: TaskName
     arms: Annotated[list[PublishedArm], Some]
@@ -108,7 +108,7 @@ class Recall(Study):
         return self
 
     def published_cells(self) -> list[Cell]:
-        """The notebook's arms at its own learning rates."""
+        """The notebook's arms at its learning rates."""
         task, arms = self.published.task, self.published.arms
         return [Cell(task, a.arm, a.learning_rate) for a in arms]
 
@@ -153,7 +153,7 @@ class Recall(Study):
         }
 
     def probes(self) -> dict[str, RecallProbe]:
-        """A job a task, whose models are so small that starting one for each would cost more."""
+        """One job per task: its models are so small that a job per model would cost more."""
         jobs: dict[str, dict[str, Cell]] = {}
         for name, (cell, _) in self.blocks().items():
             jobs.setdefault(cell.task, {})[name] = cell

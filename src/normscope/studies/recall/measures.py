@@ -1,4 +1,4 @@
-"""Names of what is measured of a model of the decisive test: columns of its tables. No torch."""
+"""Names of the measures of the recall study, which are columns of its tables. No torch."""
 
 MEASURES = (
     "loss",
@@ -23,8 +23,8 @@ MEASURES = (
 )
 
 HEIGHTS = ("rise", "hump")  # of the loss slices
-SLICE = ("kind", "direction", "alpha", "offset", "loss")  # a row a point
-SPECTRUM = ("where", "index", "value")  # a row a singular value
+SLICE = ("kind", "direction", "alpha", "offset", "loss")  # one row per point
+SPECTRUM = ("where", "index", "value")  # one row per singular value
 FACTORS = {  # of norms with token statistics, with their levels in order
     "center": ("no", "yes"),
     "radius": ("sqrt(d)", "1"),

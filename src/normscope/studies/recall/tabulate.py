@@ -90,8 +90,8 @@ def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
 
     ``best``: over all seeds; ``at_edge``: it is the smallest or the largest that was tried, so that
     the best may lie beyond. ``loss`` and ``accuracy``: means over ``n`` seeds, each at the rate
-    that is best over the *other* seeds, so that none had a part in its own choice; a single seed
-    chooses for itself. A rate at which a run diverged is not the best one.
+    that is best over the *other* seeds, so that no seed affects the rate at which it is reported; a
+    single seed uses itself. A rate at which a run diverged is not the best one.
     """
     rows = []
     for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
@@ -116,7 +116,7 @@ def _best(runs: pd.DataFrame) -> float:
 def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
     """Center, radius, gain and bias of the arms with token statistics, a row each.
 
-    A learned radius is no level: it starts as one of the others, and ends where it was trained to.
+    A learned radius is not a level: it starts at another level, and training changes it.
     Of arms that these factors do not tell apart (another eps) the first in the registry stands for
     them; the others are left out, as they would pass for repetitions of it.
     """

@@ -1,4 +1,4 @@
-"""Batches of the two tasks, drawn at once from a seeded generator.
+"""Batches of the two tasks, drawn from a seeded generator.
 
 Shapes: B sequences of T tokens; the query is the last token.
 """
