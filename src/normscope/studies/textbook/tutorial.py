@@ -83,8 +83,8 @@ def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Ro
 
     ``ratio`` is that of the tutorial's output to torch's with eps = 0 in both, in Frobenius norms;
     ``theory`` is what it must be. ``error_forward`` and ``error_backward`` are relative Frobenius
-    errors of the output and of dL/dx, each layer with its eps. ``error_ours`` is the largest absolute
-    difference of either in our LayerNorm. At d = 2 the true dL/dx is eps alone, as z is
+    errors of the output and of dL/dx, each layer with its eps. ``error_ours`` is the largest
+    absolute difference of either in our LayerNorm. At d = 2 the true dL/dx is eps alone, as z is
     -1 and 1 whatever x is.
     """
     rows: list[Row] = []
