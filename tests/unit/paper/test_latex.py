@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from normscope.paper.layout import LINE, columns_of, layout, number_format
 from page_recipes import HOSTILE_TEX, LATEX, frame, hostile_frame, rows_of, templates
 
 from normscope.errors import Explained
 from normscope.paper.latex import STATEMENTS, files, numbers, open_templates
-from normscope.paper.layout import LINE, columns_of, layout, number_format
 from normscope.paper.table import PageTable
 from normscope.paper.tex import escaped, macro_name, value
 from normscope.paper.textable import tabular
