@@ -12,8 +12,9 @@ from normscope.cost.machine import probe
 from normscope.cost.projection import Costs, cost_rows, jobs, once
 from normscope.cost.reference import read_reference
 from normscope.errors import report
+from normscope.formats import decimals
 from normscope.paper.markdown import pipe_table
-from normscope.paper.table import Column, count, number, tabulate, text
+from normscope.paper.table import count, number, tabulate, text
 from normscope.schema import Strict
 
 
@@ -39,9 +40,11 @@ def main() -> None:
     table = pd.concat([table, sums.to_frame("one job each").T.reset_index(names="rule")])
     sums = table.drop(columns="rule").sum()
     table = pd.concat([table, sums.to_frame("total").T.reset_index(names="rule")])
-    columns = [Column("rule", text("rule"))]
-    columns += [Column(name, count(name)) for name in ("jobs", "measured jobs")]
-    columns += [Column(name, number(name, 2)) for name in ("measured", "projected")]
+    columns = [
+        text("rule"),
+        *map(count, ("jobs", "measured jobs")),
+        *(number(name, name, decimals(2)) for name in ("measured", "projected")),
+    ]
     print("Core-hours, one core's time:\n")
     print(pipe_table(tabulate("Core-hours", table, columns)))
     if sized - {job.rule for job in known}:

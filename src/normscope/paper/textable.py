@@ -18,9 +18,9 @@ from normscope.paper.tex import Tex, digits, escaped, visible, with_minus
 
 TEMPLATE = "table.tex"
 LINES = 46  # of a table that stays on one page
-LINE = 118  # characters
-SHORT = (24, 18, 13, 9)  # characters of cells that stay on one line; as few as the line needs
-POWER = 4  # characters that a power of ten takes in addition
+LINE = 114  # characters
+SHORT = (18, 13, 9)  # characters of cells that stay on one line; as few as the line needs
+POWER = 6  # characters that a power of ten takes in addition
 WORD = 13  # characters, beyond which words of headings and paragraphs are broken
 LONG = 300  # characters, beyond which a text makes its column no wider
 # type, space between columns in pt, and its size relative to the largest, by number of columns
@@ -135,13 +135,14 @@ def widths(columns: Sequence[TexColumn], line: float) -> list[float]:
 
 
 def breakable(text: str, limit: float = 18) -> str:
-    """Escaped text whose long words may break: after punctuation, else anywhere."""
+    """Escaped text whose words of more than ``limit`` characters may break into lines."""
 
     def pieces(word: str) -> list[str]:
         if len(word) <= limit:
             return [word]
+        size = max(1, int(limit / (1 + word.isupper())))  # capitals are wide
         parts = re.findall(r".+?(?:[_/:=,.\-](?=[^_/:=,.\-\d])|$)", word)
-        return [p for part in parts for p in (list(part) if len(part) > limit else [part])]
+        return [part[i : i + size] for part in parts for i in range(0, len(part), size)]
 
     words = with_minus(visible(text)).split()
     return " ".join(r"\allowbreak{}".join(map(escaped, pieces(word))) for word in words)
@@ -185,7 +186,7 @@ def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -
 def _cell(column: TexColumn, cell: str, width: float) -> str:
     if column.is_numeric:
         return cell
-    return breakable(cell, 0.9 * width) if column.wraps else escaped(cell)
+    return breakable(cell, width) if column.wraps else escaped(cell)
 
 
 def _row(cells) -> str:

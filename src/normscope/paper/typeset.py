@@ -111,7 +111,10 @@ def _table(table: PageTable) -> Part:
         return {"kind": "paragraph", "runs": [run("none")]}
     head, *rows = [[printable(cell) for cell in row] for row in (table.headings, *table.texts())]
     cells = [cell for row in rows for cell in row]
-    width = sum(min(CLIPPED, max(map(len, column))) for column in zip(*rows, strict=True))
+    width = sum(
+        max(*map(len, title.split()), min(CLIPPED, max(map(len, column))))
+        for title, *column in zip(head, *rows, strict=True)
+    )
     return {
         "kind": "table",
         "head": [breakable(cell) for cell in head],
