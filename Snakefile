@@ -37,7 +37,9 @@ IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")
 make_store(STORE)
 
 CONFIG = validated(config)
-DEVICE = device(CONFIG.device)
+DEVICE = CONFIG.device
+if DEVICE == "auto":
+    DEVICE = "cuda" if has_gpu() else "cpu"
 GPUS = int(DEVICE == "cuda")  # GPUs of each job that trains or probes
 STUDIES = CONFIG.studies
 PINS = {}  # pinned packages of every script, by script
@@ -45,9 +47,9 @@ lay_out(STORE, STUDIES)
 repair(STORE)
 FIGURES = registered(figures, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
-stated(data("claims.yaml"))
-prompted(data("prompts.yaml"))
-# expensive results are targets in their own right, so that failed or damaged ones are made again
+STATEMENTS = reported(load_checked, Path(data("claims.yaml")), STUDIES, FIGURES)
+reported(check_prompts, Path(data("prompts.yaml")))
+# expensive results are targets too, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
     f"results/{s}/{record}"
@@ -133,5 +135,5 @@ onerror:
 onsuccess:
     forget_failures()
     drop_leftovers()
-    share(STORE)
+    synchronize_stores(STORE)
     say_results()

@@ -1,4 +1,4 @@
-"""The whole default run from a fresh clone, beside one training of nanoGPT on the same cores.
+"""Time the default run from a fresh clone, relative to one training of nanoGPT.
 
     python benchmarks/default_run.py --nanogpt DIR [--cores 2] [--configfile config/tiny.yaml]
 
@@ -6,23 +6,19 @@ DIR is a checkout of karpathy/nanoGPT, whose train.py runs its README's CPU conf
 steps) with all cores: once before the workflow and once after it, and the mean counts. The workflow
 runs in a clone of this project's last commit, made for it, with nothing stored.
 
-Prints how busy the cores were: jobs' CPU seconds are summed from the benchmark files of Snakemake
-and of the scripts of cached rules. Beside them stands the kernel's count, as Snakemake looks at a
-job only every few seconds. What Snakemake itself took is the kernel's count of its process; what
-imports took is the start of each script, times its jobs. Last ``ratio R``: the workflow's wall time
-over that of the training.
+Prints how busy the cores were: the CPU seconds of jobs, from benchmark files and from the kernel
+(Snakemake polls a job only every few seconds), and those of the Snakemake process. The last line is
+``ratio R``, the wall time of the workflow divided by that of the training.
 """
 
 import argparse
 import csv
 import os
-import resource
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 
 import nanogpt
 from machine import quiet, with_steal
@@ -31,53 +27,25 @@ from normscope.cost.machine import chip
 
 ROOT = Path(__file__).resolve().parents[1]
 ITERS = 2000
-STARTS = 3
-SHARED = dict.fromkeys(
-    ["jacobian_train", "depth_train"], "main_train"
-)  # rules that run another one's script
-# Snakemake in a process that says at its end what it used itself, and what its jobs did
+# Snakemake in a process that writes its CPU time and that of its jobs at its end
 COUNTED = """
 import atexit, resource, sys
 from snakemake.cli import main
 used = lambda who: sum(resource.getrusage(who)[:2])
-own, jobs, out = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, open(sys.argv.pop(1), "w")
-atexit.register(lambda: print(used(own), used(jobs), file=out, flush=True))
+process, jobs, out = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, open(sys.argv.pop(1), "w")
+atexit.register(lambda: print(used(process), used(jobs), file=out, flush=True))
 main()
 """
 
 
-def script(benchmark: Path) -> str:
-    """The script that a benchmark file is of, by its path below the folder of all of them."""
-    folder = benchmark.parent.name
-    if folder == "figures":
-        return "draw.py"
-    rule = folder or benchmark.stem
-    return f"{SHARED.get(rule, rule)}.py"
-
-
-def measured(benchmarks: Path) -> tuple[float, Counter[str]]:
-    """CPU seconds of all jobs with a benchmark file, and how many each script had."""
-    total, jobs = 0.0, Counter[str]()
-    for path in sorted(benchmarks.rglob("*.tsv")):
-        (row,) = csv.DictReader(path.open(), delimiter="\t")
-        total += float(row["cpu_time"])
-        jobs[script(path.relative_to(benchmarks))] += 1
-    return total, jobs
-
-
-def start(script: Path, project: Path, env: dict[str, str]) -> float:
-    """CPU seconds from the start of Python to a script's first line of work, median."""
-    seconds = []
-    for _ in range(STARTS):
-        before = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
-        command = [sys.executable, script, "--help"]
-        subprocess.run(command, cwd=project, env=env, stdout=subprocess.DEVNULL, check=True)
-        seconds.append(sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before)
-    return median(seconds)
+def measured(benchmarks: Path) -> list[float]:
+    """CPU seconds of each job with a benchmark file."""
+    rows = [next(csv.DictReader(p.open(), delimiter="\t")) for p in benchmarks.rglob("*.tsv")]
+    return [float(row["cpu_time"]) for row in rows]
 
 
 def workflow(project: Path, cores: int, configfile: str | None) -> float:
-    """Run all in a fresh clone and print where the cores' time went; its wall seconds."""
+    """Run the workflow in a clone and print its CPU times; return its wall seconds."""
     env = {k: v for k, v in os.environ.items() if k != "SNAKEMAKE_OUTPUT_CACHE"}
     env |= {"PYTHONPATH": str(project / "src")}
     flags = ["--cores", str(cores), "--quiet", "all"]
@@ -87,18 +55,16 @@ def workflow(project: Path, cores: int, configfile: str | None) -> float:
         _, wall, steal = with_steal(
             lambda: subprocess.run(command, cwd=project, env=env, check=True, capture_output=True)
         )
-        own, by_kernel = map(float, out.read().split())
-    in_files, jobs = measured(project / "results/benchmarks")
-    imports = sum(start(project / "scripts" / name, project, env) * n for name, n in jobs.items())
-    print(f"{jobs.total()} jobs, {cores} cores, {wall:.0f} s, steal {steal:.1%}")
+        by_snakemake, by_kernel = map(float, out.read().split())
+    jobs = measured(project / "results/benchmarks")
+    print(f"{len(jobs)} jobs, {cores} cores, {wall:.0f} s, steal {steal:.1%}")
     rows = {
-        "jobs, by benchmark files": in_files,
+        "jobs, by benchmark files": sum(jobs),
         "jobs, by the kernel": by_kernel,
-        "of these, starts and imports": imports,
-        "Snakemake itself": own,
+        "Snakemake": by_snakemake,
     }
     for name, seconds in rows.items():
-        share = seconds / (by_kernel + own)
+        share = seconds / (by_kernel + by_snakemake)
         busy = seconds / (wall * cores)
         print(
             f"{name:30} {seconds:8.0f} s   {share:6.1%} of the CPU time   {busy:.3f} of the cores"
@@ -107,7 +73,7 @@ def workflow(project: Path, cores: int, configfile: str | None) -> float:
 
 
 def training(checkout: Path) -> float:
-    """Wall seconds of one training of nanoGPT's."""
+    """Wall seconds of one nanoGPT training."""
     with tempfile.TemporaryDirectory() as out:
         seconds = quiet(lambda: _timed(checkout, Path(out)))
     print(f"nanoGPT, {ITERS} steps: {seconds:.0f} s")

@@ -1,14 +1,14 @@
-"""Trainings on a GPU, beside nanoGPT's on the same one.
+"""Compare training on a GPU with nanoGPT on the same GPU.
 
     python benchmarks/gpu.py --nanogpt DIR [--models 96] [--seeds 3] [--rounds 3]
 
 DIR is a checkout of karpathy/nanoGPT. In turn, R times:
 
 1. nanoGPT's CPU configuration (2000 steps), which leaves a GPU idle: one run of its train.py, and
-   E models of ours in one job. Prints models an hour of both, and ``grid ratio``.
+   E models of ours in one job. Prints models per hour of both, and ``grid ratio``.
 2. nanoGPT's GPU configuration of this corpus (5000 steps, ``config/gpu.yaml``): one run of its
-   train.py with ``compile``, and a job of ours with S seeds, in bf16. Prints seconds a model of
-   both, the best validation losses, and ``gpu ratio``: theirs over ours.
+   train.py with ``compile``, and a job of ours with S seeds, in bf16. Prints seconds per model of
+   both, the best validation losses, and ``gpu ratio``: nanoGPT's time divided by ours.
 
 Both with LayerNorm's gain alone, as nanoGPT has it. nanoGPT estimates losses on 200 random batches,
 we on the whole split.
@@ -40,7 +40,7 @@ NORM = ARMS["layernorm_gain"].norm
 
 
 def recipe(seeds: int, config: str | None, **training: object) -> Stack:
-    """Models of the main study's sizes and training, a seed each, on the GPU."""
+    """Models of the main study's sizes and training, one per seed, on the GPU."""
     raw = yaml.safe_load((ROOT / "config.yaml").read_text())
     for key, value in yaml.safe_load((ROOT / config).read_text() if config else "{}").items():
         raw[key] = raw[key] | value if isinstance(value, dict) else value
@@ -63,32 +63,32 @@ def ours(stack: Stack, data: Path, out: Path) -> list[float]:
     return pd.read_csv(out / "metrics.csv")["best_val_loss"].tolist()
 
 
-def theirs(checkout: Path, out: Path, iters: int, *flags: str) -> list[float]:
+def train_nanogpt(checkout: Path, out: Path, iters: int, *flags: str) -> list[float]:
     """The best validation loss of one run."""
     log = nanogpt.train(checkout, out, iters, *flags)
     return [min(float(loss) for loss in re.findall(r"val loss ([\d.]+)", log))]
 
 
 def grid(checkout: Path, data: Path, out: Path, models: int) -> float:
-    """How many more models an hour a stack gives than runs one after the other."""
+    """Ratio of models per hour, one stack over successive nanoGPT runs."""
     flags = [flag for flag in nanogpt.ON_CPU if "device" not in flag]
     _, alone, _ = with_steal(
-        lambda: theirs(checkout, out / "a", CPU_ITERS, "--device=cuda", *flags)
+        lambda: train_nanogpt(checkout, out / "a", CPU_ITERS, "--device=cuda", *flags)
     )
     stack = recipe(models, None, eval_every=CPU_ITERS)
     _, together, _ = with_steal(lambda: ours(stack, data, out / "b"))
-    print(f"models an hour: nanoGPT {3600 / alone:.0f}, ours {3600 * models / together:.0f}")
+    print(f"models per hour: nanoGPT {3600 / alone:.0f}, ours {3600 * models / together:.0f}")
     return models * alone / together
 
 
 def large(checkout: Path, data: Path, out: Path, seeds: int) -> float:
     """nanoGPT's seconds for a model of its GPU configuration, over ours."""
     flags = ("--device=cuda", "--compile=True", "--eval_interval=250", "--eval_iters=200")
-    (best,), alone, _ = with_steal(lambda: theirs(checkout, out / "c", GPU_ITERS, *flags))
+    (best,), alone, _ = with_steal(lambda: train_nanogpt(checkout, out / "c", GPU_ITERS, *flags))
     stack = recipe(seeds, "config/gpu.yaml")
     losses, together, _ = with_steal(lambda: ours(stack, data, out / "d"))
     print(f"best validation loss: nanoGPT {best:.4f}, ours {[f'{x:.4f}' for x in losses]}")
-    print(f"seconds a model: nanoGPT {alone:.0f}, ours {together / seeds:.0f}")
+    print(f"seconds per model: nanoGPT {alone:.0f}, ours {together / seeds:.0f}")
     return alone * seeds / together
 
 

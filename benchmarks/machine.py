@@ -1,4 +1,4 @@
-"""What a benchmark says of its machine: how much the host took away."""
+"""CPU steal during a benchmark: the time that the host took from this machine."""
 
 import time
 from collections.abc import Callable
@@ -7,19 +7,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST_STEAL = 0.03  # of a round; with more it is repeated
+MOST_STEAL = 0.03  # largest share that a round may lose before it is repeated
 TRIES = 3
 
 
 def _ticks() -> tuple[int, int]:
-    """Of all cores since the start: stolen by the host, and all."""
+    """Ticks of all cores since boot: stolen by the host, and in total."""
     # user nice system idle iowait irq softirq steal, in proc_stat(5)
     counts = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return counts[7], sum(counts)
 
 
 def with_steal(measure: Callable[[], T]) -> tuple[T, float, float]:
-    """What was measured, its seconds, and the share of the cores' time that the host took away."""
+    """Result and wall seconds of a measurement, and the share of CPU time stolen meanwhile."""
     (stolen, total), began = _ticks(), time.monotonic()
     result = measure()
     seconds, (stolen_now, total_now) = time.monotonic() - began, _ticks()
@@ -27,7 +27,7 @@ def with_steal(measure: Callable[[], T]) -> tuple[T, float, float]:
 
 
 def quiet(measure: Callable[[], T]) -> T:
-    """What a round measures; it says its steal, and repeats the round where that is too much."""
+    """Result of a round, printed with its steal and repeated if there was too much."""
     left = TRIES
     while True:
         result, seconds, steal = with_steal(measure)

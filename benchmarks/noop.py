@@ -1,4 +1,4 @@
-"""What it costs to ask for what is there already, beside the bare start of each engine.
+"""Time each engine with nothing to do, relative to its bare start.
 
     python benchmarks/noop.py PROJECT [--configfile config/paper.yaml] [--rounds 5]
 

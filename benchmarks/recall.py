@@ -1,4 +1,4 @@
-"""Training speed beside a peer's notebook: its own training loop and ours, alternating.
+"""Training speed relative to a peer's notebook: its training loop and ours, alternating.
 
     python benchmarks/recall.py --notebook FILE [--steps N] [--rounds R] [--threads T] [--arms A]
 
@@ -8,9 +8,9 @@ execution and plots; its train_model trains each arm at the notebook's sizes and
 our Trainer, with other random numbers. Timing the peer's code means running it: FILE is
 executed, without a sandbox, so give only a file that you trust.
 
-Each measurement has a process of its own, as ours sets the allocator and the precision of products
-for a whole process. Both use T threads of the CPU. A step lasts from drawing its batch to drawing
-the next; start-up and the first steps are left out.
+Each measurement has a separate process, because ours sets the allocator and the precision of
+products for a whole process. Both use T threads of the CPU. A step lasts from drawing its batch to
+drawing the next; start-up and the first steps are left out.
 
 Prints of each arm and side the median time of a step and the mean training loss of the last steps,
 which should agree, then ``ratio R``: the notebook's time over ours, the median over rounds (least
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.problem import Asked
 from normscope.studies.recall.recipe import RecallStack, Task
@@ -129,7 +129,7 @@ def measured(stack: RecallStack, clock: list[float], losses: list[float]) -> Mea
     return Measured(1e3 * float(np.median(np.diff(clock)[WARM_UP:])), mean(losses[-LAST:]))
 
 
-def theirs(stack: RecallStack, threads: int, source: str, arm: str) -> Measured:
+def train_notebook(stack: RecallStack, threads: int, source: str, arm: str) -> Measured:
     """The notebook's loop, unchanged: it draws a batch at the start of every step."""
     torch.set_num_threads(threads)
     torch.manual_seed(stack.seeds[0])
@@ -149,7 +149,7 @@ def theirs(stack: RecallStack, threads: int, source: str, arm: str) -> Measured:
 
 
 def ours(stack: RecallStack, threads: int) -> Measured:
-    """Our loop, in a process that is set as the workflow sets its own."""
+    """Our loop, in a process with the settings of the workflow."""
     trainer = Trainer(Asked(stack), stack.seeds, runtime.start("fp32", threads))
     clock, losses = [perf_counter()], []
     while not trainer.done:
@@ -168,15 +168,15 @@ def alone(side: Callable[..., Measured], *args: Any) -> Measured:
 
 def compare(arm: str, source: str, steps: int, rounds: int, threads: int) -> None:
     """Measure one arm in alternating rounds and print it."""
-    config, peer, own = execute(source)["Config"](), [], []
+    config, peer, normscope = execute(source)["Config"](), [], []
     for seed in range(rounds):
         stack = plan(config, arm, steps, seed)
-        peer.append(alone(theirs, stack, threads, source, arm))
-        own.append(alone(ours, stack, threads))
-    for name, side in (("notebook", peer), ("normscope", own)):
+        peer.append(alone(train_notebook, stack, threads, source, arm))
+        normscope.append(alone(ours, stack, threads))
+    for name, side in (("notebook", peer), ("normscope", normscope)):
         ms, loss = median(m.step_ms for m in side), mean(m.loss for m in side)
         print(f"{arm}: {name} {ms:.2f} ms/step, loss {loss:.3f} at the end")
-    ratios = [a.step_ms / b.step_ms for a, b in zip(peer, own, strict=True)]
+    ratios = [a.step_ms / b.step_ms for a, b in zip(peer, normscope, strict=True)]
     span = f"{min(ratios):.1f} to {max(ratios):.1f}"
     print(f"{arm}: ratio {median(ratios):.1f} ({span})", flush=True)
 
@@ -199,4 +199,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,4 +1,4 @@
-"""What training models in step costs, beside one after the other.
+"""Compare the speed of training models in step with training them one after the other.
 
     python benchmarks/stacking.py [--device cpu|cuda] [--models 1 3 6 12] [--steps N] [--rounds R]
 
@@ -6,7 +6,7 @@ In one process, on the CPU with one thread, R times in turn: N steps of stacks o
 E, at the sizes of config.yaml: nanoGPT's CPU configuration (in bf16, as there), the Jacobian
 study's small one, the decisive test's, and 12 blocks of the depth study. Tokens are random.
 
-Prints a table of Markdown: milliseconds a step and model, the median over rounds, in brackets how
+Prints a table of Markdown: milliseconds per step and model, the median over rounds, in brackets how
 many times faster than alone (E = 1), the median over rounds, and last what the workflow does.
 """
 
@@ -76,7 +76,7 @@ def seconds(step: Callable[[], object], steps: int) -> float:
 
 
 def measured(trainers: Sequence[Trainer], steps: int) -> list[float]:
-    """Milliseconds a step and model of each, one after the other."""
+    """Milliseconds per step and model of each, one after the other."""
     return [1e3 * seconds(t.advance, steps) / steps / len(t.learners) for t in trainers]
 
 
@@ -104,7 +104,7 @@ def main() -> None:
         rounds = [measured(trainers, args.steps) for _ in range(args.rounds)]
         cells = []
         for times in zip(*rounds, strict=True):
-            ratio = median(first[0] / own for first, own in zip(rounds, times, strict=True))
+            ratio = median(first[0] / each for first, each in zip(rounds, times, strict=True))
             cells.append(f"{median(times):.2f} ({ratio:.2f})" if cells else f"{median(times):.2f}")
         default = "in step" if in_step(2, args.device, tokens, width) > 1 else "alone"
         print(f"| {name} | {tokens * width:,} | {' | '.join(cells)} | {default} |", flush=True)

@@ -1,4 +1,4 @@
-"""What a surrogate backward pass costs in time, beside torch's LayerNorm.
+"""Time surrogate backward passes, relative to torch's LayerNorm.
 
     python benchmarks/surrogates.py [--steps N] [--rounds R] [--threads T]
 
@@ -29,7 +29,7 @@ from normscope.train.optimizer import AdamW
 RULES: tuple[NormBackward, ...] = ("exact", *SURROGATES)
 WINDOWS, T, D, VOCABULARY = 32, 64, 128, 65  # of the published protocol
 ARMS_MEASURED = ("layernorm", "rmsnorm")
-PEER = "layernorm exact"  # torch's own
+PEER = "layernorm exact"  # torch's LayerNorm
 WARM_UP = 5
 
 

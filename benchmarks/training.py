@@ -1,4 +1,4 @@
-"""Training speed beside nanoGPT's: a grid of four runs each, alternating on the same cores.
+"""Training speed relative to nanoGPT: a grid of four runs each, alternating on the same cores.
 
     python benchmarks/training.py --nanogpt DIR [--iters N] [--rounds R] [--precision fp32|bf16]
 
@@ -8,8 +8,8 @@ same norm (LayerNorm with a gain and no bias), as the workflow schedules it: one
 side, as many as there are cores. nanoGPT's seed is fixed, so that its four runs are one run; ours
 have four seeds. All final models are scored on the whole validation split in fp32.
 
-Steps per second: of a side, its runs at once over the median time of a step, evaluations and start
-left out. Prints a line per round, also with the wall-clock time of the four whole processes, then
+Steps per second are the simultaneous runs divided by the median time of a step, without evaluations
+and start. Prints a line per round, also with the wall-clock time of the four whole processes, then
 the losses, and last ``ratio R``: ours over nanoGPT's, the median over rounds.
 """
 
@@ -52,7 +52,7 @@ class Speed:
     wall_s: float
 
 
-def theirs(checkout: Path, out: Path, iters: int) -> Speed:
+def train_nanogpt(checkout: Path, out: Path, iters: int) -> Speed:
     """nanoGPT's runs, one after the other with all cores."""
     began, step_ms = time.perf_counter(), []
     for i in range(RUNS):
@@ -62,7 +62,7 @@ def theirs(checkout: Path, out: Path, iters: int) -> Speed:
 
 
 def ours(data: Path, out: Path, iters: int, precision: Literal["fp32", "bf16"]) -> Speed:
-    """Our runs, one thread each, as many at once as there are cores."""
+    """Our runs, one thread each, as many simultaneous ones as there are cores."""
 
     training = Training(
         steps=iters,
@@ -135,7 +135,7 @@ def main() -> None:
     for i in range(args.rounds):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)
-            a = theirs(checkout, out / "theirs", args.iters)
+            a = train_nanogpt(checkout, out / "theirs", args.iters)
             b = ours(data_dir, out / "ours", args.iters, args.precision)
             ratios.append(b.steps_per_s / a.steps_per_s)
             for name, speed in (("nanoGPT", a), ("normscope", b)):

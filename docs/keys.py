@@ -15,6 +15,7 @@ from normscope.config import Config, load
 from normscope.ledger.entry import Claims
 from normscope.nn.arms import ARMS
 from normscope.paper.figures import Figure
+from normscope.studies.folder import declared_tables
 
 ROOT = Path(__file__).parents[1]
 MARK = re.compile(r"^<!-- keys: (\w+) -->$", re.MULTILINE)
@@ -59,11 +60,22 @@ def vocabulary() -> str:
     return "\n\n".join(parts)
 
 
-def tables() -> str:
-    """The tables of every study."""
-    studies = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
-    rows = [(f"`results/{name}/tables/`", _code(study.TABLES)) for name, study in studies.items()]
-    return _table(("folder", "tables"), rows)
+def columns() -> str:
+    """The tables of every study with their columns, as they are declared."""
+    parts = []
+    for study, tables in declared_tables().items():
+        parts.append(f"## {study}")
+        for name, table in tables.items():
+            rows = [
+                (f"`{c.name}`", c.kind.__name__, _escaped(c.meaning), c.unit, _role(c.role))
+                for c in table.columns
+            ]
+            parts += [
+                f"### {study}.{name}",
+                f"One row is {table.rows}. Computed by `{table.source}`.",
+                _table(("column", "type", "content", "unit", "role"), rows),
+            ]
+    return "\n\n".join(parts)
 
 
 def arms() -> str:
@@ -101,13 +113,22 @@ def faults() -> str:
 
 TABLES = {
     f.__name__: f
-    for f in (configuration, statements, figures, vocabulary, tables, arms, suites, faults)
+    for f in (configuration, statements, figures, vocabulary, columns, arms, suites, faults)
 }
 
 
 def _values(values: Iterable[object]) -> str:
     """The values of a column, or a reference to the registry if they are its arms."""
     return "an arm of the registry" if list(values) == list(ARMS) else _code(values)
+
+
+def _role(role: str) -> str:
+    """The role of a column, where it says more than its type."""
+    return "" if role in ("measure", "note", "count") else role
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def _code(words: Iterable[object]) -> str:
@@ -141,7 +162,7 @@ def _models(top: type[BaseModel]) -> str:
 
 
 def _words(node: Mapping[str, Any]) -> str:
-    return " ".join(node.get("description", "").split()).replace("|", "\\|").replace("<", "&lt;")
+    return _escaped(" ".join(node.get("description", "").split()))
 
 
 def _default(key: str, node: Mapping[str, Any], needed: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Rule claims: every statement of data/claims.yaml, judged by the workflow's tables."""
+"""Rule claims: test every statement of data/claims.yaml on the tables of the workflow."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.ledger.claim import Evidence
@@ -21,7 +21,7 @@ class Flags(Strict):
 
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the statements, data/claims.yaml")
-    results: Path = Field(description="directory with a folder a study")
+    results: Path = Field(description="directory with one folder per study")
     out: Path
 
 
@@ -39,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -7,14 +7,14 @@ from pathlib import Path
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io import corpus, dataset, intake
 from normscope.io.files import write_bytes, write_json
 from normscope.schema import Strict
 
 
 class Flags(Strict):
-    """Make the dataset from sources pinned by sha256, or take a nanoGPT-format directory."""
+    """Make the dataset from a source with a known sha256, or from a nanoGPT-format directory."""
 
     recipe: corpus.Origin
     given: Path = Field(description="sources of the text, and the longest context: JSON")
@@ -51,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

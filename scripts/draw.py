@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import Explained, report, suggest
+from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import write_text
 from normscope.paper import style
 from normscope.paper.drawing import Draw, Look
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,4 +1,4 @@
-"""Keep what a run found: its ledger, a row for every model, and where and when it ran."""
+"""Keep the results of a run: its ledger, one row per model, and where and when it ran."""
 
 import json
 import shutil
@@ -13,10 +13,9 @@ from snakemake.utils import update_config
 
 from normscope.command import parse
 from normscope.config import Config, Studies, load
-from normscope.cost.benchmarks import measured
 from normscope.cost.machine import chip
-from normscope.cost.projection import jobs
-from normscope.errors import Explained, report
+from normscope.cost.projection import benchmarked, jobs
+from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict
@@ -28,23 +27,23 @@ class Flags(Strict):
     results: Path = Path("results")
     out: Path = Path("evidence")
     shown: Path = Field(
-        default=Path("docs/shown.yaml"), description="tables and figures that pages show"
+        default=Path("docs/shown.yaml"), description="additional tables and figures that pages show"
     )
     name: str = Field(default="config/paper.yaml", description="the run's configuration file")
 
 
 class Shown(Strict):
-    """What pages show, beside the tables that statements are of."""
+    """Tables and figures that pages show, in addition to the tables that statements use."""
 
     tables: Mapping[str, Sequence[str]]
     figures: Sequence[str]
 
 
 def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
-    """The project's configuration with a file laid over it, as Snakemake does.
+    """The project's configuration, updated from a file in the way that Snakemake does.
 
     Raises:
-        Explained: the run had another one.
+        Explained: the run had a different configuration.
     """
     raw = read_yaml(Path("config.yaml"))
     update_config(raw, read_yaml(Path(name)))
@@ -52,14 +51,14 @@ def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
     recorded = config.model_dump_json(exclude={"dataset", "device", "demonstration"})
     if json.loads(recorded) != manifest["config"]:
         raise Explained(
-            f"the results are not those of {name}: run snakemake with it, or give --name the file"
-            " that they are of"
+            f"the results are not those of {name}: run snakemake with it, or give the right file"
+            " with --name"
         )
     return config
 
 
 def models(studies: Studies, results: Path) -> Iterator[pd.DataFrame]:
-    """Of every trained model its study, job, seed and what its training ended with."""
+    """Study, job, seed and final metrics of every trained model."""
     for name, study in studies.studies.items():
         for job in study.trainings():
             table = pd.read_csv(results / name / "models" / job / "metrics.csv")
@@ -69,7 +68,7 @@ def models(studies: Studies, results: Path) -> Iterator[pd.DataFrame]:
 
 
 def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
-    """Where files lie in the results, and where in the evidence."""
+    """Pairs of paths, in the results and in the evidence."""
     for name, study in config.studies.items():
         tables = [*study.vocabulary().columns, *shown.tables.get(name, [])]
         for table in dict.fromkeys(tables):
@@ -82,15 +81,16 @@ def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
 
 
 def ran(results: Path, config: Config) -> dict[str, Any]:
-    """Where, when and for how long a run was: of what no tracked table may say."""
+    """Chip, date and core-hours of a run, which its results do not contain."""
     manifest = results / "paper" / "manifest.json"
-    seconds = measured(results / "benchmarks", manifest, config)
+    planned = set(jobs(config))
+    seconds = benchmarked(results / "benchmarks", planned)
     made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC)
     return {
         "chip": chip(),
         "date": f"{made:%Y-%m-%d}",
         "core_hours": round(sum(seconds.values()) / 3600, 4),
-        "unmeasured_jobs": len(set(jobs(config)) - seconds.keys()),
+        "unmeasured_jobs": len(planned - seconds.keys()),
     }
 
 
@@ -99,7 +99,7 @@ def main() -> None:
     manifest = json.loads((flags.results / "paper" / "manifest.json").read_text())
     config = configuration(flags.name, manifest)
     every = pd.concat(list(models(config, flags.results)), ignore_index=True)
-    part = flags.out.with_name(f".{flags.out.name}.tmp")  # a kill leaves no half of it
+    part = flags.out.with_name(f".{flags.out.name}.tmp")  # a kill leaves no partial folder
     shutil.rmtree(part, ignore_errors=True)
     for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
         (part / now).parent.mkdir(parents=True, exist_ok=True)
@@ -111,8 +111,8 @@ def main() -> None:
     part.rename(flags.out)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if run["unmeasured_jobs"]:
-        print(f"{run['unmeasured_jobs']} jobs left no benchmark file; core-hours are without them")
+        print(f"{run['unmeasured_jobs']} jobs have no benchmark file; core-hours exclude them")
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

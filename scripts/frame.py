@@ -1,4 +1,4 @@
-"""Rule frame: every word and number that is printed, once; summary, page and LaTeX show it."""
+"""Rule frame: collect every word and number that the summary and the LaTeX files show."""
 
 import json
 from importlib import import_module
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.config import Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import load
@@ -25,18 +25,19 @@ class Flags(Strict):
     config: Studies = Field(description="the configuration of all studies as JSON")
     claims: Path = Field(description="the ledger, claims.json")
     traces: Path = Field(description="where every statement is tested and measured, traces.json")
-    results: Path = Field(description="directory with a folder a study, and paper/figures")
+    results: Path = Field(description="directory with one folder per study, and paper/figures")
     evidence: Path | None = Field(
-        default=None, description="directory of what the project keeps of another run"
+        default=None, description="directory with the kept results of another run"
     )
     demonstration: bool = Field(
-        default=False, description="whether the page says that its verdicts are no findings"
+        default=False,
+        description="whether the models are too small to test statements",
     )
     out: Path
 
 
 def sections(config: Studies, results: Path) -> dict[str, Section]:
-    """What every study that has pages hands over, in the paper's order."""
+    """The section of each study that has one, in the order of the paper."""
     pages = {study: f"normscope.studies.{study}.pages" for study in config.studies}
     return {
         study: import_module(pages[study]).section(
@@ -71,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

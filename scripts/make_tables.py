@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.tables import as_declared, write_tables
 from normscope.studies.stage import TableInputs, declared, recipe_type, stage
 
@@ -27,4 +27,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,4 +1,7 @@
-"""Rule manifest: where every result came from. No time, host or commit: same inputs, same bytes."""
+"""Rule manifest: the origin of every result, without times, hosts or commits.
+
+The same inputs give the same bytes.
+"""
 
 import hashlib
 import json
@@ -13,7 +16,7 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Figures, Studies
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.schema import Strict
 from normscope.studies.study import Study
@@ -39,7 +42,7 @@ PACKAGES = [
 
 
 class Printed(Studies):
-    """What decides the paper, but for the corpus, which its hashes tell."""
+    """What determines the paper, except for the corpus, which is recorded by its hashes."""
 
     figures: Figures
 
@@ -48,17 +51,17 @@ class Flags(Strict):
     """Write manifest.json."""
 
     sources: CliPositionalArg[list[Path]] = Field(
-        description="files that decide the results: of every script one that tells its code"
+        description="files that determine the results, with a digest of the code of each script"
     )
-    config: Printed = Field(description="all that decides the paper, as JSON")
-    results: Path = Field(description="directory with a folder a study")
+    config: Printed = Field(description="the configuration of the paper as JSON")
+    results: Path = Field(description="directory with one folder per study")
     dataset: Path = Field(description="meta.json of the dataset")
-    project: Path = Field(description="directory of the code; where it lies decides nothing")
+    project: Path = Field(description="directory of the code, to which paths are relative")
     out: Path
 
 
 def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
-    """What every trained model and every measured one says of itself, by its name."""
+    """The records of trained and of measured models, by name."""
     known: dict[str, dict[str, Any]] = {"models": {}, "probes": {}}
     for record in study.records():
         kind, name, _ = Path(record).parts
@@ -67,7 +70,7 @@ def parts(study: Study, folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def named(path: Path, project: Path) -> str:
-    """A file's path: of one of the project within it, of another as it is."""
+    """The path of a file, relative to the project if the file is in it."""
     return str(path.relative_to(project) if path.is_relative_to(project) else path)
 
 
@@ -92,4 +95,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,4 +1,4 @@
-"""Rule metrics: what DVC shows and compares, metrics.json, and the tables of its plots."""
+"""Rule metrics: metrics.json, and the tables of the plots, for DVC to show and compare."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.tables import read_table
 from normscope.paper.metrics import LEDGER, cells, curves, nested, shown
@@ -22,12 +22,12 @@ class Flags(Strict):
     """Write metrics.json and plots/."""
 
     claims: Path = Field(description="the ledger, claims.json")
-    results: Path = Field(description="directory with a folder a study")
+    results: Path = Field(description="directory with one folder per study")
     out: Path = Field(description="directory of the files")
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """A table of a plot; DVC reads every file of a folder, so that no seal lies beside it."""
+    """Write the table of a plot, without a seal, because DVC reads every file of its folder."""
     table = pd.DataFrame(rows, columns=list(columns))
     write_text(path, table.to_csv(index=False, float_format="%.9g"))
 
@@ -54,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,6 +1,7 @@
-"""Measure the residual stream of one pretrained model over the prompts, in one pass."""
+"""Measure the residual stream of one pretrained model over the prompts."""
 
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -12,10 +13,10 @@ import transformers
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.hub.batching import batches, tokenize
-from normscope.hub.loading import load
-from normscope.hub.measurement import rows
+from normscope.hub.loading import load_model
+from normscope.hub.measurement import rows, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
 from normscope.hub.recipe import HubSource, Measured
 from normscope.hub.source import check_commit, locate, without_token
@@ -33,12 +34,12 @@ class Flags(Strict):
 
     recipe: Measured
     prompts: Path
-    memory_mb: PositiveInt = Field(description="for weights")
-    fetch_s: float = Field(default=0, description="limit for a download in seconds; 0: its own")
+    memory_mb: PositiveInt = Field(description="limit for the weights in memory")
+    fetch_s: float = Field(default=0, description="seconds for a download; 0: as the source says")
     weights: Path = Field(description="directory for converted weights")
-    revisions: Path = Field(description="directory that says which commits were measured")
+    revisions: Path = Field(description="directory with the recorded commits of hub models")
     out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
-    store: Path | None = Field(default=None, description="where outputs are to be kept")
+    store: Path | None = Field(default=None, description="where Snakemake keeps the outputs")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
 
@@ -46,7 +47,7 @@ class Flags(Strict):
 def measured(
     flags: Flags, prompts: list[Prompt], arithmetic: Runtime
 ) -> tuple[list[dict], list[dict], dict[str, Any]]:
-    """The two tables, and what the model is."""
+    """Rows of the gains table, rows of the norms table, and the content of model.json."""
     device = arithmetic.device.type
     source = flags.recipe.source
     if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
@@ -54,11 +55,16 @@ def measured(
     located = locate(source, flags.weights)
     if isinstance(source, HubSource) and located.commit is not None:
         check_commit(flags.revisions, source, located.commit)
-    model = load(located.directory, flags.recipe, flags.memory_mb / 1e3, device)
-    sequences, adds_bos = tokenize(model.tokenizer, prompts)
-    gains, norms = rows(model.outcomes(batches(sequences, device)), model.body, model.tokenizer)
+    flags.weights.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=flags.weights) as offload:
+        loaded = load_model(
+            located.directory, flags.recipe, flags.memory_mb / 1e3, device, Path(offload)
+        )
+        sequences, adds_bos = tokenize(loaded.tokenizer, prompts)
+        outcomes = run_batches(loaded.model, loaded.body, batches(sequences, device))
+        gains, norms = rows(outcomes, loaded.body, loaded.tokenizer)
     facts = {"source": str(source), "commit": located.commit}
-    facts |= model.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
+    facts |= loaded.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
     if isinstance(source, WheelSource):
         kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
         facts |= {"stored": f"GGUF {kind}".strip()}
@@ -69,16 +75,16 @@ def measured(
 def main() -> None:
     flags, began = parse(Flags), time.monotonic()
     check_store(flags.store)
-    arithmetic = start("fp32", flags.threads, flags.recipe.device)
+    arithmetic = start("fp32", flags.threads, flags.recipe.device, keep_memory=False)
     prompts = read_prompts(flags.prompts)
-    huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
+    huggingface_hub.logging.set_verbosity_error()  # warnings would repeat text from the server
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
         gains, norms, facts = measured(flags, prompts, arithmetic)
         facts |= {"missing": None}
     except Exception as e:
-        # one model that cannot be had does not stop the others: the reason is the result, for now
+        # a model that cannot be measured does not stop the others: its result is the reason
         first, *_ = str(e).splitlines() or [""]
         reason = without_token(
             str(e) if isinstance(e, Explained) else f"{type(e).__name__}: {first}"
@@ -96,4 +102,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io.tables import write_tables
 from normscope.studies.stage import ProbeInputs, recipe_type, stage
 from normscope.train.runtime import start
@@ -28,4 +28,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -4,7 +4,6 @@ import os
 import sys
 from pathlib import Path
 
-import yaml
 from pydantic import Field
 from snakemake.api import (
     ConfigSettings,
@@ -22,32 +21,29 @@ from snakemake.settings.types import Quietness
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.io import experiments, store
 from normscope.schema import Strict
-
-PROFILE = Path("profiles/default/config.yaml")
 
 
 class Flags(Strict):
     """Prune the store."""
 
     configs: Path = Field(default=Path("config"), description="variants over config.yaml")
-    dry_run: bool = Field(default=False, description="say what would go")
+    dry_run: bool = Field(default=False, description="list what would be removed")
 
 
-def asked(variant: Path | None, stored: list[str]) -> set[str]:
-    """Keys of the entries that a configuration asks for, by Snakemake's own hash of each job.
+def asked(variant: Path | None) -> set[str]:
+    """Keys of the entries that a configuration asks for, from Snakemake's hash of each job.
 
     Args:
         variant: a file that is laid over config.yaml.
-        stored: rules whose results go to the store; one made by ``use rule`` does not say so.
     """
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         project = api.workflow(
             resource_settings=ResourceSettings(cores=1),
             config_settings=ConfigSettings(configfiles=[variant] if variant else []),
-            workflow_settings=WorkflowSettings(cache=stored),
+            workflow_settings=WorkflowSettings(cache=[]),
             snakefile=Path("Snakefile"),
         )
         # the API does not give the hashes of jobs: these are the steps of its dry run
@@ -64,26 +60,25 @@ def asked(variant: Path | None, stored: list[str]) -> set[str]:
 
 def main() -> None:
     flags = parse(Flags)
-    if not PROFILE.is_file():
+    if not Path("Snakefile").is_file():
         sys.exit(f"error: {Path.cwd()} is not the project: `make prune` there")
     shared = os.environ.get(LOCATION_ENVVAR, "store")
     if Path(shared).absolute() != Path("store").absolute():
         sys.exit(
-            f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share: what they ask"
-            " for is not known here, and nothing is removed; unset it to prune store/"
+            f"error: {LOCATION_ENVVAR} is {shared}, which other projects may share:"
+            " nothing is removed; unset it to prune store/"
         )
     if experiments.are_at_work():
-        sys.exit("error: experiments of DVC fill this store: prune when they have ended")
-    stored = yaml.safe_load(PROFILE.read_text())["cache"]
+        sys.exit("error: experiments of DVC fill this store: prune it after they have ended")
     wanted: set[str] = set()
     for variant in (None, *sorted(flags.configs.glob("*.yaml"))):
         try:
-            keys = asked(variant, stored)
+            keys = asked(variant)
         except WorkflowError as e:
             sys.exit(f"error: {variant or 'config.yaml'}: {e}; nothing is removed")
         print(f"{variant or 'config.yaml'} asks for {len(keys):,} results")
         wanted |= keys
-    folder = Path(os.environ[LOCATION_ENVVAR])  # the Snakefile's, unless the user has set it
+    folder = Path(os.environ[LOCATION_ENVVAR])  # set by the Snakefile
     unasked = store.keys(folder) - wanted
     freed = store.remove(folder, unasked, dry_run=flags.dry_run)
     kept, verb = len(store.keys(folder) & wanted), "would go" if flags.dry_run else "removed"
@@ -91,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

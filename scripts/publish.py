@@ -1,7 +1,7 @@
-"""Copy what Snakemake made to what DVC records: no file has two engines.
+"""Copy results from Snakemake's folders to those that DVC records.
 
-``paper`` is the whole of results/paper. ``metrics`` is what Git tracks: metrics.json, the tables of
-the plots, and version.txt, the version of normscope that made them.
+``paper`` is a copy of results/paper. ``metrics``, which Git tracks, has metrics.json, the tables of
+the plots, and version.txt with the version of normscope.
 """
 
 import shutil
@@ -11,10 +11,10 @@ from pathlib import Path
 
 from normscope import __version__
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.schema import Strict
 
-IGNORED = shutil.ignore_patterns(".snakemake*")  # Snakemake's mark in a directory that a job makes
+IGNORED = shutil.ignore_patterns(".snakemake*")  # Snakemake marks directories that jobs make
 
 
 class Flags(Strict):
@@ -27,9 +27,9 @@ class Flags(Strict):
 
 @contextmanager
 def replaced(folder: Path) -> Iterator[Path]:
-    """A path for a new version of a folder, which then takes the place of the old one.
+    """A path for a new version of a folder, which replaces the folder at the end.
 
-    A kill or a full disk leaves no half of it.
+    A kill or a full disk thus leaves no partial folder.
     """
     part = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(part, ignore_errors=True)
@@ -54,4 +54,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

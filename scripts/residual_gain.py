@@ -1,11 +1,11 @@
-"""Write what the published notebook saves, residual_gain.json, from the study's tables."""
+"""Write residual_gain.json in the format of the published notebook, from the study's tables."""
 
 from pathlib import Path
 
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.hub.prompts import read_prompts
 from normscope.io.files import write_json
 from normscope.schema import Strict
@@ -29,4 +29,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

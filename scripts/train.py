@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.errors import report
+from normscope.errors import run_script
 from normscope.studies.stage import recipe_type, source, stage
 from normscope.train.files import write_models
 from normscope.train.outputs import TrainingFlags, say
@@ -47,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,4 +1,4 @@
-"""Train a part of the evidence's models again, and say whether they end where it says."""
+"""Retrain some models of the evidence and compare their final losses with it."""
 
 import hashlib
 import json
@@ -19,9 +19,8 @@ from pydantic import Field, ValidationError
 from normscope.command import parse
 from normscope.config import Config
 from normscope.cost.machine import chip, usable_cores
-from normscope.cost.projection import jobs, reference_seconds
-from normscope.cost.reference import Reference, read_reference
-from normscope.errors import Explained, report
+from normscope.cost.projection import Reference, jobs, read_reference
+from normscope.errors import Explained, run_script
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
@@ -31,23 +30,23 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class Flags(Strict):
-    """Train a random part of the evidence again."""
+    """Retrain a random sample of the evidence."""
 
     evidence: Path = Path("evidence")
-    share: float = Field(default=0.1, gt=0, le=1, description="of the jobs")
-    seed: int = Field(default=0, description="of the choice; another one chooses others")
+    share: float = Field(default=0.1, gt=0, le=1, description="share of the jobs")
+    seed: int = Field(default=0, description="seed of the random choice")
     seconds: PositiveFloat = Field(
-        default=120, description="longer jobs are left out: CPU seconds on the reference's machine"
+        default=120, description="longest job, in CPU seconds on the reference machine"
     )
     reference: Path = Path("workflow/costs.yaml")
-    results: Path = Field(default=Path("results"), description="with dataset and code")
+    results: Path = Field(default=Path("results"), description="directory with dataset and code")
 
 
 class Job(NamedTuple):
-    """A training of the evidence, as this code would do it.
+    """A training job of the configuration of the evidence.
 
-    Args:
-        seconds: CPU time on the reference's machine.
+    Attributes:
+        seconds: CPU time on the reference machine.
     """
 
     study: str
@@ -57,39 +56,39 @@ class Job(NamedTuple):
 
 
 def read(folder: Path, name: str) -> Any:
-    """A file of the evidence."""
+    """The contents of a JSON file of the evidence."""
     if not (folder / name).is_file():
         raise Explained(f"{folder / name} is missing: restore {folder} from git, or make evidence")
     return json.loads((folder / name).read_text())
 
 
 def configuration(manifest: Mapping[str, Any]) -> Config:
-    """The configuration that the evidence is of.
+    """The configuration of the evidence.
 
     Raises:
-        Explained: it is none of this version of the code.
+        Explained: this version of the code cannot read it.
     """
     dataset = read_yaml(Path("config.yaml"))["dataset"]
     try:
         return Config.model_validate({**manifest["config"], "dataset": dataset})
     except ValidationError as e:
         raise Explained(
-            "the evidence is of another version of normscope, whose configuration this one does not"
-            f" know: take the version that the evidence was committed with, or make evidence\n{e}"
+            "the evidence has the configuration of another version of normscope: check out the"
+            f" version that the evidence was committed with, or make evidence\n{e}"
         ) from e
 
 
 def trainings(config: Config, reference: Reference) -> Iterator[Job]:
-    """Every training of a configuration."""
+    """All training jobs of a configuration."""
     sized = {(job.rule, job.name): job for job in jobs(config)}
     for study, part in config.studies.items():
         for name, recipe in part.trainings().items():
-            seconds = reference_seconds(sized[f"{study}_train", name], reference)
+            seconds = reference.seconds(sized[f"{study}_train", name])
             yield Job(study, name, recipe, seconds)
 
 
 def values(value: Any, name: str = "") -> dict[str, Any]:
-    """The single values of nested ones, as ``training.steps``."""
+    """A nested mapping as a flat one with keys like ``training.steps``."""
     if not isinstance(value, dict):
         return {name: value}
     parts = (values(part, f"{name}.{key}".lstrip(".")) for key, part in value.items())
@@ -97,28 +96,28 @@ def values(value: Any, name: str = "") -> dict[str, Any]:
 
 
 def differing(recipe: Seeds, record: Mapping[str, Any] | None) -> list[str]:
-    """In what a training is another than the evidence's of this name; what computes it is free."""
+    """Differences between a recipe and the record of the same name, except for the device."""
     if record is None:
-        return ["the evidence has none of this name"]
+        return ["the evidence has no training of this name"]
     now, was = values(json.loads(recipe.model_dump_json(exclude={"device"}))), values(record)
     return [f"{key}: {was.get(key)}, now {now[key]}" for key in now if now[key] != was.get(key)]
 
 
 def check_dataset(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """The corpus must be there, and that of the evidence."""
+    """Check that the corpus exists and is that of the evidence."""
     if not (folder / "meta.json").is_file():
         raise Explained(f"{folder} is missing: snakemake --cores 1 {folder}/meta.json makes it")
     now = json.loads((folder / "meta.json").read_text())["sha256"]
     was = manifest["dataset"]["sha256"]
     if other := [name for name in ("train.bin", "val.bin") if now[name] != was[name]]:
         raise Explained(
-            f"the evidence has another corpus than {folder}: {', '.join(other)}; dataset of"
-            " config.yaml must be that of the project"
+            f"the evidence has another corpus than {folder}: {', '.join(other)}; restore dataset in"
+            " config.yaml"
         )
 
 
 def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """Scripts that train, whose code or packages are others than when the evidence was made."""
+    """Training scripts whose code or packages changed since the evidence was made."""
     was = {Path(name).name: digest for name, digest in manifest["sources_sha256"].items()}
     now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in code.glob("*.txt")}
     scripts = sorted(name for name in was if name.endswith("_train.txt"))
@@ -126,7 +125,7 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def train(data: Path, job: Job, out: Path) -> pd.DataFrame:
-    """metrics.csv of a job that is trained here."""
+    """Train a job and return its metrics.csv."""
     recipe = job.recipe.model_dump_json()
     command = [sys.executable, "scripts/train.py", job.study, "--recipe", recipe]
     command += ["--data", str(data), "--out", str(out), "--checkpoints", str(out / "checkpoints")]
@@ -138,12 +137,12 @@ def train(data: Path, job: Job, out: Path) -> pd.DataFrame:
 
 
 def counted(verdicts: Mapping[str, int]) -> str:
-    """How many of each verdict."""
+    """Counts of verdicts as text."""
     return ", ".join(f"{n} {word}" for word, n in verdicts.items())
 
 
 def compare(chosen: list[Job], evidence: pd.DataFrame, data: Path) -> Counter[str]:
-    """Train jobs and print how they end; how many models have each verdict."""
+    """Train jobs, print the verdicts of each, and count the verdicts of their models."""
     counts = Counter[str]()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
         outs = [Path(folder) / str(i) for i in range(len(chosen))]
@@ -169,7 +168,7 @@ def main() -> None:
         job for job in every if not others[job.study, job.name] and job.seconds <= flags.seconds
     ]
     if not small:
-        raise Explained("the evidence has no small model that this code would train as it was")
+        raise Explained("the evidence has no small model whose training is unchanged")
     n = max(1, round(flags.share * len(small)))
     places = pd.Series(range(len(small))).sample(n, random_state=flags.seed)
     chosen = [small[i] for i in places]
@@ -182,10 +181,10 @@ def main() -> None:
     print(f"{counts.total()} models: {counted(counts)}")
     stale = [f"{study}/{name} ({'; '.join(why)})" for (study, name), why in others.items() if why]
     if stale:
-        print(f"{len(stale)} of {len(every)} trainings are not those of the evidence: {stale[0]}")
+        print(f"{len(stale)} of {len(every)} trainings differ from the evidence: {stale[0]}")
     if stale or counts["differs"] or counts["missing"]:
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    report(main)
+    run_script(main)

@@ -1,8 +1,8 @@
-"""The configuration, ``config.yaml``: these models are its one definition.
+"""The definition of ``config.yaml``: the parts of all studies, and what they share.
 
-``make schema`` writes them as a JSON schema for editors. What is wrong in a configuration is
-reported before any job starts, all keys at once: the key, the reason, the allowed values. No torch
-in here: the workflow reads this module for every job.
+``make schema`` writes these models as a JSON schema for editors. Errors are reported before any job
+starts, in one message that gives for each problem the key, the reason and the allowed values. This
+module does not import torch, because the workflow imports it for every job.
 """
 
 import copy
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, cached_property, reduce
-from itertools import islice
 from operator import getitem
 from reprlib import Repr
 from textwrap import shorten
@@ -32,16 +31,15 @@ from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings, Study
 from normscope.studies.textbook.grid import Textbook
 
-LARGEST = 2**63  # seeds are below it, and all else is far below
-LONGEST_NAME = 200  # of a job; file systems allow 255 with the endings
-LONGEST = 100  # characters of a key or a value that a message repeats
-# aliases of YAML can make a value of a few lines that is too large to be written out
+LONGEST_NAME = 200  # characters of a job's name; file systems allow 255 with the suffix
+LONGEST = 100  # characters of a key or a value that a message quotes
+# with YAML's aliases, a few lines can stand for a value too large to print
 SHOWN = Repr()
 SHOWN.maxlevel, SHOWN.maxstring, SHOWN.maxlong, SHOWN.maxother = 2, LONGEST, LONGEST, LONGEST
 
 
 class ConfigError(Explained):
-    """The configuration is wrong; the message names every key, reason and way out."""
+    """An invalid configuration. The message lists all keys, with reasons and remedies."""
 
 
 class Dataset(Strict):
@@ -61,14 +59,14 @@ class Dataset(Strict):
 
     @property
     def decides(self) -> Origin:
-        """What decides the tokens; which source had the text does not."""
+        """What determines the tokens: the hash of the text, whatever its source, or a directory."""
         if self.directory is not None:
             return Origin(directory=self.directory)
         return Origin(sha256=self.sha256)
 
 
 class Figures(Strict):
-    """How figures look; changing it draws and nothing else."""
+    """The style of figures. A change redraws them and reruns nothing else."""
 
     width_mm: Annotated[PositiveFloat, Field(ge=50, le=1000)] = Field(description="width on paper")
     font_pt: Annotated[PositiveFloat, Field(ge=4, le=40)] = Field(
@@ -77,10 +75,10 @@ class Figures(Strict):
 
 
 class Studies(Main):
-    """All that is measured: every study's part, and what all of them share.
+    """The configurations of all studies, and what they share.
 
-    The main study's keys stand at the top, as they are what most people change; every other study
-    has a part of its own.
+    The keys of the main study are at the top level, because most users change only these. Each
+    other study has one field.
     """
 
     level: Annotated[float, Field(gt=0, le=0.9999)] = Field(
@@ -94,28 +92,28 @@ class Studies(Main):
 
     @cached_property
     def main(self) -> Main:
-        """The main study's part alone."""
+        """The configuration of the main study."""
         return Main(**{key: getattr(self, key) for key in Main.model_fields})
 
     @cached_property
     def studies(self) -> dict[str, Study]:
-        """Every study by its name, in the order of the page."""
+        """The configuration of each study by name, in the order of the page."""
         parts = {name: part for name, part in self if isinstance(part, Study)}
         return {"main": self.main, **parts}
 
     @property
     def longest_context(self) -> int:
-        """Tokens of the longest window of text that any job reads."""
+        """Length in tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.studies.values())
 
     @property
     def settings(self) -> Settings:
-        """What all studies share."""
+        """The settings that all studies share."""
         return Settings(level=self.level, baseline=self.main.reference_jobs)
 
 
 class Config(Studies):
-    """All choices of the workflow."""
+    """The configuration of the workflow."""
 
     dataset: Dataset
     figures: Figures
@@ -125,20 +123,12 @@ class Config(Studies):
         " opens with a notice in place of the verdicts",
     )
     device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="what trains and probes; auto: a GPU where torch can use one"
+        default="auto", description="what trains and probes; auto: a GPU if torch can use one"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def numbers_can_be_counted(cls, raw: Any) -> Any:
-        """The work of jobs is a product of such numbers, and must be a finite one."""
-        if huge := list(islice(_huge(raw, (), set()), 5)):
-            raise ValueError(f"{', '.join(huge)}: a whole number is below {LARGEST:,}")
-        return raw
 
     @model_validator(mode="after")
     def jobs_can_be_named(self) -> Self:
-        """Files are named after jobs, with an ending."""
+        """Check the lengths of job names, which become names of files."""
         for study, part in self.studies.items():
             for name in (*part.trainings(), *part.probes()):
                 if len(name) > LONGEST_NAME:
@@ -160,7 +150,7 @@ def load(raw: dict[str, Any]) -> Config:
     try:
         return Config.model_validate(raw, strict=True)
     except ValidationError as e:
-        places: dict[str, list[str]] = {}  # what is wrong in many is said once
+        places: dict[str, list[str]] = {}  # a problem of several keys is reported once
         for error in e.errors(include_url=False):
             place, problem = _explain(error)
             problem = shorten(problem, 800, placeholder=" ...")
@@ -170,17 +160,16 @@ def load(raw: dict[str, Any]) -> Config:
 
 
 def laid_over(base: Any, choices: Any) -> Any:
-    """A configuration with choices laid over it, key by key; a list is replaced as a whole."""
+    """A configuration with other values, merged key by key. Lists are replaced as a whole."""
     if not (isinstance(base, Mapping) and isinstance(choices, Mapping)):
         return choices
     return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}
 
 
 def typed(raw: Any) -> Any:
-    """A configuration with numbers and truth values also where they are given as text.
+    """A configuration in which text is parsed as YAML where a key takes a number or a Boolean.
 
-    Snakemake hands what stands in braces or brackets of ``--config`` on as text, to a module too.
-    It is read as YAML where a key wants no text, and only there.
+    Snakemake passes values in braces or brackets of ``--config`` as text.
     """
     raw = copy.deepcopy(raw)
     try:
@@ -190,23 +179,13 @@ def typed(raw: Any) -> Any:
             text = error["input"]
             if error["type"] in ("int_type", "float_type", "bool_type") and isinstance(text, str):
                 *way, last = [part for part, _ in _walk(error["loc"]) if part is not None]
-                with suppress(yaml.YAMLError):  # text that is none is left, and is refused as such
+                with suppress(yaml.YAMLError):  # invalid YAML stays text, which is rejected
                     reduce(getitem, way, raw)[last] = yaml.safe_load(text)
     return raw
 
 
-def _huge(node: Any, at: tuple[str, ...], seen: set[int]) -> Iterator[str]:
-    """The keys of numbers that are too large; a part that aliases repeat is looked at once."""
-    if isinstance(node, int) and abs(node) >= LARGEST:
-        yield ".".join(at)
-    elif isinstance(node, Mapping | list) and id(node) not in seen:
-        seen.add(id(node))
-        for key, part in node.items() if isinstance(node, Mapping) else enumerate(node):
-            yield from _huge(part, (*at, _named(key)), seen)
-
-
 def _explain(error: Any) -> tuple[str, str]:
-    """The key as it is written in YAML; what is wrong with it, and what is allowed."""
+    """The key as written in YAML, and the problem with the allowed values."""
     key = ".".join(map(_named, error["loc"])) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
@@ -224,18 +203,18 @@ def _explain(error: Any) -> tuple[str, str]:
 
 
 def _named(part: int | str) -> str:
-    """A part of a place on one line, however hostile a key is."""
+    """A part of a key, printable and on one line."""
     text = str(part)
     return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
 
 
 def _one_line(text: str) -> str:
-    """The text without line ends and control characters, which a value may bring along."""
+    """The text with line ends and control characters escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _nested(key: str, allowed: list[str]) -> str:
-    """The way out for an unknown key: with dots as nested keys, else as the nearest key."""
+    """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
     first, *rest = key.split(".")
     if first not in allowed or not rest:
         return suggest(_named(key), allowed)
@@ -249,9 +228,9 @@ def _schema() -> dict[str, Any]:
 
 
 def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[str, Any]]]:
-    """The parts of a place with their nodes in the generated schema.
+    """The parts of an error's location with their nodes in the JSON schema.
 
-    A part that no key or index stands for, but one of several forms, is None.
+    A part that names a member of a union, not a key or an index, is None.
     """
     node = schema = _schema()
     for part in loc:
@@ -262,7 +241,7 @@ def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[s
             node = {"$ref": node["discriminator"]["mapping"][part]}
         elif part in node.get("properties", {}):
             node = node["properties"][part]
-        else:  # a name that the configuration gives
+        else:  # a key that the user chooses
             (node,) = node["patternProperties"].values()
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
@@ -270,7 +249,7 @@ def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[s
 
 
 def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at a place of the configuration."""
+    """The keys allowed at a location of the configuration."""
     nodes = [_schema(), *(node for _, node in _walk(loc))]
     return list(nodes[-1]["properties"])
 

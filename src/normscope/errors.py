@@ -1,8 +1,7 @@
-"""Errors that a user can mend: they are shown as one message, without a traceback."""
+"""Errors that a user can fix: they are shown as one message, without a traceback."""
 
 import contextlib
 import difflib
-import fcntl
 import os
 import stat
 import sys
@@ -10,20 +9,25 @@ from collections.abc import Callable, Iterable
 
 from pydantic import ValidationError
 
+from normscope.locks import lock
+
 
 class Explained(Exception):
-    """Names the thing, the reason and the way out."""
+    """An error that a user can fix; its message names the thing, the reason and the way out."""
 
 
 def suggest(word: object, known: Iterable[object]) -> str:
-    """For a word that is unknown: the nearest of those that are known, or all of them."""
+    """A hint for an unknown word: the closest known word, or all known words."""
     names = [str(name) for name in known]
     near = difflib.get_close_matches(str(word), names, n=1)
     return f"did you mean {near[0]}?" if near else f"known: {', '.join(names) or 'none'}"
 
 
-def report(main: Callable[[], None]) -> None:
-    """Run a script's ``main``; end with ``error: ...`` and status 1 on an error of this kind."""
+def run_script(main: Callable[[], None]) -> None:
+    """Run the ``main`` of a script, after the same job of a killed Snakemake has ended.
+
+    An error that a user can fix ends the process with ``error: ...`` and status 1.
+    """
     from pydantic_settings import SettingsError  # noqa: PLC0415 - the workflow needs no flags
 
     try:
@@ -38,14 +42,12 @@ def report(main: Callable[[], None]) -> None:
 def _wait_for_orphan() -> None:
     """Wait for another process with this log: the same job, which outlived a killed Snakemake.
 
-    Both would write the same files. The kernel releases the lock when a process ends, however.
+    Both would write the same files.
     """
     log = sys.stderr.fileno()
     if not stat.S_ISREG(os.fstat(log).st_mode):
         return
     with contextlib.suppress(OSError):  # a file system without locks
-        try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(log, wait=False):
             print("waiting for the same job of a Snakemake that was killed", file=sys.stderr)
-            fcntl.flock(log, fcntl.LOCK_EX)
+            lock(log)

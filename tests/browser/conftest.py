@@ -64,7 +64,7 @@ def recipes() -> ModuleType:
 
 
 class Visit:
-    """An open page, and all that it did beside being read."""
+    """An open page, with its messages and requests."""
 
     def __init__(self, context: Any, path: Path) -> None:
         self.said: list[str] = []

@@ -1,4 +1,4 @@
-"""Engines in processes of their own, to be killed; and the jobs that they have started."""
+"""Engines in separate processes, to be killed, and the jobs that they have started."""
 
 import contextlib
 import os
@@ -13,9 +13,9 @@ from project import Project
 
 
 class Engine:
-    """``snakemake`` or ``dvc repro``, at work in a session of its own."""
+    """``snakemake`` or ``dvc repro``, in a separate session."""
 
-    env: ClassVar[dict[str, str]] = {}  # for all engines, beside the project's
+    env: ClassVar[dict[str, str]] = {}  # for all engines, in addition to the project's
 
     def __init__(self, project: Project, *command: str) -> None:
         self.said = project.root / "said.txt"
@@ -87,7 +87,7 @@ def wait_until_quiet(root: Path) -> None:
 def started(project: Project, *command: str) -> Engine:
     """An engine, after the locks of killed ones were taken away as the README says."""
     if command[0] == "dvc":
-        # a Snakemake that outlived dvc is at work: to unlock would let two work at once
+        # a Snakemake that outlived dvc still runs; unlocking would let two run in one directory
         while processes(project.root, "snakemake"):
             time.sleep(0.1)
     locks = project.root / ".snakemake" / "locks"

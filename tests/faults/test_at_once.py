@@ -1,4 +1,4 @@
-"""Two at work at once: on one directory, with one store, and an orphan beside its successor."""
+"""Two engines at the same time: in one directory, with one store, or after an orphan."""
 
 import os
 import signal

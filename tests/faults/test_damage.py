@@ -58,8 +58,8 @@ def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: P
     first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]
     job = first.parent.name
     with fault("checkpoints of another run"):
-        aside = half_made.root / "swap"
-        for a, b in ((first, aside), (second, first), (aside, second)):
+        swap = half_made.root / "swap"
+        for a, b in ((first, swap), (second, first), (swap, second)):
             a.rename(b)
         newest = sorted(first.glob("step-*.ckpt"))
         half_made.snakemake(f"results/main/models/{job}/metrics.csv")
@@ -81,7 +81,7 @@ def test_entries_of_the_store(modelled: Project, tmp_path: Path):
     results = project.root / "results"
     for folder in ("main", "benchmarks/main_train"):
         shutil.rmtree(results / folder)
-    project.snakemake(*TARGETS)  # links to the copy's own store
+    project.snakemake(*TARGETS)  # links to the store of the copy
     names = ("models.safetensors", "SHA256SUMS", "metrics.csv", "curves.csv")
     hit = sorted(results.glob("main/models/*"))[: len(names)]
     with fault("a damaged entry of the store", len(names)):

@@ -16,7 +16,7 @@ COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 
 @contextmanager
 def small_disk(at: Path) -> Iterator[Path]:
-    """A file system of its own for a directory, with the files that are there."""
+    """A small file system mounted on a directory, with the files of the directory."""
     contents = {p.relative_to(at): p.read_bytes() for p in at.rglob("*") if p.is_file()}
     at.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]

@@ -1,7 +1,7 @@
 """Jobs without imports: most `python` of a workflow's shell are forks of a process with torch.
 
-A fork is a process of its own, which is killed as any other; the moments that kills hit are then
-those of work, not of imports. Every eighth job starts as always.
+A fork is a separate process, killed like any other. Kills then hit jobs at work, not imports.
+ Every eighth job starts as always.
 """
 
 import contextlib

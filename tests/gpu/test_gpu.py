@@ -79,11 +79,11 @@ def test_a_stack_has_the_curves_that_its_models_have_alone_on_the_cpu(name):
     to_end(trainer)
     for learner in trainer.learners:
         assert next(learner.model.parameters()).device.type == GPU
-        theirs: Alone = alone(problem, learner.seed)
+        single: Alone = alone(problem, learner.seed)
         ends = [int(row["step"] or 0) for row in learner.curve]
         losses = [row["train_loss"] for row in learner.curve]
-        assert losses == pytest.approx(averages(theirs.losses, ends), rel=1e-4)
-        on_cpu = problem.evaluate(theirs.model, learner.batches, torch.device("cpu"))
+        assert losses == pytest.approx(averages(single.losses, ends), rel=1e-4)
+        on_cpu = problem.evaluate(single.model, learner.batches, torch.device("cpu"))
         assert learner.val_loss is not None
         if isinstance(stack, Stack):  # of the same text
             assert learner.val_loss.mean == pytest.approx(on_cpu.mean, rel=1e-4)
@@ -99,8 +99,8 @@ def test_each_model_of_a_stack_ends_where_it_would_alone_there(changes):
         single = Trainer(problem, [learner.seed], runtime)
         to_end(single)
         pairs = zip(learner.model.parameters(), single.learners[0].model.parameters(), strict=True)
-        for ours, theirs in pairs:
-            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+        for stacked, alone_there in pairs:
+            torch.testing.assert_close(stacked, alone_there, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -43,7 +43,7 @@ def test_a_clone_takes_every_result_from_the_remote(clone: Project, origin: Proj
     assert {path: path.stat().st_mtime_ns for path in (clone.root / "store").iterdir()} == before
     assert clone.digests("results/paper") == origin.digests("paper")
     assert clone.planned() == {}
-    # one changed input: its own training and what reads it
+    # one changed input: its training and what reads it
     config = (clone.root / "config.yaml").read_text()
     reseeded(clone, "1", "7")
     wanted = clone.planned()

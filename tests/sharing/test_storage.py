@@ -1,4 +1,4 @@
-"""Results in a storage, jobs in directories of their own: what a cloud does, on one machine."""
+"""Results in a storage and jobs in separate directories, as in a cloud, on one machine."""
 
 import os
 import signal

@@ -58,13 +58,8 @@ def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     # of a group: the cores and the memory of one job, the minutes of all
     expected = {
         "dataset": (1, "1000M", 10, False),
-        "train": (1, "1006M", 8 * 11, False),  # parameters and activations of two models
-        "recall_train": (1, "1500M", 4 * 11, False),
-        "depth_train": (1, "1001M", 2 * 11, False),
-        "main_probe": (1, "2000M", 2 * 11, False),
-        "recall_probe": (1, "2000M", 3 * 11, False),
-        "jacobian_probe": (1, "2000M", 11, False),
-        "depth_probe": (1, "2000M", 11, False),
+        "train": (1, "1500M", 14 * 11, False),
+        "probe": (1, "2000M", 7 * 11, False),
         "pretrained_probe": (2, "3000M", 2 * 240, True),
         "tables": (1, "1500M", 6 * 20, False),
         "figures": (1, "1000M", 3 * 10, False),

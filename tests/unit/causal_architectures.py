@@ -1,4 +1,4 @@
-"""A tiny random model of every causal architecture of transformers, and what its modules do."""
+"""A tiny random model of every causal architecture of transformers, and traces of its modules."""
 
 import functools
 from collections.abc import Sequence
@@ -6,113 +6,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from pretrained_models import VOCABULARY, norm, perturb
+from pretrained_models import LAYERS, config_of, norm, perturb
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-LAYERS, WIDTH = 4, 32
 TYPES = sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
-# size by the names that configurations have for it
-SIZES: dict[int, str] = {
-    2: """moe_k moe_topk num_experts_per_tok num_key_value_heads num_kv_heads
-    swa_num_key_value_heads index_n_heads linear_num_key_heads num_layers_per_stack
-    split_ngram_parts zero_expert_num pad_token_id eos_token_id""",
-    1: "n_group topk_group n_shared_experts bos_token_id num_mem_blocks",
-    0: "num_kv_shared_layers",
-    3: "conv_L_cache",
-    LAYERS: """num_hidden_layers n_layer n_layers num_layers decoder_layers encoder_layers
-    num_decoder_layers num_encoder_layers num_blocks num_attention_heads n_head n_heads num_heads
-    decoder_attention_heads encoder_attention_heads attention_heads num_encoder_attention_heads
-    num_decoder_attention_heads swa_num_attention_heads linear_num_value_heads linear_num_heads
-    num_experts n_routed_experts num_local_experts moe_num_experts qk_rope_head_dim
-    qk_nope_head_dim time_step_rank mamba_dt_rank laurel_rank rotary_dim adapter_rank d_rel
-    prompt_length hc_lowrank""",
-    8: """head_dim kv_channels sliding_window qk_head_dim v_head_dim kv_lora_rank q_lora_rank
-    o_lora_rank index_head_dim index_topk linear_key_head_dim linear_value_head_dim linear_head_dim
-    mamba_d_state state_size ssm_state_size mamba_n_heads mamba_d_head mamba_num_heads
-    mamba_head_dim mamba_headdim chunk_size mamba_chunk_size hidden_size_per_layer_input
-    attention_head_dim swa_head_dim dim_head pronunciation_embed_dim shape_embed_dim ple_embed_dim
-    attention_head_size d_head""",
-    16: """moe_intermediate_size shared_expert_intermediate_size router_hidden_size
-    moe_shared_expert_intermediate_size shared_experts_intermediate_size shared_intermediate_size
-    expert_ffn_hidden_size rel_extent prompt_mid_dim""",
-    WIDTH: """hidden_size d_model n_embd dim_model emb_dim embedding_size word_embed_proj_dim
-    attention_hidden_size lru_width embedding_dim input_embedding_size output_embedding_size""",
-    64: """intermediate_size ffn_dim decoder_ffn_dim encoder_ffn_dim n_inner dff d_inner dim_ff
-    inner_dim max_position_embeddings n_positions n_ctx max_seq_len block_size context_length
-    ffn_hidden_size mamba_d_ssm intermediate_size_mlp dense_intermediate_size feed_forward_size
-    max_target_positions""",
-    VOCABULARY: "vocab_size vocab_size_per_layer_input decoder_vocab_size ngram_vocab_size_base",
-}
-LATENT = {"num_key_value_heads": 4}  # attention from latent vectors: no grouped queries
-HYBRID = {
-    "layers_block_type": ["linear_attention", "hybrid"] * 2,
-    "attention_hidden_size": 2 * WIDTH,
-    "attention_head_dim": 16,
-    **LATENT,
-}
-DECODERS = """bert bert-generation big_bird camembert data2vec-text electra ernie megatron-bert
-rembert roberta roberta-prelayernorm roc_bert roformer xlm-roberta xlm-roberta-xl""".split()
-LATENTS = """axk1 axk2 deepseek_v2 deepseek_v3 deepseek_v32 dots3_note dots3_note_text glm4_moe_lite
-glm_moe_dsa longcat_flash minicpm3 youtu""".split()
-# what else a configuration needs, by the type of the model
-ALSO: dict[str, dict[str, Any]] = {
-    **{kind: {"is_decoder": True} for kind in DECODERS},
-    **dict.fromkeys(LATENTS, LATENT),
-    "dbrx": {
-        "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8.0},
-        "ffn_config": {"ffn_hidden_size": WIDTH},
-    },
-    "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
-    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 2},
-    "longcat_flash": LATENT | {"num_layers": LAYERS // 2, "head_dim": 4},
-    "mamba2": {"num_heads": 8},
-    "reformer": {
-        "is_decoder": True,
-        "axial_pos_embds": False,
-        "attn_layers": ["local"] * LAYERS,
-        "local_attn_chunk_length": 8,
-    },
-    "xmod": {"is_decoder": True, "default_language": "en_XX"},
-    "zamba": HYBRID | {"n_mamba_heads": 2},
-    "zamba2": HYBRID | {"hybrid_layer_ids": [1, 3]},
-    "zaya": {"num_experts_per_tok": 1},
-}
-# types that this recipe does not make small, and why
+# types that ``config_of`` cannot make small, and the reason
 UNBUILT = {
-    "blt": "its byte patcher and hash embeddings have sizes of their own",
+    "blt": "its byte patcher and hash embeddings have further sizes",
     "cohere_compass_text": "its default configuration lacks rotary embeddings",
     "dots3_note": "as dots3_note_text",
-    "dots3_note_text": "its n-gram embeddings have sizes of their own",
+    "dots3_note_text": "its n-gram embeddings have further sizes",
     "fuyu": "its text model is persimmon",
     "gemma3": "its text model is gemma3_text",
     "gemma3n": "needs timm; its text model is gemma3n_text",
     "gemma4_assistant": "predicts from the states of another model",
     "gemma4_unified_assistant": "predicts from the states of another model",
-    "git": "its vision model has sizes of its own",
+    "git": "its vision model has further sizes",
     "got_ocr2": "its text model is qwen2",
     "moss_transcribe_diarize": "its text model is qwen3",
     "musicgen": "predicts tokens of audio from a text encoder's states",
     "musicgen_melody": "predicts tokens of audio from a text encoder's states",
-    "phi4_multimodal": "its models of images and audio have sizes of their own",
+    "phi4_multimodal": "its models of images and audio have further sizes",
     "qwen4_exp": "as qwen4_exp_text",
     "qwen4_exp_text": "its default configuration lacks the sizes of its indexer",
 }
 BUILT = [kind for kind in TYPES if kind not in UNBUILT]
-
-
-def config_of(kind: str) -> Any:
-    """A configuration of a few thousand parameters; of a composite, that of its text model."""
-    whole: Any = CONFIG_MAPPING[kind]
-    text: Any = getattr(whole, "sub_configs", {}).get("text_config")
-    made: Any = text if hasattr(text, "__dataclass_fields__") else whole
-    sizes = {name: size for size, names in SIZES.items() for name in names.split()}
-    sizes = {name: size for name, size in sizes.items() if name in made.__dataclass_fields__}
-    config = made(**sizes | ALSO.get(kind, {}))
-    return config if made is whole else whole(text_config=config)
 
 
 @functools.cache
@@ -123,7 +44,7 @@ def model_of(kind: str) -> Any:
 
 
 def lists_of(model: nn.Module) -> list[str]:
-    """Names of what may pass for the list of blocks, by its length."""
+    """Names of the lists that may be the list of blocks, by their length."""
     return [
         name
         for name, module in model.named_modules()
@@ -133,7 +54,7 @@ def lists_of(model: nn.Module) -> list[str]:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a module: when it began and ended, what it took and what it gave."""
+    """One call of a module: its start and end on a counter, its input and its output."""
 
     began: int
     ended: int
@@ -143,7 +64,7 @@ class Run:
 
 @dataclass
 class Trace:
-    """What all modules of a model did in one pass over one prompt, without a batch or padding."""
+    """The calls of all modules in one pass over one prompt, without padding."""
 
     model: nn.Module
     tokens: Sequence[int]

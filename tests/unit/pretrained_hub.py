@@ -1,62 +1,31 @@
-"""A hub on this machine, and measurements in processes that take it for the real one."""
+"""A hub on this machine, and measurements of its models."""
 
+import contextlib
 import hashlib
 import json
 import os
-import subprocess
-import sys
+import runpy
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import torch
 from pretrained_models import PROMPTS
 from processes import SCRIPTS
 
 COMMITS = ["a" * 40, "b" * 40]
 
-# measures each job in a fork of one process that has imported what takes long
-DRIVER = """
-import json, os, runpy, sys, traceback
-import pandas, pydantic_settings, torch
-import normscope.hub.loading, normscope.hub.source, normscope.words
-import transformers.models.gpt2.modeling_gpt2
-
-def run(job):
-    log = os.open(job["log"], os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    sys.argv = job["command"]
-    try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as e:
-        if isinstance(e.code, str):
-            print(e.code, file=sys.stderr)
-        return e.code if isinstance(e.code, int) else int(e.code is not None)
-    except BaseException:
-        traceback.print_exc()
-        return 1
-    return 0
-
-for job in json.loads(sys.stdin.read()):
-    pid = os.fork()
-    if pid == 0:
-        status = run(job)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-os._exit(0)  # tidying up takes a second
-"""
-
 
 class Hub(ThreadingHTTPServer):
-    """Models from folders, and repositories named for how they fail.
+    """Serves models from folders, and repositories that fail in the way that their name says.
 
-    The branch of org/moves is another commit from the second time on. ``tokens``: what was sent.
+    The branch of org/moves points to another commit from the second request on. ``tokens`` are the
+    tokens that clients sent.
     """
 
     daemon_threads = True
@@ -71,7 +40,7 @@ class Hub(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may go away."""
+        """Clients may disconnect."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -150,13 +119,12 @@ class Handler(BaseHTTPRequestHandler):
 
 @dataclass(frozen=True)
 class Job:
-    """A model to measure; ``place`` is its folder."""
+    """A model to measure; ``place`` is the directory of the job."""
 
     place: Path
     model: Mapping[str, Any]
     revisions: Path
     memory_mb: int = 1000
-    prompts: Path = PROMPTS
 
     @property
     def out(self) -> Path:
@@ -170,33 +138,30 @@ class Job:
     def facts(self) -> dict[str, Any]:
         return json.loads((self.out / "model.json").read_text())
 
-    def described(self) -> dict[str, Any]:
-        self.place.mkdir(parents=True)
-        self.out.mkdir()
+    def command(self, *more: str) -> list[str]:
         flags = {
             "recipe": json.dumps(self.model),
-            "prompts": self.prompts,
+            "prompts": PROMPTS,
             "memory-mb": self.memory_mb,
             "weights": self.place / "weights",
             "revisions": self.revisions,
             "out": self.out,
         }
-        command = [str(SCRIPTS / "pretrained_probe.py")]
-        for key, value in flags.items():
-            command += [f"--{key}", str(value)]
-        return {"log": str(self.place / "log"), "command": command}
+        words = [str(word) for key, value in flags.items() for word in (f"--{key}", value)]
+        return [str(SCRIPTS / "pretrained_probe.py"), *words, *more]
 
 
-def measure(jobs: Sequence[Job], home: Path, **environment: str) -> list[int]:
-    """The exit status of every job, one after the other; ``home`` is the hub's cache."""
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps([job.described() for job in jobs]),
-        env={k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-        | {"HF_HOME": str(home), "HOME": str(home), "OMP_NUM_THREADS": "1"}
-        | environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [int(line) for line in done.stdout.splitlines()]
+def measure(job: Job, home: Path, **environment: str) -> None:
+    """Run the script in this process; ``home`` holds the cache of the hub's client."""
+    job.out.mkdir(parents=True)
+    command, precision = job.command(), torch.get_float32_matmul_precision()
+    environment |= {"HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
+    with (
+        mock.patch.dict(os.environ, environment),
+        mock.patch("sys.argv", command),
+        (job.place / "log").open("w") as log,
+        contextlib.redirect_stdout(log),
+        contextlib.redirect_stderr(log),
+    ):
+        runpy.run_path(command[0], run_name="__main__")
+    torch.set_float32_matmul_precision(precision)

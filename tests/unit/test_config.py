@@ -73,11 +73,11 @@ def test_a_rate_of_a_run_moves_the_whole_schedule_of_its_protocol():
     """Of training, or of a protocol: peak and end of the cosine in proportion."""
     small = {**RUNS[0], "protocol": "small", "arms": ["layernorm"], "learning_rates": [0.01]}
     trained = load(config(runs=[*RUNS, small])).main.trainings()
-    own = trained["nanogpt-layernorm-pre-0.001-1"]
-    assert own.training.model_dump(include=set(MAIN["training"])) == MAIN["training"]
+    main = trained["nanogpt-layernorm-pre-0.001-1"]
+    assert main.training.model_dump(include=set(MAIN["training"])) == MAIN["training"]
     other = trained["small-layernorm-pre-0.01-1"]
     ours = MAIN["protocols"]["small"]
-    assert other.model.n_embd == ours["model"]["n_embd"] != own.model.n_embd
+    assert other.model.n_embd == ours["model"]["n_embd"] != main.model.n_embd
     ratio = ours["training"]["min_lr"] / ours["training"]["learning_rate"]
     assert other.training.learning_rate == 0.01
     assert other.training.min_lr == pytest.approx(0.01 * ratio)

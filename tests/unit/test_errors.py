@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from normscope.config import ConfigError
-from normscope.errors import Explained, report
+from normscope.errors import Explained, run_script
 from normscope.io.corpus import CorpusError
 from normscope.io.dataset import DatasetError
 from normscope.nn.recipe import Norm
@@ -37,7 +37,7 @@ def invalid() -> ValidationError:
 )
 def test_an_error_that_can_be_mended_ends_with_its_message(error):
     with pytest.raises(SystemExit) as e:
-        report(raising(error))
+        run_script(raising(error))
     assert e.value.code == f"error: {error}"  # Python prints a text and ends with status 1
 
 
@@ -49,24 +49,24 @@ def test_errors_of_the_package_are_explained(kind):
 @pytest.mark.parametrize("error", [RuntimeError("bug"), ValueError("bug"), KeyError("bug")])
 def test_a_bug_keeps_its_traceback(error):
     with pytest.raises(type(error), match="bug"):
-        report(raising(error))
+        run_script(raising(error))
 
 
 def test_a_script_that_ends_well_is_left_alone():
     ran: list[bool] = []
-    report(lambda: ran.append(True))
+    run_script(lambda: ran.append(True))
     assert ran == [True]
 
 
 SAY = """
 import sys
-from normscope.errors import report
+from normscope.errors import run_script
 
 def main():
     print("at work", file=sys.stderr, flush=True)
     sys.stdin.read()
 
-report(main)
+run_script(main)
 """
 
 

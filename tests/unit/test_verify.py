@@ -68,7 +68,7 @@ def test_a_training_is_compared_with_its_record_value_by_value():
         "learning_rate: None, now 0.003",
         "task.steps: 7, now 300",
     ]
-    assert VERIFY["differing"](recipe, None) == ["the evidence has none of this name"]
+    assert VERIFY["differing"](recipe, None) == ["the evidence has no training of this name"]
 
 
 def test_scripts_whose_code_changed_are_named(tmp_path: Path):

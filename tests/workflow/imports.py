@@ -1,4 +1,4 @@
-"""What files import, lazily too, as Python's own finder sees it in their byte code.
+"""What files import, also lazily, found by Python's modulefinder in their byte code.
 
 The workflow reads syntax trees instead (``normscope.io.provenance``).
 """
@@ -13,11 +13,11 @@ from typing import Any
 
 from project import ROOT
 
-DOOR = "src/normscope/__init__.py"  # for users: it loads nothing by itself, and decides nothing
+DOOR = "src/normscope/__init__.py"  # for users; it imports lazily and determines no result
 
 
 class Imports(modulefinder.ModuleFinder):
-    """Modules of ours are followed; all others are told by name."""
+    """A finder that follows modules of this project and records others by name."""
 
     def __init__(self) -> None:
         super().__init__([str(ROOT / "src")])

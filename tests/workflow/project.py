@@ -45,15 +45,15 @@ def corpus() -> str:
 
 
 class Project:
-    """A working copy in a folder of its own."""
+    """A working copy of the project."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     @property
     def env(self) -> dict[str, str]:
-        own = ("PYTHONPATH", "SNAKEMAKE_OUTPUT_CACHE")
-        env = {k: v for k, v in os.environ.items() if k not in own}
+        unset = ("PYTHONPATH", "SNAKEMAKE_OUTPUT_CACHE")
+        env = {k: v for k, v in os.environ.items() if k not in unset}
         return env | {"PATH": f"{ENGINES}{os.pathsep}{env['PATH']}"}
 
     def start(self, *command: str) -> subprocess.Popen[str]:
@@ -142,7 +142,7 @@ def tiny_model() -> Path:
 
 
 def added(root: Path, name: str, eps: str) -> dict[str, object]:
-    """The tiny model in a folder of the project, with its own epsilon; its entry."""
+    """The tiny model in a folder of the project, with another epsilon, and its entry."""
     folder = shutil.copytree(tiny_model(), root / f"{name}_model")
     facts = (folder / "config.json").read_text()
     assert '"rms_norm_eps": 1e-06' in facts

@@ -1,4 +1,4 @@
-"""The table of matrix.yaml: changes of inputs, and the jobs that they hit."""
+"""The table of matrix.yaml: changes of inputs, and the jobs that run again."""
 
 import copy
 import json
@@ -13,15 +13,15 @@ TABLE = yaml.safe_load(Path(__file__).with_name("matrix.yaml").read_text())
 
 
 def cases() -> Iterator[Any]:
-    """Changes of the configuration: all at once or each by itself, and the jobs that they hit."""
+    """Changes of the configuration, joint or single, and the jobs that run again."""
     for row in TABLE["config"]:
         single = [{key: value} for key, value in row.get("change", {}).items()]
         for change in single or [row["together"]]:
             yield pytest.param(change, row["jobs"], id=json.dumps(change))
 
 
-def cases_beside() -> Iterator[Any]:
-    for row in TABLE["beside"]:
+def cases_from_another() -> Iterator[Any]:
+    for row in TABLE["from_another"]:
         for key, value in row["change"].items():
             yield pytest.param(row["configuration"], {key: value}, row["jobs"], id=key)
 

@@ -12,7 +12,7 @@ def test_what_trains_or_measures_models_asks_for_a_gpu_where_that_computes(
     made: Project, device: str, gpus: str
 ):
     plan = made.snakemake("-n", "-p", "--forceall", "--config", f"device={device}")
-    jobs = re.findall(r"^(?:local)?rule (\w+):\n((?: +.+\n)+)", plan, re.MULTILINE)
+    jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +.+\n)+)", plan, re.MULTILINE)
     asked = {
         rule: dict(re.findall(r"(\w+)=([^,\s]+)", resources)).get("gpu") for rule, resources in jobs
     }

@@ -25,7 +25,7 @@ def files_of(record: str) -> list[Path]:
 
 def test_dvc_names_every_source_that_the_dag_reads(made: Project, dag: list[dict[str, str]]):
     stages = yaml.safe_load((made.root / "dvc.yaml").read_text())["stages"]
-    some = "dataset main_train recall_probe jacobian_tables depth_train pretrained_probe summary"
+    some = "dataset main_train recall_probe jacobian_tables depth_train pretrained_probe render"
     assert {r["rule"] for r in dag} >= set(some.split())
     tracked = set(made.run("git", "ls-files").splitlines())
     for row in dag:
@@ -82,14 +82,12 @@ def test_every_rule_has_a_log_its_speed_and_a_script(made: Project):
         assert "benchmark:" in rule or "cache:" in rule or "output:" not in rule, script[1]
 
 
-def test_on_a_cluster_only_long_jobs_are_submitted_alone(made: Project, dag: list[dict[str, str]]):
+def test_the_profile_for_a_cluster_sizes_every_group(made: Project):
     profile = yaml.safe_load((made.root / "profiles/slurm/config.yaml").read_text())
-    grouped = profile["groups"]
-    # figures say their group themselves, for there is one rule a figure
-    alone = {r["rule"] for r in dag if not r["rule"].startswith("figure_")} - grouped.keys()
-    assert alone == {"dataset", "depth_probe", "pretrained_probe"}
-    jobs = len([rule for rule, group in grouped.items() if group == "paper"])
-    assert profile["group-components"]["paper"] == jobs
+    rules = "".join(p.read_text() for p in (made.root / "workflow/rules").glob("*.smk"))
+    groups = re.findall(r'^ +group:\n +"(\w+)"', rules, re.MULTILINE)
+    assert profile["group-components"].keys() == set(groups)
+    assert profile["group-components"]["paper"] == groups.count("paper")
 
 
 def test_conda_environment_has_the_tested_versions(made: Project):
@@ -164,8 +162,7 @@ def test_dvc_measures_again_only_what_changed(published: Project, tmp_path: Path
     published_gain = ("data/reference_gains.csv", "0.804718018", "0.814718018")
     with project.edited(*drawn), project.edited(*published_gain):
         rules = set(ran.findall(project.run("dvc", "repro")))
-    last = {"summary", "page", "typeset", "latex", "manifest", "metrics", "paper"}
-    last |= {"residual_gain"}
+    last = {"render", "manifest", "metrics", "paper", "residual_gain"}
     assert rules == {"pretrained_tables", "figure_jacobian", "claims", "frame"} | PRETRAINED | last
     with project.edited("data/prompts.yaml", "currency used in Japan", "currency used in Peru"):
         rules = set(ran.findall(project.run("dvc", "repro", "runs")))

@@ -1,4 +1,4 @@
-"""Text of the configuration in shells, file names and wildcards: refused, or taken as it is."""
+"""Text of the configuration in shells, file names and wildcards: rejected or kept unchanged."""
 
 import json
 import os
@@ -8,12 +8,11 @@ import shutil
 import socket
 from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from project import ROOT, Project, fresh
+from project import Project, fresh
 from texts import Text, changed, names, texts
 
 from normscope.config import ConfigError, load
@@ -214,13 +213,3 @@ def test_a_source_that_hangs_is_passed_over_and_named(project: Project, config: 
     assert first.startswith("passed over: path pipe: OSError: a pipe or a device")
     assert second == f"passed over: url {url}: TimeoutError: no end after 0.5 s, its timeout_s"
     assert third == f"corpus: path sources/{MIXED}"
-
-
-@pytest.mark.parametrize(("folder", "reader"), [("a:b", "PYTHONPATH"), ("{x}", "Snakemake")])
-def test_a_project_in_a_folder_that_cannot_be_is_refused(folder: str, reader: str, tmp_path: Path):
-    root = tmp_path / folder
-    root.mkdir()
-    for name in ("Snakefile", "config.yaml", "workflow", "src", "profiles"):
-        (root / name).symlink_to(ROOT / name)
-    output = Project(root).snakemake("--dry-run", ok=False)
-    assert re.search(rf"{re.escape(folder)}/src: {reader} treats . specially; move", output), output

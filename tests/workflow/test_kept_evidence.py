@@ -1,4 +1,4 @@
-"""What a run found is kept, its models are trained again, and another run shows it."""
+"""Results of a run are kept, its models are retrained, and the page of another run shows them."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from project import ROOT, Project
 
 
 def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
-    """What a script of the made project says."""
+    """Run a script of the made project and return its output."""
     words = ("env", "PYTHONPATH=src", "python", f"scripts/{name}.py", *map(str, flags))
     return made.run(*words, ok=ok)
 
@@ -23,7 +23,7 @@ def kept(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verified(made: Project, evidence: Path, *, ok: bool) -> str:
-    """What verify says of one model."""
+    """The output of verify.py for one model."""
     return script(made, "verify", "--evidence", evidence, "--share", 0.001, ok=ok)
 
 
@@ -65,14 +65,12 @@ def test_a_training_that_is_another_now_is_named(made: Project, kept: Path):
     record["training"]["steps"] += 1
     (kept / "manifest.json").write_text(json.dumps(other))
     said = verified(made, kept, ok=False)
-    assert (
-        f"trainings are not those of the evidence: depth/{job} (training.steps: 21, now 20)" in said
-    )
+    assert f"trainings differ from the evidence: depth/{job} (training.steps: 21, now 20)" in said
     (kept / "manifest.json").write_text(manifest)
 
 
 def test_the_page_of_another_run_says_that_it_is_one(made: Project):
-    """The made project has the evidence of the real one beside its own tiny run."""
+    """The made project contains the evidence of the real project next to its tiny run."""
     text = (made.root / "results/paper/summary.md").read_text()
     run = json.loads((ROOT / "evidence/run.json").read_text())
     assert f"the run of `{run['configuration']}`" in " ".join(text.split())
@@ -85,9 +83,7 @@ def test_evidence_that_is_taken_away_or_added_changes_the_page_alone(made: Proje
     away = ledger.with_suffix(".away")
     ledger.rename(away)
     try:
-        assert made.planned().keys() == {
-            *("frame", "latex", "manifest", "page", "summary", "typeset")
-        }
+        assert made.planned().keys() == {"frame", "manifest", "render"}
     finally:
         away.rename(ledger)
     assert made.planned() == {}

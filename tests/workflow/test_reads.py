@@ -21,7 +21,7 @@ from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests, load_checked
 
 BY_CONFIGURATION = ("corpus.txt", "tiny_model/", "other_model/")  # named there, not by a rule
-OWN = (".snakemake/",)
+OWN = (".snakemake/", "results/weights/tmp")  # Snakemake's, and weights that a probe offloads itself
 SUMS = {"results/dataset/meta.json"}  # read to check what is declared
 CODE = "results/code/"  # a digest of all modules of a job's script
 

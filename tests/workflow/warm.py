@@ -1,7 +1,7 @@
-"""Starts of Python without their cost: forks of a process that has imported what all use.
+"""Quick starts of Python: forks of a process that has imported the packages that jobs use.
 
-`python`, `snakemake` and `dvc` in a folder for PATH ask it for a fork, which is as theirs but for
-the imports, and none of these is ours. `.ci/end-to-end` runs the workflow without this.
+`python`, `snakemake` and `dvc` in a folder for PATH ask it for a fork. It has imported no module of
+this project. `.ci/end-to-end` runs the workflow without this.
 """
 
 import atexit

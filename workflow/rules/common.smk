@@ -72,10 +72,9 @@ def data(name):
     return held(path)
 
 
-def first(variable, folder):
-    """Prepend a folder to a search path."""
-    folders = os.environ.get(variable, "").split(os.pathsep)
-    return os.pathsep.join(filter(None, [folder, *folders]))
+def prepended(variable, folder):
+    """A search path of the environment with a folder before the others."""
+    return os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
 
 # Jobs use this Python and the modules of this checkout, whatever else is installed or activated.
@@ -89,8 +88,8 @@ for unfit, reader in {os.pathsep: "PYTHONPATH", "{": "Snakemake"}.items():
 sys.path.insert(0, SRC)
 os.environ.update(
     NORMSCOPE=PROJECT,
-    PATH=first("PATH", os.path.dirname(sys.executable)),
-    PYTHONPATH=first("PYTHONPATH", SRC),
+    PATH=prepended("PATH", os.path.dirname(sys.executable)),
+    PYTHONPATH=prepended("PYTHONPATH", SRC),
 )
 
 # Numerical libraries use one thread in each job, whatever --cores allows, because the order of sums
@@ -107,8 +106,7 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import jobs, once, reference_seconds
-from normscope.cost.reference import read_reference
+from normscope.cost.projection import jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
@@ -141,8 +139,8 @@ def written(path):
 
 def check_files():
     """Read every configuration file of this run."""
-    own = ["config.yaml"] if os.path.lexists("config.yaml") else []
-    for path in [*workflow.configfiles, *own]:
+    here = ["config.yaml"] if os.path.lexists("config.yaml") else []
+    for path in [*workflow.configfiles, *here]:
         written(os.path.realpath(path))
 
 
@@ -150,11 +148,6 @@ def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     defaults = written(os.path.join(PROJECT, "config.yaml"))
     return reported(load, typed(laid_over(defaults, choices)))
-
-
-def device(asked):
-    """The device of jobs: the one requested, or for auto a GPU if torch can use one."""
-    return ("cuda" if has_gpu() else "cpu") if asked == "auto" else asked
 
 
 def of_studies(file):
@@ -172,29 +165,14 @@ def registered(registry, *others):
     return entries
 
 
-def stated(path):
-    """Check the statements of the ledger. One error lists all problems."""
-    reported(load_checked, Path(path), STUDIES, FIGURES)
-
-
-def prompted(path):
-    """Check the prompts that pretrained models are measured on."""
-    try:
-        check_prompts(Path(path))
-    except Explained as e:
-        raise WorkflowError(str(e)) from None
-
-
 def recorded(name, text):
     """A file in results/code with this text, rewritten only if the text changes."""
     path = Path("results/code", name)
     if not path.is_file() or path.read_text().rstrip("\n") != text:
         try:
             write_text(path, text)
-        except (
-            OSError
-        ):  # before anything runs, check_start reports that results cannot be written
-            pass
+        except OSError:
+            pass  # check_start reports results that cannot be written
     return held(str(path))
 
 
@@ -275,7 +253,7 @@ def traced(wildcards):
     """Where each statement is tested, and the code that measures it. Only the page uses this."""
     path = Path(data("claims.yaml"))
     shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
-    places = sources(load_checked(path, STUDIES), STUDIES, str(shown))
+    places = sources(STATEMENTS, STUDIES, str(shown))
     return recorded("traces.json", json.dumps(places, indent=1))
 
 
@@ -363,7 +341,7 @@ def minutes(rule):
     """The requested time of a job, from its amount of work. It grows with each attempt."""
 
     def needed(wildcards):
-        seconds = reference_seconds(sized(rule, wildcards.name), reference())
+        seconds = reference().seconds(sized(rule, wildcards.name))
         return 10 + math.ceil(SLOWEST * seconds / 60)
 
     return growing(needed)

@@ -5,14 +5,14 @@ LOOK = CONFIG.figures.model_dump() | {"level": CONFIG.level}
 
 
 for figure, entry in FIGURES.items():
-    sources = {name: table_file(*table) for name, table in entry.sources.items()}
+    shown = {name: table_file(*table) for name, table in entry.sources.items()}
 
     rule:
         name:
             f"figure_{figure}"
         input:
             code("draw", entry.study, f"figures/{figure}"),
-            list(sources.values()),
+            list(shown.values()),
         output:
             multiext(f"results/paper/figures/{figure}", ".pdf", ".txt"),
             report(
@@ -32,7 +32,7 @@ for figure, entry in FIGURES.items():
             # the command is formatted when a job starts, after the loop has ended
             study=entry.study,
             figure=figure,
-            tables=",".join(f"{name}={path}" for name, path in sources.items()),
+            tables=",".join(f"{name}={path}" for name, path in shown.items()),
             params=verbatim(json.dumps(entry.values(CONFIG))),
             look=verbatim(json.dumps(LOOK)),
             caption=verbatim(entry.caption),

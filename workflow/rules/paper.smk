@@ -9,8 +9,13 @@
 # the manifest leaves out these parts of the configuration; jobs also leave out the style of figures
 UNRECORDED = {"dataset", "device", "demonstration"}
 CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
-# the text of the page; studies without a section are left out
-WORDS = [project("workflow/report/summary.md"), *of_studies("section.md")]
+# the text and the layouts of the summary; studies without a section are left out
+LAYOUTS = (
+    *("summary.md", "summary.typ", "page.html.j2", "page.css", "page.js"),
+    *("latex/example.tex", "latex/table.tex"),
+)
+TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
+TEMPLATES += of_studies("section.md")
 # the project's data files, which the manifest lists: prompts, statements, published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
@@ -29,6 +34,8 @@ rule claims:
         "results/logs/claims.log",
     benchmark:
         "results/benchmarks/claims.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -54,6 +61,8 @@ rule frame:
         "results/logs/frame.log",
     benchmark:
         "results/benchmarks/frame.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -64,45 +73,6 @@ rule frame:
         'python "$NORMSCOPE/scripts/frame.py" --config {params.config:q} --claims {input.claims:q}'
         " --traces {input.traces:q} --results results"
         " {params.evidence:q} {params.demonstration} --out {output} &> {log}"
-
-
-rule summary:
-    input:
-        code("summary"),
-        WORDS,
-        frame="results/paper/frame.json",
-    output:
-        "results/paper/summary.md",
-    log:
-        "results/logs/summary.log",
-    benchmark:
-        "results/benchmarks/summary.tsv"
-    conda:
-        "../envs/normscope.yaml"
-    shell:
-        'python "$NORMSCOPE/scripts/summary.py" --frame {input.frame}'
-        ' --templates "$NORMSCOPE/workflow/report"'
-        " --out {output} &> {log}"
-
-
-rule latex:
-    input:
-        code("latex"),
-        [project(f"workflow/report/latex/{name}.tex") for name in ("example", "table")],
-        frame="results/paper/frame.json",
-    output:
-        multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
-        directory("results/paper/tables"),
-    log:
-        "results/logs/latex.log",
-    benchmark:
-        "results/benchmarks/latex.tsv"
-    conda:
-        "../envs/normscope.yaml"
-    shell:
-        'python "$NORMSCOPE/scripts/latex.py" --frame {input.frame}'
-        ' --templates "$NORMSCOPE/workflow/report/latex"'
-        " --out results/paper &> {log}"
 
 
 rule manifest:
@@ -121,6 +91,8 @@ rule manifest:
         "results/logs/manifest.log",
     benchmark:
         "results/benchmarks/manifest.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     params:
@@ -143,6 +115,8 @@ rule metrics:
         "results/logs/metrics.log",
     benchmark:
         "results/benchmarks/metrics.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     shell:
@@ -150,48 +124,31 @@ rule metrics:
         " --results results --out results/paper &> {log}"
 
 
-rule page:
+rule render:
     input:
-        code("page"),
+        code("render"),
         drawn(".svg"),
-        WORDS,
-        [project(f"workflow/report/page.{kind}") for kind in ("html.j2", "css", "js")],
+        TEMPLATES,
         frame="results/paper/frame.json",
         manifest="results/paper/manifest.json",
     output:
+        multiext("results/paper/summary", ".md", ".pdf"),
+        multiext("results/paper/", "numbers.tex", "claims.tex", "example.tex"),
+        directory("results/paper/tables"),
         report(
             "results/paper/summary.html",
             caption="../report/page.rst",
             category="Summary",
         ),
     log:
-        "results/logs/page.log",
+        "results/logs/render.log",
     benchmark:
-        "results/benchmarks/page.tsv"
+        "results/benchmarks/render.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     shell:
-        'python "$NORMSCOPE/scripts/page.py" --frame {input.frame}'
+        'python "$NORMSCOPE/scripts/render.py" --frame {input.frame} --manifest {input.manifest}'
         ' --templates "$NORMSCOPE/workflow/report"'
-        " --figures results/paper/figures --manifest {input.manifest} --out {output} &> {log}"
-
-
-rule typeset:
-    input:
-        code("typeset"),
-        drawn(".svg"),
-        WORDS,
-        project("workflow/report/summary.typ"),
-        frame="results/paper/frame.json",
-    output:
-        "results/paper/summary.pdf",
-    log:
-        "results/logs/typeset.log",
-    benchmark:
-        "results/benchmarks/typeset.tsv"
-    conda:
-        "../envs/normscope.yaml"
-    shell:
-        'python "$NORMSCOPE/scripts/typeset.py" --frame {input.frame}'
-        ' --templates "$NORMSCOPE/workflow/report"'
-        " --figures results/paper/figures --out {output} &> {log}"
+        " --figures results/paper/figures --out results/paper &> {log}"

@@ -25,7 +25,7 @@ rule pretrained_probe:
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"
-    # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+    # no benchmark: Snakemake refuses it for cached rules, so the script writes one
     conda:
         "../envs/normscope.yaml"
     threads: CONFIG.pretrained.threads * slots()
@@ -64,6 +64,8 @@ rule residual_gain:
         "results/logs/residual_gain.log",
     benchmark:
         "results/benchmarks/residual_gain.tsv"
+    group:
+        "paper"
     conda:
         "../envs/normscope.yaml"
     shell:

@@ -6,13 +6,10 @@ from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from normscope.cost.benchmarks import measured
-from normscope.cost.machine import probe
-from normscope.cost.progress import Progress, Task, about
-from normscope.cost.projection import Costs
+from normscope.cost.progress import RemainingTime, about
 
 
-def is_said():
+def shows_time():
     """Whether to print an estimate of the remaining time: jobs run here, and progress is shown."""
     return (
         workflow.is_main_process
@@ -23,62 +20,37 @@ def is_said():
     )
 
 
-def as_sized(job):
-    """The Job of the cost model that corresponds to a Snakemake job."""
-    name = job.rule.name
-    if name.startswith("figure_"):
-        return once("figures", name.removeprefix("figure_"))
-    return sized(name, job.wildcards_dict.get("name", ""))
-
-
-def is_stored(job):
-    """Whether the store has the results of a job, so that the job only links them."""
+def expected_s(job):
+    """The expected CPU seconds of a job; 0 if the store has its results."""
     cache = job.rule.cache
-    if workflow.workflow_settings.cache is None or not cache or not cache.output:
-        return False
+    if job.is_norun:
+        return 0.0
     try:
-        return workflow.async_run(cache.exists(job))
+        if workflow.workflow_settings.cache is not None and cache and cache.output:
+            if workflow.async_run(cache.exists(job)):
+                return 0.0
     except WorkflowError:  # an unreadable store: the job reports it
-        return False
+        pass
+    kind = "figures" if job.rule.name.startswith("figure_") else job.rule.name
+    return reference().seconds(sized(kind, job.wildcards_dict.get("name", "")))
 
 
-def tasks():
-    """The jobs that are to run, by Snakemake's number for them."""
-    jobs = list(workflow.dag.needrun_jobs())
-    manifest = Path("results/paper/manifest.json")
-    known = measured(Path("results/benchmarks"), manifest, CONFIG)
-    speed = probe()
-    costs = Costs(reference(), known, speed.round_s / reference().round_s)
-    seconds = costs.seconds(
-        as_sized(job) for job in jobs if not (job.is_norun or is_stored(job))
-    )
-    planned = {}
-    for job in jobs:
-        cores = max(1, job.threads // slots())
-        duration = seconds.get(as_sized(job), 0.0) * speed.crowding / cores
-        needs = frozenset(need.jobid for need in workflow.dag.job_dependencies(job))
-        planned[job.jobid] = Task(duration, cores, needs)
-    return planned
-
-
-class TimeLeft(logging.Handler):
+class ShowTimeLeft(logging.Handler):
     """Follows what Snakemake logs about its jobs, and prints what is left after each of them."""
 
-    def __init__(self, progress):
+    def __init__(self, remaining):
         super().__init__()
-        self.progress = progress
+        self.remaining = remaining
 
     def emit(self, record):
         event = getattr(record, "event", None)
         try:
             if event == LogEvent.JOB_STARTED:
-                self.progress.start(record.jobs)
-            elif event == LogEvent.JOB_ERROR:
-                self.progress.fail(record.jobid)
+                self.remaining.start(record.jobs)
             elif event == LogEvent.JOB_FINISHED:
-                self.progress.finish(record.job_id)
-            elif event == LogEvent.PROGRESS and self.progress.fraction < 1:
-                say(str(self.progress))
+                self.remaining.finish(record.job_id)
+            elif event == LogEvent.PROGRESS and self.remaining.fraction < 1:
+                say(str(self.remaining))
         except Exception:
             self.handleError(record)  # a run does not stop because this line fails
 
@@ -90,16 +62,16 @@ def say(line):
 
 def say_time():
     """Print the number of jobs and their expected time, and from then on what is left."""
-    if not is_said():
+    if not shows_time():
         return
     cores = max(1, workflow.cores // slots())
-    planned = tasks()
-    progress, n = Progress(planned, cores), len(planned)
+    work = {job.jobid: expected_s(job) for job in workflow.dag.needrun_jobs()}
+    remaining, n = RemainingTime(work, cores), len(work)
     say(
-        f"{n} job{'s' * (n > 1)}, {about(progress.seconds_left)}"
+        f"{n} job{'s' * (n > 1)}, {about(remaining.seconds)}"
         f" on {cores} core{'s' * (cores > 1)}. Ctrl-C stops; the same command goes on from there"
     )
-    logger.addHandler(TimeLeft(progress))
+    logger.addHandler(ShowTimeLeft(remaining))
 
 
 def size_mb(folder):

@@ -22,7 +22,9 @@ for study, part in STUDIES.items():
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
-            # no benchmark: Snakemake refuses it for cached rules, so the script writes its own
+            group:
+                "train"
+            # no benchmark: Snakemake refuses it for cached rules, so the script writes one
             conda:
                 "../envs/normscope.yaml"
             threads: slots()
@@ -60,6 +62,8 @@ for study, part in STUDIES.items():
                 f"results/logs/{study}_probe/{{name}}.log",
             benchmark:
                 f"results/benchmarks/{study}_probe/{{name}}.tsv"
+            group:
+                "probe"
             conda:
                 "../envs/normscope.yaml"
             threads: slots()
@@ -91,6 +95,8 @@ for study, part in STUDIES.items():
             f"results/logs/{study}_tables.log",
         benchmark:
             f"results/benchmarks/{study}_tables.tsv"
+        group:
+            "tables"
         conda:
             "../envs/normscope.yaml"
         resources:

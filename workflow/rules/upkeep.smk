@@ -28,7 +28,7 @@ def make_store(store):
 def repair(store):
     """Remove damaged results, so that their jobs run again."""
     if workflow.is_main_process:
-        share(store)
+        synchronize_stores(store)
         check_store(store)
     if is_ours() and os.access("results", os.W_OK):
         warn_of_lost_records("results")
@@ -42,7 +42,7 @@ def is_ours():
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
 
 
-def share(store):
+def synchronize_stores(store):
     """Synchronize store/, which DVC records, with the store in use, if the two differ.
 
     The store in use gets all entries that DVC has put into store/; store/ in turn gets the entries
@@ -50,13 +50,13 @@ def share(store):
     """
     if "DVC_STAGE" not in os.environ or IS_OWN_STORE or is_uri(store):
         return
-    own = Path("store")
-    own.mkdir(exist_ok=True)
-    lend(own, Path(store), keys(own))
+    recorded = Path("store")
+    recorded.mkdir(exist_ok=True)
+    lend(recorded, Path(store), keys(recorded))
     links = (
         p.readlink() for p in Path("results").glob(f"{KEPT_IN}*") if p.is_symlink()
     )
-    lend(Path(store), own, {link.name[:KEY] for link in links})
+    lend(Path(store), recorded, {link.name[:KEY] for link in links})
 
 
 def check_start():

@@ -1,1 +1,1 @@
-"""What a configuration costs, and how long a run of its jobs takes. No torch."""
+"""The costs of jobs, and the remaining time of a run. Nothing here imports torch or pandas."""

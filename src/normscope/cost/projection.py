@@ -1,97 +1,79 @@
-"""What a configuration costs: measured where a job has a benchmark file, else projected.
+"""The CPU seconds of jobs, projected from measurements on a reference machine.
 
-A projection takes the seconds per unit of work of the measured job that is nearest in work, among
-those of the same rule and kind: of this machine, and where it has none, of the reference. Work is
-proportional to floating-point operations for trainings, and to models or blocks for what takes
-them apart.
+A projection scales the measured job of the same rule and kind whose work is nearest. Work is
+proportional to floating-point operations for trainings, and to models or blocks for probes.
 """
 
+import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pydantic import Field
 
 from normscope.config import Config
-from normscope.cost.reference import Reference
+from normscope.io.yamlfile import read_yaml
+from normscope.schema import NonNegativeFloat, PositiveFloat, Strict
 from normscope.studies.study import Job
 
 
+class Reference(Strict):
+    """Measured CPU seconds of jobs on one machine."""
+
+    machine: str = Field(description="the chip, and how busy it was")
+    start_s: NonNegativeFloat = Field(description="CPU seconds of the imports of a job")
+    jobs: list[tuple[str, str, PositiveFloat, PositiveFloat]] = Field(
+        description="rule, kind, work in the unit of the rule, CPU seconds including start-up"
+    )
+
+    def seconds(self, job: Job) -> float:
+        """The projected CPU seconds of a job; unknown rules cost one interpreter start."""
+        of_rule = [row for row in self.jobs if row[0] == job.rule]
+        alike = [row for row in of_rule if row[1] == job.kind] or of_rule
+        if not alike:
+            return self.start_s
+        *_, work, seconds = min(alike, key=lambda row: abs(math.log(row[2] / job.work)))
+        start = min(self.start_s, seconds)
+        return start + (seconds - start) * job.work / work
+
+
+def read_reference(path: Path) -> Reference:
+    """Read the measurements from a YAML file.
+
+    Raises:
+        Explained: the file is not YAML.
+        ValidationError: a key is missing, unknown or has a wrong value.
+    """
+    return Reference.model_validate(read_yaml(path))
+
+
 def jobs(config: Config) -> Iterator[Job]:
-    """Those of all studies whose number or size depends on the configuration."""
+    """The jobs of all studies whose number or size depends on the configuration."""
     for study in config.studies.values():
         yield from study.jobs()
 
 
-def once(rule: str, name: str = "") -> Job:
-    """A job that no configuration sizes: tables, a figure, a page."""
-    return Job(rule, name, "", 1.0)
+def once(rule: str) -> Job:
+    """A job whose size does not depend on the configuration: tables, a figure, a page."""
+    return Job(rule, "", "", 1.0)
 
 
-def projected(job: Job, measured: Mapping[Job, float], start: float) -> float:
-    """Seconds of a job, from jobs that were measured; NaN where none is of its rule.
-
-    Args:
-        job: of any size.
-        measured: seconds by job.
-        start: seconds of these that are not in proportion to work.
-    """
-    alike = [(j, s) for j, s in measured.items() if (j.rule, j.kind) == (job.rule, job.kind)]
-    alike = alike or [(j, s) for j, s in measured.items() if j.rule == job.rule]
-    if not alike:
-        return math.nan
-    distance = {j: abs(math.log(j.work / job.work)) for j, _ in alike}
-    least = min(distance.values())
-    nearest = [(s, job.work / j.work) for j, s in alike if distance[j] <= least + 1e-9]
-    seconds = [min(start, s) + (s - min(start, s)) * larger for s, larger in nearest]
-    return sum(seconds) / len(seconds)
-
-
-def reference_seconds(job: Job, reference: Reference) -> float:
-    """CPU seconds of a job on the reference's machine; of a rule that it does not know, a start."""
-    seconds = projected(job, reference.seconds, reference.start_s)
-    return reference.start_s if math.isnan(seconds) else seconds
-
-
-@dataclass(frozen=True)
-class Costs:
-    """What is known of a machine's jobs.
+def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
+    """The CPU seconds of the jobs of a run that left a benchmark file.
 
     Args:
-        reference: jobs of another machine.
-        measured: CPU seconds by job, of this one.
-        slowness: CPU seconds of this machine for one of the reference's.
+        folder: with ``<rule>/<name>.tsv`` and, for jobs of fixed size, ``<rule>.tsv`` and
+            ``figures/<name>.tsv``.
+        planned: the jobs whose number or size depends on the configuration.
     """
-
-    reference: Reference
-    measured: Mapping[Job, float]
-    slowness: float
-
-    def seconds(self, planned: Iterable[Job]) -> dict[Job, float]:
-        """CPU seconds by job."""
-        alike: dict[tuple[str, str, float], float] = {}  # projections, which are the same for many
-        times = {}
-        for job in planned:
-            key = (job.rule, job.kind, job.work)
-            if job not in self.measured and key not in alike:
-                alike[key] = self._projected(job)
-            times[job] = self.measured[job] if job in self.measured else alike[key]
-        return times
-
-    def _projected(self, job: Job) -> float:
-        own = projected(job, self.measured, self.reference.start_s)
-        if math.isnan(own):
-            return self.slowness * reference_seconds(job, self.reference)
-        return own
-
-
-def cost_rows(planned: Iterable[Job], costs: Costs) -> list[dict[str, Any]]:
-    """One row per rule: jobs, how many were measured, core-hours of these and of the others."""
-    rows: dict[str, dict[str, Any]] = {}
-    for job, seconds in costs.seconds(planned).items():
-        empty = {"rule": job.rule, "jobs": 0, "measured jobs": 0, "measured": 0.0, "projected": 0.0}
-        row = rows.setdefault(job.rule, empty)
-        row["jobs"] += 1
-        is_measured = job in costs.measured
-        row["measured jobs"] += is_measured
-        row["measured" if is_measured else "projected"] += seconds / 3600
-    return list(rows.values())
+    paths = {job: folder / job.rule / f"{job.name}.tsv" for job in planned}
+    paths |= {once(path.stem): path for path in folder.glob("*.tsv")}
+    paths |= {Job("figures", path.stem, "", 1.0): path for path in folder.glob("figures/*.tsv")}
+    times = {}
+    for job, path in paths.items():
+        try:
+            with path.open() as file:
+                times[job] = float(next(csv.DictReader(file, delimiter="\t"))["cpu_time"])
+        except (StopIteration, KeyError, TypeError, ValueError, OSError):
+            continue  # missing, or the job was killed
+    return times

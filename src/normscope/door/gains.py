@@ -11,8 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from normscope.errors import Explained
 from normscope.hub.architecture import find_body
 from normscope.hub.batching import batches, tokenize
-from normscope.hub.loading import Loaded
-from normscope.hub.measurement import rows
+from normscope.hub.measurement import rows, run_batches
 from normscope.hub.prompts import SET, Prompt
 from normscope.schema import distinct
 
@@ -57,8 +56,7 @@ def gain(
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
     sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
     with _evaluating(model):
-        loaded = Loaded(model, body, tokenizer, {}, None)
-        outcomes = loaded.outcomes(batches(sequences, str(model.device)))
+        outcomes = run_batches(model, body, batches(sequences, str(model.device)))
         _, norms = rows(outcomes, body, tokenizer)
     table = pd.DataFrame(norms)
     table.insert(list(table).index("log_gain"), "gain", np.exp(table["log_gain"]))

@@ -1,1 +1,1 @@
-"""Pretrained models: from where they are named to their norms, in one pass."""
+"""Pretrained models: find and load them, and measure their residual stream."""

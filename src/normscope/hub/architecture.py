@@ -1,4 +1,4 @@
-"""Where a causal language model keeps its blocks and final norm, and the shape of its attention."""
+"""Find the blocks and the final norm of a causal language model, and its attention shape."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ FINAL_NORMS = (
     "gpt_neox.final_layer_norm",
     "model.decoder.final_layer_norm",
 )
-NO_NORM = "none"  # as a name of the final norm
+NO_NORM = "none"  # as a value of the key final_norm
 SEES_LATER = "a position sees later ones"
-# settings of configurations of models that cannot be measured, and why
+# configuration values of models that cannot be measured, and the reason
 UNSUITED: dict[tuple[str, object], str] = {
     ("is_encoder_decoder", True): "it has an encoder",
     ("is_decoder", False): SEES_LATER,
@@ -31,18 +31,18 @@ UNSUITED: dict[tuple[str, object], str] = {
     ("model_type", "xlnet"): "it predicts tokens in permuted orders",
     ("model_type", "reformer"): "it has two residual streams",
 }
-CAUSAL_ANYWAY = ("gpt_neox", "gpt_neox_japanese")  # whatever their is_decoder says
+CAUSAL_ANYWAY = ("gpt_neox", "gpt_neox_japanese")  # they ignore is_decoder
 
 
 class UnknownArchitecture(Explained):
-    """The list of blocks or the final norm is not where it is known to be."""
+    """A model is not causal, or its blocks or its final norm are not found."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """The parts of a model that its residual stream passes.
+    """The modules of a model that the residual stream passes through.
 
-    ``final_norm`` is None where the last block's output goes to the head as it is. ``names`` are
+    ``final_norm`` is None if the output of the last block goes directly to the head. ``names`` are
     the dotted names of the blocks and of the final norm, if there is one.
     """
 
@@ -52,10 +52,10 @@ class Body:
 
 
 def check_causal(model: PreTrainedModel) -> None:
-    """Whether a model is causal with one residual stream, by its class and its configuration.
+    """Check by class and configuration that a model is causal and has one residual stream.
 
     Raises:
-        UnknownArchitecture: it is not, such as an encoder.
+        UnknownArchitecture: the model is something else, such as an encoder.
     """
     kind = type(model).__name__
     classes = [c for c in type(model).__mro__ if c.__module__.startswith("transformers.models.")]
@@ -79,7 +79,7 @@ def check_causal(model: PreTrainedModel) -> None:
 def find_body(
     model: PreTrainedModel, blocks: str | None = None, final_norm: str | None = None
 ) -> Body:
-    """The blocks and the final norm, by the names given or by the known ones.
+    """Find the blocks and the final norm by the given names, or else by well-known names.
 
     Args:
         model: of a transformers class with a language model head.
@@ -87,8 +87,8 @@ def find_body(
         final_norm: dotted name of the norm after the last block; ``none`` for a model without one.
 
     Raises:
-        UnknownArchitecture: the model is not causal, or its parts are not found; with the lists of
-            modules and the norms that it has, and the keys to set.
+        UnknownArchitecture: the model is not causal, or its parts are not found. The message lists
+            the candidates and the keys to set.
     """
     check_causal(model)
     kind = type(model).__name__
@@ -121,7 +121,7 @@ def find_body(
 
 
 def _final_norm(model: PreTrainedModel, blocks: str) -> str:
-    """The name of the final norm, by the known ones; ``none`` if the model has left it out."""
+    """The well-known name of the final norm that exists; ``none`` if the attribute is None."""
     for name in FINAL_NORMS:
         owner, _, leaf = name.rpartition(".")
         if hasattr(_find(model, owner), leaf):
@@ -135,13 +135,13 @@ def _final_norm(model: PreTrainedModel, blocks: str) -> str:
 
 
 def _of_decoder(config: Any, name: str, usual: str) -> Any:
-    """A size of the decoder; under the usual name Bart and its kin have that of their encoder."""
+    """A size of the decoder. In Bart and similar models the usual name is that of the encoder."""
     config = config.get_text_config(decoder=True)
     return getattr(config, f"decoder_{name}", None) or getattr(config, usual, None)
 
 
 def _find(model: nn.Module, name: str) -> Any:
-    """The module of a dotted name, or None."""
+    """The attribute with a dotted name, or None."""
     module: Any = model
     for part in name.split("."):
         module = getattr(module, part, None)
@@ -149,7 +149,7 @@ def _find(model: nn.Module, name: str) -> Any:
 
 
 def norm_kind(body: Body) -> str:
-    """LayerNorm or RMSNorm, by the class of the final norm; else that class, or none."""
+    """LayerNorm or RMSNorm, by the class of the final norm; otherwise its class name, or none."""
     if isinstance(body.final_norm, nn.LayerNorm):
         return "LayerNorm"
     name = type(body.final_norm).__name__
@@ -159,14 +159,14 @@ def norm_kind(body: Body) -> str:
 
 
 def attention_shape(config: Any) -> dict[str, int | float | bool]:
-    """The number of heads, and what follows from it.
+    """Depth, width, numbers of heads, and their ratio ``rho`` to the head dimension.
 
-    ``rho`` is heads over head dimension, with the head dimension that the model has;
-    ``rho_as_published`` takes width over heads for it, which is another number where the two
-    differ (Gemma). With grouped queries (``n_kv_heads`` below ``n_heads``) rho counts query heads.
+    ``rho`` uses the head dimension of the configuration. ``rho_as_published`` uses width divided by
+    heads instead, which differs for some models (Gemma). With grouped queries (``n_kv_heads`` below
+    ``n_heads``), both count query heads.
 
     Raises:
-        UnknownArchitecture: the model has no heads, or not the same number in every block.
+        UnknownArchitecture: the model has no heads, or different numbers of heads in its blocks.
     """
     heads = _of_decoder(config, "attention_heads", "num_attention_heads")
     layers = _of_decoder(config, "layers", "num_hidden_layers")

@@ -1,4 +1,4 @@
-"""Prompts as tokens, with and without BOS, in right-padded batches of similar length."""
+"""Tokenize prompts, with and without BOS, and batch them by length with padding on the right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from torch import Tensor
 from normscope.errors import Explained
 from normscope.hub.prompts import Prompt
 
-PADDING = 0.2  # share of a batch at most
-BATCH_TOKENS = 4096  # of a batch at most, padding included: what bounds its activations
+PADDING = 0.2  # largest share of padding in a batch
+BATCH_TOKENS = 4096  # most tokens in a batch, with padding: a bound for the activations
 
 
 class TokenizerError(Explained):
-    """The tokenizer makes nothing of a prompt."""
+    """The tokenizer gives no token for a prompt, or tokens that the model does not have."""
 
 
 @dataclass(frozen=True)
 class PromptTokens:
-    """One prompt as tokens."""
+    """The tokens of one prompt, with or without BOS."""
 
     prompt: Prompt
     bos: Literal["on", "off"]
@@ -29,7 +29,7 @@ class PromptTokens:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sequences side by side, padded on the right.
+    """Several sequences, padded on the right.
 
     ``tokens`` and ``mask`` are (sequences, positions); ``last`` (sequences,) is the position of
     each sequence's last real token.
@@ -42,33 +42,34 @@ class Batch:
 
 
 def tokenize(tokenizer: Any, prompts: Sequence[Prompt]) -> tuple[list[PromptTokens], bool | None]:
-    """Every prompt without special tokens, and with a BOS before it if the tokenizer has one.
+    """Tokenize every prompt without special tokens, and once more after a BOS if there is one.
 
     Returns:
-        The sequences, and whether the tokenizer itself puts a BOS there; None where it does
-        neither, by which is meant that it adds other special tokens.
+        The sequences, and whether the tokenizer prepends a BOS by default; None if it adds other
+        special tokens.
 
     Raises:
         TokenizerError: a prompt has no token.
     """
     bos = tokenizer.bos_token_id
-    sequences, habits = [], set()
+    sequences, adds_bos = [], set()
     for prompt in prompts:
         plain = tuple(tokenizer(prompt.text, add_special_tokens=False)["input_ids"])
         if not plain:
             raise TokenizerError(f"the tokenizer makes no token of the prompt {prompt.text!r}")
         sequences.append(PromptTokens(prompt, "off", plain))
-        habit = tuple(tokenizer(prompt.text)["input_ids"])
+        default = tuple(tokenizer(prompt.text)["input_ids"])
         if bos is not None:
             sequences.append(PromptTokens(prompt, "on", (bos, *plain)))
-        habits.add({plain: False, (bos, *plain): True}.get(habit))
-    return sequences, habits.pop() if len(habits) == 1 else None
+        adds_bos.add({plain: False, (bos, *plain): True}.get(default))
+    return sequences, adds_bos.pop() if len(adds_bos) == 1 else None
 
 
-def grouped(lengths: Sequence[int]) -> list[list[int]]:
-    """Indices in groups of similar length, longest first: padding is at most ``PADDING`` of each.
+def group_by_length(lengths: Sequence[int]) -> list[list[int]]:
+    """Group indices greedily by length, from the longest to the shortest.
 
-    Greedy over sorted lengths; a group also holds ``BATCH_TOKENS`` at most, if it has two members.
+    A group with more than one member has at most ``BATCH_TOKENS`` tokens including padding, and a
+    share of padding of at most ``PADDING``.
     """
     groups: list[list[int]] = []
     real = 0
@@ -86,9 +87,9 @@ def grouped(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def batches(sequences: Sequence[PromptTokens], device: str) -> list[Batch]:
-    """The sequences as few batches; what stands at padded positions no real one looks at."""
+    """Batch the sequences; causal models never look at the padding, which comes last."""
     made = []
-    for group in grouped([len(s.tokens) for s in sequences]):
+    for group in group_by_length([len(s.tokens) for s in sequences]):
         members = tuple(sequences[i] for i in group)
         rows = [torch.tensor(s.tokens) for s in members]
         tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

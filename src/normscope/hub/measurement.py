@@ -1,4 +1,4 @@
-"""One forward pass over the prompts: norms of the residual stream, and what is predicted next."""
+"""Forward passes over the prompts: norms of the residual stream, and the next-token prediction."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,25 +7,26 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from normscope.errors import Explained
 from normscope.hub.architecture import Body
-from normscope.hub.batching import Batch
+from normscope.hub.batching import Batch, TokenizerError
 from normscope.measure.residual import NotTheStream, recording, site_names
 
-FLOOR = 1e-10  # of a probability, in the entropy as published
+FLOOR = 1e-10  # lower bound of a probability in the published entropy
 
 
 class NotFinite(Explained):
-    """The residual stream is not finite, or nothing at all, somewhere."""
+    """A norm of the residual stream is 0 or not finite."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one batch gave.
+    """What the forward pass of one batch gives.
 
-    ``norms`` is (sites, sequences, positions) in fp32, with whatever at padded positions;
-    ``logits`` (sequences, vocabulary) those of the last real tokens.
+    ``norms`` (sites, sequences, positions) is in fp32 and undefined at padded positions; ``logits``
+    (sequences, vocabulary) are those at the last real tokens.
     """
 
     batch: Batch
@@ -34,10 +35,11 @@ class Outcome:
 
 
 def last_logits(model: nn.Module, batch: Batch) -> Tensor:
-    """The logits (sequences, vocabulary) after each last real token, by the model's own forward.
+    """The logits (sequences, vocabulary) at each last real token, by the model's forward method.
 
-    The head sees no other position: in a small batch it would be a good part of the arithmetic.
-    A model that does not know ``logits_to_keep`` gives the logits of all positions.
+    The head is applied only to positions that are the last of some sequence, because in a small
+    batch it would take a large part of the time. A model that ignores ``logits_to_keep`` returns
+    the logits of all positions.
     """
     kept = batch.last.unique()
     logits = model(
@@ -49,8 +51,24 @@ def last_logits(model: nn.Module, batch: Batch) -> Tensor:
     return logits[rows, torch.searchsorted(kept, batch.last)]
 
 
-def resident(model: nn.Module, body: Body, batches: Sequence[Batch]) -> Iterator[Outcome]:
-    """The outcome of every batch, with all weights in memory."""
+def run_batches(model: PreTrainedModel, body: Body, batches: Sequence[Batch]) -> Iterator[Outcome]:
+    """Run one forward pass per batch, and yield its outcome.
+
+    Raises:
+        TokenizerError: a token or a position exceeds what the model has.
+        NotTheStream: the blocks or the final norm do not pass one residual stream on in turn.
+    """
+    config = model.config.get_text_config(decoder=True)
+    longest = max(batch.tokens.shape[1] for batch in batches)
+    largest = max(int(batch.tokens.max()) for batch in batches)
+    positions = getattr(config, "max_position_embeddings", None) or longest
+    vocabulary = getattr(config, "vocab_size", None) or largest + 1
+    if longest > positions or largest >= vocabulary:
+        raise TokenizerError(
+            f"prompts have up to {longest} tokens, and token numbers up to {largest}; "
+            f"{type(model).__name__} has {positions} positions and {vocabulary} tokens: "
+            "shorten the prompts, or give the tokenizer of this model"
+        )
     with torch.inference_mode():
         for batch in batches:
             with recording(body.blocks, body.final_norm, body.names) as recorder:
@@ -61,10 +79,10 @@ def resident(model: nn.Module, body: Body, batches: Sequence[Batch]) -> Iterator
 def rows(
     outcomes: Iterable[Outcome], body: Body, tokenizer: Any
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Two tables: one row per prompt, BOS policy and position; and the same for every site.
+    """The rows of two tables: one per prompt, BOS policy and position; and those for every site.
 
-    Positions: ``first`` is position 0, the BOS where there is one; ``last`` the last real token;
-    ``later`` the geometric mean over all real positions but the first.
+    Positions: ``first`` is position 0 (the BOS, if there is one); ``last`` is the last real token;
+    ``later`` is the geometric mean over all real positions except the first.
 
     Raises:
         NotTheStream: the model does not have one stream per token.
@@ -116,12 +134,13 @@ def rows(
 def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
     """Ratios of norms, from the logarithms of the norms at all sites (``site_names``).
 
-    ``last_gain`` is of the last block. ``total_amp`` starts at the first block's output, as was
-    published; ``total_amp_embedding`` at what enters it. The other two are of transformers'
-    ``hidden_states``, which has the last block's output only after the final norm:
-    ``gain_with_final_norm``, ``[-1]`` over ``[-2]``, is the final norm's output over the
-    penultimate block's; ``gain_hidden_states``, ``[-2]`` over ``[-3]``, was published as the last
-    block's gain and is the penultimate block's.
+    ``last_gain`` is the gain of the last block. ``total_amp`` is the norm after the last block over
+    the norm after the first one, as published; ``total_amp_embedding`` divides by the norm of the
+    embedding. The other two use the ``hidden_states`` of transformers, which contain the output of
+    the last block only after the final norm: ``gain_with_final_norm`` (``[-1]`` over ``[-2]``) is
+    the output of the final norm over that of the penultimate block; ``gain_hidden_states``
+    (``[-2]`` over ``[-3]``) was published as the gain of the last block, and is the gain of the
+    penultimate one.
     """
     first, last = 1, n_blocks  # sites of the first and of the last block
     has_penultimate = n_blocks > 1
@@ -140,9 +159,10 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
 
 
 def prediction(logits: Tensor, tokenizer: Any) -> dict[str, Any]:
-    """Entropy in nats of the next token, (vocabulary,) logits in float64, and the likeliest one.
+    """Entropy of the next token in nats and the most probable token, from float64 logits.
 
-    ``entropy_as_published`` has probabilities lifted to 1e-10 and rescaled before.
+    ``logits`` is (vocabulary,). ``entropy_as_published`` first raises every probability to at least
+    1e-10 and rescales them.
     """
     p = logits.softmax(0)
     lifted = p.clamp(min=FLOOR)

@@ -1,4 +1,4 @@
-"""The prompts that models are measured on, from data/prompts.yaml. No torch."""
+"""The prompts that models are measured on, from data/prompts.yaml. Does not import torch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +10,12 @@ from normscope.errors import Explained
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import Strict, distinct
 
-SET = "benchmark"  # prompts that statistics over prompts are of
+SET = "benchmark"  # the set of prompts that statistics are computed over
 Text = Annotated[str, Field(min_length=1)]
 
 
 class PromptsError(Explained):
-    """The file of prompts is not what it should be."""
+    """The file of prompts is invalid."""
 
 
 class _Category(Strict):
@@ -30,7 +30,7 @@ class _File(Strict):
 
 @dataclass(frozen=True)
 class Prompt:
-    """One prompt: ``name`` is its category and number in it; ``words`` its length in words."""
+    """One prompt; ``name`` is its category and its number within the category."""
 
     set: str
     category: str
@@ -41,6 +41,7 @@ class Prompt:
 
     @property
     def words(self) -> int:
+        """Number of words in the text."""
         return len(self.text.split())
 
 
@@ -48,7 +49,7 @@ def read_prompts(path: Path) -> list[Prompt]:
     """All prompts of all sets, in the order of the file.
 
     Raises:
-        PromptsError: the file is no YAML, a key is unknown, or something stands twice.
+        PromptsError: the file is not valid YAML, a key is unknown, or a prompt occurs twice.
     """
     try:
         content = _File.model_validate(read_yaml(path))

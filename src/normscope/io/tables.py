@@ -11,7 +11,7 @@ from normscope.columns import Column, Table
 from normscope.errors import Explained
 from normscope.io.csvfile import write_csv
 
-ROUNDING = 1e-5  # of a share or a cosine in single precision
+ROUNDING = 1e-4  # of a cosine over all parameters in single precision
 
 
 def collect(
@@ -111,8 +111,7 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
         Explained: the file does not fit the declaration; make the table again.
     """
     texts: dict[str, type] = {c.name: str for c in table.columns if c.kind is str}
-    missing: dict = {c.name: [""] for c in table.columns if c.kind is not str or c.role != "key"}
-    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=missing)
+    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
     check(path.stem, frame, table)
     return frame
 

@@ -1,1 +1,1 @@
-"""What is measured of a model or of a token stream. Knows no study."""
+"""Measurements of a model or of a stream of tokens. Imports no study."""

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-ZERO = 1e-3  # of the largest: a singular value below it is lost; eps keeps a norm's from exact 0
+ZERO = 1e-3  # relative to the largest; eps keeps the singular values of a norm above exact 0
 
 
 def block_jacobian(block: nn.Module, x: Tensor) -> Tensor:
@@ -13,7 +13,7 @@ def block_jacobian(block: nn.Module, x: Tensor) -> Tensor:
 
     Args:
         block: maps a tensor to one of the same shape.
-        x: input, a few tokens: n backward passes are made at once.
+        x: input, a few tokens: n backward passes run as one batch.
     """
     leaf = x.detach().requires_grad_()
     y = block(leaf)
@@ -23,12 +23,12 @@ def block_jacobian(block: nn.Module, x: Tensor) -> Tensor:
 
 
 def spectrum(a: Tensor, tokens: int) -> dict[str, float]:
-    """Singular values of a Jacobian A = I + J (n, n) over so many tokens; NaN where A has any.
+    """Singular values of a Jacobian A = I + J (n, n) over ``tokens``; NaN unless A is finite.
 
     - ``largest``, ``smallest``.
     - ``branch``: the norm of J, its largest. No singular value of I + J is farther from 1
       (Weyl 1912: Horn & Johnson 2013, Matrix Analysis, corollary 7.3.5).
-    - ``lost``: how many a token are below ``ZERO`` of the largest.
+    - ``lost``: how many per token are below ``ZERO`` times the largest.
     """
     if not a.isfinite().all():
         return dict.fromkeys(("largest", "smallest", "branch", "lost"), math.nan)

@@ -1,4 +1,4 @@
-"""One temperature for all logits: what a loss owes to scale alone (Guo et al. 2017, eq. 9)."""
+"""Temperature scaling: one factor for all logits (Guo et al. 2017, eq. 9)."""
 
 import math
 from collections.abc import Callable
@@ -7,24 +7,24 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-BOUND = 1e4  # of the factor on the logits, both ways
-FLOOR = 1e-6  # nats, below which a loss counts as none
-STEP = 1e-4  # relative, of the factor: after a step of Newton's as small the error is its square
-STEPS = 100  # far more than are needed: halving alone takes 20
+BOUND = 1e4  # the factor on the logits lies in [1/BOUND, BOUND]
+FLOOR = 1e-6  # nats; a smaller loss counts as zero
+STEP = 1e-4  # relative step to stop at: the error of Newton's method is then about its square
+STEPS = 100  # bisection alone needs 20
 
 
 def fit_temperature(logits: Tensor, answers: Tensor) -> float:
     """The temperature T in [1/BOUND, BOUND] at which ``cross_entropy(logits / T)`` is least.
 
-    The loss is convex in 1/T. Where every answer has the largest logit it falls to 0 as T does;
-    T is then the largest at which it is FLOOR.
+    The loss is convex in 1/T. If every answer has the largest logit, the loss goes to 0 with T;
+    the result is then the largest T at which the loss is FLOOR.
 
     Args:
         logits: (n, classes).
         answers: (n,).
     """
     logits = logits.double()
-    margins = logits - logits.gather(1, answers[:, None])  # of each class over the answer
+    margins = logits - logits.gather(1, answers[:, None])  # of each class relative to the answer
 
     def curve(factor: float) -> tuple[float, float, float]:
         """The loss at a factor on the logits, and its first two derivatives by the factor."""
@@ -40,7 +40,7 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
         return first, second
 
     def below_floor(factor: float) -> tuple[float, float]:
-        """ln(FLOOR / loss), all but linear where a loss goes to 0; at a loss of 0, no number."""
+        """ln(FLOOR / loss), nearly linear as the loss goes to 0; infinite at a loss of 0."""
         loss, first, _ = curve(factor)
         return (math.log(FLOOR / loss), -first / loss) if loss > 0 else (math.inf, math.nan)
 
@@ -53,12 +53,12 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
 
 
 def _zero(rising: Callable[[float], tuple[float, float]], low: float, high: float) -> float:
-    """Where a rising function is 0 between two positive numbers, or the end that is nearer to it.
+    """The zero of an increasing function between two positive numbers, or the nearer end.
 
-    Newton's method, and where it would leave the interval, the middle of the logarithms.
+    Newton's method, with a bisection of the logarithm where a step would leave the interval.
 
     Args:
-        rising: gives a value and its derivative.
+        rising: returns a value and its derivative.
     """
     if rising(high)[0] <= 0:
         return high
@@ -79,5 +79,5 @@ def calibrated_loss(logits: Tensor, answers: Tensor, temperature: float) -> floa
 
 
 def accuracy(logits: Tensor, answers: Tensor) -> float:
-    """Share of answers with the largest logit."""
+    """Fraction of answers that have the largest logit."""
     return float((logits.argmax(1) == answers).to(torch.float64).mean())

@@ -1,4 +1,4 @@
-r"""The backward pass of a norm over one token, in closed form, and what its terms carry.
+r"""The backward pass of a norm over one token in closed form, and the energies of its terms.
 
 A norm with token statistics is ``y = gain * r * z / sqrt(d) + bias`` with radius r (LayerNorm and
 RMSNorm: ``sqrt(d)``), ``z = u / sigma``, ``u = x - <x>`` if centered, else ``u = x``; <.> is a mean
@@ -31,13 +31,13 @@ from normscope.measure.names import SHARES, SURROGATES
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
 
-FLOOR = 1e-12  # of a token's |g|^2 in the batch's mean: below it has no direction
+FLOOR = 1e-12  # |g|^2 of a token over the batch's mean; below it a token has no direction
 PUBLISHED_EPS, PUBLISHED_FLOOR = 1e-5, 1e-12  # written into the published script
 
 
 @dataclass(frozen=True)
 class Standardized:
-    """A norm's input, seen through it: z ``(tokens, d)``, sigma ``(tokens, 1)``."""
+    """The standardized input of a norm: z ``(tokens, d)`` and sigma ``(tokens, 1)``."""
 
     z: Tensor
     sigma: Tensor
@@ -48,7 +48,7 @@ def standardize(layer: TokenNorm, x: Tensor) -> Standardized:
     """z and sigma of the tokens x ``(tokens, d)``.
 
     At radius 1 or learned a token shorter than eps is divided by eps alone, whose derivative has no
-    radial term: there, and there only, the exact pass is another.
+    radial term. For such tokens alone the exact pass differs from the one here.
     """
     u = x - x.mean(-1, keepdim=True) if layer.center else x
     if layer.radius == "sqrt(d)":
@@ -107,18 +107,18 @@ def shares(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
-    """Shares, sigma, and each surrogate beside the exact pass, over tokens.
+    """Shares, sigma, and a comparison of each surrogate with the exact pass, over tokens.
 
     ``r_mean``, ``r_radial``, ``r_tangent`` are means over tokens of a token's share; with suffix
     ``_of_batch`` they are ratios of batch means, in which tokens count by their energy. ``cos_*``
     is the mean over tokens of the cosine with the exact pass, ``error_*`` the distance from it
     relative to its norm, over the batch: a cosine is blind to a wrong length. Tokens whose
-    ``||g||^2`` is below 1e-12 of the batch's mean, or of which nothing passes, have no direction
-    and count in sums alone.
+    ``||g||^2`` is below 1e-12 of the batch's mean, or whose exact gradient is zero, have no
+    direction and count only in sums.
 
     Args:
         g: gradient at z, (tokens, d).
-        at: the tokens that it belongs to.
+        at: the tokens to which g belongs.
     """
     total, *parts = shares(g, at)
     exact = _exact(g, at)
@@ -141,7 +141,7 @@ def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
 
 
 def cosine_by_identity(g: Tensor, at: Standardized) -> Tensor:
-    """cos(center_scale, exact) of each token from its shares, as the module's docstring has it."""
+    """cos(center_scale, exact) of each token from its shares; see the module's docstring."""
     total, mean, radial, tangent = shares(g, at)
     leak = 1 - at.z.square().mean(-1)
     along, length = tangent + leak * radial, (tangent + leak.square() * radial).sqrt()
@@ -154,7 +154,7 @@ def relative_error(a: Tensor, b: Tensor) -> float:
 
 
 def published(x: Tensor, dy: Tensor) -> dict[str, float]:
-    """What the published script reports of a LayerNorm, as it computes it.
+    """The quantities that the published script reports for a LayerNorm, computed as it does.
 
     The gain is left out of g, eps and the floor are its constants, r is a ratio of batch means, and
     a cosine is a mean over tokens.

@@ -1,4 +1,4 @@
-"""Norms of a model, and what passes modules in a forward pass, with its graph."""
+"""The norm layers of a model, and the inputs and outputs of modules in a forward pass."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,14 +10,17 @@ from normscope.nn.norms import BatchNorm, PointwiseNorm, TokenNorm
 
 
 def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """Every norm of the registry in the model by its name, in order of depth; no identities."""
+    """The norm layers of the model by name, in order of depth, without identities."""
     kinds = (TokenNorm, BatchNorm, PointwiseNorm)
     return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
 
 
 @contextmanager
 def passing(modules: Mapping[str, nn.Module]) -> Iterator[dict[str, tuple[Tensor, Tensor]]]:
-    """Input and output of each module, by its name, in the forward pass that runs inside."""
+    """Record the input and output of each module while the body runs one forward pass.
+
+    The tensors keep their graph.
+    """
     seen: dict[str, tuple[Tensor, Tensor]] = {}
 
     def hook(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Extreme eigenvalues of symmetric operators that are known by their products alone.
+"""Extreme eigenvalues of symmetric operators that are given by their products with vectors.
 
 Lanczos (Parlett 1998, The Symmetric Eigenvalue Problem, chapter 13): after m products the
 eigenvalues of a small tridiagonal matrix, the Ritz values, come close to the extreme eigenvalues of
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 TOLERANCE = 1e-4  # see largest_eigenvalue
-STEPS = 300  # products, after which what has not converged is given up
-BASIS = 32  # vectors to have room for at the start
+STEPS = 300  # products after which Lanczos gives up
+BASIS = 32  # initial capacity in vectors; doubled on demand
 
 
 class Operator(NamedTuple):
@@ -33,10 +33,10 @@ class Ritz(NamedTuple):
 
 
 def ritz(operator: Operator) -> Iterator[Ritz]:
-    """Ritz values after m = 1, 2, ... products; no more after STEPS, or one that is not finite.
+    """Ritz values after m = 1, 2, ... products, up to STEPS or the first that is not finite.
 
-    Every vector is made orthogonal to all before it, as rounding would else repeat eigenvalues, and
-    that twice: of an operator that is nearly a multiple of 1, rounding is most of what is left. A
+    Each vector is made orthogonal to all before it, or rounding would repeat eigenvalues; and this
+    twice: for an operator close to a multiple of 1, most of the remainder is rounding. A
     bound below the rounding of the largest Ritz value is 0, as are all once the vectors span the
     whole space. The start is Gaussian and the same for every operator of a size.
     """
@@ -44,7 +44,7 @@ def ritz(operator: Operator) -> Iterator[Ritz]:
     rest = torch.randn(n, generator=g, dtype=torch.float64).to(operator.like)
     length, last = _length(rest), min(n, STEPS)
     basis = rest.new_empty(min(n, BASIS), n)
-    tridiagonal = torch.zeros(last + 1, last + 1, dtype=torch.float64)  # here, as it is small
+    tridiagonal = torch.zeros(last + 1, last + 1, dtype=torch.float64)  # small: on the CPU
     for m in range(1, last + 1):
         if m > len(basis):
             basis = torch.cat([basis, torch.empty_like(basis)])
@@ -64,7 +64,7 @@ def ritz(operator: Operator) -> Iterator[Ritz]:
 
 
 def _length(v: Tensor) -> float:
-    """Added up in float64: in fp32 a sum of 1e5 squares is off by 1e-6, and eigenvalues with it."""
+    """Norm in float64: in fp32 a sum of 1e5 squares, and so an eigenvalue, is off by 1e-6."""
     return float(torch.linalg.vector_norm(v, dtype=torch.float64))
 
 

@@ -1,4 +1,4 @@
-"""Names of what is measured: columns of tables. No torch."""
+"""Names of measured quantities, which are columns of tables. Does not import torch."""
 
 from normscope.nn.recipe import NormBackward
 

@@ -15,13 +15,13 @@ def transposed_product(
 ) -> tuple[Tensor, ...]:
     """``(dy/dx)^T v``, a tensor for each of ``x``; zeros where y does not depend on it.
 
-    It is the gradient of the number ``<y, v>``. torch's own way to say v, ``grad_outputs``, gives
-    the same bits, but loads sympy to compare shapes, which takes a process 2 s.
+    It is computed as the gradient of ``<y, v>``. Passing v as ``grad_outputs`` gives the same bits,
+    but torch then imports sympy to compare shapes, which takes 2 s per process.
 
     Args:
         y: with its graph.
-        x: what to differentiate by.
-        v: of as many numbers as y, in its order.
+        x: variables to differentiate with respect to.
+        v: as many numbers as y has, in the same order.
         retain_graph: y is to be differentiated again.
     """
     along = torch.dot(y.reshape(-1), v.reshape(-1))

@@ -1,4 +1,4 @@
-"""What passes the blocks of a Transformer in one step: sizes forward and backward, and angles."""
+"""Sizes and angles of the signals of a Transformer's blocks in one forward and backward pass."""
 
 import itertools
 import math
@@ -15,10 +15,10 @@ Row = dict[str, float]
 
 
 def length(tensors: Sequence[Tensor]) -> float:
-    """Euclidean norm of all entries of some tensors together.
+    """Euclidean norm of all entries of several tensors.
 
-    Their largest entry is taken out first: without residual connections entries are as small as
-    1e-200, whose squares are zero.
+    The entries are first divided by the largest: without residual connections they are as small as
+    1e-200, and their squares underflow.
     """
     flat = torch.cat([t.detach().reshape(-1) for t in tensors])
     largest = float(flat.abs().max())
@@ -36,9 +36,9 @@ def angle(x: Tensor, y: Tensor) -> float:
 
 
 def signals(loss: Callable[[], Tensor], blocks: Sequence[nn.Module]) -> tuple[list[Row], Tensor]:
-    r"""A row per block of one forward and backward pass, and what entered each block.
+    r"""One row per block of one forward and backward pass, and the inputs of the blocks.
 
-    Row 0 is of the stream that enters the first block (the embedding), row l of block l:
+    Row 0 describes the stream that enters the first block (the embedding), row l block l:
 
     - ``activation_rms`` of the stream that leaves it: the root of its mean square.
     - ``gradient``: the norm of dL/dx over the whole batch, x the block's input.

@@ -1,4 +1,4 @@
-"""How many directions activations use: ranks from the spectrum of a matrix (n, d) of n outputs."""
+"""Effective dimensions of activations, from the singular values of a matrix (n, d) of n outputs."""
 
 import torch
 from torch import Tensor
@@ -8,9 +8,9 @@ def singular_values(x: Tensor, *, centered: bool) -> Tensor:
     """Singular values of ``x`` (n, d), largest first, (min(n, d),), in float64.
 
     Args:
-        x: an output a row.
-        centered: subtract the mean row first, so that they are those of the covariance, times n,
-            under the root; else a common offset counts as a direction.
+        x: one output per row.
+        centered: subtract the mean row first. The squares are then n times the eigenvalues of the
+            covariance; otherwise a common offset counts as a direction.
     """
     x = x.double()
     return torch.linalg.svdvals(x - x.mean(0) if centered else x).cpu()

@@ -1,4 +1,4 @@
-"""The loss of character frequencies: what a model that uses no context can reach."""
+"""The loss of character frequencies: the best loss of a model that uses no context."""
 
 import numpy as np
 

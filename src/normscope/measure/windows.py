@@ -36,6 +36,17 @@ def spread(tokens: int, block_size: int, windows: int) -> Tensor:
     return torch.linspace(0, tokens - block_size, n, dtype=torch.float64).long()
 
 
+def validation_windows(val: np.ndarray, T: int, windows: int) -> tuple[Tensor, Tensor]:
+    """Inputs and targets, each (windows, T), spread evenly over the validation tokens.
+
+    Raises:
+        DatasetError: not one window with its targets fits.
+    """
+    at = spread(len(val) - 1, T, windows)
+    window = as_tensor(val)[at[:, None] + torch.arange(T + 1)]
+    return window[:, :-1], window[:, 1:]
+
+
 def cover(tokens: Tensor, block_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Inputs and targets in batches; every token but the first is a target exactly once.
 

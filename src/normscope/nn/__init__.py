@@ -1,1 +1,1 @@
-"""Layers and the Transformer, built from factors: what is trained. Knows no study."""
+"""The Transformer and its layers, built from factors. Imports no study."""

@@ -1,16 +1,14 @@
-"""The registry: every normalization arm is one row of factors.
+"""The registry: each normalization arm is one row of factors.
 
 To add an arm, add a row to ``ARMS`` and name it in ``config.yaml``: it then trains, is measured and
 appears in every figure and table. A run is handed the factors, never the name, so that a new row
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
@@ -19,26 +17,40 @@ from normscope.io.names import CellName
 from normscope.nn.recipe import Norm, Placement
 from normscope.schema import distinct
 
-
-@dataclass(frozen=True)
-class Arm:
-    """How figures call it, where it is from, and its factors."""
-
-    label: str
-    source: str
-    norm: Norm
-
-
-Factors = Callable[[], Norm]
+Factors = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """A row of the registry; ``registry`` builds its factors, and reports what is missing."""
+    """A row of the registry; ``registry`` checks it."""
 
     name: str
-    label: str = ""
-    source: str = ""
-    factors: Factors | None = None
+    label: str
+    source: str
+    factors: Factors
+
+
+def _label(label: str) -> str:
+    if not one_line(label).strip() or label.startswith("_") or "$" in label:
+        raise ValueError(
+            f"{label!r} cannot be shown: figures hide a label that is empty or begins with _, and "
+            "read $ as mathematics; choose another label"
+        )
+    return label
+
+
+def _source(source: str) -> str:
+    if not one_line(source).strip():
+        raise ValueError("say where the norm is from")
+    return source
+
+
+@dataclass(frozen=True, config=ConfigDict(strict=True))
+class Arm:
+    """The label that figures show, the norm's source, and its factors."""
+
+    label: Annotated[str, AfterValidator(_label)]
+    source: Annotated[str, AfterValidator(_source)]
+    norm: Norm
 
 
 BA16 = "Ba et al. 2016, arXiv:1607.06450, eq. 4"
@@ -51,7 +63,7 @@ CH25 = "Chen et al. 2025, arXiv:2512.10938"
 NF17 = "Wang et al. 2017, arXiv:1704.06369, section 3: normalized features need a learned scale"
 ZH25_LLM = (
     "Zhu et al. 2025, arXiv:2503.10622, as for language models: a learned factor of the embedding "
-    "that starts at sqrt(d), and alpha = 1, which is theirs for their least width"
+    "that starts at sqrt(d), and alpha = 1, which they use at their smallest width"
 )
 CH25_LLM = (
     "Chen et al. 2025, arXiv:2512.10938, as for GPT-2: a factor of the embedding; DyT's alpha"
@@ -65,47 +77,35 @@ CROSSED = "g u / max(||u||, eps), u = x - mean(x): ScaleNorm's radius with Layer
 LOG_RATE = 10.0  # so that 100 steps at 1e-3 take a gain from 1 to e
 
 
-def _deferred(make: Callable[..., Norm]) -> Callable[..., Factors]:
-    """A call that ``registry`` makes, so that an error names the arm."""
-    return partial(partial, make)
+def _token(**factors) -> Factors:
+    """LayerNorm, RMSNorm and their relatives, at radius sqrt(d)."""
+    return {"statistic": "token", **factors}
 
 
-def _with(given: Mapping[str, Any], **fixed: Any) -> Norm:
-    """The norm of given factors and of fixed ones, which cannot be given."""
-    for factor in fixed.keys() & given.keys():
-        raise ValueError(f"{factor} is always {fixed[factor]!r} here: leave it out")
-    return Norm(**fixed, **given)
+def _unit(*, gain: bool = False, **factors) -> Factors:
+    """A projection onto the unit sphere; a gain is learned by its logarithm."""
+    rate = LOG_RATE if gain else None
+    return _token(radius="1", eps=1e-9, gain=gain, log_rate=rate) | factors
 
 
-@_deferred
-def _token(**factors) -> Norm:
-    return _with(factors, statistic="token")
+def _learned(**factors) -> Factors:
+    """A projection onto a sphere of learned radius."""
+    return _token(radius="learned") | factors
 
 
-@_deferred
-def _unit(*, gain: bool = False, **factors) -> Norm:
-    free = LOG_RATE if gain else None
-    return _with(factors, statistic="token", radius="1", eps=1e-9, gain=gain, log_rate=free)
+def _batch(**factors) -> Factors:
+    """BatchNorm."""
+    return {"statistic": "batch", "center": True, **factors}
 
 
-@_deferred
-def _learned(**factors) -> Norm:
-    return _with(factors, statistic="token", radius="learned")
+def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
+    """An elementwise map with gain and bias, without a statistic."""
+    return {"statistic": "none", "elementwise": function, "gain": True, "bias": True, **factors}
 
 
-@_deferred
-def _batch(**factors) -> Norm:
-    return _with(factors, statistic="batch", center=True)
-
-
-@_deferred
-def _pointwise(function: Literal["tanh", "erf"], **factors) -> Norm:
-    return _with(factors, statistic="none", elementwise=function, gain=True, bias=True)
-
-
-@_deferred
-def _identity() -> Norm:
-    return Norm(statistic="none")
+def _identity() -> Factors:
+    """No norm."""
+    return {"statistic": "none"}
 
 
 _NAME: TypeAdapter[str] = TypeAdapter(CellName)
@@ -115,31 +115,24 @@ def registry(*rows: Row) -> dict[str, Arm]:
     """The arms by name.
 
     Raises:
-        Explained: rows are wrong; a line for each fault, with the row's name and the reason.
+        Explained: rows are wrong; one line per fault, with the row's name and the reason.
     """
     arms: dict[str, Arm] = {}
     faults: list[str] = []
-    known = [row for row in rows if isinstance(row, Row)]
-    faults += [
-        f"{row!r:.200} is not a Row: write Row(name, label, source, factors)"
-        for row in rows
-        if not isinstance(row, Row)
-    ]
-    for row in known:
+    for name, label, source, factors in rows:
         try:
-            _NAME.validate_python(row.name)
-            arm = Arm(_label(row.label), _source(row.source), _norm(row.factors))
-            if twin := next((n for n, a in arms.items() if a.norm == arm.norm), None):
-                raise ValueError(
-                    f"has the factors of {twin!r}, and models are told apart by their factors: "
-                    "change a factor or remove one of the rows"
-                )
-            arms[row.name] = arm
+            _NAME.validate_python(name)
+            arm = Arm(label=label, source=source, norm=Norm.model_validate(factors))
         except ValidationError as e:
-            faults += [f"{row.name!r}: {_reason(error)}" for error in e.errors()]
-        except (TypeError, ValueError) as e:
-            faults.append(f"{row.name!r}: {e}")
-    for values in ([row.name for row in known], [row.label for row in known]):
+            faults += [f"{name!r}: {_reason(error)}" for error in e.errors()]
+            continue
+        if twin := next((n for n, a in arms.items() if a.norm == arm.norm), None):
+            faults.append(
+                f"{name!r}: has the factors of {twin!r}, and models are told apart by their "
+                "factors: change a factor or remove one of the rows"
+            )
+        arms[name] = arm
+    for values in ([row.name for row in rows], [row.label for row in rows]):
         try:
             distinct(values)
         except ValueError as e:
@@ -149,37 +142,8 @@ def registry(*rows: Row) -> dict[str, Arm]:
     return arms
 
 
-def _label(label: str) -> str:
-    """A label that legends show unchanged."""
-    if not isinstance(label, str):
-        raise ValueError(f"label {label!r} is not text: put it in quotes")
-    if not one_line(label).strip() or label.startswith("_") or "$" in label:
-        raise ValueError(
-            f"label {label!r}: figures hide a label that is empty or begins with _, and read $ as "
-            "mathematics; choose another label"
-        )
-    return label
-
-
-def _source(source: str) -> str:
-    if not isinstance(source, str) or not one_line(source).strip():
-        raise ValueError("source: say where the norm is from")
-    return source
-
-
-def _norm(factors: Any) -> Norm:
-    norm = factors() if callable(factors) else None
-    if not isinstance(norm, Norm):
-        raise ValueError(
-            "factors: give a call of _token, _unit, _learned, _batch, _pointwise or _identity"
-        )
-    if norm.statistic == "none" and "eps" in norm.model_fields_set:
-        raise ValueError("eps has no effect without a statistic: leave it out")
-    return norm
-
-
 def _reason(error: ErrorDetails) -> str:
-    """What is wrong with a row, and the nearest factor where one is unknown."""
+    """What is wrong with a row, with the closest match of an unknown factor."""
     factor = str(error["loc"][-1]) if error["loc"] else ""
     if error["type"] == "extra_forbidden":
         return f"unknown factor {factor!r}; {suggest(factor, Norm.model_fields)}"
@@ -187,7 +151,6 @@ def _reason(error: ErrorDetails) -> str:
     return f"{factor}: {message}" if factor else message
 
 
-# for language models
 TUNED = {"alpha": 1.0, "embedding_scale": True}
 
 
@@ -263,10 +226,10 @@ ArmName = Annotated[
 
 
 def check_placement(arm: str, placement: Placement) -> None:
-    """Whether an arm can stand there: an identity has no place, any other norm has one.
+    """Check that an arm fits a placement: only an identity goes with placement none.
 
     Raises:
-        ValueError: it cannot.
+        ValueError: it does not fit.
     """
     if ARMS[arm].norm.is_identity != (placement == "none"):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Dropout whose masks come from a generator a model, so that a stack's models draw as alone."""
+"""Dropout with one random generator per model, so that stacked models draw as they do alone."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _GENERATORS: ContextVar[Sequence[Generator]] = ContextVar("generators of dropout
 
 @contextmanager
 def drawing(generators: Sequence[Generator]) -> Iterator[None]:
-    """Masks inside come from these, one a model of the stack, each on its model's device."""
+    """Draw masks in the body from these generators: one per model, on the model's device."""
     token = _GENERATORS.set(generators)
     try:
         yield
@@ -49,7 +49,7 @@ class _Mask(torch.autograd.Function):
 class Dropout(nn.Module):
     """Zeroes entries with probability ``p`` in training, and scales the others by ``1/(1-p)``.
 
-    Srivastava et al. 2014, as torch has it, but for the generators: see ``drawing``.
+    Srivastava et al. 2014. Like torch's layer, but with the generators of ``drawing``.
     """
 
     def __init__(self, p: float) -> None:

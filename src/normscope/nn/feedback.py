@@ -47,7 +47,7 @@ class _FeedbackProduct(torch.autograd.Function):
 
 
 class FeedbackLinear(nn.Linear):
-    """A linear layer whose error goes back through ``feedback`` (out, in), which is B^T.
+    """A linear layer that propagates its error through ``feedback`` (out, in), which is B^T.
 
     ``(..., in)`` to ``(..., out)``. ``feedback`` is not initialized here.
     """
@@ -65,14 +65,14 @@ class FeedbackLinear(nn.Linear):
 class Errors:
     """The error at the logits of the newest backward pass.
 
-    A class of its own, as ``vmap`` would take a list apart and hand on a copy.
+    A class, because ``vmap`` would copy a list.
     """
 
     newest: Tensor
 
 
 class _Catch(torch.autograd.Function):
-    """Identity; backward keeps the error that passes."""
+    """Identity; backward stores the incoming error."""
 
     @staticmethod
     def forward(logits: Tensor, errors: Errors) -> Tensor:
@@ -98,7 +98,7 @@ class _Catch(torch.autograd.Function):
 
 
 class _Deliver(torch.autograd.Function):
-    """Identity; backward drops what arrives and hands on ``e B^T`` for the error e kept."""
+    """Identity; backward replaces the incoming gradient by ``e B^T``, with the stored error e."""
 
     @staticmethod
     def forward(x: Tensor, feedback: Tensor, errors: Errors) -> Tensor:
@@ -122,15 +122,15 @@ class _Deliver(torch.autograd.Function):
         ctx: Any, *grads: Tensor
     ) -> tuple[Tensor | None, ...]:
         (feedback,) = ctx.saved_tensors
-        error = ctx.errors.newest  # the logits come after this block: it is there already
+        error = ctx.errors.newest  # stored already: the logits come after this block
         return error.to(grads[0].dtype) @ feedback.mT.to(grads[0].dtype), None, None
 
 
 def catch(logits: Tensor, errors: Errors) -> Tensor:
-    """The logits; on the way back their gradient, e ``(B, T, V)``, goes into ``errors``."""
+    """The logits; the backward pass stores their gradient e ``(B, T, V)`` in ``errors``."""
     return _Catch.apply(logits, errors)
 
 
 def deliver(x: Tensor, feedback: Tensor, errors: Errors) -> Tensor:
-    """x ``(B, T, C)``; on the way back its gradient is ``B_l e``, with ``feedback`` (C, V) B_l."""
+    """x ``(B, T, C)``; its gradient becomes ``B_l e``, with ``feedback`` (C, V) as B_l."""
     return _Deliver.apply(x, feedback, errors)

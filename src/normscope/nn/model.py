@@ -38,7 +38,7 @@ def start_std(model: Model, name: str, weight: Tensor) -> float:
 
 
 def linear(model: Model, inputs: int, outputs: int, bias: bool) -> nn.Linear:
-    """A linear layer whose error goes back through its own weights, or through fixed ones (fa)."""
+    """A linear layer that propagates errors through its weights, or through fixed ones (fa)."""
     kind = FeedbackLinear if model.feedback == "fa" else nn.Linear
     return kind(inputs, outputs, bias=bias)
 

@@ -1,7 +1,7 @@
 """Normalization layers, built from the factors of ``normscope.nn.recipe.Norm``.
 
-Shapes: every layer maps ``(..., d)`` to ``(..., d)``. In float64 the layers are torch's own
-``LayerNorm``, ``RMSNorm`` and ``BatchNorm1d`` exactly; tests hold them to that.
+Shapes: every layer maps ``(..., d)`` to ``(..., d)``. In float64 the layers equal torch's
+``LayerNorm``, ``RMSNorm`` and ``BatchNorm1d``, which the tests check.
 """
 
 import math
@@ -23,7 +23,7 @@ class Affine(nn.Module):
         d: channels.
         gain: learn a gain, started at 1.
         bias: learn a bias, started at 0.
-        log_rate: of ``normscope.nn.recipe.Norm``.
+        log_rate: see ``normscope.nn.recipe.Norm``.
     """
 
     gain: Tensor | None
@@ -37,7 +37,7 @@ class Affine(nn.Module):
         self.register_parameter("bias", nn.Parameter(torch.zeros(d)) if bias else None)
 
     def size(self, p: Tensor) -> Tensor:
-        """The gain or radius that a parameter stands for: itself, or by its logarithm."""
+        """The gain or radius of a parameter: the parameter, or ``exp(log_rate * p)``."""
         return p if self.log_rate is None else (self.log_rate * p).exp()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ class BatchNorm(nn.BatchNorm1d):
 
 
 class PointwiseNorm(Affine):
-    r"""``gain * f(alpha x + s) + bias``, no statistic at all.
+    r"""``gain * f(alpha x + s) + bias``, without a statistic.
 
     ``f = tanh`` is DyT (Zhu et al. 2025, eq. 1; it has no shift s), ``f = erf`` is Derf (Chen et
     al. 2025). ``alpha`` starts where the recipe says and ``s`` at 0; both are learned scalars.
@@ -147,7 +147,7 @@ def build(
     """The layer of a norm for ``d`` channels; input and output ``(..., d)``.
 
     Raises:
-        ValueError: a surrogate backward pass of a norm that has none.
+        ValueError: the norm has no surrogate backward pass.
     """
     if norm_backward != "exact" and not norm.has_surrogates:
         raise ValueError(f"norm_backward {norm_backward} is defined for LayerNorm and RMSNorm")

@@ -1,8 +1,8 @@
-r"""A penalty on the size of activations, whose gradient is added on the way back.
+r"""A penalty on the size of activations, whose gradient is added in the backward pass.
 
-To a loss that is a mean over tokens comes ``weight mean(sigma^2)``, with sigma^2 the variance of a
-token over its channels. A norm's output does not change with the sigma of its input, so nothing
-else holds that: as nothing but a z-loss holds the normalizer of logits (Chowdhery et al. 2022,
+``weight mean(sigma^2)`` is added to the loss, with sigma^2 the variance of a token over its
+channels. The output of a norm does not depend on the sigma of its input, so that nothing else
+bounds it, as nothing but a z-loss bounds the normalizer of the logits (Chowdhery et al. 2022,
 arXiv:2204.02311, section 5).
 """
 
@@ -37,5 +37,5 @@ class _Penalized(torch.autograd.Function):
 
 
 def penalized(x: Tensor, weight: float) -> Tensor:
-    """x ``(..., d)``; on the way back ``weight`` times the penalty's gradient is added."""
+    """x ``(..., d)``; the backward pass adds ``weight`` times the penalty's gradient."""
     return _Penalized.apply(x, weight)

@@ -1,4 +1,4 @@
-"""What a Transformer is: the factors of its norms, their placement, sizes and choices.
+"""The recipe of a Transformer: the factors of its norms, their placement, sizes and choices.
 
 These models are a part of the configuration and of every job's parameters. They live apart from the
 registry of arms, so that a new arm retrains no other model. No torch in here: the workflow reads
@@ -61,9 +61,11 @@ class Norm(Strict):
             raise ValueError("an identity has no gain and no bias")
         is_sphere = self.statistic == "token" and self.radius != "sqrt(d)"
         if self.log_rate and not (is_sphere and (self.gain or self.radius == "learned")):
-            raise ValueError("log_rate: of a gain at radius 1, or of a learned radius")
+            raise ValueError("log_rate: only for a gain at radius 1 or a learned radius")
         if self.elementwise is None and self.alpha != 0.5:
-            raise ValueError("alpha is of an elementwise map")
+            raise ValueError("alpha is a factor of elementwise maps only")
+        if self.statistic == "none" and self.eps != 1e-5:
+            raise ValueError("eps has no effect without a statistic: leave it out")
         return self
 
     @property
@@ -121,16 +123,16 @@ class Model(Strict):
         return self
 
     @model_validator(mode="after")
-    def share_is_of_center_scale(self) -> Self:
+    def only_center_scale_takes_a_radial_share(self) -> Self:
         if self.radial_share != 1 and self.norm_backward != "center_scale":
             raise ValueError(f"norm_backward {self.norm_backward} takes no radial_share: give 1")
         return self
 
     @model_validator(mode="after")
-    def feedback_has_its_own_head(self) -> Self:
+    def feedback_needs_an_untied_head(self) -> Self:
         if self.feedback != "backprop" and self.tied_head:
             raise ValueError(
                 f"feedback {self.feedback} needs tied_head: false, as a tied embedding would "
-                "receive the head's exact gradient beside the fed-back one"
+                "receive the head's exact gradient in addition to the fed-back one"
             )
         return self

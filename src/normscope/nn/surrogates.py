@@ -1,4 +1,4 @@
-r"""LayerNorm and RMSNorm with another backward pass than their own.
+r"""LayerNorm and RMSNorm with surrogate backward passes.
 
 With ``y = gain * z + bias``, ``z = (x - mu)/sigma``, ``sigma = sqrt(var + eps)`` and the gradient
 at z, ``g = gain * dL/dy``, the exact backward pass (of Ba et al. 2016, arXiv:1607.06450, eq. 4, by
@@ -15,8 +15,8 @@ with <.> a mean over channels, and a surrogate leaves some of it out:
 A dose of the first leaves a share s of the radial part in, ``(g - <g> - (1 - s) z <g z>)/sigma``,
 from the exact pass at 0 to center_scale at 1.
 
-RMSNorm does not center: mu = 0, sigma is the root mean square, and <g> is no part of it. Gradients
-of gain and bias are exact in all of them.
+RMSNorm does not center: mu = 0, sigma is the root mean square, and the term <g> is absent.
+Gradients of gain and bias are always exact.
 """
 
 import math
@@ -74,12 +74,12 @@ class _Surrogate(torch.autograd.Function):
             dx = dy if gain is None else dy * gain
         else:
             if ctx.rule == "center_scale":
-                # the kernel where z is this much as long: its radial part is quadratic in z
+                # scale z by this factor: the radial part is quadratic in z
                 length = math.sqrt(1 - ctx.share)
                 dx, _, _ = aten.native_layer_norm_backward(
                     dy, length * x, shape, length * mean, rstd, gain, bias, [True, False, False]
                 )
-            if not ctx.center:  # the kernel's <g> is no part of RMSNorm's
+            if not ctx.center:  # RMSNorm has no term <g>: undo the kernel's
                 g = dy.mean(-1) if gain is None else torch.linalg.vecdot(dy, gain / gain.numel())
                 dx += g.unsqueeze(-1) * rstd
             if ctx.rule == "projected":
@@ -103,7 +103,7 @@ def normalize(
         affine: gain and bias, each (d,) or None.
         eps: added to the variance or the mean square.
         center: LayerNorm.
-        rule: which surrogate; not ``exact``, which is torch's own.
-        share: of the radial part, that center_scale leaves in.
+        rule: which surrogate; ``exact`` is not one.
+        share: fraction of the radial part that center_scale leaves in.
     """
     return _Surrogate.apply(x, *affine, eps, center, rule, share)[0]

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
+from numpy.typing import ArrayLike
 
-from normscope.nn.arms import ARMS
-from normscope.paper.hover import DPI, LogPlaces, Places, told
+from normscope.paper.hover import DPI, MEAN, Places, collect, tell
 from normscope.paper.svg import finished
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
@@ -30,24 +30,9 @@ LINES = (
     (0, (4, 1, 1, 1, 1, 1)),
     (0, (2, 2)),
 )
-# which of the colours a family of arms has in every figure; a label begins with its family.
-# What lies on LayerNorm's blue lines is red or orange: green would not show
-FAMILIES = {
-    "No norm": 0,
-    "LayerNorm": 1,
-    "RMSNorm": 2,
-    "DyT": 3,
-    "Unit L2": 4,
-    "BatchNorm": 5,
-    "ScaleNorm": 6,
-    # not beside those of the same colour: of other figures, or of other panels
-    "Centered ScaleNorm": 0,
-    "Derf": 3,
-    "Centered L2": 5,
-}
-OWN = 6  # of a family that is not among these
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
 FEWEST_RATES = 3  # learning rates with which a figure over rates shows something
+TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 MM_PER_INCH = 25.4
 
@@ -116,9 +101,65 @@ def stacked(
     return figure, axes[:, 0]
 
 
-def aside(i: int, n: int, width: float) -> float:
-    """Where the i-th of n stands that would hide each other: side by side, ``width`` in all."""
+def dodge(i: int, n: int, width: float) -> float:
+    """The shift of the i-th of ``n`` overlapping points, which share ``width``."""
     return width * ((i + 0.5) / n - 0.5)
+
+
+def dodge_log(i: int, n: int, octaves: float) -> float:
+    """The same as a factor on a logarithmic axis, with the width in octaves."""
+    return 2 ** dodge(i, n, octaves)
+
+
+def points(axis: Axes, x: ArrayLike, y: ArrayLike, *series: str, **look) -> None:
+    """Plot points with tooltips that name their series."""
+    tell(axis.plot(x, y, **look)[0], *series)
+
+
+def dash(axis: Axes, x: float, y: float, **look) -> None:
+    """Plot a mean among the points of its models."""
+    points(axis, x, y, MEAN, **DASH | look)
+
+
+def estimates(
+    axis: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    ends: tuple[ArrayLike, ArrayLike],
+    *series: str,
+    across: bool = False,
+    width: float | None = 0.8,
+    **look,
+) -> None:
+    """Plot points with their intervals, and tooltips with both.
+
+    Args:
+        axis: the panel.
+        x: of the points.
+        y: of the points.
+        ends: low and high ends of the intervals.
+        series: names for the tooltips.
+        across: whether the intervals are along x.
+        width: line width of the intervals.
+        look: of the points; its color is also that of the intervals.
+    """
+    (drawn,) = axis.plot(x, y, **look)
+    bars, place = (axis.hlines, y) if across else (axis.vlines, x)
+    bars(place, *ends, color=look["color"], linewidth=width)
+    tell(drawn, *series, **{"x" if across else "y": ends})
+
+
+def baseline(axis: Axes, value: float, *, vertical: bool = False) -> None:
+    """A thin gray line at a value, behind the data."""
+    line = axis.axvline if vertical else axis.axhline
+    line(value, color="0.6", linewidth=0.6, zorder=0)
+
+
+def share_y(rows: Iterable[Axes]) -> None:
+    """Let panels share the y axis of the first."""
+    first, *others = rows
+    for axis in others:
+        axis.sharey(first)
 
 
 def is_first(axis: Axes) -> bool:
@@ -130,7 +171,7 @@ def is_first(axis: Axes) -> bool:
 def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     """A logarithmic x axis with a tick at every value, and its number where there is room.
 
-    What stands aside of a value, so that it hides no other, is at that value.
+    A point that is dodged has the name of the nearest value in its tooltip.
     """
     axis.set_xscale("log", base=base)
     known = sorted(set(values))
@@ -143,7 +184,8 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
         labels.append(f"{value:g}" if is_free else "")
         last = math.log(value) if is_free else last
     axis.set_xticks(known, labels)
-    axis.xaxis.set_major_locator(LogPlaces(known, [f"{value:g}" for value in known]))
+    names = [f"{value:g}" for value in known]
+    axis.xaxis.set_major_locator(Places(known, names, is_log=True))
     axis.minorticks_off()
 
 
@@ -219,35 +261,6 @@ def _ticks(low: float, high: float) -> list[float]:
     return [float(tick) for tick in even if low <= tick <= high]
 
 
-def family(arm: str) -> str:
-    """What an arm is a variant of: its label up to the comma."""
-    return ARMS[arm].label.partition(",")[0]
-
-
-def arm_look(arm: str) -> dict:
-    """Colour, marker and line of an arm, the same in every figure: the colour is its family's.
-
-    Solid lines are wider than dashed ones, so that what lies on them is seen.
-    """
-    order = list(dict.fromkeys((*FAMILIES, *map(family, ARMS))))
-    hues = {name: FAMILIES.get(name, OWN) for name in order}
-    hue = hues[family(arm)]
-    alike = [other for other in ARMS if hues[family(other)] == hue]
-    i = hue + sorted(alike, key=lambda other: order.index(family(other))).index(arm)
-    line = LINES[(i - 1) % len(LINES)]  # LayerNorm's is solid
-    return {
-        "color": COLORS[hue],
-        "marker": MARKERS[i % len(MARKERS)],
-        "linestyle": line,
-        "linewidth": 1.8 if line == "-" else 1.0,
-    }
-
-
-def in_order(arms: Sequence[str]) -> list[str]:
-    """Distinct arms in the order of the registry."""
-    return sorted(set(arms), key=list(ARMS).index)
-
-
 def labelled(axes: Iterable[Axes]) -> dict[str, Artist]:
     """What has a label in some panels, each label once."""
     handles: dict[str, Artist] = {}
@@ -269,16 +282,10 @@ def legend_below(
     figure.legend(list(handles.values()), list(handles), **where)
 
 
-def arm_legend(figure: Figure) -> None:
-    """One legend of all arms below the panels, in the order of the registry."""
-    handles = labelled(figure.axes)
-    arms = {arm.label: handles[arm.label] for arm in ARMS.values() if arm.label in handles}
-    legend_below(figure, arms, min(len(arms), 4))
-
-
-def say(axis: Axes, words: str) -> None:
-    """Words in the middle of a panel that has nothing else."""
+def say(axis: Axes, words: str) -> str:
+    """Write words in the middle of an empty panel; return them as a sentence of the caption."""
     axis.text(0.5, 0.5, words, ha="center", transform=axis.transAxes)
+    return f"Here {words}."
 
 
 def save(figure: Figure, stem: Path) -> None:
@@ -288,7 +295,7 @@ def save(figure: Figure, stem: Path) -> None:
     figure.set_dpi(DPI)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # every drawing would move panels a little
-    marks = told(figure)
+    marks = collect(figure)
     drawn = BytesIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
     stem.with_suffix(".svg").write_bytes(finished(drawn.getvalue(), marks))

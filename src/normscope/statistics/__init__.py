@@ -1,1 +1,1 @@
-"""Estimates, tests, contrasts of crossed designs. Knows nothing of models."""
+"""Estimates, tests, contrasts of crossed designs; outcomes, retraining and choice of settings."""

@@ -1,23 +1,23 @@
-"""Whether a model that is trained again ends where it ended before, perhaps on another chip."""
+"""Whether a retrained model, perhaps on other hardware, reaches the same loss."""
 
 import math
 
 import pandas as pd
 
-TOLERANCE = 0.02  # nats: what sums in another order come to
-MIXED = 0.05  # nats: seeds of a cell that spread by more end on plateaus of their own
-SPREADS = 3.0  # of a cell's seeds: what is further off is another result
+TOLERANCE = 0.02  # nats: the effect of summing in another order
+MIXED = 0.05  # nats: seeds of a cell that spread by more end on different plateaus
+SPREADS = 3.0  # standard deviations of the cell's seeds; beyond that the result differs
 
 
 def agreement(was: float, now: float, spread: float) -> str:
     """``agrees``, ``within its seeds`` or ``differs``.
 
-    Where seeds of one cell end on plateaus, so may one seed on two chips: there a loss counts as
-    another result only where it is beyond what the seeds spread.
+    Where the seeds of one cell end on different plateaus, so may one seed on two machines. A loss
+    then differs only if it is outside the spread of the seeds.
 
     Args:
-        was, now: validation losses in nats; NaN of a model that diverged.
-        spread: standard deviation of the losses of its cell's seeds; NaN of a single one.
+        was, now: validation losses in nats; NaN for a model that diverged.
+        spread: standard deviation of the losses of its cell's seeds; NaN for a single seed.
     """
     if math.isnan(was) or math.isnan(now):
         return "agrees" if math.isnan(was) and math.isnan(now) else "differs"
@@ -28,10 +28,10 @@ def agreement(was: float, now: float, spread: float) -> str:
 
 
 def agreements(was: pd.DataFrame, now: pd.DataFrame) -> dict[int, str]:
-    """A verdict of every seed of a job; ``missing`` where one of the two has no such model.
+    """The verdict for every seed of a job; ``missing`` if one of the tables lacks the model.
 
     Args:
-        was, now: seed, val_loss; a row a model.
+        was, now: columns seed and val_loss, one row per model.
     """
     spread = float(was["val_loss"].std())
     before, after = (table.set_index("seed")["val_loss"] for table in (was, now))

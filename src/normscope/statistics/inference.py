@@ -1,4 +1,4 @@
-"""Statistics over scipy and statsmodels: what a test can reach is said beside what it gives."""
+"""Intervals and tests on top of scipy and statsmodels, with the smallest p a test can reach."""
 
 import math
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ import scipy  # its parts, and those of statsmodels, load at their first use: pa
 
 from normscope.statistics.estimate import Estimate
 
-SEED = 0  # of resampling: same inputs, same bytes
-MANY = 100_000  # arrangements above which a permutation test samples them
+SEED = 0  # of resampling, so that results are reproducible
+MANY = 100_000  # a permutation test with more arrangements samples this many
 
 
 def varies(values: Sequence[float] | np.ndarray) -> bool:
@@ -19,7 +19,7 @@ def varies(values: Sequence[float] | np.ndarray) -> bool:
 
 
 def _sum(x: np.ndarray, axis: int) -> np.ndarray:
-    """A sum that the order of the values does not change: BCa counts ties with the sample's own."""
+    """A sum that does not depend on the order of the values: BCa counts ties with the sample."""
     return np.sort(x, axis=axis).sum(axis=axis)
 
 
@@ -65,7 +65,7 @@ def estimate_published(mean: float, sd: float, n: int, ddof: int, level: float) 
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """p-values adjusted for their number (Holm 1979); NaN stays and does not count."""
+    """Holm-adjusted p-values (Holm 1979); NaN stays NaN and does not count."""
     from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
 
     tested = [not math.isnan(v) for v in p]
@@ -76,9 +76,9 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def gatekeep(tiers: Sequence[Sequence[float]]) -> list[list[float]]:
-    """p-values adjusted by Holm in each tier, and none below any of the tiers before it.
+    """Holm-adjusted p-values in each tier, none smaller than any of an earlier tier.
 
-    What stands in a later tier is rejected only where all before it are: serial gatekeeping
+    A hypothesis of a later tier is rejected only if all earlier ones are: serial gatekeeping
     (Westfall & Krishen 2001), which keeps the level for all tiers together. NaN stays and does not
     count.
     """
@@ -111,7 +111,7 @@ def correlation(x: Sequence[float], y: Sequence[float], level: float) -> Correla
 
 
 def least_correlation(n: int, alpha: float) -> float:
-    """The least r of n pairs with a two-sided p below ``alpha``: t / sqrt(t^2 + n - 2)."""
+    """The smallest r of n pairs with a two-sided p below ``alpha``: t / sqrt(t^2 + n - 2)."""
     t = float(scipy.stats.t.isf(alpha / 2, n - 2))
     return t / math.sqrt(t**2 + n - 2)
 
@@ -119,7 +119,7 @@ def least_correlation(n: int, alpha: float) -> float:
 def partial_correlation(
     x: Sequence[float], y: Sequence[float], given: Sequence[float]
 ) -> tuple[float, float]:
-    """r of x and y with a third list partialled out of both, and its two-sided p.
+    """Partial correlation of x and y given a third list, and its two-sided p.
 
     The t of x in the regression of y on x and the third is that of the partial correlation:
     ``r = t / sqrt(t^2 + n - 3)``. NaN below n = 4, or where a list follows from the others.
@@ -138,10 +138,10 @@ def partial_correlation(
 
 @dataclass(frozen=True)
 class Separation:
-    """Whether one group lies above another: an exact permutation test of the difference of means.
+    """A one-sided permutation test of the difference of two means.
 
-    ``p`` is one-sided, ``smallest`` the least p that this many units can give: one over the number
-    of arrangements that are gone through.
+    ``smallest`` is the smallest p that this many units can give: one over the number of
+    arrangements.
     """
 
     n_low: int
@@ -154,13 +154,13 @@ class Separation:
 def separation(low: Sequence[float], high: Sequence[float]) -> Separation:
     """Whether ``high`` has the larger mean; NaN where a group is empty.
 
-    All arrangements are gone through up to 100,000 of them, above which as many are drawn.
+    The test enumerates up to 100,000 arrangements; of more, it samples 100,000.
     """
     if not low or not high:
         return Separation(len(low), len(high), math.nan, math.nan, math.nan)
     difference = float(np.mean(high) - np.mean(low))
     smallest = 1 / min(math.comb(len(low) + len(high), len(low)), MANY + 1)
-    if min(len(low), len(high)) == 1:  # scipy wants two in each; the one can take every place
+    if min(len(low), len(high)) == 1:  # scipy needs two in each group
         alone, rest = (high[0], low) if len(high) == 1 else (-low[0], [-v for v in high])
         p = (1 + sum(v >= alone for v in rest)) / (1 + len(rest))
         return Separation(len(low), len(high), difference, p, smallest)
@@ -174,8 +174,8 @@ def separation(low: Sequence[float], high: Sequence[float]) -> Separation:
     return Separation(len(low), len(high), difference, float(test.pvalue), smallest)
 
 
-def share(successes: int, n: int, level: float) -> Estimate:
-    """A share with its exact interval (Clopper & Pearson 1934)."""
+def proportion(successes: int, n: int, level: float) -> Estimate:
+    """A proportion with its exact interval (Clopper & Pearson 1934)."""
     if n == 0:
         return Estimate(0, math.nan, math.nan, math.nan)
     interval = scipy.stats.binomtest(successes, n).proportion_ci(level, method="exact")

@@ -1,4 +1,4 @@
-"""Tests of a mean over units: Student's t, sign flips beside it, equivalence, effect size."""
+"""Tests of a mean over units: Student's t, sign flips, equivalence; effect size and power."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,16 +9,16 @@ import scipy  # its parts, and those of statsmodels, load at their first use: pa
 
 from normscope.statistics.inference import MANY, SEED, varies
 
-POWER = 0.9  # with which a test is to find an effect of the size that was seen
-MOST_UNITS = 10_000  # more than any run has
+POWER = 0.9  # target probability of detecting the observed effect
+MOST_UNITS = 10_000  # more than any study has
 LARGEST = 1000.0  # effect, in standard deviations: beyond it two units are enough
 
 
 @dataclass(frozen=True)
 class OneSided:
-    """A test of a mean: one-sided p that it is greater, that it is less, and the least p.
+    """One-sided p-values that a mean is greater or less.
 
-    ``smallest`` is what so many units can give at best; 0 where there is no such limit.
+    ``smallest`` is the smallest p that this many units can give; 0 if there is no such limit.
     """
 
     n: int
@@ -31,7 +31,7 @@ Test = Callable[[Sequence[float], float], OneSided]
 
 
 def _scaled(values: Sequence[float], bound: float) -> np.ndarray:
-    """Distances from the bound, the largest number being 1.
+    """Distances from the bound, scaled so that the largest number is 1.
 
     Raises:
         ValueError: a value or the bound is not finite.
@@ -45,7 +45,7 @@ def _scaled(values: Sequence[float], bound: float) -> np.ndarray:
 def student(values: Sequence[float], bound: float = 0.0) -> OneSided:
     """Whether the mean lies above or below ``bound``: Student's t over units.
 
-    Where the values differ by rounding alone there is no t, and sign flips stand for it.
+    If the values differ by rounding alone, t is undefined and sign flips replace it.
 
     Raises:
         ValueError: a value or the bound is not finite.
@@ -64,8 +64,8 @@ def sign_flip(values: Sequence[float], bound: float = 0.0) -> OneSided:
     """Whether the mean of paired differences lies above or below ``bound`` (Fisher 1935).
 
     Under the null hypothesis every difference from the bound is as likely to have the other sign;
-    of differences of 0 and 1 this is McNemar's exact test. All ``2^n`` flips are gone through up to
-    100,000 of them, above which as many are drawn. NaN where there is no value.
+    of differences of 0 and 1 this is McNemar's exact test. The test enumerates all ``2^n`` flips up
+    to 100,000, and samples 100,000 of more. NaN without values.
 
     Raises:
         ValueError: a value or the bound is not finite.
@@ -74,14 +74,14 @@ def sign_flip(values: Sequence[float], bound: float = 0.0) -> OneSided:
     if not n:
         return OneSided(0, math.nan, math.nan, math.nan)
     x = _scaled(values, bound)
-    if n == 1:  # scipy wants two, and a zero changes no share of flips
+    if n == 1:  # scipy needs two values; a zero changes no p
         x = np.append(x, 0.0)
     smallest = max(2.0**-n, 1 / (MANY + 1))
     greater, less = (
         float(
             scipy.stats.permutation_test(
                 (x,),
-                # scipy's tolerance for ties is relative: off 0, it is one of the values' own size
+                # scipy's tolerance for ties is relative, so that the statistic must be far from 0
                 lambda flipped, axis: 3 + np.mean(flipped, axis=axis),
                 permutation_type="samples",
                 alternative=side,
@@ -122,8 +122,7 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
     """Units with which a one-sided t test at ``alpha`` finds an effect; infinity beyond 10,000.
 
     Args:
-        effect: distance of the mean from the bound, in standard deviations of a unit; its sign has
-            no part.
+        effect: distance of the mean from the bound in standard deviations; the sign is ignored.
     """
     from statsmodels.stats.power import TTestPower  # noqa: PLC0415
 
@@ -134,7 +133,7 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
     def reaches(n: int) -> bool:
         return test.power(size, n, alpha, alternative="larger") >= power
 
-    many = 2  # doubled until it is enough: of far more, scipy's noncentral t has no value
+    many = 2  # doubled until enough: scipy's noncentral t fails for very large n
     while not reaches(many):
         many *= 2
         if many > MOST_UNITS:

@@ -1,4 +1,4 @@
-"""Tables of means: n, mean and interval of measures by group, in one form."""
+"""Tables of means: n, mean and interval of measures by group."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -26,11 +26,11 @@ def split(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[dict[str, An
 
 
 def describe(values: Iterable[float], level: float, *, geometric: bool = False) -> dict[str, float]:
-    """n, mean, low and high of the values that count: mean and Student's t interval.
+    """n, mean, low and high: mean and Student's t interval.
 
     Args:
-        values: one a model; what is not finite is left out, and what is not positive where the mean
-            is geometric.
+        values: one per model; values that are not finite are left out, and for a geometric mean
+            those that are not positive.
         level: confidence level of the interval.
         geometric: means of logarithms, given back as sizes.
 
@@ -55,7 +55,7 @@ def summarize(
     """A row per group and measure, in the order of the table: n models, mean and t interval.
 
     Args:
-        table: a row a model.
+        table: one row per model.
         by: columns of a group.
         measures: columns to average.
         level: confidence level of the intervals.

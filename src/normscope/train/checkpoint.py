@@ -5,7 +5,6 @@ the payload. A broken newest file costs one interval. A lock keeps two processes
 same models, as happens when a workflow engine is killed and its job lives on.
 """
 
-import fcntl
 import hashlib
 import io
 import os
@@ -19,6 +18,7 @@ import torch
 
 from normscope.errors import Explained
 from normscope.io.files import write_bytes
+from normscope.locks import lock
 
 GENERATIONS = 2
 DIGEST = 64  # hex characters of a SHA-256
@@ -36,9 +36,9 @@ class Checkpoints:
     """The checkpoints of models that are trained in step.
 
     Args:
-        directory: theirs alone; made if missing.
-        fingerprint: of everything that decides the models; checkpoints with another are not used.
-        every: steps between checkpoints, what a kill can cost at most.
+        directory: for these checkpoints only; made if missing.
+        fingerprint: of everything that decides the models; other checkpoints are not used.
+        every: steps between checkpoints, the most that a kill can cost.
     """
 
     def __init__(self, directory: Path, fingerprint: str, every: int) -> None:
@@ -63,12 +63,12 @@ class Checkpoints:
         self.keep(GENERATIONS)
 
     def load(self) -> tuple[int, dict[str, Any], list[str]]:
-        """The newest sound checkpoint as (step, state, what the user should know).
+        """The newest sound checkpoint as (step, state, notes for the log).
 
         Step 0 and an empty state mean: start at the beginning.
 
         Raises:
-            BrokenCheckpoint: files are there and none is sound.
+            BrokenCheckpoint: there are files, and none of them is sound.
         """
         notes: list[str] = []
         files = self.files()
@@ -102,22 +102,20 @@ class Checkpoints:
 
 
 @contextmanager
-def lock(directory: Path) -> Iterator[None]:
-    """Hold a job's checkpoints for one process; released by the kernel when the process ends.
+def locked(directory: Path) -> Iterator[None]:
+    """Reserve the checkpoints of a job for this process, until it ends.
 
     Raises:
         RunInUse: another process is training this job's models.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "lock", "a+") as f:
-        try:
-            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(f, wait=False):
             f.seek(0)
             raise RunInUse(
                 f"process {f.read().strip()} is training this run ({directory}): "
                 "wait until it ends, or end it, then start again"
-            ) from None
+            )
         f.truncate(0)
         f.write(str(os.getpid()))
         f.flush()
@@ -131,11 +129,9 @@ def _read(path: Path) -> dict[str, Any]:
         raise BrokenCheckpoint(f"{path} is truncated or altered ({len(raw):,} bytes)")
     try:
         payload = io.BytesIO(payload)
-        # into main memory, whatever device it is of: another may be asked for, or be all that is
+        # into main memory: this process may use another device than the one that saved it
         content = torch.load(payload, "cpu", weights_only=True)  # noqa: TID251 - tensors
         return {name: content[name] for name in ("fingerprint", "step", "state")}
     except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
         # torch's own message advises to unpickle the file without restrictions
-        raise BrokenCheckpoint(
-            f"{path} holds something else than a checkpoint, and is not loaded"
-        ) from e
+        raise BrokenCheckpoint(f"{path} is not a checkpoint of normscope, and is not loaded") from e

@@ -96,7 +96,11 @@ def _cuda() -> torch.device:
 
 
 def start(
-    precision: Literal["fp32", "bf16"], threads: int, device: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["fp32", "bf16"],
+    threads: int,
+    device: Literal["cpu", "cuda"] = "cpu",
+    *,
+    keep_memory: bool = True,
 ) -> Runtime:
     """Set threads, allocator and matrix products for a process; measure what they cost in accuracy.
 
@@ -104,14 +108,16 @@ def start(
     on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands, and on a GPU
     TF32: where the measured error says so, the setting goes back to "highest". ``precision="bf16"``
     is the explicit choice of autocast: branches and logits in bf16, with products accumulated in
-    fp32.
+    fp32. ``keep_memory`` sets the allocator for training: up to 1 GB of freed memory stays with the
+    process.
 
     Raises:
         Explained: the device cannot be used.
     """
     at = _cuda() if device == "cuda" else CPU
     torch.set_num_threads(threads)
-    keep_freed_memory()
+    if keep_memory:
+        keep_freed_memory()
     torch.set_float32_matmul_precision("medium")
     if product_error(torch.float32, at) > FP32_ERROR:
         torch.set_float32_matmul_precision("highest")

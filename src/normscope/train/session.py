@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from normscope.io import provenance
-from normscope.train.checkpoint import Checkpoints, lock
+from normscope.train.checkpoint import Checkpoints, locked
 from normscope.train.outputs import Progress, TrainingFlags, check_store, say, write_timing
 from normscope.train.problem import Problem
 from normscope.train.recipe import Seeds
@@ -53,7 +53,7 @@ def train(
     progress = Progress(problem.training.steps * len(recipe.seeds))
     learners: dict[int, Learner] = {}
     waiting = [recipe.seeds[i : i + in_step] for i in range(0, len(recipe.seeds), in_step)]
-    with lock(flags.checkpoints):
+    with locked(flags.checkpoints):
         while waiting:
             seeds = waiting.pop(0)
             folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"

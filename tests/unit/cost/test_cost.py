@@ -1,8 +1,5 @@
-"""Core-hours of a configuration: measured where a benchmark file is, else projected."""
+"""The costs of jobs, projected and measured, and the remaining time of a run."""
 
-import json
-import math
-import os
 import re
 import subprocess
 import sys
@@ -15,28 +12,18 @@ from processes import ROOT, SCRIPTS
 from recipes import recipe
 
 from normscope.config import Config, load
-from normscope.cost.benchmarks import measured
-from normscope.cost.machine import probe
-from normscope.cost.projection import Costs, cost_rows, jobs, once, projected
-from normscope.cost.reference import Reference, read_reference
+from normscope.cost.progress import PRIOR_S, RemainingTime, about
+from normscope.cost.projection import Reference, benchmarked, jobs, once, read_reference
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
 
 TABLE = ROOT / "workflow/costs.yaml"
-
-
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 
 
 @pytest.fixture(scope="module")
 def config() -> Config:
     return load(MAIN)
-
-
-def reference(start_s: float = 2.0, **seconds: float) -> Reference:
-    """Jobs of 10 units of work."""
-    rows = [(rule, "", 10.0, s) for rule, s in seconds.items()]
-    return Reference(machine="a", round_s=1.0, start_s=start_s, jobs=rows)
 
 
 def test_flops_are_six_for_every_parameter_and_token_of_every_seed():
@@ -56,7 +43,7 @@ def test_every_training_and_probe_is_a_job(config: Config):
     assert all(j.work > 0 for j in listed)
 
 
-def test_how_many_seeds_a_job_has_changes_no_sum_of_work(config: Config):
+def test_the_number_of_seeds_per_job_does_not_change_the_total_work(config: Config):
     def works(loaded: Config) -> dict[str, float]:
         sums: dict[str, float] = {}
         for job in jobs(loaded):
@@ -67,54 +54,30 @@ def test_how_many_seeds_a_job_has_changes_no_sum_of_work(config: Config):
     assert works(load(MAIN | {"stack": 1} | alone)) == pytest.approx(works(config))
 
 
-def test_batchnorm_is_another_kind_than_norms_of_a_token(config: Config):
+def test_batchnorm_and_layernorm_differ_in_kind(config: Config):
     kinds = {j.name: j.kind for j in jobs(config) if j.rule == "recall_train"}
     assert kinds["copy-batchnorm-0.0001-1337"] != kinds["copy-layernorm-0.0001-1337"]
 
 
-SMALL, LARGE = Job("train", "s", "fp32", 10.0), Job("train", "l", "fp32", 1000.0)
-TIMES = {SMALL: 5.0, LARGE: 100.0, Job("train", "o", "bf16", 20.0): 1.0}
-TWINS = {Job("train", "a", "", 10.0): 10.0, Job("train", "b", "", 10.0): 30.0}
+ROWS = [("fp32", 10.0, 5.0), ("fp32", 1000.0, 100.0), ("bf16", 20.0, 1.0)]
 
 
 @pytest.mark.parametrize(
-    ("kind", "work", "times", "start", "seconds"),
+    ("kind", "work", "rows", "start", "seconds"),
     [
-        ("fp32", 20.0, TIMES, 0.0, 10.0),  # the nearest takes 0.5 s for a unit of work
-        ("fp32", 5000.0, TIMES, 0.0, 500.0),  # and here 0.1 s
-        ("bf16", 40.0, TIMES, 0.0, 2.0),
-        ("fp8", 1000.0, TIMES, 0.0, 100.0),  # of another kind, for want of its own
-        ("fp32", 20.0, {SMALL: 7.0}, 2.0, 12.0),  # 2 s to start, and 0.5 s for a unit
-        ("fp32", 10.0, {SMALL: 7.0}, 2.0, 7.0),
-        ("fp32", 20.0, {SMALL: 7.0}, 9.0, 7.0),  # all of it start
-        ("", 10.0, TWINS, 0.0, 20.0),  # the mean of equally near jobs
+        ("fp32", 20.0, ROWS, 0.0, 10.0),  # the nearest job takes 0.5 s per unit of work
+        ("fp32", 5000.0, ROWS, 0.0, 500.0),  # and here 0.1 s
+        ("bf16", 40.0, ROWS, 0.0, 2.0),
+        ("fp8", 1000.0, ROWS, 0.0, 100.0),  # no job of this kind: the nearest of another kind
+        ("fp32", 20.0, ROWS[:1], 2.0, 8.0),  # 2 s to start, and 0.3 s per unit
+        ("fp32", 20.0, ROWS[:1], 9.0, 5.0),  # all of it is the start
+        ("fp32", 20.0, [], 2.0, 2.0),  # an unknown rule
     ],
 )
-def test_a_projection_scales_the_nearest_job_with_work(kind, work, times, start, seconds):
-    assert projected(Job("train", "x", kind, work), times, start) == seconds
-    assert math.isnan(projected(Job("probe", "x", kind, work), times, start))
-
-
-def test_what_was_measured_here_wins_over_the_reference():
-    known, alike = Job("train", "a", "", 10.0), Job("train", "b", "", 20.0)
-    probed, new = Job("probe", "a", "", 20.0), Job("new", "", "", 1.0)
-    costs = Costs(reference(train=100.0, probe=12.0), {known: 7.0}, slowness=3.0)
-    assert costs.seconds([known, alike, probed, new]) == {
-        known: 7.0,
-        alike: 12.0,  # of the known: 2 to start, and 0.5 a unit
-        probed: 3 * 22.0,  # of the reference: 2 to start, and 1 a unit
-        new: 3 * 2.0,  # a start
-    }
-
-
-def test_only_the_same_job_is_measured():
-    ran = [Job("train", "a", "", 10.0), Job("train", "b", "", 10.0)]
-    asked = [ran[0], Job("train", "b", "", 20.0), Job("train", "new", "", 10.0)]
-    costs = Costs(reference(start_s=0.0), {ran[0]: 3600.0, ran[1]: 7200.0}, slowness=1.0)
-    (row,) = cost_rows(asked, costs)
-    assert (row["jobs"], row["measured jobs"]) == (3, 1)
-    assert row["measured"] == 1.0
-    assert row["projected"] == pytest.approx(3.0 + 1.5)  # 1.5 hours for every 10 of work
+def test_a_projection_scales_the_nearest_job_with_work(kind, work, rows, start, seconds):
+    table = [("train", *row) for row in rows]
+    reference = Reference(machine="a", start_s=start, jobs=table)
+    assert reference.seconds(Job("train", "x", kind, work)) == seconds
 
 
 def test_every_rule_and_kind_of_the_workflow_has_a_row(config: Config):
@@ -125,69 +88,87 @@ def test_every_rule_and_kind_of_the_workflow_has_a_row(config: Config):
         rules |= {f"{name}_{stage}" for stage, there_is in stages.items() if there_is}
     assert len(rules) > 20
     table = read_reference(TABLE)
-    assert {job.rule for job in table.seconds} == rules | {"figures"}
-    assert len(table.seconds) == len(table.jobs), "given twice"
+    rows = {(rule, kind, work) for rule, kind, work, _ in table.jobs}
+    assert {rule for rule, *_ in rows} == rules | {"figures"}
+    assert len(rows) == len(table.jobs), "given twice"
     trained = {(j.rule, j.kind) for j in jobs(config) if j.rule.endswith("_train")}
-    assert trained <= {(job.rule, job.kind) for job in table.seconds}
+    assert trained <= {(rule, kind) for rule, kind, _ in rows}
 
 
-def benchmark(path: Path, seconds: object, age_s: float = 60.0) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"s\tcpu_time\n1.0\t{seconds}\n")
-    changed = path.stat().st_mtime - age_s
-    os.utime(path, (changed, changed))
+def test_benchmark_files_are_read_for_the_jobs_of_the_configuration(tmp_path: Path):
+    a, b, cut, absent = (Job("train", name, "", 1.0) for name in ("a", "b", "cut", "absent"))
+    files = {"train/a": "30.0", "train/b": "NA", "train/other": "50.0", "claims": "5.0"}
+    files |= {"figures/loss": "3.0"}
+    for name, seconds in files.items():
+        path = tmp_path / f"{name}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"s\tcpu_time\n1.0\t{seconds}\n")
+    (tmp_path / "train/cut.tsv").write_text("s\tcpu_time\n")
+    loss = Job("figures", "loss", "", 1.0)
+    found = benchmarked(tmp_path, [a, b, cut, absent])
+    assert found == {a: 30.0, once("claims"): 5.0, loss: 3.0}
 
 
-def test_benchmark_files_are_of_the_run_that_the_manifest_is_of(config: Config, tmp_path: Path):
-    ran = [job for job in jobs(config) if job.rule == "main_train"]
-    benchmark(tmp_path / "main_train" / f"{ran[0].name}.tsv", 30.0)
-    benchmark(tmp_path / "main_train" / f"{ran[1].name}.tsv", 40.0, age_s=-60.0)
-    benchmark(tmp_path / "main_train" / "another-name.tsv", 50.0)
-    benchmark(tmp_path / "main_train" / f"{ran[2].name}.tsv", "NA")
-    (tmp_path / "main_train" / f"{ran[3].name}.tsv").write_text("s\tcpu_time\n")
-    benchmark(tmp_path / "claims.tsv", 5.0, age_s=-60.0)
-    benchmark(tmp_path / "figures/loss.tsv", 3.0)
-    manifest = tmp_path / "manifest.json"
-    sizeless = {once("claims"): 5.0, once("figures", "loss"): 3.0}
-    assert measured(tmp_path, manifest, config) == sizeless
-    manifest.write_text(json.dumps({"config": {"key": "of another version"}}))
-    assert measured(tmp_path, manifest, config) == sizeless
-    document = json.loads(config.model_dump_json(exclude={"dataset"}))
-    manifest.write_text(json.dumps({"config": document}))
-    assert measured(tmp_path, manifest, config) == sizeless | {ran[0]: 30.0}
-    half = document | {"training": document["training"] | {"steps": config.training.steps // 2}}
-    manifest.write_text(json.dumps({"config": half}))
-    (job,) = measured(tmp_path, manifest, config).keys() - sizeless.keys()
-    assert (job.name, job.work) == (ran[0].name, ran[0].work / 2)
-
-
-def test_a_probe_ends_with_a_speed():
-    speed = probe(0.0)
-    assert speed.round_s > 0
-    assert speed.crowding >= 1
-
-
-def run(config: Config, folder: Path) -> dict[str, list[str]]:
-    """What the script prints: the cells of each row, by the first."""
-    words = ["--config", config.model_dump_json(), "--manifest", str(folder / "manifest.json")]
-    words += ["--benchmarks", str(folder / "benchmarks"), "--reference", str(TABLE)]
+def test_the_script_prints_core_hours_by_rule(config: Config):
+    words = ["--config", config.model_dump_json(), "--reference", str(TABLE)]
     command = [sys.executable, str(SCRIPTS / "cost.py"), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "|" in line]
-    return {row[0]: row[1:] for row in rows}
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    cells = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "|" in line]
+    rows = {rule: (n, hours) for rule, n, hours in cells}
+    assert rows["main_train"][0] == str(len(config.main.trainings()))
+    reference = read_reference(TABLE)
+    seconds = sum(reference.seconds(job) for job in jobs(config) if job.rule == "main_train")
+    assert float(rows["main_train"][1]) == pytest.approx(seconds / 3600, abs=0.005)
+    assert float(rows["total"][1]) > float(rows["main_train"][1])
 
 
-def test_the_script_prints_core_hours_before_and_after_a_run(config: Config, tmp_path: Path):
-    lines = run(config, tmp_path)
-    trained = str(len(config.main.trainings()))
-    assert lines["main_train"][:3] == [trained, "0", "0.00"]
-    assert float(lines["total"][3]) > float(lines["main_train"][3]) > 0
-    benchmark(tmp_path / "benchmarks/main_train/nanogpt-layernorm-pre-0.001-1337.tsv", 360.0)
-    benchmark(tmp_path / "benchmarks/claims.tsv", 3600.0)
-    ran = json.loads(config.model_dump_json(exclude={"dataset"}))
-    (tmp_path / "manifest.json").write_text(json.dumps({"config": ran}))
-    lines = run(config, tmp_path)
-    assert lines["main_train"][:3] == [trained, "1", "0.10"]
-    assert lines["one job each"][1:3] == ["1", "1.00"]
-    assert lines["total"][1:3] == ["2", "1.10"]
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_remaining_time_follows_the_pace_of_the_finished_jobs():
+    clock = Clock()
+    remaining = RemainingTime({1: 10, 2: 30}, 1, clock)
+    assert (remaining.fraction, remaining.seconds) == (0.0, 40.0)
+    remaining.start([1, 77])
+    clock.now += 4
+    assert remaining.seconds == 36.0
+    clock.now += 16
+    remaining.finish(1)
+    remaining.finish(77)
+    pace = (PRIOR_S + 20) / (PRIOR_S + 10)  # it took 20 s instead of 10 s
+    assert remaining.fraction == 0.25
+    assert remaining.seconds == pytest.approx(30 * pace)
+    remaining.start([2])
+    clock.now += 10
+    assert remaining.seconds == pytest.approx(30 * pace - 10)
+    assert str(remaining) == "[#####---------------]  25% of the work, about 30 seconds left"
+    clock.now += 1000
+    assert remaining.seconds == 0
+    remaining.finish(2)
+    assert remaining.fraction == 1.0
+
+
+@pytest.mark.parametrize(("work", "cores", "seconds"), [([], 2, 0), ([3, 2, 2, 1], 2, 4)])
+def test_the_remaining_time_is_the_work_over_the_cores(work, cores, seconds):
+    assert RemainingTime(dict(enumerate(work)), cores).seconds == seconds
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (9.9, "a few seconds"),
+        (42, "about 40 seconds"),
+        (89, "about 90 seconds"),
+        (100, "about 2 minutes"),
+        (99 * 60, "about 99 minutes"),
+        (2.4 * 3600, "about 2 hours"),
+        (71 * 3600, "about 71 hours"),
+        (80 * 3600, "about 3 days"),
+    ],
+)
+def test_a_duration_has_one_or_two_digits(seconds, words):
+    assert about(seconds) == words

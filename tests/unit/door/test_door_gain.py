@@ -33,7 +33,8 @@ def test_the_numbers_are_those_of_the_probe(tmp_path):
         Job(tmp_path / kind, from_directory(folder).model_dump(), tmp_path / "revisions")
         for kind, folder in models.items()
     ]
-    assert measure(jobs, tmp_path / "home") == [0, 0]
+    for job in jobs:
+        measure(job, tmp_path / "home")
     texts = {p.name: p.text for p in prompts()}
     for job, folder in zip(jobs, models.values(), strict=True):
         theirs = pd.read_csv(job.out / "norms.csv").query("prompt in @texts")

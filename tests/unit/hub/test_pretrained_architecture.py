@@ -1,7 +1,6 @@
 """Where models keep their blocks and final norm, and the shape of their attention."""
 
 import math
-import re
 from typing import Any
 
 import pytest
@@ -12,21 +11,20 @@ from pretrained_models import (
     KINDS,
     LAYERS,
     WIDTH,
-    all_batches,
     config_of,
-    from_directory,
-    in_memory,
+    half_of_memory,
+    load,
+    outcomes,
     perturb,
     random_model,
     save,
-    to_stream,
+    stock,
 )
 from torch import nn
 from transformers import AutoModelForCausalLM
 
 from normscope.hub.architecture import UnknownArchitecture, attention_shape, find_body
 from normscope.hub.architecture import norm_kind as kind_of
-from normscope.hub.loading import load
 from normscope.hub.measurement import rows
 
 NORMS = {
@@ -72,7 +70,7 @@ def test_blocks_and_the_final_norm_are_found(kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "opt_post"])
-def test_the_final_norm_gives_what_the_head_takes(kind):
+def test_the_output_of_the_final_norm_is_the_input_of_the_head(kind):
     model = random_model(kind)
     body, seen = find_body(model), []
     assert body.final_norm is not None
@@ -83,19 +81,15 @@ def test_the_final_norm_gives_what_the_head_takes(kind):
     assert torch.equal(*seen)
 
 
-def test_unknown_blocks_are_an_error_that_names_the_key_and_what_is_there():
-    with pytest.raises(UnknownArchitecture) as e:
+def test_unknown_parts_are_errors_that_name_the_key_and_the_candidates():
+    with pytest.raises(
+        UnknownArchitecture, match=r"GPT2LMHeadModel.* its 4 blocks .*key blocks .*body\.stages"
+    ):
         find_body(renamed())
-    message = str(e.value)
-    assert re.search(r"GPT2LMHeadModel.* its 4 blocks .*key blocks .*body\.stages", message)
-
-
-def test_an_unknown_final_norm_is_an_error_that_names_the_key_and_what_is_there():
-    with pytest.raises(UnknownArchitecture) as e:
+    with pytest.raises(
+        UnknownArchitecture, match=r"key final_norm.*norms outside its blocks: body\.outer_norm$"
+    ):
         find_body(renamed(), "body.stages")
-    assert "key final_norm" in str(e.value)
-    outside = str(e.value).rpartition("norms outside its blocks:")[2]
-    assert outside.strip() == "body.outer_norm"
 
 
 @pytest.mark.parametrize(
@@ -110,70 +104,60 @@ def test_an_unknown_final_norm_is_an_error_that_names_the_key_and_what_is_there(
         ("body.stages", "lm_head.weight", "final_norm"),
     ],
 )
-def test_keys_that_name_nothing_are_errors(blocks, final_norm, key):
+def test_keys_that_do_not_name_a_module_are_errors(blocks, final_norm, key):
     with pytest.raises(UnknownArchitecture, match=rf"key {key}"):
         find_body(renamed(), blocks, final_norm)
 
 
-def test_keys_name_the_parts_of_a_model_that_are_not_where_they_are_known():
-    model = renamed()
-    body = find_body(model, "body.stages", "body.outer_norm")
-    assert list(body.blocks) == list(model.body.stages)
-    assert body.final_norm is model.body.outer_norm
+UNUSUAL = {
+    "xglm": (  # its final norm is at model.layer_norm
+        transformers.XGLMConfig(
+            vocab_size=400,
+            d_model=WIDTH,
+            ffn_dim=WIDTH,
+            num_layers=LAYERS,
+            attention_heads=HEADS,
+            max_position_embeddings=64,
+        ),
+        {"blocks": "model.layers", "final_norm": "model.layer_norm"},
+        r"key final_norm.*model\.layer_norm",
+    ),
+    "gpt": (  # normalizes within its blocks only
+        transformers.OpenAIGPTConfig.from_dict(
+            {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
+            | {"vocab_size": 400}
+        ),
+        {"final_norm": "none"},
+        "set final_norm to none if it has none",
+    ),
+}
 
 
-@pytest.mark.parametrize("streams", [False, True])
-def test_a_class_that_is_not_known_is_measured_by_its_keys(tmp_path, streams):
-    """XGLM has its final norm at model.layer_norm."""
-    config = transformers.XGLMConfig(
-        vocab_size=400,
-        d_model=WIDTH,
-        ffn_dim=WIDTH,
-        num_layers=LAYERS,
-        attention_heads=HEADS,
-        max_position_embeddings=64,
-    )
-    model: Any = AutoModelForCausalLM.from_config(config).eval()
-    directory = save(model, tmp_path)
-    keys = {"blocks": "model.layers", "final_norm": "model.layer_norm"}
-    with pytest.raises(UnknownArchitecture, match=r"key final_norm.*model\.layer_norm"):
-        load(directory, from_directory(directory), 1.0, "cpu")
-    loaded = (to_stream if streams else in_memory)(directory, **keys)
-    outcome = next(iter(loaded.outcomes(all_batches(loaded))))
+@pytest.mark.parametrize("kind", UNUSUAL)
+@pytest.mark.parametrize("share", [1, 1e9], ids=["offloaded", "in memory"])
+def test_an_architecture_with_unusual_names_is_measured_by_its_keys(tmp_path, kind, share):
+    config, keys, error = UNUSUAL[kind]
+    directory = save(perturb(AutoModelForCausalLM.from_config(config)), tmp_path)
+    with pytest.raises(UnknownArchitecture, match=error):
+        load(directory)
+    loaded = load(directory, share * half_of_memory(directory), **keys)
+    assert loaded.facts["streamed"] == (share == 1)
+    outcome = outcomes(loaded)[0]
     sequence = outcome.batch.sequences[0]
     with torch.inference_mode():
-        theirs = model(input_ids=torch.tensor([sequence.tokens]), output_hidden_states=True)
-    norms = torch.stack([h[0].norm(dim=-1) for h in theirs.hidden_states])
+        states = stock(directory)(torch.tensor([sequence.tokens]), output_hidden_states=True)
+    expected = torch.stack([h[0].norm(dim=-1) for h in states.hidden_states])
     ours = outcome.norms[:, 0, : len(sequence.tokens)]
-    torch.testing.assert_close(ours[:LAYERS], norms[:LAYERS], rtol=1e-5, atol=0)
-    torch.testing.assert_close(ours[-1], norms[-1], rtol=1e-5, atol=0)
+    torch.testing.assert_close(ours[:LAYERS], expected[:LAYERS], rtol=1e-5, atol=0)
+    torch.testing.assert_close(ours[-1], expected[-1], rtol=1e-5, atol=0)
+    if kind == "gpt":
+        gains, norms = rows([outcome], loaded.body, loaded.tokenizer)
+        assert loaded.facts["norm"] == "none"
+        assert {r["site"] for r in norms} == {"embedding", *(f"block_{i}" for i in range(LAYERS))}
+        assert all(math.isnan(row["gain_with_final_norm"]) for row in gains)
 
 
-@pytest.mark.parametrize("streams", [False, True])
-def test_a_model_without_a_final_norm_is_measured_with_none(tmp_path, streams):
-    """GPT norms within its blocks."""
-    sizes = {"n_embd": WIDTH, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 64}
-    config = transformers.OpenAIGPTConfig.from_dict(sizes | {"vocab_size": 400})
-    model: Any = perturb(AutoModelForCausalLM.from_config(config))
-    directory = save(model, tmp_path)
-    with pytest.raises(UnknownArchitecture, match="set final_norm to none if it has none"):
-        load(directory, from_directory(directory), 1.0, "cpu")
-    loaded = (to_stream if streams else in_memory)(directory, final_norm="none")
-    assert loaded.facts["norm"] == "none"
-    batches = all_batches(loaded)
-    gains, norms = rows(loaded.outcomes(batches), loaded.body, loaded.tokenizer)
-    assert {row["site"] for row in norms} == {"embedding", *(f"block_{i}" for i in range(LAYERS))}
-    assert all(math.isnan(row["gain_with_final_norm"]) for row in gains)
-    sequence = batches[0].sequences[0]
-    with torch.inference_mode():
-        theirs = model(input_ids=torch.tensor([sequence.tokens]), output_hidden_states=True)
-    expected = [float(state[0, -1].norm()) for state in theirs.hidden_states]
-    key = (sequence.prompt.name, sequence.bos, "last")
-    ours = [r["norm"] for r in norms if (r["prompt"], r["bos"], r["positions"]) == key]
-    assert ours == pytest.approx(expected, rel=1e-5)
-
-
-def test_heads_and_depth_of_a_decoder_are_not_those_of_its_encoder():
+def test_heads_and_depth_are_those_of_the_decoder():
     layers, heads = (2, 3), (4, 8)  # of the encoder, of the decoder
     config = transformers.BartConfig(
         d_model=32,
@@ -210,7 +194,7 @@ def test_heads_are_those_of_the_weights(kind):
     assert shape["grouped_queries"] == (kind in "llama llama_tied mistral gemma qwen2".split())
 
 
-def test_rho_of_gemma_takes_its_own_head_dimension():
+def test_rho_of_gemma_uses_the_head_dimension_of_its_configuration():
     """Gemma-7b: 16 heads of 256 at a width of 3072."""
     sizes = {"hidden_size": 3072, "num_attention_heads": 16, "num_key_value_heads": 16}
     shape = attention_shape(config_of("gemma", head_dim=256, **sizes))

@@ -1,4 +1,4 @@
-"""Tokens with and without BOS, and batches of similar length padded on the right."""
+"""Tokenization with and without BOS, and batches of prompts of similar length."""
 
 import itertools
 
@@ -14,7 +14,7 @@ from normscope.hub.batching import (
     PromptTokens,
     TokenizerError,
     batches,
-    grouped,
+    group_by_length,
     tokenize,
 )
 from normscope.hub.prompts import Prompt, read_prompts
@@ -28,29 +28,21 @@ def prompt(text: str) -> Prompt:
 
 
 @given(LENGTHS)
-def test_every_index_is_in_one_group(lengths):
-    assert sorted(i for group in grouped(lengths) for i in group) == list(range(len(lengths)))
-
-
-@given(LENGTHS)
-def test_padding_is_at_most_a_fifth_of_a_group_and_a_group_is_bounded(lengths):
-    for group in grouped(lengths):
-        real = [lengths[i] for i in group]
-        padded = max(real) * len(real)
-        assert sum(real) >= (1 - PADDING) * padded * (1 - 1e-12)
+def test_groups_hold_every_index_once_within_the_limits_and_are_as_large_as_possible(lengths):
+    groups = group_by_length(lengths)
+    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
+    real = [[lengths[i] for i in group] for group in groups]
+    for group in real:
+        padded = max(group) * len(group)
+        assert sum(group) >= (1 - PADDING) * padded * (1 - 1e-12)
         assert padded <= BATCH_TOKENS or len(group) == 1
-
-
-@given(LENGTHS)
-def test_the_next_shorter_one_would_be_too_much_for_its_group(lengths):
-    groups = [[lengths[i] for i in group] for group in grouped(lengths)]
-    for before, after in itertools.pairwise(groups):
-        padded = before[0] * (len(before) + 1)
-        assert sum(before) + after[0] < (1 - PADDING) * padded or padded > BATCH_TOKENS
+    for group, following in itertools.pairwise(real):
+        padded = group[0] * (len(group) + 1)
+        assert sum(group) + following[0] < (1 - PADDING) * padded or padded > BATCH_TOKENS
 
 
 @given(st.lists(st.lists(st.integers(3, 99), min_size=1, max_size=30), min_size=1, max_size=20))
-def test_batches_hold_every_sequence_then_padding(rows):
+def test_batches_hold_every_sequence_with_padding_on_the_right(rows):
     sequences = [PromptTokens(prompt(str(i)), "off", tuple(row)) for i, row in enumerate(rows)]
     made = batches(sequences, "cpu")
     assert sorted(s.prompt.text for b in made for s in b.sequences) == sorted(
@@ -80,7 +72,7 @@ def test_prompts_are_tokenized_with_and_without_bos():
         assert tokens.decode(list(off)) == p.text
 
 
-def test_a_tokenizer_without_bos_has_prompts_without():
+def test_a_tokenizer_without_bos_gives_prompts_without_bos():
     sequences, adds = tokenize(tokenizer(bos=False), [prompt("The capital")])
     assert [s.bos for s in sequences] == ["off"]
     assert adds is False
@@ -90,11 +82,11 @@ def test_a_tokenizer_without_bos_has_prompts_without():
     ("adds", "expected"),
     [("$A", False), ("<s> $A", True), ("$A </s>", None), ("<s> $A </s>", None)],
 )
-def test_whether_the_tokenizer_itself_adds_bos_is_said(adds, expected):
+def test_whether_the_tokenizer_adds_bos_is_reported(adds, expected):
     prompts = [prompt("The capital"), prompt("Water boils at")]
-    sequences, itself = tokenize(tokenizer(adds=adds), prompts)
-    assert itself is expected
-    for s in sequences:  # whatever it adds by itself
+    sequences, adds_bos = tokenize(tokenizer(adds=adds), prompts)
+    assert adds_bos is expected
+    for s in sequences:  # whatever the tokenizer adds by default
         assert EOS not in s.tokens
         assert s.tokens.count(BOS) == (1 if s.bos == "on" else 0)
 

@@ -1,4 +1,4 @@
-"""A GGUF file inside a wheel gives the model that it was written from."""
+"""GGUF files in wheels are converted to the model that they were written from."""
 
 import hashlib
 import json
@@ -9,26 +9,14 @@ from typing import Any
 import gguf
 import pytest
 import torch
-from pretrained_models import LAYERS, all_batches, in_memory, outcomes, random_model, save, trained
+from pretrained_models import LAYERS, load, outcomes, random_model, save, trained
 
 from normscope.hub.source import Unavailable, locate
 from normscope.io.corpus import WheelSource
 
-NAMES = {
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-}
-
 
 def write(model: Any, path: Path, kind: str = "qwen2") -> None:
-    """In fp32, as llama.cpp's own converter names and orders it."""
+    """Write a model in fp32, with the names and the order of the llama.cpp converter."""
     config, tokens = model.config, json.loads(trained())["model"]
     writer = gguf.GGUFWriter(path, kind)
     writer.add_block_count(LAYERS)
@@ -46,25 +34,20 @@ def write(model: Any, path: Path, kind: str = "qwen2") -> None:
     writer.add_token_merges([" ".join(pair) for pair in tokens["merges"]])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, LAYERS)
     for name, tensor in model.state_dict().items():
-        writer.add_tensor(renamed(name), tensor.numpy())
+        renamed = names.get_name(name, try_suffixes=(".weight", ".bias"))
+        assert renamed is not None
+        writer.add_tensor(renamed, tensor.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
-def renamed(name: str) -> str:
-    name = name.replace("model.embed_tokens", "token_embd").replace("model.norm", "output_norm")
-    name = name.replace("lm_head", "output").replace("model.layers", "blk")
-    for theirs, ours in NAMES.items():
-        name = name.replace(theirs, ours)
-    return name
-
-
 @pytest.fixture
 def wheel(tmp_path, monkeypatch):
-    """Puts a file into a wheel in a local folder, the only one that pip looks into."""
+    """Build a wheel with one file in a local folder, the only place where pip looks."""
 
     def made(content: bytes) -> WheelSource:
         path = tmp_path / "tiny-1.0-py3-none-any.whl"
@@ -89,26 +72,20 @@ def wheel(tmp_path, monkeypatch):
     return made
 
 
-def test_a_gguf_file_of_a_wheel_measures_as_the_model_that_it_was_written_from(wheel, tmp_path):
+def test_a_gguf_file_gives_the_numbers_of_the_model_that_it_was_written_from(wheel, tmp_path):
     model = random_model("qwen2", tie_word_embeddings=False)
     write(model, tmp_path / "model.gguf")
     source = wheel((tmp_path / "model.gguf").read_bytes())
     located = locate(source, tmp_path / "converted")
     assert located.commit is None
-    ours, theirs = in_memory(located.directory), in_memory(save(model, tmp_path / "as_saved"))
-    expected = {s.tokens: (o, i) for o in outcomes(theirs) for i, s in enumerate(o.batch.sequences)}
-    assert len(expected) == 50
-    for outcome in ours.outcomes(all_batches(ours)):
-        for i, sequence in enumerate(outcome.batch.sequences):
-            other, j = expected[sequence.tokens]
-            real = slice(len(sequence.tokens))
-            torch.testing.assert_close(
-                outcome.norms[:, i, real], other.norms[:, j, real], rtol=1e-6, atol=0
-            )
-            torch.testing.assert_close(outcome.logits[i], other.logits[j], rtol=1e-5, atol=1e-5)
+    ours, expected = load(located.directory), load(save(model, tmp_path / "saved"))
+    for one, other in zip(outcomes(ours), outcomes(expected), strict=True):
+        mask = one.batch.mask.bool()
+        torch.testing.assert_close(one.norms[:, mask], other.norms[:, mask], rtol=1e-6, atol=0)
+        torch.testing.assert_close(one.logits, other.logits, rtol=1e-5, atol=1e-5)
     before = {p: p.stat().st_mtime_ns for p in located.directory.iterdir()}
     gone = WheelSource.model_validate(source.model_dump() | {"requirement": "gone==1.0"})
-    assert locate(gone, tmp_path / "converted") == located  # it is not fetched again
+    assert locate(gone, tmp_path / "converted") == located  # it is not downloaded again
     assert {p: p.stat().st_mtime_ns for p in located.directory.iterdir()} == before
 
 
@@ -116,7 +93,7 @@ KINDS = [("nonesuch", None), *(("qwen2", size) for size in (2000, 100, 4, 0))]
 
 
 @pytest.mark.parametrize(("kind", "size"), KINDS)
-def test_a_gguf_that_is_cut_or_of_an_unknown_kind_is_an_error(wheel, tmp_path, kind, size):
+def test_a_truncated_gguf_or_one_of_an_unknown_kind_is_an_error(wheel, tmp_path, kind, size):
     write(random_model("qwen2"), tmp_path / "model.gguf", kind)
     source = wheel((tmp_path / "model.gguf").read_bytes()[:size])
     with pytest.raises(Unavailable, match=r"tiny==1\.0"):
@@ -124,7 +101,7 @@ def test_a_gguf_that_is_cut_or_of_an_unknown_kind_is_an_error(wheel, tmp_path, k
     assert not list((tmp_path / "converted").iterdir())
 
 
-def test_a_wheel_that_cannot_be_had_is_an_error_that_names_it(wheel, tmp_path):
+def test_an_unavailable_wheel_is_an_error_that_names_it(wheel, tmp_path):
     source = wheel(b"").model_copy(update={"requirement": "gone==1.0"})
     with pytest.raises(Unavailable, match=r"gone==1\.0"):
         locate(source, tmp_path / "converted")

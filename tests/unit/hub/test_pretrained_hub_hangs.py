@@ -1,4 +1,4 @@
-"""A hub that hangs: the model is given up within its time limit, with the way out."""
+"""Downloads from a hub that hangs end within their time limit, with the way out."""
 
 import fcntl
 import json
@@ -12,8 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from pretrained_hub import Handler, Hub
-from processes import ROOT, SCRIPTS
+from pretrained_hub import Handler, Hub, Job
 
 from normscope.hub.recipe import HubSource
 from normscope.hub.snapshot import Unavailable, snapshot
@@ -21,7 +20,7 @@ from normscope.hub.snapshot import Unavailable, snapshot
 pytestmark = pytest.mark.long
 
 LIMIT_S = 5.0
-# what is asked for when a repository hangs, and how it does
+# the kind of request that hangs, by the first part of a name; the second part says how
 WHEN = {"description": "revision", "files": "resolve"}
 NAMES = ["description/stalls", "description/headers", "files/stalls", "files/drips"]
 
@@ -50,7 +49,7 @@ class HangingHub(Hub):
 
 @pytest.fixture(scope="module")
 def given_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Why every model could not be had, fetched side by side."""
+    """The error of each download; they run in parallel."""
     folder = tmp_path_factory.mktemp("model")
     (folder / "config.json").write_text("{}")
     hub = HangingHub(folder)
@@ -73,37 +72,31 @@ def given_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hub_that_hangs_is_given_up_with_the_way_out(given_up, name: str):
-    assert given_up[name].startswith(f"hub {name}@main: no end after {LIMIT_S:g} s")
+def test_a_download_that_hangs_ends_with_the_way_out(given_up, name: str):
+    assert given_up[name].startswith(f"hub {name}@main: not complete after {LIMIT_S:g} s")
 
 
-def measuring(out: Path, limit_s: float) -> list[str]:
-    """The command of the rule, for a model whose files come a byte at a time."""
+def command(place: Path, limit_s: float) -> list[str]:
+    """The command of the rule, for a model whose files arrive one byte at a time."""
     source = {"kind": "hub", "repo": "files/drips", "revision": "main"}
-    flags = {
-        "recipe": json.dumps({"source": source}),
-        "prompts": ROOT / "data/prompts.yaml",
-        "memory-mb": 100,
-        "fetch-s": limit_s,
-        "weights": out / "weights",
-        "revisions": out / "revisions",
-        "out": out,
-    }
-    command = [sys.executable, str(SCRIPTS / "pretrained_probe.py")]
-    return command + [str(word) for key, value in flags.items() for word in (f"--{key}", value)]
+    job = Job(place, {"source": source}, place / "revisions")
+    return [sys.executable, *job.command("--fetch-s", str(limit_s))]
 
 
-def test_the_rule_gives_the_limit_beside_the_model(given_up, tmp_path: Path):
-    done = subprocess.run(measuring(tmp_path, 2), capture_output=True, text=True, check=True)
-    assert "no end after 2 s, its timeout_s" in done.stderr
-    assert "no end after 2 s" in json.loads((tmp_path / "model.json").read_text())["missing"]
+def test_the_limit_of_the_rule_replaces_that_of_the_source(given_up, tmp_path: Path):
+    done = subprocess.run(command(tmp_path, 2), capture_output=True, text=True, check=True)
+    assert "not complete after 2 s, its timeout_s" in done.stderr
+    facts = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert "not complete after 2 s" in facts["missing"]
 
 
-def test_a_download_that_outlives_its_job_does_not_hold_the_job_s_lock(given_up, tmp_path: Path):
+def test_a_download_that_outlives_its_job_does_not_keep_the_lock_of_the_job(
+    given_up, tmp_path: Path
+):
     with (tmp_path / "log").open("w") as log:
-        job = subprocess.Popen(measuring(tmp_path, 600), stderr=log)
+        job = subprocess.Popen(command(tmp_path, 600), stderr=log)
     downloads: list[psutil.Process] = []
-    while not downloads:  # from when it is a program of its own: until then it has the job's files
+    while not downloads:  # until the child has started its program, it shares the job's files
         assert job.poll() is None
         children = psutil.Process(job.pid).children()
         downloads = [child for child in children if "normscope.hub.snapshot" in child.cmdline()]

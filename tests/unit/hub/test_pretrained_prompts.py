@@ -1,6 +1,5 @@
-"""The file of prompts: what the project's own holds, and what is refused."""
+"""The file of prompts: the content of the published one, and errors."""
 
-import contextlib
 from pathlib import Path
 
 import pandas as pd
@@ -21,7 +20,7 @@ def written(folder: Path, content: object) -> Path:
 
 
 def refused(path: Path, *parts: str) -> None:
-    """One message, which names the file."""
+    """Check that there is one error, which names the file."""
     with pytest.raises(PromptsError) as e:
         read_prompts(path)
     assert isinstance(e.value, Explained)
@@ -46,8 +45,8 @@ def test_the_prompts_are_those_of_the_published_table():
     published = pd.read_csv(PROMPTS.parent / "reference_prompts.csv")
     ours = {(p.set, p.category, p.text) for p in read_prompts(PROMPTS)}
     rows = published[["experiment", "category", "prompt"]].itertuples(index=False)
-    theirs = {tuple(row) for row in rows if row.experiment == "benchmark"}
-    assert theirs == {row for row in ours if row[0] == "benchmark"}
+    expected = {tuple(row) for row in rows if row.experiment == "benchmark"}
+    assert expected == {row for row in ours if row[0] == "benchmark"}
 
 
 @pytest.mark.parametrize(
@@ -69,26 +68,25 @@ def test_an_unknown_or_missing_key_is_an_error(tmp_path, content):
     refused(written(tmp_path, content))
 
 
-def test_a_text_twice_in_a_set_is_an_error_that_names_it(tmp_path):
-    content = {"sets": {"a": {"B": {"prompts": ["x y"]}, "C": {"prompts": ["x y"]}}}}
-    refused(written(tmp_path, content), "'x y' in the set a", "given twice")
+B = "    B:\n      prompts: [x]\n"
+DUPLICATES = {
+    "a text twice in a set": (
+        {"sets": {"a": {"B": {"prompts": ["x y"]}, "C": {"prompts": ["x y"]}}}},
+        "'x y' in the set a",
+    ),
+    "a category in two sets": ({"sets": {s: {"B": {"prompts": [s]}} for s in ("a", "c")}}, "B-1"),
+    "a category twice": (f"sets:\n  a:\n{B}{B.replace('x', 'y')}", "B"),
+}
 
 
-def test_the_same_category_in_two_sets_does_not_give_two_prompts_one_name(tmp_path):
-    content = {"sets": {s: {"B": {"prompts": [s]}} for s in ("a", "c")}}
-    names = []
-    with contextlib.suppress(PromptsError):  # fine as well
-        names = [p.name for p in read_prompts(written(tmp_path, content))]
-    assert len(names) == len(set(names))
-
-
-def test_a_category_given_twice_is_an_error_that_names_it(tmp_path):
-    one = "    B:\n      prompts: [x]\n"
-    refused(written(tmp_path, f"sets:\n  a:\n{one}{one.replace('x', 'y')}"), "B")
+@pytest.mark.parametrize("duplicate", DUPLICATES)
+def test_a_duplicate_is_an_error_that_names_it(tmp_path, duplicate):
+    content, name = DUPLICATES[duplicate]
+    refused(written(tmp_path, content), name)
 
 
 @pytest.mark.parametrize(
     "text", ["sets: [", "sets: {a: b: c}", "\tsets: 1", "a: !!python/name:os.x"]
 )
-def test_broken_yaml_is_an_error(tmp_path, text):
+def test_invalid_yaml_is_an_error(tmp_path, text):
     refused(written(tmp_path, text))

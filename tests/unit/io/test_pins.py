@@ -45,7 +45,7 @@ def test_a_package_is_found_through_the_package_that_requires_it():
     assert not {"torch", "transformers"} & tables
     assert {"torch", "sympy", "mpmath"} <= train
     assert not {"matplotlib", "typst", "snakemake", "dvc"} & train
-    assert "typst" in pins("typeset")
+    assert "typst" in pins("render")
 
 
 def test_pins_are_those_of_the_file(tmp_path):

@@ -27,7 +27,7 @@ from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
 
-# a row of each radius, with a gain and without, centered and not
+# one of each radius, with a gain and without, centered and not
 TOKEN_ARMS = ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2_gain", "centered_scalenorm"]
 CENTER = pytest.mark.parametrize("center", [True, False], ids=["LayerNorm", "RMSNorm"])
 D = 128

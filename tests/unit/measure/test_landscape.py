@@ -2,13 +2,13 @@
 
 import struct
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
-from recall_recipes import moved, recall_run, task
+from recall_recipes import moved, task
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from normscope.measure.landscape import (
     accumulating_slice,
@@ -18,7 +18,6 @@ from normscope.measure.landscape import (
 )
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.tasks import draw
 
 OFFSETS = [-0.7, 0.0, 0.25, 1.5]
 SLICES = pytest.mark.parametrize("cut", [slice_loss, accumulating_slice])
@@ -35,15 +34,6 @@ def bits(model: nn.Module) -> dict[str, bytes]:
     return {name: t.detach().numpy().tobytes() for name, t in tensors.items()}
 
 
-def batchnorm_model() -> tuple[nn.Module, Callable[[], float]]:
-    """With running statistics, which every loss in training mode moves."""
-    torch.manual_seed(1)
-    model = RecallModel(task("copy"), ARMS["batchnorm"].norm)
-    moved(model)
-    tokens, answers = draw(task("copy"), 8, generator())
-    return model, lambda: F.cross_entropy(model(tokens), answers).item()
-
-
 def odd_model() -> tuple[nn.Module, Callable[[], float]]:
     """-0.0, NaN with a payload and a subnormal number, in a parameter and in a buffer."""
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
@@ -57,67 +47,25 @@ def odd_model() -> tuple[nn.Module, Callable[[], float]]:
     return model, lambda: model(x).sum().item()
 
 
-MODELS = pytest.mark.parametrize("made", [batchnorm_model, odd_model])
-
-
-@MODELS
 @SLICES
 @DIRECTIONS
-def test_a_slice_leaves_every_bit_of_the_model(made, cut, draw_direction):
-    model, loss = made()
-    before = bits(model)
-    tensors = {name: t.clone() for name, t in model.state_dict().items()}
-    inside = []
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_slice_leaves_every_bit_of_the_model(cut, draw_direction, fails):
+    model, loss = odd_model()
+    before, inside = bits(model), []
 
     def watched() -> float:
         inside.append(bits(model))
+        if fails and len(inside) == 3:
+            raise KeyboardInterrupt
         return loss()
 
-    losses = cut(model, watched, draw_direction(model, generator()), OFFSETS)
-    assert len(losses) == len(OFFSETS)
+    with pytest.raises(KeyboardInterrupt) if fails else nullcontext():
+        cut(model, watched, draw_direction(model, generator()), OFFSETS)
+    assert len(inside) == (3 if fails else len(OFFSETS))
     assert bits(model) == before
-    for name, t in model.state_dict().items():
-        same = (t == tensors[name]) | (t.isnan() & tensors[name].isnan())
-        assert same.all(), name
-    # the slices did move them, running statistics too
-    moved_in_between = {name for name in before if inside[-1][name] != before[name]}
-    assert any("running_mean" in name for name in moved_in_between)
-    assert any(name.endswith("weight") for name in moved_in_between)
-
-
-@MODELS
-@SLICES
-def test_a_slice_that_breaks_off_leaves_every_bit_too(made, cut):
-    model, loss = made()
-    before, calls = bits(model), []
-
-    def breaks() -> float:
-        calls.append(loss())
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return calls[-1]
-
-    with pytest.raises(KeyboardInterrupt):
-        cut(model, breaks, unit_direction(model, generator()), OFFSETS)
-    assert len(calls) == 3
-    assert bits(model) == before
-
-
-@DIRECTIONS
-@pytest.mark.parametrize("arm", ["layernorm", "batchnorm", "scalenorm_affine", "none"])
-def test_at_offset_zero_the_loss_is_exactly_the_unperturbed_one(draw_direction, arm):
-    torch.manual_seed(1)
-    run = recall_run(arm)
-    model = RecallModel(run.task, run.norm).eval()
-    tokens, answers = draw(run.task, 16, generator())
-
-    def loss() -> float:
-        return F.cross_entropy(model(tokens), answers).item()
-
-    start = loss()
-    losses = slice_loss(model, loss, draw_direction(model, generator()), [0.5, 0.0, -0.5, 0.0])
-    assert losses[1] == losses[3] == start
-    assert start not in (losses[0], losses[2])
+    for name in ("0.weight", "1.running_mean"):  # the slice did move them
+        assert inside[-1][name] != before[name]
 
 
 class Quadratic(nn.Module):
@@ -218,11 +166,3 @@ def test_arms_share_the_directions_of_the_matrices_that_they_share(arm):
     ratios = torch.cat([(ours[name] / d).flatten() for name, d in theirs.items()])
     torch.testing.assert_close(ratios, torch.full_like(ratios, float(ratios[0])))
     assert 0.5 < ratios[0] <= 1
-
-
-@DIRECTIONS
-def test_a_seed_decides_a_direction(draw_direction):
-    model = RecallModel(task("recall"), ARMS["layernorm"].norm)
-    first, again, other = (draw_direction(model, generator(seed)) for seed in (1, 1, 2))
-    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
-    assert not torch.equal(first[0], other[0])

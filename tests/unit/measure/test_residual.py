@@ -1,6 +1,4 @@
-"""Norms of the residual stream, on this project's Transformer and on transformers' own models."""
-
-import shutil
+"""Norms of the residual stream, on this project's Transformer and on modules of any order."""
 
 import pandas as pd
 import pytest
@@ -71,7 +69,7 @@ def test_norms_of_the_transformer_are_those_of_its_stream(placement):
     assert_same(norms, torch.stack([norm(x) for x in expected]))
 
 
-def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
+def test_a_block_may_return_a_tuple_whose_first_item_is_the_stream():
     class Pair(nn.Module):
         def forward(self, x: Tensor) -> tuple[Tensor, str]:
             return 2 * x, "cache"
@@ -79,7 +77,9 @@ def test_a_block_that_returns_a_tuple_counts_by_its_first_item():
     block, x = Pair(), torch.randn(2, T, C)
     with recording([block], None) as recorder:
         block(x)
-    assert_same(recorder.stacked(), torch.stack([norm(x), 2 * norm(x)]))
+    norms = recorder.stacked()
+    assert_same(norms, torch.stack([norm(x), 2 * norm(x)]))
+    assert_same(log_gain(norms), torch.full((1, 2, T), 2.0).log())
 
 
 def test_norms_of_a_bf16_stream_are_fp32():
@@ -88,15 +88,6 @@ def test_norms_of_a_bf16_stream_are_fp32():
         block(x)
     assert recorder.norms[0].dtype == torch.float32
     assert_same(recorder.norms[0], torch.tensor([[1000**0.5]]))
-
-
-def test_log_gains_add_up_to_the_growth_from_first_to_last():
-    model = transformer("pre")
-    norms = stream_norms(model, list(model.blocks), model.final_norm, [tokens()]).double()
-    gains = log_gain(norms)
-    assert gains.shape == (LAYERS + 1, 2, T)
-    assert_same(gains.sum(0), (norms[-1] / norms[0]).log())
-    assert_same(gains[0].exp() * norms[0], norms[1])
 
 
 def hooks(model: nn.Module) -> int:
@@ -177,25 +168,6 @@ def test_blocks_that_pass_no_stream_are_an_error(value):
     block = nn.Identity()
     with pytest.raises(NotTheStream, match="block_0"):
         stream_norms(lambda _: block(value), [block], None, [torch.ones(1, 1)])
-
-
-def test_sites_are_named_by_depth():
-    assert site_names(2, True) == ["embedding", "block_0", "block_1", "final_norm"]
-    assert site_names(1, False) == ["embedding", "block_0"]
-
-
-@pytest.mark.parametrize("missing", ["config.json", "models.safetensors", "val.bin"])
-def test_the_script_names_what_is_missing(tmp_path, data, missing):
-    stored_models.write(tmp_path, recipe(seeds=[2, 1]), [1.5, None])
-    for name in ("train.bin", "val.bin", "meta.pkl"):
-        shutil.copy(data / name, tmp_path)
-    (tmp_path / missing).unlink()
-    out = tmp_path / "out"
-    paths = {"models": tmp_path.parent, "name": tmp_path.name, "data": tmp_path, "out": out}
-    arguments = flags(recipe=StreamProbe(windows=1), **paths)
-    error = Script("probe main", arguments, tmp_path / "log").fail()
-    assert str(tmp_path / missing) in error
-    assert not out.exists()
 
 
 def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):

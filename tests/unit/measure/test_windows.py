@@ -1,15 +1,27 @@
-"""Windows of a split, and the loss over all of it."""
+"""Windows of a split, the loss over all of it, and the loss of character frequencies."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from recipes import DATA, recipe
+from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
+from trainings import trained
 
 from normscope.io.dataset import DatasetError
-from normscope.measure.windows import EVAL_BATCH, cover, draw, split_loss, spread
+from normscope.measure.unigram import unigram_loss
+from normscope.measure.windows import (
+    EVAL_BATCH,
+    as_tensor,
+    cover,
+    draw,
+    split_loss,
+    spread,
+    validation_windows,
+)
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
@@ -104,3 +116,40 @@ def test_windows_are_spread_evenly_from_the_first_token_to_the_last(tokens, bloc
 def test_no_window_in_too_few_tokens_is_an_error_that_names_both():
     with pytest.raises(DatasetError, match="the split has 7 tokens, fewer than a window of 8"):
         spread(7, 8, 3)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=60))
+def test_the_unigram_loss_of_the_training_tokens_is_their_entropy(tokens):
+    tokens = np.array([*tokens, *range(5)], dtype=np.uint16)
+    expected = entropy(np.bincount(tokens))
+    assert unigram_loss(tokens, tokens, 5) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_character_that_training_lacks_counts_as_seen_once():
+    """8 and 2 of 11, and 1 of 11."""
+    train = np.array([0] * 8 + [1] * 2)
+    assert unigram_loss(train, np.array([2]), 3) == pytest.approx(np.log(11))
+    assert unigram_loss(train, np.array([0]), 3) == pytest.approx(np.log(11 / 8))
+
+
+@pytest.mark.parametrize("tokens", [9, 20, None, 10**6])
+def test_eval_tokens_are_the_first_of_the_validation_split(tokens):
+    (learner,) = trained(recipe("batchnorm", eval_tokens=tokens, steps=5)).learners
+    assert learner.val_loss == split_loss(learner.model, as_tensor(DATA.val[:tokens]), 8)
+
+
+@pytest.mark.parametrize("tokens", [1, 8])
+def test_too_few_eval_tokens_are_refused(tokens):
+    with pytest.raises(ValueError, match=rf"eval_tokens \({tokens}\) must exceed block_size \(8\)"):
+        recipe(eval_tokens=tokens)
+
+
+def test_validation_windows_are_from_the_first_token_to_the_last_target():
+    val = np.arange(30, dtype=np.uint16)
+    x, y = validation_windows(val, 8, 3)
+    assert x[:, 0].tolist() == [0, 10, 21]
+    assert torch.equal(x, x[:, :1] + torch.arange(8))
+    assert torch.equal(y, x + 1)
+    assert len(validation_windows(val, 8, 9)[0]) == 3  # the windows do not overlap
+    with pytest.raises(DatasetError):
+        validation_windows(val[:8], 8, 1)

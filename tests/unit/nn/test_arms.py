@@ -1,19 +1,22 @@
-"""The registry: its rows cross the factors, and each learns what its method says."""
+"""The registry: its rows, what the layers learn, and errors that name a wrong row."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
-from normscope.nn.arms import ARMS
+from normscope.errors import Explained
+from normscope.nn import arms
+from normscope.nn.arms import ARMS, Row, registry
 from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
 
-# what the words of a token norm's name say: center, radius, and whether what it learns of size is
-# learned by its logarithm, then gain and bias
+# what the name of a token norm says: center, radius, and whether its size is learned by its
+# logarithm, then gain and bias
 BASES = {
     "layernorm": (True, "sqrt(d)", False),
     "rmsnorm": (False, "sqrt(d)", False),
@@ -29,10 +32,10 @@ ENDS = {
     "bias": (False, True),
     "affine": (True, True),
 }
-BARE = {"layernorm": (True, True), "rmsnorm": (True, False)}  # the others alone learn neither
+BARE = {"layernorm": (True, True), "rmsnorm": (True, False)}  # names without an ending
 
 
-def test_every_crossing_of_the_token_factors_is_one_arm_by_its_name():
+def test_the_name_of_a_token_norm_says_its_factors():
     crossed = set()
     arms = {name: arm for name, arm in ARMS.items() if not arm.norm.logit_scale}
     for name, arm in arms.items():
@@ -65,7 +68,7 @@ def test_every_crossing_of_the_token_factors_is_one_arm_by_its_name():
         ({"statistic": "none"}, set()),
     ],
 )
-def test_a_layer_learns_no_more_and_no_less_than_its_factors_say(factors, others, gain, bias):
+def test_a_layer_learns_exactly_what_its_factors_say(factors, others, gain, bias):
     said = {name for name, present in (("gain", gain), ("bias", bias)) if present}
     identity = factors == {"statistic": "none"}
     if (factors["statistic"] == "batch" and gain != bias) or (identity and said):
@@ -87,31 +90,54 @@ def test_starts_at_unit_gain_and_zero_bias(arm):
         torch.testing.assert_close(p.detach(), torch.full_like(p, starts[name]))
 
 
-def test_every_arm_has_a_source_and_a_label_of_its_own():
-    assert all(arm.source for arm in ARMS.values())
-    assert len({arm.label for arm in ARMS.values()}) == len(ARMS)
+def errors(*rows: Row) -> list[str]:
+    """What is said of each fault, after the name of the file."""
+    with pytest.raises(Explained) as error:
+        registry(*rows)
+    return [line.partition("arms.py: ")[2] for line in str(error.value).splitlines()]
 
 
 @pytest.mark.parametrize(
-    "factors", [{"gain": True}, {"radius": "1"}, {"statistic": "none"}, {"center": True}]
+    ("factors", "reason"),
+    [
+        (arms._token(gian=True), "unknown factor 'gian'; did you mean gain?"),
+        (arms._batch(center=False), "batch statistics always center"),
+        (arms._batch(gain=True), "batch statistics come with gain and bias, or with neither"),
+        (arms._pointwise("tanh", radius="1"), "without a statistic there is no center and no"),
+        (arms._pointwise("tanh", eps=0.1), "eps has no effect without a statistic"),
+        (arms._token(elementwise="erf"), "an elementwise map goes with statistic none"),
+        (arms._token(alpha=1.0), "alpha is a factor of elementwise maps only"),
+        (arms._token(eps=-1.0), "eps: Input should be greater than 0"),
+        (arms._identity() | {"gain": True}, "an identity has no gain and no bias"),
+        *(
+            (factors | {"log_rate": 2.0}, "log_rate: ")
+            for factors in (arms._token(gain=True), arms._token(radius="1"), arms._identity())
+        ),
+    ],
 )
-def test_only_a_gain_at_radius_1_and_a_learned_radius_have_a_log_rate(factors):
-    with pytest.raises(ValueError, match="log_rate"):
-        Norm(**factors, log_rate=2.0)
+def test_wrong_factors_are_refused_with_the_name_of_the_row(factors, reason):
+    (line,) = errors(Row("soft", "Soft", "here", factors))
+    assert line.startswith(f"'soft': {reason}")
 
 
-@pytest.mark.parametrize("arm", ["manual_l2_affine", "manual_l2_scaled"])
-def test_a_size_that_is_learned_by_its_logarithm_has_room_to_become_sqrt_d(arm):
-    """Adam's first steps are as long as its rate; ln sqrt(128) is 24 steps of ten times 0.01."""
-    layer, d = build(ARMS[arm].norm, 128), 128
-    (p,) = (p for name, p in layer.named_parameters() if name in ("gain", "g"))
-    x = torch.randn(3, d, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(layer(x).norm(dim=-1), torch.ones(3))
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.01)
-    steps = 0
-    while float(layer(x).detach().norm(dim=-1).mean()) < math.sqrt(d):
-        optimizer.zero_grad()
-        p.grad = -torch.ones_like(p)
-        optimizer.step()
-        steps += 1
-    assert steps == math.ceil(math.log(math.sqrt(d)) / 0.1 - 1e-3)
+ANY: Any = Row  # values of any type, as a user may write them
+
+
+@pytest.mark.parametrize(
+    ("row", "start"),
+    [
+        (ANY("a", 3, "here", arms._token()), "'a': label: Input should be a valid string"),
+        (ANY("a", "$x$", "here", arms._token()), "'a': label: '$x$' cannot be shown"),
+        (ANY("a", "_x", "here", arms._token()), "'a': label: '_x' cannot be shown"),
+        (ANY("a", "A", " ", arms._token()), "'a': source: say where the norm is from"),
+        (ANY("MyNorm", "A", "here", arms._token()), "'MyNorm': String should match pattern"),
+        (ANY(["a"], "A", "here", arms._token()), "['a']: Input should be a valid string"),
+        (ANY("others", "A", "here", arms._token()), "'others': 'others' stands for several"),
+        (ANY("twin", "A", "here", arms._batch()), "'twin': has the factors of 'first'"),
+        (ANY("first", "A", "here", arms._token()), "given twice: first"),
+        (ANY("a", "First", "here", arms._token()), "given twice: First"),
+    ],
+)
+def test_a_wrong_row_is_one_line_with_its_name(row, start):
+    (line,) = errors(Row("first", "First", "here", arms._batch()), row)
+    assert line.startswith(start)

@@ -16,6 +16,7 @@ from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
 from normscope.paper.hover import MEAN
+from normscope.studies.arms import arm_look
 from normscope.studies.folder import FOLDER
 from normscope.studies.jacobian.figures import ATTENTION
 from normscope.studies.pretrained.figures import NORMS
@@ -104,7 +105,7 @@ def test_losses_above_the_baseline_with_mean_and_interval():
 
 def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
     pre, _ = drawn("rates", Case(lost=("manual_l2",))).axes
-    color = style.arm_look("layernorm")["color"]
+    color = arm_look("layernorm")["color"]
     line, dots, *_ = [data(x) for x in pre.lines if x.get_color() == color]
     assert line == (
         pytest.approx([0.001, 0.003, 0.01], rel=0.1),
@@ -121,7 +122,7 @@ def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
 def test_what_a_small_batch_costs_is_drawn_beside_the_losses():
     losses, excess = drawn("batch_size").axes
     assert ticks(losses) == ["1", "8"]
-    color = style.arm_look("manual_l2")["color"]
+    color = arm_look("manual_l2")["color"]
     line, dots, *_ = [data(x) for x in excess.lines if x.get_color() == color]
     # of two arms and no norm the second, which stands in the middle
     assert line == (pytest.approx([1, 8]), [1, 0])
@@ -130,11 +131,11 @@ def test_what_a_small_batch_costs_is_drawn_beside_the_losses():
 
 def test_curves_are_means_over_seeds_and_validation_points_are_runs():
     pre, _, above, _ = drawn("curves").axes
-    color = style.arm_look("layernorm")["color"]
+    color = arm_look("layernorm")["color"]
     train, validation = [data(x) for x in pre.lines if x.get_color() == color][:2]
     assert train == ([1, 5, 10], pytest.approx([1.5 + 3 / step for step in (1, 5, 10)]))
     assert validation == ([10, 10], pytest.approx([1.51, 1.52]))
-    color = style.arm_look("manual_l2")["color"]
+    color = arm_look("manual_l2")["color"]
     train, validation = [data(x) for x in above.lines if x.get_color() == color][:2]
     assert train == ([1, 5, 10], pytest.approx([0.5] * 3))
     assert validation == ([10, 10], pytest.approx([0.5] * 2))
@@ -151,7 +152,7 @@ def test_the_stream_is_drawn_from_the_embedding_to_the_final_norm():
 
 def test_the_notebook_is_of_its_own_cells_and_first_seed():
     losses, cuts, values = drawn("notebook").axes
-    color = style.arm_look("manual_l2")["color"]
+    color = arm_look("manual_l2")["color"]
     for axis, y in (
         (losses, [6.9 / 3]),  # the mean of all three steps
         (cuts, [2.25, 2, 2.25]),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from processes import ROOT
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
@@ -138,12 +138,6 @@ def test_an_entry_without_a_drawing_names_the_file_to_write(tmp_path):
 def test_what_is_no_registry_is_an_error_of_its_file(tmp_path, text):
     with pytest.raises(Explained, match="figures"):
         checked(tmp_path, text)
-
-
-def test_an_entry_does_not_change():
-    entry = Figure.model_validate(LOSS | {"study": "main"})
-    with pytest.raises(ValidationError):
-        entry.study = "recall"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_name_that_another_study_has_is_refused(tmp_path):

@@ -1,5 +1,6 @@
-"""What marks say when they are pointed at: the numbers of the tables, and whose they are."""
+"""Tooltips: the numbers of the tables, with their series and intervals."""
 
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -12,7 +13,7 @@ from planted_tables import CONFIGURATION, Case, tables_of
 from normscope.errors import Explained
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.hover import CUT, MEAN
+from normscope.paper.hover import MEAN, tell
 from normscope.paper.svg import finished, inlined
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,8 +34,7 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
-def test_numbers_are_those_of_the_table_and_aside_is_where_it_belongs(tmp_path):
-    """Points stand aside of their rate, and say the rate."""
+def test_numbers_are_those_of_the_table_and_a_shifted_point_has_the_name_of_its_tick(tmp_path):
     entry = FIGURES["sweep"]
     tables = tables_of(entry, Case())
     shown = titles(
@@ -66,16 +66,6 @@ def test_a_value_between_ticks_is_itself_and_not_the_nearest_tick(tmp_path):
     assert {float(rho) for rho in said} <= rhos
 
 
-def test_a_panel_with_a_legend_is_named_by_no_other(tmp_path):
-    def plot(figure, axis):
-        axis.plot([1], [2], "ko", label="_")
-        axis.legend(handles=[axis.plot([], [], "ko", label="a family")[0]])
-        figure.axes[1].plot(range(40), range(40), "k", label="a curve")
-        figure.axes[1].legend()
-
-    assert panel(tmp_path, plot) == ["a family; step: 1; loss (nats): 2"]
-
-
 def panel(tmp_path, plot) -> list[str]:
     style.use(8)
     figure, axes = style.canvas(120, 60, 1, 2)
@@ -85,51 +75,32 @@ def panel(tmp_path, plot) -> list[str]:
     return titles((tmp_path / "figure.svg").read_bytes())
 
 
-def test_points_and_bars_say_whose_they_are_and_a_curve_nothing(tmp_path):
-    look = style.arm_look("layernorm")
+def test_only_points_and_bars_that_were_told_have_tooltips(tmp_path):
+    def plot(_, axis):
+        style.points(axis, [1, 2], [3, -4.56789e-7], "LayerNorm", marker="o")
+        axis.plot(range(50), [x / 7 for x in range(50)], "o")
+        style.points(axis, [5], [6], "<b>", marker="^")
+        style.points(axis, [], [], "nothing", marker="o")
+        style.points(axis, [5], [0.97], marker="x", transform=axis.get_xaxis_transform())
+        for bar in axis.barh([1], [0.25]):
+            tell(bar, "share")
 
-    def plot(figure, axis):
-        axis.plot([1, 2], [3, -4.56789e-7], **look | {"linestyle": ""}, mfc="none")
-        axis.plot(range(50), [x / 7 for x in range(50)], **look)
-        axis.plot([5], [6], "k^")
-        axis.plot([5], [7], "k^", label=CUT)
-        axis.plot([5], [0.97], "kx", transform=axis.get_xaxis_transform())
-        axis.barh([1], [0.25], label="share")
-        axis.bar([3], [0.5], label="upright")
-        style.legend_below(
-            figure,
-            style.samples(
-                axis, {"LayerNorm": look, "<b>": {"color": "0.4", "marker": "^", "linestyle": ""}}
-            ),
-            2,
-        )
-
-    assert panel(tmp_path, plot) == [
-        "share; loss (nats): 1; step: 0.25",  # bars are drawn first
-        "upright; step: 3; loss (nats): 0.5",
+    assert sorted(panel(tmp_path, plot)) == [
+        "<b>; step: 5; loss (nats): 6",
         "LayerNorm; step: 1; loss (nats): 3",
         "LayerNorm; step: 2; loss (nats): −4.568e-07",
-        "<b>; step: 5; loss (nats): 6",
+        "share; step: 0.25; loss (nats): 1",
         "step: 5",
     ]
 
 
-def test_an_interval_belongs_to_the_mean_and_to_no_seed(tmp_path):
+def test_an_interval_follows_its_point_and_rows_come_first(tmp_path):
     def plot(_, axis):
         style.name_rows(axis, ["one", "two"])
-        axis.plot([1, 2], [0, 0], "o", color="b")
-        axis.plot([1.5], [0], "|", color="b", label=MEAN)
-        axis.hlines([0, 1], [1, 3], [2, 5], color="b")
-        axis.plot([4], [1], "o", color="b")
-        axis.plot([4.5], [1], "o", color="r")
+        ends = [1, math.nan], [2, math.nan]
+        style.estimates(axis, [1.5, 4], [0.1, 1], ends, MEAN, across=True, color="b", marker="|")
 
-    assert panel(tmp_path, plot) == [
-        "one; step: 1",
-        "one; step: 2",
-        "mean; one; step: 1.5 [1, 2]",
-        "two; step: 4 [3, 5]",
-        "two; step: 4.5",
-    ]
+    assert panel(tmp_path, plot) == ["mean; one; step: 1.5 [1, 2]", "mean; two; step: 4"]
 
 
 def test_ids_of_two_figures_in_a_page_differ_and_lead_somewhere(tmp_path):
@@ -156,7 +127,7 @@ def test_ids_of_two_figures_in_a_page_differ_and_lead_somewhere(tmp_path):
         "<foreignObject/>",
     ],
 )
-def test_what_no_drawing_has_is_no_part_of_a_page(inside):
+def test_elements_that_no_drawing_has_are_refused(inside):
     svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1">{inside}</svg>'
     with pytest.raises(Explained, match="that no drawing has"):
         inlined("x", svg.encode(), "")

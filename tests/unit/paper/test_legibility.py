@@ -15,6 +15,7 @@ from planted_tables import CONFIGURATION, Case, tables_of
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
+from normscope.studies.arms import arm_look
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +122,7 @@ def test_texts_that_cannot_be_read_are_noticed():
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_an_arm_has_one_colour_in_all_figures(name):
-    colors = {arm.label: style.arm_look(key)["color"] for key, arm in ARMS.items()}
+    colors = {arm.label: arm_look(key)["color"] for key, arm in ARMS.items()}
     for axis in drawn(name).axes:
         for line in axis.lines:
             label = str(line.get_label())

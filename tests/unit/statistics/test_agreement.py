@@ -38,7 +38,7 @@ def test_models_of_a_job_are_compared_seed_by_seed():
     assert agreements(was, losses(s3=2.02, s2=2.06, s1=2.0)) == {
         **{1: "agrees", 2: "differs", 3: "agrees"},
     }
-    # its own seeds end on two plateaus, between which one may fall
+    # the seeds of the cell end on two plateaus
     apart = losses(s1=2.0, s2=2.0, s3=1.0)
     assert agreements(apart, losses(s1=1.0, s2=2.0, s3=1.0))[1] == "within its seeds"
 

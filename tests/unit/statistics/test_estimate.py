@@ -1,4 +1,4 @@
-"""Intervals over models against scipy's own, and of published data."""
+"""Intervals over models against scipy's, and of published data."""
 
 import math
 

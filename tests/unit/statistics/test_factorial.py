@@ -102,17 +102,6 @@ def test_any_response_has_the_effects_of_its_marginal_means_and_scipys_intervals
         assert row["alpha"] == pytest.approx(0.1 / 14)
 
 
-def test_what_a_seed_adds_to_all_its_cells_cancels():
-    """Blocks a thousand times the effect apart: the interval has no width."""
-
-    def response(c: Levels, seed: int) -> float:
-        return 1000.0 * seed**2 + 0.5 * (c["gain"] == "yes")
-
-    row = effects_by_contrast(crossed(response, seeds=4))["gain: yes − no"]
-    assert (row["low"], row["effect"], row["high"]) == pytest.approx((0.5, 0.5, 0.5), abs=1e-9)
-    assert row["n"] == 4
-
-
 @pytest.mark.parametrize("lost", ["row", "nan", "inf"])
 def test_a_seed_with_a_cell_missing_is_left_out_and_n_says_so(lost):
     noise = np.random.default_rng(0).standard_normal(3 * 24).tolist()

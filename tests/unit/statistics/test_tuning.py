@@ -12,7 +12,7 @@ RATES = (0.001, 0.003, 0.01)
 
 
 def table(losses: np.ndarray) -> pd.DataFrame:
-    """A row a model of losses (seeds, rates)."""
+    """One row per model, from losses (seeds, rates)."""
     return pd.DataFrame(
         {"arm": "a", "seed": seed, "learning_rate": rate, "loss": losses[i, j]}
         for j, rate in enumerate(RATES)

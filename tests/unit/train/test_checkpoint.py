@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse, lock
+from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints, RunInUse, locked
 
 HOLD_THE_LOCK = """
 import sys
 from pathlib import Path
-from normscope.train.checkpoint import lock
+from normscope.train.checkpoint import locked
 
-with lock(Path(sys.argv[1])):
+with locked(Path(sys.argv[1])):
     print("locked", flush=True)
     sys.stdin.read()
 """
@@ -144,9 +144,7 @@ def test_a_checkpoint_that_would_run_code_is_refused(two, tmp_path):
     two.save(6, {"w": Hostile()})
     step, _, notes = two.load()
     assert step == 5
-    assert (
-        "step-00000006.ckpt holds something else than a checkpoint, and is not loaded" in notes[0]
-    )
+    assert "step-00000006.ckpt is not a checkpoint of normscope, and is not loaded" in notes[0]
     assert "weights_only" not in notes[0]  # torch advises to unpickle the file after all
     assert not (tmp_path / "ran").exists()
 
@@ -162,11 +160,11 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path):
         assert first.stdout.readline() == "locked\n"
         for _ in range(2):
             message = f"process {first.pid} is training this run"
-            with pytest.raises(RunInUse, match=message), lock(tmp_path):
+            with pytest.raises(RunInUse, match=message), locked(tmp_path):
                 pass
         first.send_signal(signal.SIGKILL)
         first.wait()
-        with lock(tmp_path):
+        with locked(tmp_path):
             assert (tmp_path / "lock").read_text() == str(os.getpid())
 
 

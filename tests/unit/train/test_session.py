@@ -18,7 +18,7 @@ from trainings import FP32, alone, problem_of
 from normscope.errors import Explained
 from normscope.io.stored import metrics
 from normscope.train import session
-from normscope.train.checkpoint import Checkpoints, RunInUse, lock
+from normscope.train.checkpoint import Checkpoints, RunInUse, locked
 from normscope.train.outputs import TrainingFlags
 from normscope.train.problem import Problem
 from normscope.train.recipe import Stack
@@ -206,7 +206,7 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, finger
 def test_a_job_in_use_is_refused_and_its_checkpoints_stay(tmp_path):
     job = Job(tmp_path, recipe(seeds=SEEDS))
     Checkpoints(job.checkpoints / "1x3", "other", 1).save(2, {"a": 1})
-    with lock(job.checkpoints), pytest.raises(RunInUse, match="is training this run"):
+    with locked(job.checkpoints), pytest.raises(RunInUse, match="is training this run"):
         job.train()
     assert job.kept() == ["1x3/step-00000002.ckpt"]
     assert not job.timing.exists()

@@ -78,7 +78,7 @@ def test_on_a_full_disk_the_script_stops_and_later_continues(tmp_path, data, who
     newest = script.checkpoints / f"2x2/step-{kept:08d}.ckpt"
     message = script.fail(largest_file=newest.stat().st_size // 2)
     assert "File too large while writing" in message
-    assert "mend that and start again" in message
+    assert "fix that and start again" in message
     assert f"step-{kept + 1:08d}.ckpt" in message
     assert script.newest() == kept
     assert not script.out.exists()

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from normscope.io import dataset, stored
 from normscope.measure.block_jacobian import block_jacobian, spectrum
-from normscope.measure.evaluation import validation_windows
 from normscope.measure.signals import Row, signals
+from normscope.measure.windows import validation_windows
 from normscope.nn.model import Transformer
 from normscope.studies.depth.measures import MEASURES, TOKENS
 from normscope.studies.depth.recipe import Place, Probe, Shape

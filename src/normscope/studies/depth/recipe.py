@@ -8,7 +8,7 @@ from normscope.nn.recipe import Init, Model, Norm, Placement
 from normscope.schema import PositiveInt, Rate, Seed, Strict, rate_name
 from normscope.train.recipe import OnDevice
 
-WarmUp = Annotated[int, Field(ge=0, description="steps of linear warm-up")]
+WarmUp = Annotated[int, Field(ge=0, lt=2**63, description="steps of linear warm-up")]
 
 
 RESIDUAL = {True: "residual", False: "plain"}  # words of names: with and without connections

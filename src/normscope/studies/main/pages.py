@@ -7,7 +7,6 @@ import pandas as pd
 
 from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.caption import count as count_models
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     Cell,
@@ -27,6 +26,7 @@ from normscope.paper.table import (
 )
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import describe, select, split
+from normscope.studies.arms import count as count_models
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import NANOGPT, Main
 from normscope.studies.study import Settings

@@ -295,7 +295,7 @@ def _published_ratios(evidence: Evidence) -> tuple[list[str], Ratios]:
     """What is in print, in words, and its ratios beside the published gains."""
     words, ratios = [], {}
     references = select(evidence.table("pretrained.references"), experiment="final_norm")
-    for model in references["model"].dropna().unique():
+    for model in filter(None, references["model"].dropna().unique()):
         rows = select(references, model=model).set_index("metric")
         values = rows["value"].astype(float)
         ratio, with_norm = values["gain_hidden_states"], values["gain_with_final_norm"]

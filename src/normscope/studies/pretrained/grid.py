@@ -64,7 +64,7 @@ class Pretrained(Study):
         ge=0.01,
         le=1_000_000,
         allow_inf_nan=False,
-        description="for weights; a model whose fp32 weights exceed it is streamed block by block",
+        description="for weights; a model whose fp32 weights exceed it stays partly on disk",
     )
     threads: PositiveInt = Field(description="CPU threads of a measurement")
     resamples: PositiveInt = Field(description="of prompts, for bootstrap intervals")

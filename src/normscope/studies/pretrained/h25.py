@@ -15,7 +15,7 @@ from normscope.statistics.inference import (
     estimate_published,
     mean_test,
     partial_correlation,
-    share,
+    proportion,
 )
 from normscope.statistics.summary import split
 from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict, t_of_summary
@@ -88,7 +88,8 @@ def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
         right, n = int(group["correct"].sum()), len(group)
         decided = group[group["reading"] != "neither"]
         agreeing = int((decided["reading"] == decided["predicted"]).sum())
-        published, corrected = share(right, n, level), share(agreeing, len(decided), level)
+        published = proportion(right, n, level)
+        corrected = proportion(agreeing, len(decided), level)
         rho, gain, depth = (list(group[name]) for name in ("rho", "gain", "n_layers"))
         r = correlation(rho, gain, level)
         partial, p = partial_correlation(rho, gain, depth)

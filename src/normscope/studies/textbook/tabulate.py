@@ -3,10 +3,11 @@
 import pandas as pd
 
 from normscope.io import dataset
-from normscope.measure.evaluation import validation_windows
+from normscope.measure.windows import validation_windows
 from normscope.studies.stage import TableInputs
 from normscope.studies.textbook import tutorial
 from normscope.studies.textbook.recipe import TextbookTables
+from normscope.studies.textbook.tables import TABLES
 from normscope.train import runtime
 from normscope.train.outputs import say
 from normscope.train.trained import transformers
@@ -29,7 +30,7 @@ def tabulate(recipe: TextbookTables, inputs: TableInputs) -> dict[str, pd.DataFr
     return {
         "scratch": pd.DataFrame(tutorial.scratch()),
         "epsilon": pd.DataFrame(tutorial.small_tokens()),
-        "affine": pd.DataFrame(affine, columns=["seed", *tutorial.AFFINE]),
+        "affine": pd.DataFrame(affine, columns=TABLES["affine"].names),
         "sharing": pd.DataFrame(tutorial.sharing()),
         "batches": pd.DataFrame(tutorial.batches(recipe.level)),
         "wild": pd.DataFrame(vectors),

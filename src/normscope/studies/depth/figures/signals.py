@@ -44,7 +44,8 @@ def draw_first(axis: Axes, first: pd.DataFrame) -> None:
     inset = axis.inset_axes((0.62, 0.5, 0.36, 0.36))
     for i, placement in enumerate(PLACEMENTS):
         own = summary.select(first, placement=placement)
-        inset.plot([i] * len(own), own["mean"], "o", color=COLORS[placement], markersize=3)
+        dots: dict = {"marker": "o", "linestyle": "", "color": COLORS[placement], "markersize": 3}
+        style.points(inset, [i] * len(own), own["mean"], PLACEMENTS[placement], **dots)
     style.place(inset.xaxis, range(len(PLACEMENTS)), ["block 1"] * len(PLACEMENTS))
     inset.tick_params(bottom=False, labelbottom=False)
     inset.set_xlim(-0.6, len(PLACEMENTS) - 0.4)
@@ -62,11 +63,11 @@ def limits(panel: pd.DataFrame) -> tuple[float, float]:
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, *, apart: bool) -> list[str]:
-    """A line per placement, a triangle where one leaves the panel; what it comes down to.
+    """One line per placement, a triangle where it leaves the panel; the lowest values.
 
     Args:
         axis: the panel.
-        panel: of by_block.csv.
+        panel: rows of by_block.csv.
         apart: whether block 1 is drawn apart if it is far above all others.
     """
     below = []
@@ -79,7 +80,8 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, *, apart: bool) -> list[str]:
         if len(lost):
             at = lost.min() if lost.max() == line["block"].max() else lost.max()
             look: dict = {"color": COLORS[placement], "mfc": "white", "clip_on": False}
-            axis.plot(at, 0.0, "v", transform=axis.get_xaxis_transform(), **look)
+            look |= {"marker": "v", "linestyle": "", "transform": axis.get_xaxis_transform()}
+            style.points(axis, at, 0.0, PLACEMENTS[placement], **look)
             if init in PANELS:
                 below.append(f"{PLACEMENTS[placement]} {line['mean'].min():.0e}")
     rest = panel[panel["block"] > 1]

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import CUT
+from normscope.paper.hover import tell
 from normscope.statistics import summary
 from normscope.studies.depth.figures import (
     COLORS,
@@ -27,7 +27,7 @@ ENDS: dict[str, dict] = {
     "smallest": {"marker": "v", "linestyle": "", "mfc": "white"},
 }
 LINES = dict(zip(ANGLES, style.LINES, strict=False))
-WIDTH = 0.5  # of the place of a block, over which placements stand side by side
+WIDTH = 0.5  # blocks over which placements are dodged
 ZERO = 3e-3  # the floor, where what is below is drawn
 
 
@@ -46,13 +46,15 @@ def draw_spectra(axis: Axes, panel: pd.DataFrame) -> None:
     shown = [name for name in PLACEMENTS if (panel["placement"] == name).any()]
     for (placement, end), line in panel.groupby(["placement", "measure"], sort=False):
         color = COLORS[str(placement)]
-        aside = style.aside(shown.index(str(placement)), len(shown), WIDTH)
-        x = line["block"].map(blocks.index) + aside
+        shift = style.dodge(shown.index(str(placement)), len(shown), WIDTH)
+        x = line["block"].map(blocks.index) + shift
         low, high = (line[k].clip(lower=ZERO) for k in ("low", "high"))
         axis.vlines(x, low, high, color=color, linewidth=0.8)
-        for is_cut, label in ((line["mean"] < ZERO, CUT), (line["mean"] >= ZERO, None)):
-            mean = line["mean"][is_cut].clip(lower=ZERO)
-            axis.plot(x[is_cut], mean, color=color, label=label, **ENDS[str(end)])
+        for is_shown in (line["mean"] < ZERO, line["mean"] >= ZERO):
+            mean = line["mean"][is_shown].clip(lower=ZERO)
+            (dots,) = axis.plot(x[is_shown], mean, color=color, **ENDS[str(end)])
+        ends = line["low"][is_shown], line["high"][is_shown]
+        tell(dots, PLACEMENTS[str(placement)], str(end), y=ends)  # none at the floor
     style.place(axis.xaxis, range(len(blocks)), [str(block) for block in blocks])
     axis.set_xlabel("block")
     axis.set_xlim(-0.5, max(1, len(blocks)) - 0.5)

@@ -16,7 +16,7 @@ from normscope.studies.depth.measures import PLACEMENTS
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "D"}}
 FAILED: dict = {"marker": "x", "linestyle": "", "markersize": 4, "markeredgewidth": 0.6}
 FILLED: dict = {False: {"mfc": "white"}, True: {}}  # the first warm-up is open, the others filled
-ROOM = 1.5  # beside the least and the greatest rate
+ROOM = 1.5  # factor around the lowest and the highest rate
 ABOVE = 0.25  # nats, above and below all means
 SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that bars do not overlap
 
@@ -36,15 +36,19 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, failed: pd.DataFrame, warm_ups: 
         i = warm_ups.index(int(str(warm_up)))
         step = list(PLACEMENTS).index(str(placement)) - 1 + 0.4 * i
         by_rate = line.sort_values("learning_rate")
-        aside = 2 ** (SHIFT * step)
-        rate = by_rate["learning_rate"] * aside
+        shift = 2 ** (SHIFT * step)
+        rate = by_rate["learning_rate"] * shift
         color = COLORS[str(placement)]
         look: dict = {"color": color, "linestyle": style.LINES[i % 5]}
         look |= RESIDUAL[bool(residual)] | FILLED[i > 0]
-        axis.plot(rate, by_rate["mean"], **look, markersize=3)
-        axis.vlines(rate, by_rate["low"], by_rate["high"], color=color, linewidth=0.7)
+        names = [PLACEMENTS[str(placement)], f"warm-up: {warm_up} steps"]
+        names += ["without residuals"] * (not residual)
+        ends = by_rate["low"], by_rate["high"]
+        look |= {"markersize": 3}
+        style.estimates(axis, rate, by_rate["mean"], ends, *names, width=0.7, **look)
         lost = select(failed, **dict(zip(keys, key, strict=True)))
-        axis.plot(lost["learning_rate"] * aside, lost["capped_loss"], color=color, **FAILED)
+        crosses = lost["learning_rate"] * shift, lost["capped_loss"]
+        style.points(axis, *crosses, names[0], "a model that failed", color=color, **FAILED)
     rates = sorted(set(panel["learning_rate"]))
     style.log_x(axis, rates)
     axis.set_xlim(rates[0] / ROOM, rates[-1] * ROOM)

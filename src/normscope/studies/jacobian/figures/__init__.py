@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import pandas as pd
 
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
+from normscope.studies.arms import count, divergences
 from normscope.studies.jacobian.recipe import VARIED
 
 ATTENTION = {"softmax": style.COLORS[1], "sigmoid": style.COLORS[2]}

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
+from normscope.paper.hover import tell
 from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
 
@@ -15,22 +17,23 @@ PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLO
 NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
 HELD: dict = {"linestyle": (0, (4, 1.5)), "mfc": "none"}
 EXACT = "0.6"
-ASIDE = 0.04  # of the share, over which places stand side by side
+SHIFT = 0.04  # of the share, over which places are dodged
 RULE = "center_scale"
 
 
 def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
-    """Mean cost against the share left in, with intervals: a line a place, dashed where held."""
+    """Mean cost against the share left in, one line per place, dashed where sigma is held."""
     axis.axhline(0, color=EXACT, linewidth=0.6)
     for key, line in split(costs, ["surrogates_in", "sigma_penalty"]):
         doses = line.sort_values("radial_share")
         place = key["surrogates_in"]
-        color, aside = PLACES[place], style.aside([*PLACES].index(place), len(PLACES), ASIDE)
-        look: dict = {"color": color, "marker": "o"} | (HELD if key["sigma_penalty"] else {})
-        axis.plot([0, *(doses["radial_share"] + aside)], [0, *doses["mean"]], **look)
-        axis.vlines(
-            doses["radial_share"] + aside, doses["low"], doses["high"], color=color, linewidth=0.8
-        )
+        shares = doses["radial_share"] + style.dodge([*PLACES].index(place), len(PLACES), SHIFT)
+        look: dict = {"color": PLACES[place], "marker": "o"}
+        look |= HELD if key["sigma_penalty"] else {}
+        names = [NAMES[place], *["sigma held"] * bool(key["sigma_penalty"])]
+        (drawn,) = axis.plot([0, *shares], [0, *doses["mean"]], **look)
+        tell(drawn, *names, y=([np.nan, *doses["low"]], [np.nan, *doses["high"]]))
+        axis.vlines(shares, doses["low"], doses["high"], color=PLACES[place], linewidth=0.8)
     style.place(axis.xaxis, sorted({0.0, *costs["radial_share"]}))
     axis.set_xlabel("share of the radial part left in")
 
@@ -50,7 +53,7 @@ def draw_sigma(axis: Axes, sigma: pd.DataFrame) -> None:
 def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, protocol: str, arm: str, attention: str
 ) -> tuple[Figure, str]:
-    """Costs above and sigma below, a column a kind of feedback, of one arm and attention."""
+    """Costs above and sigma below for one arm and attention, one column per kind of feedback."""
     kept = {
         name: select(table, protocol=protocol, arm=arm, attention=attention)
         for name, table in tables.items()
@@ -58,9 +61,8 @@ def draw(
     doses = select(kept["costs"], norm_backward=RULE)
     feedback = in_order(list(doses["feedback"]), FEEDBACK)
     figure, axes = style.canvas(look.width_mm, 120, 2, max(1, len(feedback)), shared=False)
-    for line in axes:
-        for axis in line[1:]:
-            axis.sharey(line[0])
+    for row in axes:
+        style.share_y(row)
     if not feedback:
         style.say(axes[0, 0], "no surrogate was trained")
     for name, (top, bottom) in zip(feedback, axes.T, strict=False):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import CUT
+from normscope.paper.hover import tell
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_sample, in_order
 from normscope.studies.jacobian.recipe import SETTING
@@ -23,7 +23,7 @@ KINDS = {  # (signal, variant)
 }
 NOISE = 1e-6  # a share below it is rounding
 MM_PER_ROW, REST_MM = 48, 12
-ASIDE = 0.3  # layers over which kinds of attention stand side by side
+SHIFT = 0.3  # layers over which kinds of attention are dodged
 FOOT = 0.5  # of the least mean: where an interval ends that goes on to 0
 
 
@@ -35,24 +35,24 @@ def layer_label(layer: str) -> str:
     return f"{block}{branch[0]}{chr(39) * (side == 'after')}"
 
 
-def draw_line(axis: Axes, line: pd.DataFrame, look: dict, foot: float, *, bars: bool) -> None:
+def draw_line(
+    axis: Axes, line: pd.DataFrame, look: dict, series: tuple[str, str], foot: float, *, bars: bool
+) -> None:
     """Over the block norms, the final norm apart; bars are intervals over models, cut at a foot."""
     for place in ("block", "final"):
         part = line[line["place"] == place]
         # of one layer a dotted line would show nothing
         dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
-        axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
+        (drawn,) = axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
+        ends = part["low"] * part["d"], part["high"] * part["d"]
+        if drawn.get_marker():
+            tell(drawn, *series, y=ends if bars else None)
         if bars:
-            low, high = part["low"] * part["d"], part["high"] * part["d"]
-            for is_cut, label in ((low < foot, CUT), (low >= foot, "")):
-                axis.vlines(
-                    part["x"][is_cut],
-                    low[is_cut].clip(lower=foot),
-                    high[is_cut],
-                    color=look["color"],
-                    linewidth=0.8,
-                    label=label,
-                )
+            low, high = ends
+            for is_shown in (low < foot, low >= foot):
+                bottoms, tops = low[is_shown].clip(lower=foot), high[is_shown]
+                color = look["color"]
+                axis.vlines(part["x"][is_shown], bottoms, tops, color=color, linewidth=0.8)
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
@@ -61,12 +61,12 @@ def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     kinds = in_order(list(panel["attention"]), ATTENTION)
     foot = FOOT * (panel["mean"] * panel["d"]).min()
     for i, attention in enumerate(kinds):
-        for (signal, variant), (_, mark) in KINDS.items():
+        for (signal, variant), (kind, mark) in KINDS.items():
             line = select(panel, attention=attention, signal=signal, variant=variant)
-            line = line.assign(x=line["index"] + style.aside(i, len(kinds), ASIDE))
+            line = line.assign(x=line["index"] + style.dodge(i, len(kinds), SHIFT))
             look = mark | {"color": ATTENTION[attention], "markersize": 3}
             is_own = (signal, variant) == ("own", "corrected")
-            draw_line(axis, line.sort_values("index"), look, foot, bars=is_own)
+            draw_line(axis, line.sort_values("index"), look, (attention, kind), foot, bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
     labels = [layer_label(name) for name in ticks["layer"]]
     style.place(axis.xaxis, list(ticks["index"]), labels)
@@ -78,7 +78,7 @@ def grid(
     """Arm and measure of the panels of a cell, protocol and feedback of every cell."""
     rows = [
         (arm, measure)
-        for arm in style.in_order(list(shown["arm"]))
+        for arm in in_order(list(shown["arm"]), ARMS)
         for measure in MEASURES
         if len(select(shown, arm=arm, measure=measure))
     ]
@@ -92,7 +92,7 @@ def grid(
 
 
 def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list) -> None:
-    """All panels ``[cell, row]``, and what stands beside them."""
+    """All panels ``[cell, row]`` with their titles and labels."""
     name_arm = len({arm for arm, _ in rows}) > 1
     for (protocol, feedback), cell in zip(columns, axes, strict=False):
         for (arm, measure), axis, first in zip(rows, cell, axes[0], strict=False):

@@ -11,13 +11,14 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
+from normscope.studies.arms import in_order
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
 from normscope.studies.jacobian.measures import SURROGATES
 from normscope.studies.jacobian.recipe import VARIED
 
 PLACES = {"all": "all norms", "blocks": "in blocks", "final": "final norm"}
 MM_PER_ROW, MM_PER_PANEL = 8, 14
-ASIDE = 0.6  # lines over which arms and kinds of attention stand side by side
+SHIFT = 0.6  # rows over which arms and kinds of attention are dodged
 LINEAR = 0.1  # nats up to which the axis is linear
 
 
@@ -27,24 +28,25 @@ def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: st
     for has_failed, shape in ((False, marker), (True, "x")):
         shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
         dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
-        axis.plot(shown, [y] * len(shown), color=color, **dots)
-    axis.plot(cost["mean"], y, color=color, label=MEAN, **style.DASH)
-    axis.hlines(y, cost["low"], cost["high"], color=color, linewidth=0.8)
+        style.points(axis, shown, [y] * len(shown), cost["attention"], color=color, **dots)
+    dash: dict = style.DASH | {"color": color, "label": MEAN}
+    ends = cost["low"], cost["high"]
+    style.estimates(axis, cost["mean"], y, ends, MEAN, across=True, **dash)
 
 
 def in_rows(costs: pd.DataFrame) -> list[tuple[str, str]]:
-    """Surrogate and place of every line of a panel."""
+    """Surrogate and place of every row of a panel."""
     trained = set(zip(costs["norm_backward"], costs["surrogates_in"], strict=True))
     return [(rule, place) for rule in SURROGATES for place in PLACES if (rule, place) in trained]
 
 
 def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, arms: list[str]) -> None:
-    """A line for every surrogate and where it is put."""
+    """One row per surrogate and the norms that have it."""
     kinds = in_rows(costs)
     axis.axvline(0, color="0.6", linewidth=0.6)
     groups = [(arm, attention) for arm in arms for attention in ATTENTION]
     for cost in costs.to_dict("records"):
-        shift = style.aside(groups.index((cost["arm"], cost["attention"])), len(groups), ASIDE)
+        shift = style.dodge(groups.index((cost["arm"], cost["attention"])), len(groups), SHIFT)
         y = kinds.index((cost["norm_backward"], cost["surrogates_in"])) + shift
         cell = select(models, **{key: cost[key] for key in VARIED})
         draw_cost(axis, y, cost, cell, style.MARKERS[arms.index(cost["arm"])])
@@ -52,7 +54,7 @@ def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, arms: list
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
-    """A panel a kind of feedback, of one protocol; doses and penalties are another figure's."""
+    """One panel per kind of feedback, for one protocol, without doses and penalties."""
     kept = {
         name: select(table, protocol=protocol, radial_share=1.0, sigma_penalty=0.0)
         for name, table in tables.items()
@@ -60,7 +62,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     runs, costs, models = (kept[name] for name in ("losses", "costs", "surrogates"))
     shown = {name: select(costs, feedback=name) for name in FEEDBACK}
     shown = {name: own for name, own in shown.items() if len(own)}
-    arms = style.in_order(list(costs["arm"]))
+    arms = in_order(list(costs["arm"]))
     counts = [len(in_rows(own)) for own in shown.values()] or [2]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     if not shown:

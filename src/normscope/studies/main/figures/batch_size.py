@@ -5,14 +5,20 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import divergences
 from normscope.paper.drawing import Look
+from normscope.studies.arms import (
+    add_sample,
+    arm_legend,
+    divergences,
+    draw_models,
+    in_order,
+    line_look,
+)
 from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
 COLUMNS = {"capped_loss": "validation loss", "excess": "above the greatest size"}
-ASIDE = 0.25  # octaves over which arms stand side by side
+SHIFT = 0.25  # octaves over which arms are dodged
 
 
 def describe_sizes(batches: pd.DataFrame) -> str:
@@ -31,25 +37,21 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     batches = tables["batches"]
     figure, axes = style.canvas(look.width_mm, 75, 1, len(COLUMNS), shared=False)
     if batches.empty:
-        words = "no arm has two batch sizes"
-        style.say(axes[0, 0], words)
-        return figure, f"Here {words}."
-    arms = style.in_order(list(batches["arm"]))
+        return figure, style.say(axes[0, 0], "no arm has two batch sizes")
+    arms = in_order(list(batches["arm"]))
     for axis, (column, label) in zip(axes[0], COLUMNS.items(), strict=True):
         for i, arm in enumerate(arms):
-            own, arm_look = batches[batches["arm"] == arm], style.arm_look(arm)
-            own = own.assign(x=own["batch_size"] * 2 ** style.aside(i, len(arms), ASIDE))
-            joined: dict = arm_look | {"marker": ""}
-            dots: dict = arm_look | {"linestyle": ""}
-            axis.plot(own.groupby("x")[column].mean(), **joined)
-            axis.plot(own["x"], own[column], mfc="none", **dots)
-            axis.plot([], [], label=ARMS[arm].label, mfc="none", **arm_look)
+            own = batches[batches["arm"] == arm]
+            own = own.assign(x=own["batch_size"] * style.dodge_log(i, len(arms), SHIFT))
+            axis.plot(own.groupby("x")[column].mean(), **line_look(arm))
+            draw_models(axis, arm, own["x"], own[column])
+            add_sample(axis, arm)
         style.log_x(axis, batches["batch_size"], base=2)
         axis.set_xlabel("windows in a batch")
         axis.set_title(label)
     axes[0, 0].set_ylabel("nats per character")
-    axes[0, 1].axhline(0, color="0.6", linewidth=0.6, zorder=0)
-    style.arm_legend(figure)
+    style.baseline(axes[0, 1], 0)
+    arm_legend(figure)
     n = describe_sizes(batches)
     lost = divergences(batches, ("arm", "batch_size"), AS_NOTHING_KNOWN)
     return figure, f"n: {n}. {lost}"

@@ -6,11 +6,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import (
+    add_sample,
+    arm_legend,
+    count,
+    divergences,
+    draw_models,
+    in_order,
+    line_look,
+)
 from normscope.studies.main.figures import arm_label, placement_title
 
 BINS = 40  # points of a smoothed training curve
@@ -21,23 +28,20 @@ LINEAR = 0.1  # nats up to which differences have a linear axis
 def above_baseline(curves: pd.DataFrame, baseline: Mapping[str, str]) -> pd.DataFrame:
     """The curves less the baseline's of the same seed and step."""
     keys = ["seed", "step"]
-    own = select(curves, **baseline).set_index(keys)[LOSSES]
-    lower = own.reindex(pd.MultiIndex.from_frame(curves[keys]))
+    reference = select(curves, **baseline).set_index(keys)[LOSSES]
+    lower = reference.reindex(pd.MultiIndex.from_frame(curves[keys]))
     return curves.assign(**{name: curves[name] - lower[name].to_numpy() for name in LOSSES})
 
 
 def draw_panel(axis: Axes, curves: pd.DataFrame) -> None:
-    """A line an arm for training, open markers for validation."""
-    for arm in style.in_order(list(curves["arm"])):
-        look = style.arm_look(arm)
-        line: dict = look | {"marker": ""}
-        dots: dict = look | {"linestyle": ""}
+    """One line per arm for training, open markers for validation."""
+    for arm in in_order(list(curves["arm"])):
         curve = curves[curves["arm"] == arm]
         smooth = curve.groupby("bin")[["step", "train_loss"]].mean()
-        axis.plot(smooth["step"], smooth["train_loss"], **line)
+        axis.plot(smooth["step"], smooth["train_loss"], **line_look(arm))
         points = curve.dropna(subset="val_loss")
-        axis.plot(points["step"], points["val_loss"], markerfacecolor="none", **dots)
-        axis.plot([], [], label=ARMS[arm].label, markerfacecolor="none", **look)
+        draw_models(axis, arm, points["step"], points["val_loss"])
+        add_sample(axis, arm)
 
 
 def draw(
@@ -54,11 +58,11 @@ def draw(
         for axis, losses in ((top, curves), (bottom, above)):
             draw_panel(axis, select(losses, placement=placement))
             axis.set_title(placement_title(placement))
-        bottom.axhline(0, color="0.6", linewidth=0.6, zorder=0)
+        style.baseline(bottom, 0)
         bottom.set_xlabel("step")
     style.log_y(axes[0, 0])
     style.symlog(axes[1, 0], LINEAR, vertical=True)
     axes[0, 0].set_ylabel("loss (nats per character)")
     axes[1, 0].set_ylabel(f"above {arm_label(**baseline)}")
-    style.arm_legend(figure)
+    arm_legend(figure)
     return figure, f"n: {count(runs)}. {divergences(runs)}"

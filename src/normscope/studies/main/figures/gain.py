@@ -9,29 +9,29 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import arm_legend, arm_look, count, divergences, in_order
 from normscope.studies.main.figures import placement_title
 
-ASIDE = 0.5  # blocks over which arms stand side by side
+SHIFT = 0.5  # blocks over which arms are dodged
 
 
 def site_label(site: str) -> str:
-    """What stands below a site of the stream."""
+    """The tick label of a site of the stream."""
     return {"embedding": "emb", "final_norm": "norm"}.get(site, site.removeprefix("block_"))
 
 
 def draw_lines(axis: Axes, table: pd.DataFrame, column: str) -> None:
     """A line per arm over depth, with its interval over seeds where there is one."""
-    shown = style.in_order(list(table["arm"]))
+    shown = in_order(list(table["arm"]))
     for i, arm in enumerate(shown):
         line = table[table["arm"] == arm].dropna(subset=column).sort_values("depth")
-        look = style.arm_look(arm)
-        x = line["depth"] + style.aside(i, len(shown), ASIDE)
-        axis.plot(x, line[column], label=ARMS[arm].label, markerfacecolor="none", **look)
-        low, high = line[f"{column}_low"], line[f"{column}_high"]
-        axis.vlines(x, low, high, color=look["color"], linewidth=0.8)
+        look = arm_look(arm)
+        x = line["depth"] + style.dodge(i, len(shown), SHIFT)
+        ends = line[f"{column}_low"], line[f"{column}_high"]
+        label = ARMS[arm].label
+        style.estimates(axis, x, line[column], ends, label, label=label, mfc="none", **look)
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
@@ -57,7 +57,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     style.log_y(axes[0, 0])
     axes[0, 0].set_ylabel("norm of the stream")
     axes[1, 0].set_ylabel("log-gain of the site")
-    style.arm_legend(figure)
+    arm_legend(figure)
     return figure, (
         f"n: {count(runs)}; {gain['windows'].max()} windows of validation text, positions 1 to "
         f"{gain['position'].max()}. Bars: {look.level:.0%} t interval over models, where n > 1. "

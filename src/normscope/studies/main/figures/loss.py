@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from normscope.nn.recipe import Placement
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look
-from normscope.paper.hover import MEAN
+from normscope.paper.hover import MEAN, tell
 from normscope.statistics.summary import select
+from normscope.studies.arms import arm_look, count, divergences, in_order
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
 
 MM_PER_ROW, MM_PER_PANEL, ROOM = 5, 14, 1.3
@@ -28,25 +28,26 @@ def above_baseline(chosen: pd.DataFrame, baseline: Mapping[str, str]) -> pd.Data
 
 
 def in_rows(chosen: pd.DataFrame) -> list[tuple[str, str]]:
-    """Arm and placement of every line of a panel."""
+    """Arm and placement of every row of a panel."""
     cells = set(zip(chosen["arm"], chosen["placement"], strict=True))
-    grid = [(a, p) for a in style.in_order(list(chosen["arm"])) for p in get_args(Placement)]
+    grid = [(a, p) for a in in_order(list(chosen["arm"])) for p in get_args(Placement)]
     return [cell for cell in grid if cell in cells]
 
 
 def draw_rows(
     axis: Axes, rows: list[tuple[str, str]], chosen: pd.DataFrame, arms: pd.DataFrame
 ) -> None:
-    """A line of markers for each arm and placement, with the mean and its joint interval."""
+    """One row of markers per arm and placement, with the mean and its joint interval."""
     for y, (arm, placement) in enumerate(rows):
-        look: dict = style.arm_look(arm) | {"linestyle": ""}
+        look: dict = arm_look(arm) | {"linestyle": "", "mfc": "none"}
         cell = select(arms, arm=arm, placement=placement)
         above = select(chosen, arm=arm, placement=placement)["above"].dropna()
-        axis.plot(above, np.full(len(above), y), markerfacecolor="none", **look)
+        style.points(axis, above, np.full(len(above), y), **look)
         mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
         axis.hlines(y, low, high, color=look["color"], linewidth=1)
-        axis.plot(mean, y, color=look["color"], label=MEAN, **style.DASH)
-    axis.axvline(0, color="0.6", linewidth=0.6, zorder=0)
+        (dash,) = axis.plot(mean, y, color=look["color"], label=MEAN, **style.DASH)
+        tell(dash, MEAN, x=(low, high))
+    style.baseline(axis, 0, vertical=True)
     style.name_rows(axis, [arm_label(*row) for row in rows])
 
 
@@ -56,9 +57,11 @@ def draw(
     protocols: Sequence[str],
     baseline: Mapping[str, str],
 ) -> tuple[Figure, str]:
-    """A panel a protocol: losses above the baseline's, each arm at its best rate."""
+    """One panel per protocol: losses above the baseline's, each arm at its best rate."""
     chosen, arms = (t[t["protocol"].isin(protocols)] for t in (tables["chosen"], tables["arms"]))
-    shown = {p: above_baseline(own, baseline) for p, own in chosen.groupby("protocol", sort=False)}
+    shown = {
+        p: above_baseline(runs, baseline) for p, runs in chosen.groupby("protocol", sort=False)
+    }
     rows = [in_rows(own) for own in shown.values()]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, [len(r) for r in rows])
     ends = [*LEAST, *(above for own in shown.values() for above in own["above"].dropna())]

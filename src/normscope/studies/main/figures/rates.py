@@ -8,34 +8,31 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Placement
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import add_sample, count, divergences, draw_models, in_order, line_look
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, placement_title
 
 MM_PER_PANEL, LEGEND_MM = 62, 25
-ASIDE = 0.13  # octaves for each of the arms, which stand side by side
-ROOM = 0.05  # nats beside what learned
+SHIFT = 0.13  # octaves per arm, by which arms are dodged
+ROOM = 0.05  # nats around the losses of models that learned
 
 
 def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
     """Every model an open marker, a cross at the top where it failed; medians over seeds joined."""
-    arms = style.in_order(list(runs["arm"]))
+    arms = in_order(list(runs["arm"]))
     for i, arm in enumerate(arms):
-        own, look = runs[runs["arm"] == arm], style.arm_look(arm)
-        own = own.assign(x=own["learning_rate"] * 2 ** style.aside(i, len(arms), ASIDE * len(arms)))
-        joined: dict = look | {"marker": ""}
-        dots: dict = look | {"linestyle": "", "markersize": 3}
-        axis.plot(own.groupby("x")["capped_loss"].median(), **joined)
+        shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
+        own = runs[runs["arm"] == arm]
+        own = own.assign(x=own["learning_rate"] * shift)
+        axis.plot(own.groupby("x")["capped_loss"].median(), **line_look(arm))
         learned, failed = own[own["failed"] == 0], own[own["failed"] == 1]
-        axis.plot(learned["x"], learned["capped_loss"], mfc="none", **dots)
-        crosses: dict = dots | {"marker": "x"}
-        tops = np.full(len(failed), 0.97)
-        axis.plot(failed["x"], tops, transform=axis.get_xaxis_transform(), **crosses)
-        axis.plot([], [], label=ARMS[arm].label, mfc="none", **look)
+        draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
+        at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
+        draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
+        add_sample(axis, arm)
     style.log_x(axis, runs["learning_rate"])
     axis.set_xlabel("learning rate")
 
@@ -43,7 +40,7 @@ def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
 def draw(
     tables: Mapping[str, pd.DataFrame], look: Look, protocols: Sequence[str]
 ) -> tuple[Figure, str]:
-    """A panel a protocol and placement: loss against the learning rate."""
+    """One panel per protocol and placement: loss against the learning rate."""
     runs = tables["runs"]
     tried = runs.groupby(["protocol", "arm", "placement"])["learning_rate"].transform("nunique")
     runs = runs[runs["protocol"].isin(protocols) & (tried >= style.FEWEST_RATES)]
@@ -51,9 +48,7 @@ def draw(
     cells = {c: own for c in grid if len(own := select(runs, protocol=c[0], placement=c[1]))}
     figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)))
     if not cells:
-        words = f"no arm has {style.FEWEST_RATES} learning rates"
-        style.say(axes[0, 0], words)
-        return figure, f"Here {words}."
+        return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
     first: dict[str, Axes] = {}
     for ((protocol, placement), own), axis in zip(cells.items(), axes[:, 0], strict=True):
         axis.sharey(first.setdefault(protocol, axis))

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
 from normscope.paper import style
+from normscope.paper.hover import tell
+from normscope.studies.arms import arm_look, family
 
-# of an arm trained here
-NORMS = {style.family(arm): style.arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
+# the colors of the arms
+NORMS = {family(arm): arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
 TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 OTHER = "0.5"  # a norm that is neither
 
@@ -37,10 +40,19 @@ def model_labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
+def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
+    """A model's geometric mean, open if it was published; its tooltip has the interval."""
+    color, is_measured = norm_color(row["norm"]), row["experiment"] == "measured"
+    names = [row["norm"] if row["norm"] in NORMS else "another norm"]
+    names.append("measured" if is_measured else "published")
+    ends = np.exp(row["low"]), np.exp(row["high"])
+    look |= {"color": color, "mfc": color if is_measured else "none"}
+    tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
+
+
 def mark_one(axis: Axes, *, vertical: bool = False) -> None:
     """A line where a gain is 1."""
-    line = axis.axvline if vertical else axis.axhline
-    line(1, color="0.6", linewidth=0.6, zorder=0)
+    style.baseline(axis, 1, vertical=vertical)
 
 
 def gain_axis(axis: Axes) -> None:

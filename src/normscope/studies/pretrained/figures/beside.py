@@ -1,4 +1,4 @@
-"""Figure beside: the last block's gain of trained arms beside that of pretrained models."""
+"""Figure beside: the last block's gain of trained arms and of pretrained models."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,13 +9,14 @@ from matplotlib.figure import Figure
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import arm_look, count, divergences, family, in_order
 from normscope.studies.pretrained.figures import (
     NORMS,
     OTHER,
     count_prompts,
+    draw_gain,
     gain_axis,
     list_models,
     mark_one,
@@ -25,7 +26,7 @@ from normscope.studies.pretrained.studies import FIRST_STUDIES
 
 MM_PER_ROW, MM_PER_PANEL = 5, 16
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
-ASIDE = 0.25  # between protocols
+SHIFT = 0.25  # between protocols
 LOOKS: dict[str, dict] = {
     **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
     "another norm": {"color": OTHER, "linestyle": "-"},
@@ -35,25 +36,26 @@ LOOKS: dict[str, dict] = {
 
 
 def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) -> None:
-    """A marker an arm and protocol, with its interval over trained models, in its norm's colour."""
-    arms = style.in_order(list(gains["arm"]))
+    """One marker per arm and protocol, with its interval over models, in its norm's color."""
+    arms = in_order(list(gains["arm"]))
     for row in gains.to_dict("records"):
-        y = arms.index(row["arm"]) + ASIDE * list(markers).index(row["protocol"])
-        color = style.arm_look(row["arm"])["color"]
-        axis.plot(row["last"], y, markers[row["protocol"]], color=color)
-        axis.hlines(y, row["last_low"], row["last_high"], color=color)
+        y = arms.index(row["arm"]) + SHIFT * list(markers).index(row["protocol"])
+        color = arm_look(row["arm"])["color"]
+        look: dict = {"marker": markers[row["protocol"]], "linestyle": "", "color": color}
+        names = [family(row["arm"])] * (family(row["arm"]) in NORMS) + [row["protocol"]]
+        ends = row["last_low"], row["last_high"]
+        style.estimates(axis, row["last"], y, ends, *names, across=True, width=None, **look)
     style.name_rows(axis, [ARMS[arm].label for arm in arms])
     axis.set_title("trained here, all else equal")
 
 
 def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
-    """A marker a model, side by side by family; open ones are published."""
+    """One marker per model, sorted by norm and family; open markers are published."""
     table = table.sort_values(["norm", "family", "log_gain"], ignore_index=True)
     for y, row in enumerate(table.to_dict("records")):
-        color = norm_color(row["norm"])
-        fill = color if row["experiment"] == "measured" else "none"
-        axis.plot(np.exp(row["log_gain"]), y, "P", color=color, mfc=fill)
-        axis.hlines(y, np.exp(row["low"]), np.exp(row["high"]), color=color)
+        draw_gain(axis, y, row, marker="P", linestyle="")
+        low, high = np.exp([row["low"], row["high"]])
+        axis.hlines(y, low, high, color=norm_color(row["norm"]))
     style.name_rows(axis, list(table["model"]))
     axis.set_title("pretrained, much else unequal")
 

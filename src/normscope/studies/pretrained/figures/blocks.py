@@ -44,7 +44,7 @@ def name_sink(axis: Axes, panel: pd.DataFrame) -> None:
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, looks: Mapping[str, dict]) -> None:
-    """A line a model with the band of its interval over prompts."""
+    """One line per model with the band of its interval over prompts."""
     for model, line in panel.groupby("model", sort=False):
         color, depth = looks[str(model)]["color"], line["depth"] - 1
         gain, low, high = (np.exp(line[k]) for k in ("log_gain", "low", "high"))

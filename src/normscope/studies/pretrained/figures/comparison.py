@@ -12,6 +12,7 @@ from normscope.paper.drawing import Look
 from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
+    draw_gain,
     gain_axis,
     list_models,
     mark_one,
@@ -30,12 +31,10 @@ MARKS: dict[str, dict] = {
 
 def draw_row(axis: Axes, y: int, row: dict) -> None:
     """A model's geometric mean with its interval and number, and the arithmetic mean."""
-    color, gain = norm_color(row["norm"]), np.exp(row["log_gain"])
-    low, high = np.exp(row["low"]), np.exp(row["high"])
-    fill = color if row["experiment"] == "measured" else "none"
-    axis.hlines(y, low, high, color=color, linewidth=1.4)
-    axis.plot(gain, y, marker="o", color=color, mfc=fill)
-    axis.plot(row["mean"], y, marker="|", markersize=7, color="0.3")
+    gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
+    axis.hlines(y, low, high, color=norm_color(row["norm"]), linewidth=1.4)
+    draw_gain(axis, y, row, marker="o")
+    style.points(axis, row["mean"], y, "arithmetic mean", marker="|", markersize=7, color="0.3")
     axis.annotate(f"{gain:.3f}", (high, y), (4, -2.5), textcoords="offset points")
 
 

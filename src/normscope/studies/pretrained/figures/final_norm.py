@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
+from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import list_models, mark_one, model_looks, say_none
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import CROWDED
@@ -44,12 +45,14 @@ def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
-    """Bars, a group a model."""
+    """Bars, one group per model."""
     y = np.arange(len(table))
     for i, (ratio, color) in enumerate(RATIOS.items()):
         if ratio in table:
-            place = y + style.aside(i, len(RATIOS), 0.8)
-            axis.barh(place, table[ratio], height=0.25, color=color, label=METRICS[ratio])
+            place = y + style.dodge(i, len(RATIOS), 0.8)
+            look: dict = {"height": 0.25, "color": color, "label": METRICS[ratio]}
+            for bar in axis.barh(place, table[ratio], **look):
+                tell(bar, METRICS[ratio])
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
     axis.set_title("three ratios")
@@ -57,13 +60,14 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
 
 
 def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
-    """The penultimate block's gain against rho; filled where its interval leaves out 1."""
+    """The penultimate block's gain against rho; filled where its interval excludes 1."""
     looks = model_looks(list(table["family"]))
     for row in table.to_dict("records"):
         look = looks[row["family"]]
         fill = "none" if row["reading"] == "neither" else look["color"]
-        axis.plot(row["rho"], row["gain"], mfc=fill, linestyle="", markersize=3.5, **look)
-        axis.vlines(row["rho"], row["low"], row["high"], color=look["color"], linewidth=0.6)
+        dots: dict = look | {"mfc": fill, "linestyle": "", "markersize": 3.5}
+        ends, names = (row["low"], row["high"]), [row["family"]]
+        style.estimates(axis, row["rho"], row["gain"], ends, *names, width=0.6, **dots)
     for family, look in looks.items():
         axis.plot([], [], linestyle="", label=family, **look)
     mark_one(axis)
@@ -83,7 +87,8 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         is_norm = sites["site"] == "final_norm"
         gains = np.exp(sites["log_gain"])
         axis.plot(depth[~is_norm], gains[~is_norm], color=look["color"], label=str(model))
-        axis.plot(depth[is_norm], gains[is_norm], "x", color=look["color"])
+        cross: dict = {"marker": "x", "linestyle": "", "color": look["color"]}
+        style.points(axis, depth[is_norm], gains[is_norm], str(model), **cross)
     if layers.empty:
         say_none(axis)
     else:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
+from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
@@ -36,7 +37,7 @@ def select(observations: pd.DataFrame) -> pd.DataFrame:
 
 
 def model_looks(shown: pd.DataFrame) -> dict[str, dict]:
-    """Colour of the norm of each model; marker and line of its own."""
+    """The color of each model's norm; every model has another marker and line."""
     models = shown.drop_duplicates("name")
     own = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
     return {
@@ -46,7 +47,7 @@ def model_looks(shown: pd.DataFrame) -> dict[str, dict]:
 
 
 def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.DataFrame) -> None:
-    """Every prompt's gain: their distribution, beside its entropy, by its category."""
+    """The gain of every prompt: its distribution, against the entropy, and by category."""
     kinds = list(dict.fromkeys(shown["category"]))
     looks = model_looks(shown)
     for i, (name, look) in enumerate(looks.items()):
@@ -54,9 +55,10 @@ def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.Da
         line: dict = look | {"marker": ""}
         distribution.ecdf(rows["gain"], **line)
         dots: dict = look | {"linestyle": "", "mfc": "none", "markersize": 3}
-        scatter.plot(rows["entropy"], rows["gain"], **dots)
-        places = rows["category"].map(kinds.index) + style.aside(i, len(looks), 0.7)
-        category.plot(places, rows["gain"], **dots)
+        names = name, rows["norm"].iloc[0]
+        style.points(scatter, rows["entropy"], rows["gain"], *names, **dots)
+        places = rows["category"].map(kinds.index) + style.dodge(i, len(looks), 0.7)
+        style.points(category, places, rows["gain"], *names, **dots)
         scatter.plot([], [], label=name, mfc="none", **look)
     style.place(category.xaxis, range(len(kinds)), kinds)
 
@@ -67,7 +69,8 @@ def draw_means(axis: Axes, table: pd.DataFrame) -> None:
     y = np.arange(len(table))
     colors = [norm_color(norm) for norm in table["norm"]]
     bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
-    axis.barh(y, table["mean"], xerr=table["sd"], **bars)
+    for bar in axis.barh(y, table["mean"], xerr=table["sd"], **bars):
+        tell(bar)
     geometric, low, high = (np.exp(table[k]) for k in ("log_gain", "low", "high"))
     axis.vlines(geometric, y - 0.35, y + 0.35, color=colors, linewidth=1.4)
     axis.hlines(y, low, high, color=colors, linewidth=1.4)

@@ -61,7 +61,7 @@ def draw_matrix(axis: Axes, table: pd.DataFrame) -> AxesImage:
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """A matrix a model, or one of many models."""
+    """One matrix per model, or one for all of many models."""
     table = tables["sensitivity"]
     n, models = count_prompts(table), list(table["model"].unique())
     if len(models) > ALONE:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 from matplotlib.axes import Axes
 
+from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.paper.caption import count, divergences
+from normscope.studies.arms import arm_look, count, divergences
 from normscope.studies.recall.measures import FACTORS
 from normscope.studies.recall.tabulate import KEYS
 
@@ -22,9 +23,7 @@ PANELS = {**{radius: f"radius {radius}" for radius in FACTORS["radius"]}, "other
 def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
     """Title, x label and y label of each panel."""
     for axis, (title, x, y) in zip(axes, words, strict=True):
-        axis.set_title(title)
-        axis.set_xlabel(x)
-        axis.set_ylabel(y)
+        axis.set(title=title, xlabel=x, ylabel=y)
 
 
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
@@ -64,11 +63,6 @@ def describe_sample(runs: pd.DataFrame) -> str:
 def mark_divergence(axis: Axes, runs: pd.DataFrame, x: str = "diverged_at") -> None:
     """A cross at the top of a panel for every run that diverged, at its value of ``x``."""
     for row in runs[runs["diverged_at"].notna()].to_dict("records"):
-        axis.plot(
-            row[x],
-            0.97,
-            marker="x",
-            color=style.arm_look(row["arm"])["color"],
-            transform=axis.get_xaxis_transform(),
-            clip_on=False,
-        )
+        color, at_top = arm_look(row["arm"])["color"], axis.get_xaxis_transform()
+        cross: dict = {"marker": "x", "color": color, "transform": at_top, "clip_on": False}
+        style.points(axis, row[x], 0.97, ARMS[row["arm"]].label, **cross)

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
+from normscope.studies.arms import arm_legend, in_order, line_look
 from normscope.studies.recall.figures import (
     describe_sample,
     draw_slices,
@@ -29,8 +30,8 @@ def draw(
     spectra = spectra[spectra["where"] == "query"]
     figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
     losses, cuts, values = axes[0]
-    for arm in style.in_order(list(runs["arm"])):
-        line = style.arm_look(arm) | {"marker": ""}
+    for arm in in_order(list(runs["arm"])):
+        line = line_look(arm)
         thin = line | {"linewidth": 0.5}
         for _, curve in curves[curves["arm"] == arm].groupby("seed"):
             losses.plot(curve["step"], curve["train_loss"], **thin)
@@ -53,7 +54,7 @@ def draw(
     else:
         for axis in (cuts, values):
             style.say(axis, "diverged")
-    style.arm_legend(figure)
+    arm_legend(figure)
     directions = slices["direction"].nunique()
     same = f"{directions} directions, the same for every arm and seed."
     return figure, f"{same} {describe_sample(runs)}"

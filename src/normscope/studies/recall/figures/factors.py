@@ -12,6 +12,7 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
+from normscope.studies.arms import arm_look, family, in_order
 from normscope.studies.recall.figures import AFFINE, PANELS, describe_sample, facet
 
 COLUMNS = {
@@ -29,7 +30,7 @@ CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
 def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Panel (a radius, or "other"), position and look of every run; the names of the others."""
     table = facet(runs)
-    others = style.in_order(list(table.loc[table["panel"] == "other", "arm"]))
+    others = in_order(list(table.loc[table["panel"] == "other", "arm"]))
     position = {name: i for i, name in enumerate(AFFINE.values())}
     shift = table["center"].map({"no": -0.15, "yes": 0.15}).fillna(0.0)
     table["y"] = [
@@ -42,7 +43,7 @@ def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 def arm_mark(run: pd.Series) -> dict:
     """Colour of an arm's family, marker by centering."""
-    color = style.arm_look(run["arm"])["color"]
+    color = arm_look(run["arm"])["color"]
     return {"color": color, "marker": CENTER.get(run["center"], "s")}
 
 
@@ -50,10 +51,13 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     """Every model a point, the mean of a cell a dash; what diverged is a cross at the right."""
     for _, cell in panel.groupby("y"):
         mark = arm_mark(cell.iloc[0])
-        axis.plot(cell[column], cell["y"], markerfacecolor="none", linestyle="", **mark)
+        look: dict = mark | {"mfc": "none", "linestyle": ""}
+        # of a norm without factors the row says the name
+        names = [family(cell["arm"].iloc[0])] if cell["center"].notna().all() else []
+        style.points(axis, cell[column], cell["y"], *names, **look)
         if cell[column].notna().any():
-            dash = style.DASH | {"color": mark["color"], "label": MEAN}
-            axis.plot(cell[column].mean(), cell["y"].iloc[0], **dash)
+            mean, y = cell[column].mean(), cell["y"].iloc[0]
+            style.dash(axis, mean, y, color=mark["color"], label=MEAN)
         lost = cell[cell["diverged_at"].notna()]
         ends = np.full(len(lost), 0.97)
         cross: dict = {"marker": "x", "color": mark["color"], "linestyle": ""}
@@ -91,7 +95,7 @@ def draw(
     figure.align_ylabels()
     first = table.dropna(subset="center").drop_duplicates(["center", "panel"])
     looks = {
-        style.family(row["arm"]): arm_mark(row) | {"linestyle": "", "mfc": "none"}
+        family(row["arm"]): arm_mark(row) | {"linestyle": "", "mfc": "none"}
         for _, row in first.iterrows()
     }
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=4)

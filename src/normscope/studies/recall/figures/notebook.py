@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
+from normscope.studies.arms import arm_legend, arm_look, line_look
 from normscope.studies.recall.figures import (
     describe_sample,
     mark_divergence,
@@ -30,13 +31,12 @@ def draw(
     figure, axes = style.canvas(look.width_mm, 70, 1, 3, shared=False)
     losses, cuts, values = axes[0]
     for arm in runs["arm"]:
-        marked = style.arm_look(arm)
-        line = marked | {"marker": ""}
+        line, label = line_look(arm), ARMS[arm].label
         curve, cut, spectrum = (t[t["arm"] == arm] for t in (curves, slices, spectra))
         smooth = curve.groupby((curve["step"] - 1) // BIN)[["step", "train_loss"]].mean()
         losses.plot(smooth["step"], smooth["train_loss"], **line)
-        cuts.plot(cut["alpha"], cut["loss"], markersize=2, **marked)
-        values.plot(spectrum["index"], spectrum["value"], label=ARMS[arm].label, **line)
+        style.points(cuts, cut["alpha"], cut["loss"], label, markersize=2, **arm_look(arm))
+        values.plot(spectrum["index"], spectrum["value"], label=label, **line)
     mark_divergence(losses, runs)
     name_axes(
         axes[0],
@@ -46,5 +46,5 @@ def draw(
     )
     for axis in axes[0]:
         style.log_y(axis)
-    style.arm_legend(figure)
+    arm_legend(figure)
     return figure, describe_sample(runs)

@@ -10,6 +10,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import in_order
 from normscope.studies.recall.figures import describe_sample, draw_slices, select_cells
 
 KINDS = {
@@ -32,7 +33,8 @@ def draw_kinds(top: Axes, bottom: Axes, slices: pd.DataFrame) -> None:
     near = near.sort_values("offset")
     for axis in (top, bottom):
         dots = {"marker": "o", "markersize": 2, "linestyle": "", "color": PUBLISHED}
-        axis.plot(published["alpha"], published["loss"], label=KINDS["published"], **dots)
+        label = KINDS["published"]
+        style.points(axis, published["alpha"], published["loss"], label, label=label, **dots)
         axis.plot(near["offset"], near["loss"], color=RESTORED, label=KINDS["restored"])
     draw_slices(top, filtered, color=FILTER, linestyle="--", label=KINDS["filter"])
     bottom.set_xlabel("offset")
@@ -45,10 +47,9 @@ def draw(
     """Loss slices of one seed of the notebook's cells: task, arm, learning rate."""
     slices, runs = (select_cells(tables[name], cells) for name in ("slices", "runs"))
     slices, runs = slices[slices["seed"] == seed], runs[runs["seed"] == seed]
-    arms = style.in_order(list(runs["arm"]))
+    arms = in_order(list(runs["arm"]))
     figure, axes = style.canvas(look.width_mm, 105, 2, len(arms), shared=False)
-    for axis in axes[0, 1:]:
-        axis.sharey(axes[0, 0])
+    style.share_y(axes[0])
     for arm, top, bottom in zip(arms, *axes, strict=True):
         top.set_title(ARMS[arm].label)
         bottom.set_title("close up")

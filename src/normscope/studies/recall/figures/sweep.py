@@ -6,16 +6,16 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
+from normscope.studies.arms import add_sample, arm_legend, draw_models, in_order, line_look
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
 from normscope.studies.recall.tabulate import best_rates
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
 MM_PER_PANEL, LEGEND_MM = 38, 20
-ASIDE = 0.13  # octaves for each of the arms, which stand side by side
+SHIFT = 0.13  # octaves per arm, by which arms are dodged
 
 FULL = 1.02  # above all accuracies
 
@@ -23,24 +23,23 @@ FULL = 1.02  # above all accuracies
 def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     """Every model an open marker, means joined, the best rate filled."""
     best = best_rates(panel).set_index("arm")["best"].to_dict()
-    arms = style.in_order(list(panel["arm"]))
+    arms = in_order(list(panel["arm"]))
     for i, arm in enumerate(arms):
-        aside = 2 ** style.aside(i, len(arms), ASIDE * len(arms))
-        runs, look = panel[panel["arm"] == arm], style.arm_look(arm)
-        dots: dict = look | {"linestyle": "", "markersize": 3}
-        axis.plot(runs["learning_rate"] * aside, runs[column], markerfacecolor="none", **dots)
+        shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
+        runs = panel[panel["arm"] == arm]
+        draw_models(axis, arm, runs["learning_rate"] * shift, runs[column], markersize=3)
         means = runs.groupby("learning_rate")[column].mean()
-        joined: dict = look | {"marker": ""}
-        axis.plot(means.index * aside, means, **joined)
+        axis.plot(means.index * shift, means, **line_look(arm))
         if pd.notna(best.get(arm)):
-            axis.plot(best[arm] * aside, means[best[arm]], **dots)
-        axis.plot([], [], label=ARMS[arm].label, markerfacecolor="none", **look)
+            filled: dict = {"markersize": 3, "mfc": None}
+            draw_models(axis, arm, best[arm] * shift, means[best[arm]], **filled)
+        add_sample(axis, arm)
     mark_divergence(axis, panel, "learning_rate")
     style.log_x(axis, panel["learning_rate"])
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
-    """Loss and accuracy against the learning rate, a cell a task and radius."""
+    """Loss and accuracy against the learning rate, one cell per task and radius."""
     runs = tables["runs"]
     tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
     runs = facet(runs[tried >= style.FEWEST_RATES])
@@ -50,9 +49,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)), rows=len(ROWS)
     )
     if not cells:
-        words = f"no arm has {style.FEWEST_RATES} learning rates"
-        style.say(axes[0, 0], words)
-        return figure, f"Here {words}."
+        return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
     first: dict[tuple[str, str], Axes] = {}
     for ((task, panel), own), cell in zip(cells.items(), axes, strict=True):
         for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
@@ -67,5 +64,5 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             style.log_y(axis)
         else:
             axis.set_ylim(top=FULL)
-    style.arm_legend(figure)
+    arm_legend(figure)
     return figure, describe_sample(runs)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.estimate import estimate
+from normscope.studies.arms import arm_look
 
 BEFORE, AFTER = style.COLORS[0], style.COLORS[2]
 TITLES = (
@@ -20,6 +21,7 @@ TITLES = (
     "F. a token by its batch",
 )
 BELOW: dict = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28)}
+DOTS: dict = {"marker": "o", "linestyle": "", "color": AFTER}
 THEORY: dict = {"color": "0.6", "linewidth": 1.6, "zorder": 0, "label": "theory"}
 MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
     "std_before": ("std before", {"color": BEFORE, "marker": "s", "mfc": "white"}),
@@ -32,9 +34,9 @@ MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
 def draw_scratch(axis: Axes, scratch: pd.DataFrame) -> None:
     """Ratio of the tutorial's output to torch's by width; a cross where it is NaN."""
     axis.plot(scratch["d"], scratch["theory"], **THEORY)
-    axis.plot(scratch["d"], scratch["ratio"], "o", color=AFTER, label="measured")
+    style.points(axis, scratch["d"], scratch["ratio"], "measured", **DOTS, label="measured")
     lost = scratch[~scratch["finite"]]
-    axis.plot(lost["d"], lost["theory"], "x", color=AFTER, label="NaN")
+    style.points(axis, lost["d"], lost["theory"], "NaN", **DOTS | {"marker": "x"}, label="NaN")
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(scratch["d"]), [str(d) for d in scratch["d"]])
     axis.set(xlabel="width d", ylabel="tutorial's output / torch's")
@@ -43,11 +45,11 @@ def draw_scratch(axis: Axes, scratch: pd.DataFrame) -> None:
 
 def draw_epsilon(axis: Axes, epsilon: pd.DataFrame) -> None:
     """Standard deviation of the output against the token's."""
-    axis.axhline(1, color="0.6", linewidth=0.6, zorder=0)
+    style.baseline(axis, 1)
     looks = {"textbook": ("tutorial", "o", AFTER), "torch": ("torch", "s", BEFORE)}
     for name, (label, marker, color) in looks.items():
-        line = epsilon["token_std"], epsilon[name]
-        axis.plot(*line, marker=marker, color=color, markersize=3, label=label)
+        look: dict = {"marker": marker, "color": color, "markersize": 3, "label": label}
+        style.points(axis, epsilon["token_std"], epsilon[name], label, **look)
     axis.set_xscale("log")
     axis.set(xlabel="std of the token", ylabel="std of the output")
     axis.legend(loc="lower right")
@@ -58,7 +60,7 @@ def draw_wild(axis: Axes, before: pd.Series, after: pd.Series) -> None:
     for when, v, color in (("before", before, BEFORE), ("after", after, AFTER)):
         share = v.pow(2).max() / v.pow(2).sum()
         axis.plot(v.index, v, ".", color=color, markersize=3, label=f"{when}: {share:.1%}")
-    axis.axhline(0, color="0.6", linewidth=0.6, zorder=0)
+    style.baseline(axis, 0)
     axis.set_xlabel("feature")
     axis.legend(ncols=2, **BELOW)
 
@@ -69,9 +71,9 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
     for measure, (label, look) in MEASURES.items():
         values = [affine.loc[affine["index"] == i, measure] for i in norms]
         estimates = [estimate(list(v), level) for v in values]
-        axis.plot(norms, [e.mean for e in estimates], markersize=3, label=label, **look)
-        bars = [e.low for e in estimates], [e.high for e in estimates]
-        axis.vlines(norms, *bars, color=look["color"], linewidth=0.8)
+        ends = [e.low for e in estimates], [e.high for e in estimates]
+        means, marks = [e.mean for e in estimates], look | {"markersize": 3, "label": label}
+        style.estimates(axis, norms, means, ends, label, **marks)
     axis.set_xticks(norms)
     if affine.empty:
         style.say(axis, "no token norm was measured")
@@ -84,9 +86,10 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     batchnorm = batches[batches["arm"] == "batchnorm"]
     tokens = batchnorm["tokens"]
     axis.plot(tokens, batchnorm["theory"], **THEORY)
-    color = style.arm_look("batchnorm")["color"]
-    axis.plot(tokens, batchnorm["mean"], "o", color=color, markersize=2, label="BatchNorm")
-    axis.vlines(tokens, batchnorm["low"], batchnorm["high"], color=color, linewidth=0.8)
+    look: dict = DOTS | {"color": arm_look("batchnorm")["color"], "markersize": 2}
+    ends = batchnorm["low"], batchnorm["high"]
+    label = "BatchNorm"
+    style.estimates(axis, tokens, batchnorm["mean"], ends, label, label=label, **look)
     axis.set_xscale("log", base=2)
     axis.set_xticks(list(tokens), [str(n) for n in tokens])
     style.log_y(axis)

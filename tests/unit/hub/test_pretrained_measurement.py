@@ -1,0 +1,214 @@
+"""Norms, gains and predictions of real classes, against hooks, hidden states and scipy."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+import scipy.stats
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pretrained_models import (
+    KINDS,
+    VOCABULARY,
+    load,
+    norm,
+    outcomes,
+    random_model,
+    save,
+    stock,
+    tokenizer,
+)
+from torch import Tensor
+
+from normscope.hub.loading import LoadedModel
+from normscope.hub.measurement import Outcome, gain_metrics, prediction, rows
+from normscope.studies.pretrained.measures import METRICS
+
+CLOSE = 1e-5  # relative; for logits, relative to their norm
+TOKENIZER = tokenizer()
+LOGITS = st.lists(st.floats(-60, 60), min_size=2, max_size=VOCABULARY)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """One prompt through the stock model, without a batch, padding or a mask.
+
+    ``entered`` and ``left`` are the inputs and outputs of the blocks (blocks, positions, width).
+    """
+
+    entered: Tensor
+    left: Tensor
+    hidden: tuple[Tensor, ...]
+    logits: Tensor
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Outcomes of all prompts in batches, and each prompt alone, by prompt and BOS."""
+
+    loaded: LoadedModel
+    outcomes: list[Outcome]
+    gains: list[dict]
+    norms: list[dict]
+    alone: dict[tuple[str, str], Alone]
+
+
+def alone(model: Any, tokens: tuple[int, ...]) -> Alone:
+    entered, left = [], []
+
+    def keep(_, args, output):
+        entered.append(args[0][0])
+        left.append((output if isinstance(output, Tensor) else output[0])[0])
+
+    depth = model.config.num_hidden_layers
+    lists = [m for m in model.modules() if isinstance(m, torch.nn.ModuleList) and len(m) == depth]
+    handles = [block.register_forward_hook(keep) for block in lists[0]]
+    with torch.inference_mode():
+        out = model(input_ids=torch.tensor([tokens]), output_hidden_states=True)
+    for handle in handles:
+        handle.remove()
+    hidden = tuple(h[0] for h in out.hidden_states)
+    return Alone(torch.stack(entered), torch.stack(left), hidden, out.logits[0, -1])
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def measured(request, tmp_path_factory) -> Measured:
+    directory = save(random_model(request.param), tmp_path_factory.mktemp(request.param))
+    loaded, reference = load(directory), stock(directory)
+    observed = outcomes(loaded)
+    one_by_one = {
+        (s.prompt.name, s.bos): alone(reference, s.tokens)
+        for o in observed
+        for s in o.batch.sequences
+    }
+    assert len(one_by_one) == 50
+    return Measured(loaded, observed, *rows(observed, loaded.body, loaded.tokenizer), one_by_one)
+
+
+def last(x: Tensor) -> float:
+    return float(norm(x[-1]))
+
+
+def test_a_prompt_in_a_batch_has_the_norms_and_logits_that_it_has_alone(measured):
+    assert any((o.batch.mask == 0).any() for o in measured.outcomes)
+    assert len(measured.outcomes) < len(measured.alone) / 5
+    for outcome in measured.outcomes:
+        for i, sequence in enumerate(outcome.batch.sequences):
+            prompt = measured.alone[sequence.prompt.name, sequence.bos]
+            sites = [prompt.entered[0], *prompt.left]
+            if measured.loaded.body.final_norm is not None:
+                sites.append(prompt.hidden[-1])
+            expected = torch.stack([norm(x) for x in sites])
+            ours = outcome.norms[:, i, : len(sequence.tokens)].double()
+            torch.testing.assert_close(ours, expected, rtol=CLOSE, atol=0)
+            difference = (outcome.logits[i] - prompt.logits).norm()
+            assert difference <= CLOSE * prompt.logits.norm()
+
+
+def test_gains_are_ratios_of_the_norms_of_hooks_and_hidden_states(measured):
+    rows_at_last = [row for row in measured.gains if row["positions"] == "last"]
+    assert len(measured.gains) == 3 * len(rows_at_last) == 3 * len(measured.alone)
+    for row in rows_at_last:
+        prompt = measured.alone[row["prompt"], row["bos"]]
+        leaves, hidden = last(prompt.left[-1]), [last(h) for h in prompt.hidden]
+        expected = {
+            "last_gain": leaves / last(prompt.entered[-1]),
+            "total_amp": leaves / last(prompt.left[0]),
+            "total_amp_embedding": leaves / last(prompt.entered[0]),
+            "gain_hidden_states": hidden[-2] / hidden[-3],
+        }
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=CLOSE)
+        penultimate = last(prompt.left[-2]) / last(prompt.entered[-2])
+        assert row["gain_hidden_states"] == pytest.approx(penultimate, rel=CLOSE)
+        assert abs(math.log(row["gain_hidden_states"] / expected["last_gain"])) > 2 * CLOSE
+        if measured.loaded.body.final_norm is None:
+            assert math.isnan(row["gain_with_final_norm"])
+        else:
+            assert row["gain_with_final_norm"] == pytest.approx(hidden[-1] / hidden[-2], rel=CLOSE)
+
+
+def test_there_are_rows_for_the_first_the_later_and_the_last_positions(measured):
+    assert len(measured.norms) == len(measured.outcomes[0].norms) * len(measured.gains)
+    table = {(r["prompt"], r["bos"], r["positions"], r["depth"]): r for r in measured.norms}
+    for (prompt, bos), single in measured.alone.items():
+        for depth, left in enumerate(single.left, 1):
+            n = norm(left)
+            expected = {"first": n[0], "later": n[1:].log().mean().exp(), "last": n[-1]}
+            for positions, value in expected.items():
+                row = table[prompt, bos, positions, depth]
+                assert row["site"] == f"block_{depth - 1}"
+                assert row["norm"] == pytest.approx(float(value), rel=CLOSE)
+                before = table[prompt, bos, positions, depth - 1]["norm"]
+                assert row["log_gain"] == pytest.approx(math.log(row["norm"] / before), abs=CLOSE)
+            assert math.isnan(table[prompt, bos, "last", 0]["log_gain"])
+
+
+def test_hooks_are_gone_after_the_pass(measured):
+    modules = list(measured.loaded.model.modules())
+    assert sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules) == 0
+
+
+def test_a_model_of_one_block_has_no_penultimate_one():
+    assert math.isnan(gain_metrics([0.0, 1.0, 0.5], 1)["gain_hidden_states"])
+    metrics = gain_metrics([math.log(x) for x in (2, 3, 12, 6, 1)], 3)
+    assert metrics == pytest.approx(
+        {
+            "last_gain": 6 / 12,
+            "gain_hidden_states": 12 / 3,
+            "gain_with_final_norm": 1 / 12,
+            "total_amp": 6 / 3,
+            "total_amp_embedding": 6 / 2,
+        }
+    )
+    assert metrics.keys() == METRICS.keys()
+
+
+def predicted(logits: list[float]) -> dict:
+    return prediction(torch.tensor(logits, dtype=torch.float64), TOKENIZER)
+
+
+@pytest.mark.parametrize("size", [2, 7, VOCABULARY])
+@pytest.mark.parametrize("level", [-1e4, 0.0, 3.5])
+def test_equal_logits_have_the_entropy_of_the_vocabulary(size, level):
+    ours = predicted([level] * size)
+    assert ours["entropy"] == pytest.approx(math.log(size), rel=1e-12)
+    assert ours["entropy_as_published"] == pytest.approx(math.log(size), rel=1e-12)
+    assert ours["top_prob"] == pytest.approx(1 / size, rel=1e-12)
+
+
+def test_a_certain_prediction_has_no_entropy():
+    ours = predicted([0.0] * 5 + [1e4] + [0.0] * 5)
+    assert ours["entropy"] == 0
+    assert ours["top_prob"] == 1
+    lifted = np.array([1e-10] * 10 + [1.0])
+    assert ours["entropy_as_published"] == pytest.approx(scipy.stats.entropy(lifted), rel=1e-9)
+    assert ours["entropy_as_published"] > 2e-8
+
+
+def test_an_impossible_token_adds_no_entropy():
+    ours = predicted([0.0, -math.inf, 0.0])
+    assert ours["entropy"] == pytest.approx(math.log(2), rel=1e-12)
+    published = scipy.stats.entropy([0.5, 1e-10, 0.5])
+    assert ours["entropy_as_published"] == pytest.approx(published, rel=1e-12)
+
+
+@given(LOGITS)
+def test_entropies_are_those_of_scipy(logits):
+    p = scipy.special.softmax(logits)
+    ours = predicted(logits)
+    assert ours["entropy"] == pytest.approx(scipy.stats.entropy(p), rel=1e-9, abs=1e-12)
+    published = scipy.stats.entropy(np.clip(p, 1e-10, None))  # which makes the sum one
+    assert ours["entropy_as_published"] == pytest.approx(published, rel=1e-9, abs=1e-12)
+
+
+@given(LOGITS)
+def test_the_top_token_is_the_most_probable(logits):
+    ours = predicted(logits)
+    p = scipy.special.softmax(logits)
+    assert ours["top_prob"] == pytest.approx(p.max(), rel=1e-12)
+    most_probable = np.flatnonzero(p == p.max())
+    assert ours["top_token"] in [TOKENIZER.decode([int(i)]) for i in most_probable]

@@ -1,0 +1,186 @@
+"""Wrong configurations, data and surroundings: one error with a remedy, before any job starts."""
+
+import pickle
+import re
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from project import ROOT, Project
+
+TEXT = "to be or not to be: that is the question\n" * 100
+CHARS = sorted(set(TEXT))
+TOKENS = np.array([CHARS.index(c) for c in TEXT])
+CONFIG, ARMS, CLAIMS = "config.yaml", "src/normscope/nn/arms.py", "data/claims.yaml"
+WRONG_ROW = '    Row("rmsnorm", "Again", ZS19, _token(gian=True)),\n'
+INSTALLED = r"installed are pandas [\d.]+ in place of 0\.[\d.]+: run `make tools`"
+NESTED = "[{protocol: small, arms: [layernrm], placements: [pre]}]"
+Edit = tuple[str, str, str]  # file, old text, new text
+
+
+def rejected(project: Project, *flags: str) -> str:
+    """The output of a dry run that fails before any job starts."""
+    output = project.snakemake("--dry-run", *flags, ok=False)
+    assert "Traceback" not in output
+    assert "Job stats" not in output
+    return output
+
+
+def test_all_problems_of_a_configuration_are_listed(made: Project):
+    edits = [
+        ("  steps: 60", "  stepps: 60"),
+        ("  batch_size: 8", "  batch_size: many"),
+        ("- layernorm\n", "- layernrom\n"),
+        ("- 1\n  - 2", "- 1\n  - 1"),
+        ("  n_head: 2", "  n_head: 3"),
+    ]
+    with ExitStack() as stack:
+        for edit in edits:
+            stack.enter_context(made.edited(CONFIG, *edit))
+        output = rejected(made)
+    assert f"the configuration has {len(edits) + 1} problem(s)" in output  # steps is missing too
+    for problem in (
+        r"training\.stepps: .*did you mean steps\?",
+        r"training\.batch_size: .*integer.*'many'",
+        r"runs\.0\.arms\.0: .*layernrom.*did you mean layernorm",
+        r"runs\.0\.seeds: given twice: 1",
+        r"n_embd \(32\).*n_head \(3\)",
+    ):
+        assert re.search(problem, output), problem
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            (ARMS, '    Row("none",', f'{WRONG_ROW}    Row("none",'),
+            "'rmsnorm': unknown factor 'gian'; did you mean gain?",
+        ),
+        (
+            (CLAIMS, "      measure: effective_rank_query\n", "      measure: arm\n"),
+            "contrast.measure: arm is text, and a number is needed",
+        ),
+    ],
+)
+def test_wrong_registries_are_rejected(made: Project, edit: Edit, message: str):
+    with made.edited(*edit):
+        assert message in rejected(made)
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ("training={stesp: 30}", "training.stesp: unknown key; did you mean steps?"),
+        ("training={steps: many}", "'many'"),
+        (f"runs={NESTED}", "runs.0.arms.0"),
+    ],
+)
+def test_choices_on_the_command_line_are_checked_like_a_file(
+    made: Project, choice: str, message: str
+):
+    assert message in rejected(made, "--config", choice)
+
+
+def test_other_packages_than_the_pins_are_rejected(made: Project):
+    """Results are named after the pins."""
+    with made.edited("constraints.txt", "\npandas==", "\npandas==0."):
+        output = made.snakemake("results/main/tables/runs.csv", ok=False)
+    assert re.search(INSTALLED, output)
+    assert "Traceback" not in output
+    assert made.planned() == {}
+
+
+def test_a_store_that_cannot_be_made_is_rejected(made: Project, tmp_path: Path):
+    (tmp_path / "store").touch()
+    output = rejected(
+        made, "--directory", str(tmp_path), "--configfile", str(made.root / "config.yaml")
+    )
+    assert "the store cannot be made" in output
+    assert "SNAKEMAKE_OUTPUT_CACHE=FOLDER" in output
+
+
+def test_a_store_that_others_may_share_is_not_pruned(made: Project, tmp_path: Path):
+    command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={tmp_path}", "python", "scripts/prune.py")
+    assert "which other projects may share" in made.run(*command, ok=False)
+
+
+def test_a_job_outside_the_configuration_is_rejected(made: Project):
+    job = "results/main/models/nanogpt-layernorm-pre-0.001-77/metrics.csv"
+    output = made.snakemake(job, ok=False)
+    assert "nanogpt-layernorm-pre-0.001-77 is not in the configuration" in output
+    assert "nanogpt-layernorm-pre-0.001-1" in output
+
+
+def test_a_truncated_corpus_is_rejected_with_its_source(made: Project):
+    end = (made.root / "corpus.txt").read_text()[-100:]
+    with made.edited("corpus.txt", end, ""):
+        output = made.snakemake("--forcerun", "dataset", ok=False)
+    assert "corpus.txt: 1" in output
+    assert "truncated or altered" in output
+    assert "Traceback" not in output
+    made.snakemake("results/dataset/train.bin")
+    assert made.planned() == {}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Project:
+    """A folder with a configuration that chooses a directory in nanoGPT's format."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    stoi = {c: i for i, c in enumerate(CHARS)}
+    meta = {"vocab_size": len(CHARS), "itos": dict(enumerate(CHARS)), "stoi": stoi}
+    (mine / "meta.pkl").write_bytes(pickle.dumps(meta))
+    TOKENS[:3690].astype("<u2").tofile(mine / "train.bin")
+    TOKENS[3690:].astype("<u2").tofile(mine / "val.bin")
+    (tmp_path / CONFIG).write_text(yaml.safe_dump({"dataset": {"directory": "mine"}}))
+    return Project(tmp_path)
+
+
+def give_a_key_twice(folder: Path) -> None:
+    with (folder / CONFIG).open("a") as file:
+        file.write("stack: 3\nstack: 6\n")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (
+            lambda folder: TOKENS[:64].astype("<u2").tofile(folder / "mine/val.bin"),
+            r"3,690 characters for training and 64 for validation.*block_size 64\) needs 65",
+        ),
+        (
+            lambda folder: (folder / "mine/meta.pkl").unlink(),
+            "missing mine/meta.pkl.*only datasets of characters are supported",
+        ),
+        (give_a_key_twice, r"config\.yaml, line 4: given twice: stack"),
+    ],
+)
+def test_wrong_files_of_the_user_are_rejected(
+    elsewhere: Project, damage: Callable[[Path], object], message: str
+):
+    damage(elsewhere.root)
+    snakefile = ("--snakefile", str(ROOT / "Snakefile"))
+    output = rejected(elsewhere, "results/dataset/meta.json", *snakefile)
+    assert re.search(message, output, re.DOTALL), output
+
+
+def test_tokens_of_another_type_are_rejected_by_the_first_job(elsewhere: Project):
+    TOKENS[3690:].astype("<u4").tofile(elsewhere.root / "mine/val.bin")
+    snakefile = ("--snakefile", str(ROOT / "Snakefile"))
+    output = elsewhere.snakemake("results/dataset/meta.json", *snakefile, ok=False)
+    assert "mine/val.bin: read as uint16, every odd token is 0: is this uint32" in output
+    assert "Traceback" not in output
+    assert not (elsewhere.root / "results/dataset/meta.json").exists()
+
+
+@pytest.mark.parametrize(("folder", "reader"), [("a:b", "PYTHONPATH"), ("{x}", "Snakemake")])
+def test_a_project_in_an_unusable_folder_is_rejected(folder: str, reader: str, tmp_path: Path):
+    root = tmp_path / folder
+    root.mkdir()
+    for name in ("Snakefile", CONFIG, "workflow", "src", "profiles"):
+        (root / name).symlink_to(ROOT / name)
+    output = Project(root).snakemake("--dry-run", ok=False)
+    assert re.search(rf"{re.escape(folder)}/src: {reader} treats . specially; move", output), output

@@ -1,0 +1,72 @@
+"""Failures of trainings and measurements: the other results are made, and a repair is noticed."""
+
+import re
+import shutil
+from pathlib import Path
+
+from project import Project
+
+FIGURES = (
+    *("loss", "curves", "gain", "notebook", "decisive", "slice", "factors"),
+    "jacobian",
+)
+
+
+def test_divergence_is_a_result(diverged: Project):
+    summary = (diverged.root / "results/paper/summary.md").read_text()
+    assert "Of 2 models, 2 diverged and 2 failed." in " ".join(summary.split())
+    # ln 9, of as many characters
+    row = "| LayerNorm, pre | 2 | 1 | 0.001 | 2 | 2.197 | [2.197, 2.197] | – | – | baseline |"
+    assert row in summary
+    assert "| LayerNorm | 0.01 | 0, 2 diverged | – |" in summary
+    # neither does its twin with the exact backward pass
+    (cost,) = re.findall(r"\| center_scale \| all \| 1 \| 1 \| (.+) \|", summary)
+    assert cost.split(" | ")[2:] == ["+0.000", "–", "2.197", "–"]
+    for figure in FIGURES:
+        caption = diverged.root / "results/paper/figures" / f"{figure}.txt"
+        assert "Diverged, and " in caption.read_text(), figure
+
+
+def test_a_damaged_model_is_made_again(made: Project):
+    """With the same bytes, so that nothing that reads it runs again."""
+    weights = "results/recall/models/recall-layernorm-0.01-1/models.safetensors"
+    stored = (made.root / weights).resolve()
+    whole = stored.read_bytes()
+    stored.chmod(0o644)
+    stored.write_bytes(whole[:100])
+    output = made.snakemake(weights)
+    assert f"{stored} is not what its job wrote: the entry is removed, to be made again" in output
+    assert (made.root / weights).read_bytes() == whole
+    assert made.planned() == {}
+
+
+def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    shutil.copytree(project.root / "tiny_model", project.root / "cut")
+    weights = project.root / "cut" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-100])
+    other = "  - {name: cut, family: Tiny, source: {kind: directory, path: cut}}\n  memory_gb"
+    config = project.root / "config.yaml"
+    config.write_text(config.read_text().replace("  memory_gb", other, 1))
+    output = project.snakemake("pretrained")
+    assert "Not measured: " in output
+    assert "truncated" in output
+    table = (project.root / "results/pretrained/tables/models.csv").read_text()
+    assert re.search("^tiny,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+    assert re.search("^cut,Tiny,.*cut/model.safetensors is truncated", table, re.MULTILINE)
+    assert project.planned()["pretrained_probe"] == 1  # a failure is retried
+    weights.write_bytes(whole)
+    project.snakemake("pretrained")
+    table = (project.root / "results/pretrained/tables/models.csv").read_text()
+    assert re.search("^cut,Tiny,False,,LlamaForCausalLM,RMSNorm", table, re.MULTILINE)
+
+
+def test_a_model_s_directory_may_be_a_clone(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    for name in (".git", ".cache", "onnx.d"):
+        (project.root / "tiny_model" / name).mkdir()
+        (project.root / "tiny_model" / name / "HEAD").write_text("ref\n")
+    shutil.rmtree(project.root / "store")
+    project.snakemake("results/pretrained/probes/tiny/model.json")
+    assert (project.root / "results/pretrained/probes/tiny/model.json").resolve().is_file()
