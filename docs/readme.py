@@ -12,7 +12,7 @@ import pandas as pd
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
 from normscope.paper.statements import VERDICTS, is_exploratory, ledger_table
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
@@ -53,7 +53,7 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         **{verdict: str(verdicts[verdict]) for verdict in VERDICTS},
         "exploratory": str(sum(map(is_exploratory, ledger["claims"]))),
     }
-    return PageTable("The run", tuple(cells), (tuple(cells.values()),))
+    return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
 
 
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:

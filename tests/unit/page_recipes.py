@@ -1,6 +1,7 @@
 """A small frame, one whose every text is hostile, and what all pages make of them."""
 
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,11 @@ import yaml
 from processes import ROOT
 
 from normscope.config import Config, load
+from normscope.formats import INTEGER, SIGNIFICANT, decimals
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.page import open_look, page
 from normscope.paper.statements import claims_table, ledger_table
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import tally_table, tiles, trace_table
 from normscope.paper.template import summary_text
 
@@ -93,7 +95,12 @@ def config() -> Config:
 
 def shown(table: PageTable) -> list[dict[str, str]]:
     """The rows of a table, cells by their titles."""
-    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    return [dict(zip(table.headings, row, strict=True)) for row in table.texts()]
+
+
+def text_table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]] = ()) -> PageTable:
+    """A table of text columns."""
+    return PageTable(title, tuple(map(Column, titles)), tuple(map(tuple, rows)))
 
 
 def claim(**changes: Any) -> dict[str, Any]:
@@ -133,17 +140,18 @@ def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm"))
         claim(key=words, statement=words, verdict="undecided", published_verdict=words, case=words),
     ]
     stated = ledger(*claims, author=words)
-    rows = (("LayerNorm", "1.900", "[1.892, 1.907]"), (words, "2.5", "–"))
+    columns = (Column("arm"), Column("loss", decimals()), Column(words, decimals()))
+    rows = (("LayerNorm", 1.9, Quantity(None, 1.892, 1.907)), (words, 2.5, None))
     tables = {
         "tally": tally_table(stated),
         "ledger": ledger_table(stated),
         "traces": trace_table(stated, traces(stated, words)),
         "main.claims": claims_table("Statements one by one: main", claims),
-        "main.loss": PageTable(f"Losses {words}", ("arm", "loss", words), rows),
-        "main.empty": PageTable("Empty", ("arm",), ()),
+        "main.loss": PageTable(f"Losses {words}", columns, rows),
+        "main.empty": text_table("Empty", ["arm"]),
     }
     figures = {name: Figure(f"Title {words}", f"Caption {words}") for name in names}
-    numbers = {"layernorm pre loss": "1.900", f"of {words}": words}
+    numbers = {"layernorm pre loss": Number(1.9, decimals()), f"of {words}": Number(None, INTEGER)}
     sections = {"main": {"words": words, "steps": 2000}}
     return Frame({"title": "of a page"}, sections, tables, figures, numbers, tiles(stated))
 
@@ -190,8 +198,9 @@ def made(folder: Path, words: str = "words") -> str:
 
 def hostile_frame() -> Frame:
     """Every text is hostile, in headers, cells, captions and names of numbers."""
-    rows = tuple((cell, "1.0", f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
-    table = PageTable(HOSTILE_TEX[0], ("a_b, 100%", "n & m, 100%", "\\x"), rows)
+    columns = (Column("a_b", group="100%"), Column("n & m", decimals(1), "100%"), Column("\\x"))
+    rows = tuple((cell, 1.0, f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
+    table = PageTable(HOSTILE_TEX[0], columns, rows)
     every = " ".join(HOSTILE_TEX)
     undecided = claim(verdict="undecided")
     claims = [undecided | {"key": t, "statement": t, "reason": t, "case": t} for t in HOSTILE_TEX]
@@ -209,7 +218,8 @@ def hostile_frame() -> Frame:
             "recall.a_b": table,
         },
         {"loss": Figure(HOSTILE_TEX[0], every)},
-        {f"of 模型 {i}": text for i, text in enumerate(HOSTILE_TEX)} | {"claims": "38"},
+        {f"of 模型 {i}": Number(i / 1e7, SIGNIFICANT) for i in range(9)}
+        | {"claims": Number(38, INTEGER)},
         tiles(stated),
     )
 

@@ -12,7 +12,7 @@ import yaml
 from processes import ROOT
 
 from normscope.config import load
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, PageTable
 
 README = runpy.run_path(str(ROOT / "docs/readme.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -46,7 +46,7 @@ def test_a_page_shows_what_the_evidence_has(page: Path):
 
 
 def test_a_number_that_changes_in_the_evidence_makes_its_pages_stale():
-    shown = {name: PageTable("", ("loss",), (("7.654",),)) for name in README["tables"]()}
+    shown = {name: PageTable("", (Column("loss"),), (("7.654",),)) for name in README["tables"]()}
     for page in README["PAGES"]:
         text = page.read_text()
         tables = re.findall(r"^<!-- (\w+): make readme -->$", text, re.MULTILINE)

@@ -1,6 +1,6 @@
-"""The summary's text, block by block: what the page and the print both walk.
+"""The summary's text as blocks, from which the page and the print are made.
 
-Text alone is Markdown. Tables and figures are marks in it, and are taken from the frame.
+The text is Markdown. Marks in it stand for tables and figures of the frame.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,17 +21,17 @@ KINDS: dict[str, Kind] = {
     "fence": "code",
     "code_block": "code",
 }
-# an image in a text would be loaded from elsewhere; what is a table stands in the frame
+# images would be loaded from elsewhere; tables come from the frame
 PARSER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
 
 
 class Block(NamedTuple):
-    """A part of the text that lies in no other.
+    """A top-level part of the text.
 
     Args:
-        kind: what it is.
-        tokens: its Markdown, as the parser has it.
-        table: name of the table that stands here.
+        kind: its kind.
+        tokens: its Markdown, as parsed.
+        table: name of the table, in a block of the kind ``table``.
     """
 
     kind: Kind
@@ -40,17 +40,17 @@ class Block(NamedTuple):
 
     @property
     def level(self) -> int:
-        """Of a heading."""
+        """Level of a heading."""
         return int(self.tokens[0].tag[1:])
 
     @property
     def inline(self) -> list[Token]:
-        """What holds its words: one of a heading or paragraph, one an item of a list."""
+        """Tokens with words: one for a heading or paragraph, one for each item of a list."""
         return [token for token in self.tokens if token.type == "inline"]
 
     @property
     def words(self) -> str:
-        """Without styles."""
+        """Its text without styles."""
         children = (child for token in self.inline for child in token.children or ())
         return "".join(child.content or " " for child in children)
 
@@ -59,8 +59,8 @@ def blocks(text: str) -> list[Block]:
     """The blocks of a text in Markdown, in order.
 
     Raises:
-        Explained: a kind of block that no page has a form for, a mark within other text, or the
-            same table twice.
+        Explained: the text has a kind of block that pages do not support, a mark within other
+            text, or the same table twice.
     """
     parts = [_block(tokens) for tokens in _apart(PARSER.parse(text))]
     names = [block.table or FIGURES for block in parts if block.kind in ("table", "figures")]
@@ -71,7 +71,7 @@ def blocks(text: str) -> list[Block]:
 
 
 def _apart(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """The tokens of every block."""
+    """The tokens of each block."""
     block: list[Token] = []
     depth = 0
     for token in tokens:
@@ -98,7 +98,7 @@ def _block(tokens: list[Token]) -> Block:
 
 
 def _mark(block: Block, content: str) -> Block:
-    """What a mark stands for."""
+    """The block for a mark."""
     mark = MARKED.fullmatch(content)
     if mark is None or block.kind != "paragraph":
         shown = content.replace(MARK, "|")

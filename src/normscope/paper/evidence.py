@@ -1,7 +1,7 @@
-"""The ledger that a project keeps as its evidence, beside the one of a run.
+"""The evidence: the ledger of a run with more seeds, which the project keeps.
 
-A run decides as much as its seeds allow. A statement has a verdict in both; where the two put
-another test to it, that is said.
+A run decides as many statements as its seeds allow. The paper shows the verdicts of both ledgers,
+and says where they used different tests.
 """
 
 import json
@@ -9,22 +9,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from normscope.formats import INTEGER
 from normscope.paper.section import Named
-from normscope.paper.statements import VERDICTS, counts, shown_verdict
-from normscope.paper.table import Column, PageTable, Row
-from normscope.words import DASH
+from normscope.paper.statements import DECIDED, VERDICTS, counts, shown_verdict
+from normscope.paper.table import Column, Field, PageTable, Row, derived
 
-DECIDED = VERDICTS[:2]
 ASKED = "quantity criterion direction bound margin holds_in test unit".split()  # of a statement
 
 
 class Evidence(NamedTuple):
-    """What a run found that the project keeps.
+    """The results of the evidence run.
 
     Args:
-        configuration: the file that it was made with.
-        is_same: whether the run beside it has that configuration.
-        claims: its statements, as claims.json has them, by their keys.
+        configuration: the file that configured it.
+        is_same: whether the current run has the same configuration.
+        claims: its statements by key, as in claims.json.
     """
 
     configuration: str
@@ -33,65 +32,63 @@ class Evidence(NamedTuple):
 
 
 def read_evidence(folder: Path, config: Mapping[str, Any]) -> Evidence:
-    """The evidence in a folder, beside a run of this configuration."""
+    """The evidence in a folder, compared with the configuration of the current run."""
     ledger, manifest, run = (
         json.loads((folder / f"{name}.json").read_text()) for name in ("claims", "manifest", "run")
     )
-    theirs = {key: manifest["config"].get(key) for key in config}  # figures decide no verdict
+    # the evidence may record more parts, such as the style of figures: these decide no verdict
+    is_same = all(manifest["config"].get(key) == value for key, value in config.items())
     claims = {claim["key"]: claim for claim in ledger["claims"]}
-    return Evidence(run["configuration"], theirs == config, claims)
+    return Evidence(run["configuration"], is_same, claims)
 
 
 def verdict_table(ledger: Mapping[str, Any], evidence: Evidence | None) -> PageTable:
-    """How many statements are decided, and how: in this run, and in the evidence."""
+    """Counts of verdicts in this run and in the evidence."""
     counted = {"this run": counts(ledger["claims"])}
     if evidence is not None:
         counted["the evidence"] = counts(evidence.claims.values())
     rows = tuple(
-        (name, str(sum(given[word] for word in DECIDED)), *map(str, given.values()))
-        for name, given in counted.items()
+        (run, sum(count[verdict] for verdict in DECIDED), *count.values())
+        for run, count in counted.items()
     )
-    return PageTable("Verdicts", ("verdicts of", "decided", *VERDICTS), rows)
+    titles = ("decided", *VERDICTS)
+    columns = (Column("verdicts of"), *(Column(title, INTEGER) for title in titles))
+    return PageTable("Verdicts", columns, rows)
 
 
-def evidence_columns(evidence: Evidence) -> list[Column]:
-    """Of the ledger: a statement's verdict in the evidence, and where it was decided."""
+def evidence_columns(evidence: Evidence) -> list[Field]:
+    """Columns of the ledger: a statement's verdict in the evidence, and which runs decided it."""
 
-    def verdict(claim: Row) -> str:
+    def verdict(claim: Row) -> str | None:
         other = evidence.claims.get(claim["key"])
-        return DASH if other is None else shown_verdict(other)
+        return None if other is None else shown_verdict(other)
 
     def decided_in(claim: Row) -> str:
         other = evidence.claims.get(claim["key"])
-        here = claim["verdict"] in DECIDED
-        there = other is not None and other["verdict"] in DECIDED
-        where = {
-            (True, True): "both",
-            (True, False): "this run",
-            (False, True): "the evidence",
-            (False, False): "neither",
-        }[here, there]
-        is_other = other is not None and not _asks_the_same(claim, other)
+        deciding = [
+            run
+            for run, one in {"this run": claim, "the evidence": other}.items()
+            if one is not None and one["verdict"] in DECIDED
+        ]
+        where = "both" if len(deciding) > 1 else "".join(deciding) or "neither"
+        is_other = other is not None and not _same_test(claim, other)
         return f"{where}; the evidence has another test" if is_other else where
 
-    return [Column("evidence", verdict), Column("decided in", decided_in)]
+    return [derived("evidence", verdict), derived("decided in", decided_in)]
 
 
 def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, Any]:
-    """What the text says of both: whose the evidence is, and which verdicts differ.
+    """Words about the evidence, which compare statements that both runs tested in the same way.
 
-    ``differing`` are statements that both decide, and not alike; of those that only one of them
-    decides ``alone`` says how many.
+    ``differing`` are those that the runs decide differently, ``alone`` is the number of those
+    that only one run decides.
     """
-    pairs = [
-        (claim, evidence.claims[claim["key"]])
-        for claim in ledger["claims"]
-        if claim["key"] in evidence.claims
-    ]
     unlike = [
-        {"statement": c["statement"].rstrip("."), "here": c["verdict"], "there": o["verdict"]}
-        for c, o in pairs
-        if _asks_the_same(c, o) and c["verdict"] != o["verdict"]
+        {"statement": c["statement"].rstrip("."), "here": c["verdict"], "there": other["verdict"]}
+        for c in ledger["claims"]
+        if (other := evidence.claims.get(c["key"])) is not None
+        and _same_test(c, other)
+        and c["verdict"] != other["verdict"]
     ]
     differing = [pair for pair in unlike if {pair["here"], pair["there"]} <= set(DECIDED)]
     return {
@@ -103,10 +100,10 @@ def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, A
 
 
 def evidence_numbers(evidence: Evidence) -> Iterator[Named]:
-    """How many statements have each verdict in the evidence."""
+    """Counts of verdicts in the evidence."""
     for verdict, count in counts(evidence.claims.values()).items():
-        yield ("evidence claims", verdict), str(count)
+        yield Named(("evidence claims", verdict), count)
 
 
-def _asks_the_same(claim: Row, other: Row) -> bool:
+def _same_test(claim: Row, other: Row) -> bool:
     return all(claim.get(key) == other.get(key) for key in ASKED)

@@ -1,16 +1,17 @@
-"""The frame: every word and number that is printed, once.
+"""The frame: every word and number that is printed.
 
-summary.md, its page, its print and the files for LaTeX are made from it and from nothing else, so
-that no two of them can disagree.
+summary.md, the page, the print and the files for LaTeX are made from the frame alone, so they
+cannot disagree.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from normscope.io.files import write_json
+from normscope.formats import PERCENT, Format
+from normscope.io.files import write_text
 from normscope.paper.evidence import (
     Evidence,
     evidence_columns,
@@ -20,17 +21,22 @@ from normscope.paper.evidence import (
 )
 from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import documents, tally_table, tiles, totals, trace_table
 from normscope.statistics.estimate import FEWEST
 
-LEDGER, CLAIMS = "ledger", "claims"  # tables: of all statements, and of those of one study
-TALLY, TRACES = "tally", "traces"  # the same statements by document, and where they come from
-COUNTS = "verdicts"  # how many statements have each verdict
+LEDGER, CLAIMS = "ledger", "claims"  # tables: all statements, and those of one study
+TALLY, TRACES = "tally", "traces"  # tables: verdicts by document, and where statements come from
+COUNTS = "verdicts"  # table: counts of verdicts
+# values that JSON holds as objects, each recognized by its fields
+KINDS = {
+    frozenset(field.name for field in fields(kind)): kind
+    for kind in (Format, Number, Quantity, Column)
+}
 
 
 class Figure(NamedTuple):
-    """What stands beside a figure."""
+    """Title and caption of a figure."""
 
     title: str
     caption: str
@@ -41,46 +47,46 @@ class Frame:
     """What is printed.
 
     Args:
-        words: by the names that the summary's template gives them.
+        words: by the names that the summary's template uses.
         sections: the words of each study, in the paper's order.
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
-        numbers: single numbers by the words that name them: "layernorm pre loss".
-        tiles: of every statement, in the ledger's order; see ``normscope.paper.tally.tiles``.
+        numbers: by name, such as "layernorm pre loss".
+        tiles: the statements in the ledger's order; see ``normscope.paper.tally.tiles``.
     """
 
     words: Mapping[str, Word]
     sections: Mapping[str, Mapping[str, Word]]
     tables: Mapping[str, PageTable]
     figures: Mapping[str, Figure]
-    numbers: Mapping[str, str]
+    numbers: Mapping[str, Number]
     tiles: Sequence[Mapping[str, Any]] = ()
 
     def write(self, path: Path) -> None:
-        """As JSON; what has an order is a list."""
-        write_json(
+        """Write the frame as JSON; mappings whose order matters become lists of pairs."""
+        ordered = {
+            name: list(getattr(self, name).items()) for name in ("sections", "tables", "figures")
+        }
+        write_text(
             path,
-            {
-                "words": self.words,
-                "sections": [{"name": n, "words": words} for n, words in self.sections.items()],
-                "tables": [{"name": n, **asdict(table)} for n, table in self.tables.items()],
-                "figures": [{"name": n, **f._asdict()} for n, f in self.figures.items()],
-                "numbers": self.numbers,
-                "tiles": self.tiles,
-            },
+            json.dumps(vars(self) | ordered, default=vars, allow_nan=False, sort_keys=True),
         )
 
 
 def read(path: Path) -> Frame:
-    """The frame of a file."""
-    raw = json.loads(path.read_text())
+    """The frame in a file, equal to the one that was written."""
+    raw = json.loads(path.read_text(), object_hook=_restored)
     tables = {
-        t["name"]: PageTable(t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"])))
-        for t in raw["tables"]
+        name: PageTable(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"])))
+        for name, table in raw["tables"]
     }
-    sections = {s["name"]: s["words"] for s in raw["sections"]}
-    figures = {f["name"]: Figure(f["title"], f["caption"]) for f in raw["figures"]}
-    return Frame(raw["words"], sections, tables, figures, raw["numbers"], raw["tiles"])
+    figures = {name: Figure(*figure) for name, figure in raw["figures"]}
+    return Frame(**raw | {"sections": dict(raw["sections"]), "tables": tables, "figures": figures})
+
+
+def _restored(record: dict[str, Any]) -> Any:
+    kind = KINDS.get(frozenset(record))
+    return kind(**record) if kind else record
 
 
 def collect(
@@ -96,21 +102,25 @@ def collect(
     """All that is printed.
 
     Args:
-        sections: what the studies hand over, in the paper's order.
-        ledger: what claims.json holds; every claim names its study.
+        sections: those of the studies, in the paper's order.
+        ledger: the contents of claims.json; every claim names its study.
         level: confidence level of every interval.
-        traces: where every statement is tested and measured, by its key.
-        evidence: the ledger that the project keeps, if it has one.
+        traces: where every statement is tested and measured, by key.
+        evidence: the results that the project keeps, if it has any.
         demonstration: whether the models are too small or too few to test a statement.
 
     Raises:
-        Explained: two numbers have one name.
+        Explained: two numbers have the same name.
     """
-    words = {"level": f"{level:.0%}", "alpha": f"{1 - level:.0%}", "fewest": str(FEWEST)}
+    words = {
+        "level": Number(level, PERCENT),
+        "alpha": Number(1 - level, PERCENT),
+        "fewest": FEWEST,
+    }
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]
-    beside, columns, configuration = None, [], None
+    compared, columns, configuration = None, [], None
     if evidence is not None:
-        beside, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
+        compared, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
         numbers += evidence_numbers(evidence)
         configuration = evidence.configuration if evidence.is_same else None
     tables = {
@@ -129,7 +139,7 @@ def collect(
     others = {
         "demonstration": demonstration,
         "documents": documents(ledger),
-        "evidence": beside,
+        "evidence": compared,
         "totals": totals(ledger, {} if evidence is None else evidence.claims),
     }
     return Frame(

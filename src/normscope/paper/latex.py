@@ -9,6 +9,7 @@ from jinja2 import Environment
 
 from normscope.errors import Explained
 from normscope.paper.frame import CLAIMS, LEDGER, TRACES, Frame
+from normscope.paper.table import Number
 from normscope.paper.template import environment, fill, nearest, open_template
 from normscope.paper.tex import Tex, escaped, macro_name, value
 from normscope.paper.textable import breakable, tabular
@@ -43,7 +44,7 @@ def files(frame: Frame, folder: Path) -> dict[str, str]:
 
 
 def open_templates(folder: Path) -> Environment:
-    """Templates of TeX, which has other uses for braces and percent signs."""
+    """Templates with other marks than braces and percent signs, which TeX uses itself."""
     templates = environment(
         folder,
         block_start_string="<%",
@@ -56,16 +57,16 @@ def open_templates(folder: Path) -> Environment:
     )
     templates.filters["breakable"] = lambda text: Tex(breakable(text))
     templates.filters["plain"] = _file_name
-    # \url takes every other character of a link as it stands
+    # \url reads all other characters literally
     templates.filters["url"] = lambda link: Tex(quote(link, safe="/:?#[]@!$&'()*+,;=~%"))
     return templates
 
 
 def _file_name(name: str) -> Tex:
-    """A name of a file, which TeX takes as it stands.
+    """A file name, which TeX reads literally.
 
     Raises:
-        Explained: it has other letters than names of files.
+        Explained: it has characters that TeX would interpret.
     """
     if not all(c.isascii() and (c.isalnum() or c in "_-/") for c in name):
         raise Explained(f"a file for TeX cannot be called {name!r}: letters, digits, _ and - can")
@@ -73,24 +74,24 @@ def _file_name(name: str) -> Tex:
 
 
 def table_names(frame: Frame) -> list[str]:
-    """The tables but those of statements, in the paper's order."""
+    """The tables without those of statements, in the paper's order."""
     return [n for n in frame.tables if n not in (LEDGER, TRACES) and n.rpartition(".")[2] != CLAIMS]
 
 
 def path(table: str) -> str:
-    """Where a table lies, without its suffix: ``recall.best`` in ``tables/recall/best``."""
+    """Path of a table without suffix: ``tables/recall/best`` for ``recall.best``."""
     return f"tables/{table.replace('.', '/')}"
 
 
-def numbers(values: Mapping[str, str]) -> str:
+def numbers(values: Mapping[str, Number]) -> str:
     r"""A macro for every number, as ``\newcommand{\normscopeClaims}{\num{38}}``.
 
     Raises:
-        Explained: two names are one in letters.
+        Explained: two names differ in no letter, so that their macros are the same.
     """
     names: dict[str, str] = {}
     lines = ["% every number of the summary; needs siunitx"]
-    for name, text in values.items():
+    for name, number in values.items():
         macro = macro_name(name)
         if macro in names:
             raise Explained(
@@ -98,7 +99,7 @@ def numbers(values: Mapping[str, str]) -> str:
                 " have letters only; call one of them by another name"
             )
         names[macro] = name
-        lines.append(rf"\newcommand{{{macro}}}{{{value(text)}}}")
+        lines.append(rf"\newcommand{{{macro}}}{{{value(number)}}}")
     return "\n".join(lines)
 
 
@@ -106,7 +107,7 @@ def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> s
     """A small paper: sentences with macros, the ledger, tables, figures, and a list of macros.
 
     Raises:
-        Explained: the template asks for a number that is not there.
+        Explained: the template uses a number that is missing.
     """
 
     def number(name: str) -> Tex:
@@ -129,13 +130,12 @@ def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> s
         "documents": frame.words.get("documents", []),
         "tables": tables,
         "figures": list(frame.figures.items()),
-        "macros": [_macro(name, text) for name, text in frame.numbers.items()],
+        "macros": [_macro(name) for name in frame.numbers],
     }
     return fill(open_template(templates, EXAMPLE), words)
 
 
-def _macro(name: str, text: str) -> Macro:
+def _macro(name: str) -> Macro:
     macro = macro_name(name)
-    number = macro + "{}" if "\\" in value(text) and len(text) < 18 else breakable(text, 5)
     letters = r"\allowbreak{}".join(macro[1:][i : i + 9] for i in range(0, len(macro) - 1, 9))
-    return Macro(Tex(letters), name, Tex(number))
+    return Macro(Tex(letters), name, Tex(macro + "{}"))

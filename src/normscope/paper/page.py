@@ -17,6 +17,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from normscope.errors import Explained
+from normscope.formats import DASH
 from normscope.paper.blocks import PARSER, Block, blocks
 from normscope.paper.frame import CLAIMS, LEDGER, TALLY, TRACES, Frame
 from normscope.paper.statements import VERDICTS, counts
@@ -24,11 +25,8 @@ from normscope.paper.svg import inlined
 from normscope.paper.table import PageTable
 from normscope.paper.tally import SURE
 from normscope.paper.template import environment, fill, open_template
-from normscope.words import DASH
 
 LONG, TEXT = 32, 200  # characters; longer cells break into lines, and need room
-# 0.5, < 0.000001, −1,234.5, 3.15e-09, 3 seeds
-NUMBER = re.compile(r"[<≥≤]? ?[−+-]?\d[\d,]*(\.\d+)?(e[+-]?\d+)?%?( \w+)?")
 PARTS = set("config_sha256 dataset device packages python sources_sha256 studies".split())
 TAKEN = "top main contents toc scheme ledger choose words shown provenance packages".split()
 
@@ -199,7 +197,7 @@ def plates(frame: Frame, svgs: Mapping[str, bytes], ids: Ids) -> list[Plate]:
 
 def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
     """Ids of every statement, in the ledger's order."""
-    keys = traces.cells(traces.columns.index("key"))
+    keys = traces.select("key").cells(0)
     kinds_of_place = ("statement", "numbers", "from")
     return [Places(*(ids.new(f"{kind}-{key}") for kind in kinds_of_place)) for key in keys]
 
@@ -228,24 +226,26 @@ def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -
     figures = table.select("figure").cells(0)
     rows = [
         Statement(
-            place, tile["verdict"], tile["document"], anchors.get(figure), tile["link"], cells
+            place, tile["verdict"], tile["document"], anchors.get(str(figure)), tile["link"], cells
         )
-        for tile, figure, cells, place in zip(frame.tiles, figures, table.rows, places, strict=True)
+        for tile, figure, cells, place in zip(
+            frame.tiles, figures, table.texts(), places, strict=True
+        )
     ]
     documents = Counter(row.document for row in rows)
-    return Ledger(table.columns, kinds(table), rows, counts(frame.tiles), documents)
+    return Ledger(table.headings, kinds(table), rows, counts(frame.tiles), documents)
 
 
 def kinds(table: PageTable) -> list[str]:
-    """Of every column: ``number`` if it holds nothing else; or what its longest cell is."""
-    return [_kind([c for c in table.cells(i) if c != DASH]) for i in range(len(table.columns))]
+    """The kind of each column: ``number``, or ``short``, ``long``, ``text`` by its longest cell."""
 
+    def kind(column: int, longest: int) -> str:
+        if table.is_numeric(column):
+            return "number"
+        return "text" if longest > TEXT else "long" if longest > LONG else "short"
 
-def _kind(cells: Sequence[str]) -> str:
-    if cells and all(NUMBER.fullmatch(cell) for cell in cells):
-        return "number"
-    longest = max(map(len, cells), default=0)
-    return "text" if longest > TEXT else "long" if longest > LONG else "short"
+    columns = zip(*table.texts(), strict=True)
+    return [kind(i, max(map(len, cells))) for i, cells in enumerate(columns)]
 
 
 def provenance(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,11 +350,13 @@ class Text:
             return self.macros.tally(table.title, tiles(self.frame, self.places), SURE)
         if not table.rows:
             return Markup("<p>none</p>")
-        grid = Grid(self.ids.new(f"table-{name}"), table.title, table.columns, kinds(table))
+        grid = Grid(self.ids.new(f"table-{name}"), table.title, table.headings, kinds(table))
         if name == TRACES:
-            return self.macros.traces(grid, zip(table.rows, self.places, strict=True), self.anchors)
+            return self.macros.traces(
+                grid, zip(table.texts(), self.places, strict=True), self.anchors
+            )
         study, _, kind = name.rpartition(".")
-        return self.macros.table(grid, table.rows, self.numbers(study) if kind == CLAIMS else [])
+        return self.macros.table(grid, table.texts(), self.numbers(study) if kind == CLAIMS else [])
 
     def numbers(self, study: str) -> list[str]:
         """Ids of the rows of a study's statements, one by one."""

@@ -1,24 +1,36 @@
-"""What a study hands over to the paper."""
+"""What a study contributes to the paper."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from normscope.errors import Explained
-from normscope.paper.table import PageTable
+from normscope.formats import GENERAL, INTEGER, Format
+from normscope.paper.table import Number, PageTable, known
 
-Word = Any  # a text, a number, or a list or mapping of them: what JSON keeps as it is
-Named = tuple[Iterable[object], str]  # a number by the words that name it
-NUMBER = re.compile(r"[\d,]*\.?\d+%?")
+Word = Any  # text, a number, a Number, or a list or mapping of them
+
+
+class Named(NamedTuple):
+    """A number with a name: one macro for LaTeX.
+
+    Args:
+        parts: words of its name.
+        value: the number, which may be missing.
+        format: how it is printed.
+    """
+
+    parts: Iterable[object]
+    value: float | None
+    format: Format = INTEGER
 
 
 class Section(NamedTuple):
     """A study's part of the paper.
 
     Args:
-        words: by the names that the study's template gives them.
-        tables: by the names that the study's template gives them, in the paper's order.
-        numbers: for single macros of LaTeX.
+        words: by the names that the study's template uses.
+        tables: by the names that the study's template uses, in the paper's order.
+        numbers: for macros of LaTeX, in addition to the numbers among the words.
     """
 
     words: Mapping[str, Word]
@@ -26,23 +38,26 @@ class Section(NamedTuple):
     numbers: Sequence[Named] = ()
 
 
-def named(pairs: Iterable[Named]) -> dict[str, str]:
-    """Numbers by the words that name them.
+def named(numbers: Iterable[Named]) -> dict[str, Number]:
+    """Numbers by their names.
 
     Raises:
-        Explained: two numbers have one name.
+        Explained: two numbers have the same name.
     """
-    numbers: dict[str, str] = {}
-    for parts, value in pairs:
+    found: dict[str, Number] = {}
+    for parts, value, form in numbers:
         name = " ".join(map(str, parts))
-        if name in numbers:
-            raise Explained(f"two numbers are called {name!r}: {numbers[name]} and {value}")
-        numbers[name] = value
-    return numbers
+        number = Number(known(value), form)
+        if name in found:
+            raise Explained(f"two numbers are called {name!r}: {found[name]} and {number}")
+        found[name] = number
+    return found
 
 
 def numbers_among(words: Mapping[str, Word], *before: str) -> Iterator[Named]:
-    """The words that are a number each, by their names after those ``before``."""
+    """The words that are numbers; their names begin with ``before``."""
     for name, word in words.items():
-        if NUMBER.fullmatch(str(word)):
-            yield (*before, name), str(word)
+        if isinstance(word, Number):
+            yield Named((*before, name), word.value, word.format)
+        elif isinstance(word, int | float) and not isinstance(word, bool):
+            yield Named((*before, name), word, INTEGER if isinstance(word, int) else GENERAL)

@@ -3,18 +3,30 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from normscope.formats import SCIENTIFIC
 from normscope.paper.section import Named
-from normscope.paper.table import Column, Format, PageTable, Row, tabulate, text
-from normscope.words import DASH, significant_or_tiny
+from normscope.paper.table import (
+    Column,
+    Field,
+    PageTable,
+    Quantity,
+    Row,
+    derived,
+    number,
+    tabulate,
+    text,
+)
 
 VERDICTS = ("holds", "fails", "undecided")
+DECIDED = VERDICTS[:2]
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm")
-ONE_BY_ONE = {  # keys of claims.json, as a reader calls them
+ONE_BY_ONE = {  # keys of claims.json with the titles of their columns
     "statement": "claim",
     "alone": "verdict",
     "corrected": "corrected",
     "restated": "in plain words",
     "criterion": "test",
+    "reasons": "its numbers",
     "as_published": "as published",
     "its_verdict": "its verdict",
 }
@@ -26,12 +38,12 @@ def is_exploratory(claim: Row) -> bool:
 
 
 def shown_verdict(claim: Row) -> str:
-    """The verdict as pages show it: marked where it is exploratory."""
+    """The verdict as pages show it: marked if it is exploratory."""
     return f"{claim['verdict']} (exploratory)" if is_exploratory(claim) else claim["verdict"]
 
 
 def change_in_words(changed: Mapping[str, Any] | None) -> str:
-    """Why a verdict is exploratory; empty where it is not.
+    """Why a verdict is exploratory; empty if it is not.
 
     Args:
         changed: the fields of an entry's ``changed_after``.
@@ -44,12 +56,12 @@ def change_in_words(changed: Mapping[str, Any] | None) -> str:
     )
 
 
-def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> PageTable:
-    """A row per statement: published verdict, corrected verdict, and what it rests on.
+def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageTable:
+    """One row per statement: published verdict, corrected verdict, and what it rests on.
 
     Args:
-        ledger: what claims.json holds.
-        beside: columns beside the corrected verdict.
+        ledger: the contents of claims.json.
+        more: columns to insert after the corrected verdict.
     """
     documents = ledger["documents"]
 
@@ -57,49 +69,45 @@ def ledger_table(ledger: Mapping[str, Any], beside: Sequence[Column] = ()) -> Pa
         document = documents[claim["document"]]
         return f"{document['author'] or document['title']}, {claim['where']}"
 
-    columns = [
-        Column("statement", text("statement")),
-        Column("source", source),
-        Column("published number", lambda claim: claim["published_number"] or DASH),
-        Column("published", _published_verdict),
-        Column("corrected", shown_verdict),
-        *beside,
-        Column("effect", effect),
-        Column("n", _units),
-        Column("Hedges g", _known("hedges_g")),
-        Column("p", _known("p")),
-        Column("p (flips)", _known("p_flips")),
-        Column("p (Holm)", _known("p_holm")),
-        Column("figure", text("figure")),
-        Column("why", _why),
+    def published(claim: Row) -> str | None:
+        return None if claim["published_verdict"] == "none" else claim["published_verdict"]
+
+    def units(claim: Row) -> str | None:
+        is_tested = claim["n"] and claim["p"] is not None
+        return f"{claim['n']} {claim['n_unit']}" if is_tested else None
+
+    fields = [
+        text("statement"),
+        derived("source", source),
+        derived("published number", lambda claim: claim["published_number"] or None),
+        derived("published", published),
+        derived("corrected", shown_verdict),
+        *more,
+        derived("effect", effect),
+        derived("n", units),
+        number("Hedges g", "hedges_g", SCIENTIFIC),
+        number("p", "p", SCIENTIFIC),
+        number("p (flips)", "p_flips", SCIENTIFIC),
+        number("p (Holm)", "p_holm", SCIENTIFIC),
+        text("figure"),
+        derived("why", lambda claim: _joined(_change(claim), claim["reason"]) or None),
     ]
-    return tabulate("The ledger of claims", ledger["claims"], columns)
+    return tabulate("The ledger of claims", ledger["claims"], fields)
 
 
 def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
-    """A row per statement: what each protocol shows, in words. Columns without a word are out."""
-    cells = {"alone": _alone}
-    columns = [
-        Column(title, cells.get(key, text(key)))
+    """One row per statement: what each protocol shows, in words. Empty columns are left out."""
+    cells = {"alone": lambda claim: _joined(claim["alone"], _change(claim)), "reasons": _reasons}
+    fields = [
+        derived(title, cells[key]) if key in cells else text(title, key)
         for key, title in ONE_BY_ONE.items()
-        if any(claim[key] for claim in claims)
+        if any(_reasons(claim) if key == "reasons" else claim[key] for claim in claims)
     ]
-    if any(map(_reasons, claims)):
-        test = next(
-            i for i, column in enumerate(columns) if column.title == ONE_BY_ONE["criterion"]
-        )
-        columns.insert(test + 1, Column("its numbers", _reasons))
-    return tabulate(title, claims, columns)
+    return tabulate(title, claims, fields)
 
 
-def _why(claim: Row) -> str:
-    """Why the verdict is exploratory, undecided or not the published one; a dash if it is none."""
-    return "; ".join(filter(None, [_change(claim), claim["reason"]])) or DASH
-
-
-def _alone(claim: Row) -> str:
-    """The verdict without the correction for other statements, with its mark."""
-    return "; ".join(filter(None, [claim["alone"], _change(claim)]))
+def _joined(*parts: str) -> str:
+    return "; ".join(filter(None, parts))
 
 
 def _change(claim: Row) -> str:
@@ -108,60 +116,47 @@ def _change(claim: Row) -> str:
 
 def _reasons(claim: Row) -> str:
     """Why bound and margin are what they are."""
-    return "; ".join(
-        f"{name} {claim[name]:.6g}: {claim[f'{name}_because']}"
-        for name in ("bound", "margin")
-        if claim[f"{name}_because"]
+    return _joined(
+        *(
+            f"{name} {claim[name]:.6g}: {claim[f'{name}_because']}"
+            for name in ("bound", "margin")
+            if claim[f"{name}_because"]
+        )
     )
 
 
 def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
-    """Effect, interval, n and p of every statement, and how many have each verdict."""
-    for claim in ledger["claims"]:
+    """Effect, interval, n and p of every statement, and counts of verdicts."""
+    claims = ledger["claims"]
+    for claim in claims:
         for word in NUMBERS:
             if claim[word] is not None:
-                yield ("claim", claim["key"], word), significant_or_tiny(claim[word])
+                yield Named(("claim", claim["key"], word), claim[word], SCIENTIFIC)
         if claim["n"]:
-            yield ("claim", claim["key"], "n"), str(claim["n"])
-    for verdict, count in counts(ledger["claims"]).items():
-        yield ("claims", verdict), str(count)
-    yield ("claims",), str(len(ledger["claims"]))
-    yield ("claims exploratory",), str(sum(map(is_exploratory, ledger["claims"])))
-    yield ("claims tests",), str(ledger["tests"])
+            yield Named(("claim", claim["key"], "n"), claim["n"])
+    for verdict, count in counts(claims).items():
+        yield Named(("claims", verdict), count)
+    yield Named(("claims",), len(claims))
+    yield Named(("claims exploratory",), sum(map(is_exploratory, claims)))
+    yield Named(("claims tests",), ledger["tests"])
 
 
 def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """How many statements have each verdict, and that of every statement."""
+    """Counts of verdicts, and the verdict of every statement."""
     each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
     return {"count": counts(ledger["claims"]), "statement": each}
 
 
 def counts(claims: Iterable[Row]) -> dict[str, int]:
-    """How many statements have each verdict, in the order of ``VERDICTS``."""
+    """Counts of verdicts, in the order of ``VERDICTS``."""
     given = [claim["verdict"] for claim in claims]
     return {verdict: given.count(verdict) for verdict in VERDICTS}
 
 
-def _published_verdict(claim: Row) -> str:
-    return DASH if claim["published_verdict"] == "none" else claim["published_verdict"]
-
-
-def _units(claim: Row) -> str:
-    """n of a test of chance, with its unit."""
-    return f"{claim['n']} {claim['n_unit']}" if claim["n"] and claim["p"] is not None else DASH
-
-
-def _known(key: str) -> Format:
-    return lambda claim: DASH if claim[key] is None else significant_or_tiny(claim[key])
-
-
-def effect(claim: Row) -> str:
-    """The quantity with its interval, and where it was found if that is not everywhere."""
+def effect(claim: Row) -> str | None:
+    """The quantity with its interval, and the case that decided, if there are several."""
     if claim["effect"] is None:
-        return DASH
-    bounds = ""
-    if claim["low"] is not None:
-        low, high = (significant_or_tiny(claim[key]) for key in ("low", "high"))
-        bounds = f" [{low}, {high}]"
+        return None
+    found = Quantity(claim["effect"], claim["low"], claim["high"])
     where = f" ({claim['case']})" if claim["case"] else ""
-    return f"{claim['quantity']}: {significant_or_tiny(claim['effect'])}{bounds}{where}"
+    return f"{claim['quantity']}: {Column('effect', SCIENTIFIC).text(found)}{where}"

@@ -1,90 +1,173 @@
-"""A table of a page: rows of data, written cell by cell into text.
+"""Tables of pages: values together with the formats that print them.
 
-A study says which column of its data stands under which title in which format. Markdown, HTML,
-LaTeX and print are each made of the ``PageTable`` that comes of it.
+A study fills a ``PageTable`` from its data with the column builders below. The values stay numbers
+until Markdown, HTML, LaTeX or the print writes them.
 """
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from normscope import words
 from normscope.errors import Explained
-from normscope.nn.arms import ARMS
-from normscope.words import DASH
+from normscope.formats import DASH, GENERAL, INTEGER, Format, decimals
 
 Row = Mapping[str, Any]
-Format = Callable[[Row], str]  # of a row, one cell
+DECIMALS = decimals()
 CELLS = "cells"  # of a crossed row: its records by name
 
 
-class Column(NamedTuple):
-    """What stands under a title.
+@dataclass(frozen=True)
+class Number:
+    """A number in a sentence, with the format that prints it; None is a missing value."""
+
+    value: float | None
+    format: Format
+
+    def __str__(self) -> str:
+        return self.format.text(self.value)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A cell that is more than a number.
 
     Args:
-        title: of the column; neighbours that end in the same words after a comma share them.
-        format: what writes a row's cell: one of the functions below, or of a study.
+        value: the number; None if the cell shows an interval alone.
+        low, high: ends of its interval, if it has one.
+        note: text directly after it, such as " (at the edge)".
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+Cell = None | str | int | float | Quantity
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a page's table.
+
+    Args:
+        title: what stands above it.
+        format: of its numbers; None in a column of text.
+        group: what stands above it and its neighbors of the same group.
     """
 
     title: str
-    format: Format
+    format: Format | None = None
+    group: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Title and group, for pages with one line of headings."""
+        return f"{self.title}, {self.group}" if self.group else self.title
+
+    def text(self, cell: Cell) -> str:
+        """A cell as readers see it."""
+        if cell is None:
+            return DASH
+        if isinstance(cell, str) or self.format is None:
+            return str(cell)
+        if not isinstance(cell, Quantity):
+            return self.format.text(cell)
+        write = self.format.text
+        bounds = None if cell.low is None else f"[{write(cell.low)}, {write(cell.high)}]"
+        value = None if cell.value is None else write(cell.value)
+        return " ".join(filter(None, [value, bounds])) + cell.note
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of text.
+    """A table of a page.
 
     Args:
-        title: what captions and labels call it.
-        columns: titles of the columns.
-        rows: cells, as many a row as there are columns.
+        title: used in captions and labels.
+        columns: its columns.
+        rows: one cell per column each.
     """
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
 
-    def cells(self, column: int) -> tuple[str, ...]:
-        """The cells of a column, from above."""
-        return tuple(row[column] for row in self.rows)
+    @property
+    def headings(self) -> list[str]:
+        """What stands above the columns."""
+        return [column.heading for column in self.columns]
 
-    def select(self, *columns: str) -> "PageTable":
-        """These columns alone, in this order.
+    def texts(self) -> list[list[str]]:
+        """The rows as readers see them."""
+        return [
+            [column.text(cell) for column, cell in zip(self.columns, row, strict=True)]
+            for row in self.rows
+        ]
+
+    def cells(self, column: int) -> list[Cell]:
+        """The cells of a column."""
+        return [row[column] for row in self.rows]
+
+    def is_numeric(self, column: int) -> bool:
+        """Whether a column has a format, and nothing in it but plain numbers and dashes."""
+        known = [cell for cell in self.cells(column) if cell is not None]
+        is_plain = all(isinstance(cell, int | float) for cell in known)
+        return self.columns[column].format is not None and is_plain and bool(known)
+
+    def select(self, *headings: str) -> "PageTable":
+        """The table with these columns only, in this order.
 
         Raises:
             Explained: it has no such column.
         """
-        if lacking := [name for name in columns if name not in self.columns]:
+        known = self.headings
+        if lacking := [name for name in headings if name not in known]:
             raise Explained(
                 f"the table {self.title!r} has no column {', '.join(lacking)}; it has "
-                f"{', '.join(self.columns)}"
+                f"{', '.join(known)}"
             )
-        places = [self.columns.index(name) for name in columns]
-        return PageTable(self.title, columns, tuple(tuple(r[i] for i in places) for r in self.rows))
+        places = [known.index(name) for name in headings]
+        rows = tuple(tuple(row[i] for i in places) for row in self.rows)
+        return PageTable(self.title, tuple(self.columns[i] for i in places), rows)
+
+
+class Field(NamedTuple):
+    """A column, and the function that takes its cell from a row of data."""
+
+    column: Column
+    cell: Callable[[Row], Any]
 
 
 def to_rows(table: pd.DataFrame) -> list[Row]:
-    """A table of data, record by record: values by the names of their columns."""
+    """A data frame as records: values by the names of their columns."""
     return [{str(key): value for key, value in r.items()} for r in table.to_dict("records")]
 
 
-def tabulate(
-    title: str, rows: pd.DataFrame | Iterable[Row], columns: Sequence[Column]
-) -> PageTable:
-    """A page's table of rows of data; a table of data has a row a record."""
+def tabulate(title: str, rows: pd.DataFrame | Iterable[Row], fields: Sequence[Field]) -> PageTable:
+    """A page's table with one row per record."""
     records = to_rows(rows) if isinstance(rows, pd.DataFrame) else rows
-    cells = tuple(tuple(column.format(row) for column in columns) for row in records)
-    return PageTable(title, tuple(column.title for column in columns), cells)
+    cells = tuple(tuple(known(field.cell(row)) for field in fields) for row in records)
+    return PageTable(title, tuple(field.column for field in fields), cells)
+
+
+def known(value: Any) -> Any:
+    """A value as Python's own type; None if it is missing."""
+    if isinstance(value, Quantity):
+        return Quantity(known(value.value), known(value.low), known(value.high), value.note)
+    if pd.isna(value):
+        return None
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]) -> list[Row]:
-    """A row a combination of ``keys``, in the order in which they come.
+    """One row per combination of ``keys``, in the order in which they first occur.
 
-    Its values are those of the first record; ``cells`` are all of its records by their ``names``,
-    for ``at``.
+    A row has the values of its first record; under ``cells`` it has all of its records by their
+    ``names``, which ``at`` reads.
     """
     rows: dict[Hashable, dict[str, Any]] = {}
     for record in to_rows(table):
@@ -94,79 +177,75 @@ def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]
     return list(rows.values())
 
 
-def at(name: Hashable, form: Format) -> Format:
-    """A cell of a crossed row: the record of that name, or a dash where there is none."""
-    return lambda row: form(row[CELLS][name]) if name in row[CELLS] else DASH
+def at(name: Hashable, field: Field) -> Field:
+    """A column of crossed rows: it shows the record of that name, or a dash without one."""
+    return Field(
+        field.column, lambda row: field.cell(row[CELLS][name]) if name in row[CELLS] else None
+    )
 
 
-def text(key: str) -> Format:
-    """The value as it stands; a dash where it is missing."""
-    return lambda row: DASH if pd.isna(row[key]) else str(row[key])
+def derived(title: str, cell: Callable[[Row], Any], form: Format | None = None) -> Field:
+    """A column that a function computes from the row: text, or numbers in a format."""
+    return Field(Column(title, form), cell)
 
 
-def short(key: str) -> Format:
-    """A number in the fewest digits that tell it: 0.0003."""
-    return lambda row: DASH if pd.isna(row[key]) else f"{row[key]:g}"
+def text(title: str, name: str = "", label: Callable[[Any], str] = str) -> Field:
+    """A column of text: the values of the column ``name`` (the title if empty), or their labels."""
+    name = name or title
+    return derived(title, lambda row: None if pd.isna(row[name]) else label(row[name]))
 
 
-def count(n: str = "n", diverged: str | None = None) -> Format:
-    """How many; and, where there are any, how many diverged beside them."""
-
-    def form(row: Row) -> str:
-        known = 0 if pd.isna(row[n]) else int(row[n])
-        lost = diverged and int(row[diverged])
-        return f"{known}, {lost} diverged" if lost else str(known)
-
-    return form
+def yes_no(title: str, name: str) -> Field:
+    """A column of truth values."""
+    return derived(title, lambda row: "yes" if row[name] else "no")
 
 
-def yes_no(key: str) -> Format:
-    """A truth."""
-    return lambda row: "yes" if row[key] else "no"
+def number(title: str, name: str, form: Format = DECIMALS, *, group: str = "") -> Field:
+    """A column of numbers."""
+    return Field(Column(title, form, group), lambda row: row[name])
 
 
-def label(key: str = "arm") -> Format:
-    """How people call an arm."""
-    return lambda row: ARMS[row[key]].label
+def count(title: str, name: str = "", diverged: str = "") -> Field:
+    """A column of counts, which are 0 if missing; with the number of those that diverged."""
+    name = name or title
+
+    def cell(row: Row) -> Cell:
+        n = 0 if pd.isna(row[name]) else int(row[name])
+        lost = int(row[diverged]) if diverged else 0
+        return Quantity(n, note=f", {lost} diverged") if lost else n
+
+    return derived(title, cell, INTEGER)
 
 
-def setting(key: str = "rate", at_edge: str = "at_edge") -> Format:
-    """A setting that was chosen, with a mark where the best may lie beyond those tried."""
-    return lambda row: f"{row[key]:g}{' (at the edge)' if row[at_edge] else ''}"
+def interval(title: str, low: str = "low", high: str = "high", form: Format = DECIMALS) -> Field:
+    """A column of intervals: ``[low, high]``, or a dash where there is none."""
+
+    def cell(row: Row) -> Cell:
+        return None if pd.isna(row[low]) else Quantity(None, row[low], row[high])
+
+    return derived(title, cell, form)
 
 
-def number(key: str, digits: int = 3, *, sign: bool = False, log: bool = False) -> Format:
-    """A number to so many decimals.
+def estimate(
+    title: str,
+    value: str = "mean",
+    low: str = "low",
+    high: str = "high",
+    form: Format = DECIMALS,
+) -> Field:
+    """A column of estimates with their intervals, if known: ``1.900 [1.850, 1.950]``."""
 
-    Args:
-        key: its column.
-        sign: whether a plus is written.
-        log: whether the column is a natural logarithm of what is shown.
-    """
-    return lambda row: words.number(_value(row[key], log), digits, sign)
+    def cell(row: Row) -> Cell:
+        return row[value] if pd.isna(row[low]) else Quantity(row[value], row[low], row[high])
 
-
-def significant(key: str, *, log: bool = False) -> Format:
-    """A number to 3 digits, over many orders of magnitude."""
-    return lambda row: words.significant(_value(row[key], log))
-
-
-def interval(
-    low: str, high: str, digits: int = 3, *, sign: bool = False, log: bool = False
-) -> Format:
-    """``[low, high]``, or a dash where there is none."""
-    return lambda row: words.interval(_value(row[low], log), _value(row[high], log), digits, sign)
+    return derived(title, cell, form)
 
 
-def estimate(mean: str, low: str, high: str, form: Callable[[float], str] = words.number) -> Format:
-    """A mean with its interval, if it has one: ``1.900 [1.850, 1.950]``."""
-
-    def cell(row: Row) -> str:
-        bounds = "" if pd.isna(row[low]) else f" [{form(row[low])}, {form(row[high])}]"
-        return form(row[mean]) + bounds
-
-    return cell
+def setting(title: str, name: str = "rate", at_edge: str = "at_edge") -> Field:
+    """A column of tuned settings; each is marked if the best may lie beyond those tried."""
+    return derived(title, lambda row: tuned(row[name], row[at_edge]), GENERAL)
 
 
-def _value(value: float, log: bool) -> float:
-    return math.exp(value) if log else float(value)
+def tuned(value: float, at_edge: bool, mark: str = " (at the edge)") -> Cell:
+    """A tuned setting, with a mark if it is the least or greatest one tried."""
+    return Quantity(value, note=mark) if at_edge else value

@@ -1,68 +1,61 @@
-"""The first thing that is said: what was found, what is open and why, and how sure that is.
+"""The opening of the page: findings, open questions with reasons, and the strength of the evidence.
 
-All of it comes from claims.json, whatever its verdicts are and however many statements it has.
+All of it follows from claims.json, whatever its verdicts are.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from normscope.paper.evidence import DECIDED
+from normscope.formats import INTEGER, SCIENTIFIC
 from normscope.paper.statements import (
+    DECIDED,
     VERDICTS,
     counts,
     effect,
     is_exploratory,
     shown_verdict,
 )
-from normscope.paper.table import Column, PageTable, Row, tabulate
-from normscope.words import significant_or_tiny
+from normscope.paper.table import Column, Number, PageTable, Row, derived, tabulate, text
 
-SURE = 0.001  # a corrected p below it is told apart from one that is just below the level
-SHOWN = 6  # reasons of open statements that are told
+SURE = 0.001  # verdicts with a smaller corrected p-value are shown as certain
+SHOWN = 6  # reasons for undecided statements that the opening lists
 
 
 def tally_table(ledger: Mapping[str, Any]) -> PageTable:
-    """A row a document: how many of its statements have each verdict, and how many as published."""
-    stated: dict[str, list[Row]] = {}
-    for claim in ledger["claims"]:
-        stated.setdefault(_document(ledger, claim), []).append(claim)
-    rows = [{"name": name, "claims": claims} for name, claims in stated.items()]
-
-    def count(verdict: str) -> Column:
-        return Column(verdict, lambda row: str(counts(row["claims"])[verdict]))
-
-    def agrees(title: str, agreement: bool) -> Column:
-        return Column(title, lambda row: str([*map(as_published, row["claims"])].count(agreement)))
-
-    columns = [
-        Column("document", lambda row: row["name"]),
-        Column("statements", lambda row: str(len(row["claims"]))),
-        *map(count, VERDICTS),
-        agrees("as published", True),
-        agrees("not as published", False),
-    ]
-    return tabulate("Verdicts by document", rows, columns)
+    """One row per document: counts of verdicts, and how many agree with the published ones."""
+    claims = ledger["claims"]
+    stated = {
+        name: [claim for claim in claims if _document(ledger, claim) == name]
+        for name in dict.fromkeys(_document(ledger, claim) for claim in claims)
+    }
+    titles = ("statements", *VERDICTS, "as published", "not as published")
+    columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
+    rows = []
+    for name, own in stated.items():
+        agreed = Counter(map(as_published, own))
+        rows.append((name, len(own), *counts(own).values(), agreed[True], agreed[False]))
+    return PageTable("Verdicts by document", columns, tuple(rows))
 
 
 def as_published(claim: Row) -> bool | None:
-    """Whether a decided statement is as its document says; None where it says nothing."""
+    """Whether a verdict agrees with the published one; None if either is missing."""
     if claim["published_verdict"] not in DECIDED or claim["verdict"] not in DECIDED:
         return None
     return claim["verdict"] == claim["published_verdict"]
 
 
 def is_sure(claim: Row) -> bool:
-    """Whether a statement is decided far below the level, or chance has no part in it."""
+    """Whether a statement is decided with p < ``SURE``, or deterministically."""
     return claim["verdict"] in DECIDED and (claim["p_holm"] is None or claim["p_holm"] < SURE)
 
 
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every statement as a tile of the picture, in the ledger's order.
+    """The statements as tiles of the picture, in the ledger's order.
 
-    Keys: document and its link, verdict; sign (``=`` as published, ``≠`` not, ``·`` nothing was
-    published, ``?`` undecided; ``*`` follows where it is exploratory); is_sure; p (after Holm, 0
-    without chance); words, what it stands for.
+    Keys: document and its link; verdict; sign (``=`` as published, ``≠`` not, ``·`` no published
+    verdict, ``?`` undecided, followed by ``*`` if exploratory); is_sure; p (Holm-corrected, 0 if
+    deterministic); words, the description of the tile.
     """
     return [_tile(claim, ledger) for claim in ledger["claims"]]
 
@@ -79,7 +72,7 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     else:
         words.append(f"published: {claim['published_verdict']}")
     if p is not None:
-        words.append(f"p {significant_or_tiny(p)}")
+        words.append(f"p {SCIENTIFIC.text(p)}")
     return {
         "document": _document(ledger, claim),
         "link": ledger["documents"][claim["document"]]["link"],
@@ -92,13 +85,13 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(ledger: Mapping[str, Any], claim: Row) -> str:
-    """What a statement's document is called."""
+    """The author of a statement's document, or its title."""
     document = ledger["documents"][claim["document"]]
     return document["author"] or document["title"]
 
 
 def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The documents whose statements are tested: what the page calls them, title and link."""
+    """The documents whose statements are tested: name, title and link."""
     stated = dict.fromkeys(claim["document"] for claim in ledger["claims"])
     return [
         {"name": given["author"] or given["title"], "title": given["title"], "link": given["link"]}
@@ -107,12 +100,12 @@ def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]:
-    """Words for the first lines.
+    """Words for the opening.
 
     Args:
-        ledger: what claims.json holds.
-        kept: statements of another run by their keys, whose verdicts stand beside those that are
-            open here.
+        ledger: the contents of claims.json.
+        kept: statements of the evidence by key; their verdicts are shown with those that are
+            undecided here.
     """
     claims = ledger["claims"]
     agreed = Counter(map(as_published, claims))
@@ -128,9 +121,9 @@ def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]
         "stand": agreed[True],
         "tested": len(tested),
         "sure": sum(map(is_sure, tested)),
-        "largest_p": None if largest is None else significant_or_tiny(largest),
+        "largest_p": None if largest is None else Number(largest, SCIENTIFIC),
         "facts": len(decided) - len(tested),
-        "below": f"{SURE:g}",
+        "below": SURE,
         "exploratory": sum(map(is_exploratory, claims)),
         "reasons": reasons[:SHOWN],
         "more": sum(reason["count"] for reason in reasons[SHOWN:]),
@@ -138,7 +131,7 @@ def totals(ledger: Mapping[str, Any], kept: Mapping[str, Row]) -> dict[str, Any]
 
 
 def _against(ledger: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Statements that are decided otherwise than published, the surest of each document."""
+    """Statements that contradict the published verdict, the most certain one per document."""
     against = [claim for claim in ledger["claims"] if as_published(claim) is False]
     surest: dict[str, Row] = {}
     for claim in sorted(against, key=lambda claim: claim["p_holm"] or 0.0):
@@ -148,28 +141,29 @@ def _against(ledger: Mapping[str, Any]) -> list[dict[str, str]]:
             "statement": claim["statement"].rstrip("."),
             "document": _document(ledger, claim),
             "verdict": shown_verdict(claim),
-            "effect": "" if claim["effect"] is None else effect(claim),
+            "effect": effect(claim) or "",
         }
         for claim in surest.values()
     ]
 
 
 def _reasons(claims: Sequence[Row], kept: Mapping[str, Row]) -> list[dict[str, Any]]:
-    """Why statements are open, each reason once: the statement, or how many they are."""
+    """The reasons why statements are undecided, the most frequent first.
+
+    A reason of one statement names it, with its verdict in the other run if that decides it.
+    """
     by_reason: dict[str, list[Row]] = {}
     for claim in claims:
         by_reason.setdefault(claim["reason"] or claim["verdict"], []).append(claim)
-    return [
-        {
-            "why": why,
-            "count": len(group),
-            "statement": group[0]["statement"].rstrip(".") if len(group) == 1 else "",
-            "kept": shown_verdict(kept[group[0]["key"]])
-            if len(group) == 1 and kept.get(group[0]["key"], {}).get("verdict") in DECIDED
-            else "",
-        }
-        for why, group in sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    ]
+    reasons = []
+    for why, group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
+        statement = other = ""
+        if len(group) == 1:
+            statement = group[0]["statement"].rstrip(".")
+            there = kept.get(group[0]["key"])
+            other = shown_verdict(there) if there and there["verdict"] in DECIDED else ""
+        reasons.append({"why": why, "count": len(group), "statement": statement, "kept": other})
+    return reasons
 
 
 def trace_table(
@@ -177,12 +171,12 @@ def trace_table(
     traces: Mapping[str, Mapping[str, Any]],
     configuration: str | None = None,
 ) -> PageTable:
-    """A row a statement: where it is shown and tested, what measures it, and what runs it again.
+    """One row per statement: where it is shown and tested, which code measures it, how to rerun it.
 
     Args:
-        ledger: what claims.json holds.
-        traces: of every statement, by its key: ``test``, ``tables`` and ``code``.
-        configuration: the file that the run was made with, where that is known.
+        ledger: the contents of claims.json.
+        traces: ``test``, ``tables`` and ``code`` of every statement, by key.
+        configuration: the file that configured the run, if known.
     """
     options = [] if configuration is None else ["--configfile", configuration]
 
@@ -191,13 +185,13 @@ def trace_table(
         files = [f"results/{study}/tables/{name}.csv" for study, name in tables]
         return " ".join(["snakemake", "--cores", "4", *files, *options])
 
-    columns = [
-        Column("statement", lambda claim: claim["statement"]),
-        Column("key", lambda claim: claim["key"]),
-        Column("figure", lambda claim: claim["figure"]),
-        Column("numbers", lambda claim: claim["study"]),
-        Column("test", lambda claim: traces[claim["key"]]["test"]),
-        Column("code that measures it", lambda claim: ", ".join(traces[claim["key"]]["code"])),
-        Column("command", command),
+    fields = [
+        text("statement"),
+        text("key"),
+        text("figure"),
+        text("numbers", "study"),
+        derived("test", lambda claim: traces[claim["key"]]["test"]),
+        derived("code that measures it", lambda claim: ", ".join(traces[claim["key"]]["code"])),
+        derived("command", command),
     ]
-    return tabulate("Where each statement comes from", ledger["claims"], columns)
+    return tabulate("Where each statement comes from", ledger["claims"], fields)

@@ -1,81 +1,206 @@
-r"""A table as TeX sets it: columns of numbers by siunitx, words wrapped to fit the line."""
+"""Tables in TeX: numbers in columns of siunitx, long texts in paragraphs that fill the line.
 
+Widths are estimated in characters. A line of 170 mm has ``LINE`` of them in the largest type.
+"""
+
+import re
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from jinja2 import Environment
 
-from normscope.paper.layout import LINE, Layout, PrintColumn, columns_of, layout, pieces, width
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, PageTable
 from normscope.paper.template import fill, open_template
-from normscope.paper.tex import Tex, escaped, plain, visible
+from normscope.paper.tex import Tex, digits, escaped, visible, with_minus
 
 TEMPLATE = "table.tex"
 LINES = 46  # of a table that stays on one page
+LINE = 114  # characters
+SHORT = (18, 13, 9)  # characters of cells that stay on one line; as few as the line needs
+POWER = 6  # characters that a power of ten takes in addition
+WORD = 13  # characters, beyond which words of headings and paragraphs are broken
+LONG = 300  # characters, beyond which a text makes its column no wider
+# type, space between columns in pt, and its size relative to the largest, by number of columns
+TYPES = (
+    (7, r"\footnotesize", 3, 1.0),
+    (10, r"\scriptsize", 2.5, 0.94),
+    (99, r"\fontsize{6}{7.2}\selectfont", 1.5, 0.88),
+)
 
 
-def breakable(text: str, limit: int = 18) -> str:
-    """Text in which long words may be broken."""
-    words = (map(escaped, word) for word in pieces(visible(" ".join(text.split())), limit))
-    return " ".join(r"\allowbreak{}".join(word) for word in words)
+@dataclass(frozen=True)
+class TexColumn:
+    """A column of a table in TeX.
+
+    Args:
+        column: its title and format.
+        cells: as text; in columns of numbers, as siunitx reads them, and bounds in braces.
+        is_numeric: whether it is a column of numbers.
+        wraps: whether its cells are paragraphs.
+    """
+
+    column: Column
+    cells: tuple[str, ...]
+    is_numeric: bool
+    wraps: bool
+
+    @cached_property
+    def heading(self) -> list[str]:
+        """The lines of its title."""
+        title = visible(self.column.title)
+        longest = max(map(len, title.split()), default=1)
+        return textwrap.wrap(title, max(self.widest, min(WORD, longest))) or [""]
+
+    @property
+    def widest(self) -> int:
+        """Characters of its longest cell; in a paragraph, of its longest unbroken word."""
+        if self.wraps:
+            words = (word for cell in self.cells for word in cell.split())
+            return min(WORD, max(map(len, words), default=1))
+        return shape(self.cells)[1] if self.is_numeric else max(map(len, self.cells))
+
+    @property
+    def width(self) -> int:
+        """Characters of a column that does not wrap."""
+        return max(self.widest, *map(len, self.heading))
+
+    @property
+    def ink(self) -> int:
+        """The length of its texts, which a paragraph column is as wide as in proportion."""
+        return sum(min(len(cell), LONG) for cell in self.cells)
+
+    def preamble(self, width: float) -> str:
+        r"""Its specification; ``width`` is that of a paragraph, as a share of the line."""
+        if self.is_numeric:
+            options = "group-digits=integer,retain-explicit-plus"
+            return f"S[table-format={shape(self.cells)[0]},{options}]"
+        if self.wraps:
+            return rf">{{\raggedright\arraybackslash}}p{{{width:.4f}\linewidth}}"
+        return "l"
+
+
+def columns_of(table: PageTable, short: int) -> list[TexColumn]:
+    """The columns of a table; those with cells of more than ``short`` characters wrap."""
+    columns = []
+    texts = table.texts()
+    for i, column in enumerate(table.columns):
+        cells = tuple(visible(row[i]) for row in texts)
+        if is_numeric := table.is_numeric(i):
+            cells = tuple(
+                _number(cell, column, text)
+                for cell, text in zip(table.cells(i), cells, strict=True)
+            )
+        wraps = not is_numeric and max(map(len, cells)) > short
+        columns.append(TexColumn(column, cells, is_numeric, wraps))
+    return columns
+
+
+def _number(cell: object, column: Column, text: str) -> str:
+    """A cell of a column of numbers; siunitx sets what stands in braces as text."""
+    form = column.format
+    if form is None or not isinstance(cell, int | float) or form.is_tiny(cell):
+        return f"{{{escaped(text)}}}"
+    return digits(cell, form)
+
+
+def shape(cells: Sequence[str]) -> tuple[str, int]:
+    """The table-format of a column of numbers for siunitx, and its width in characters."""
+    numbers = [cell for cell in cells if not cell.startswith("{")] or ["0"]
+    mantissas, _, powers = zip(*(number.partition("e") for number in numbers), strict=True)
+    wholes, _, decimals = zip(*(m.lstrip("+-").partition(".") for m in mantissas), strict=True)
+    signs = "".join(mantissas)
+    sign = "-" if "-" in signs else "+" if "+" in signs else ""
+    whole, decimal = max(map(len, wholes)), max(map(len, decimals))
+    power = max(len(p.lstrip("-")) for p in powers)
+    exponent = f"e{'-' if '-' in ''.join(powers) else ''}{power}" if power else ""
+    width = len(sign) + whole + decimal + 1 + (POWER + power if power else 0)
+    return f"{sign}{whole}.{decimal}{exponent}", max(width, *map(len, cells), 1)
+
+
+def widths(columns: Sequence[TexColumn], line: float) -> list[float]:
+    """Widths of the columns in characters; paragraph columns share what the others leave."""
+    room = line - sum(c.width for c in columns if not c.wraps)
+    least = sum(c.width for c in columns if c.wraps)
+    ink = sum(c.ink for c in columns if c.wraps)
+
+    def share(column: TexColumn) -> float:
+        if room < least:
+            return column.width * max(room / least, 0.2)
+        return column.width + (room - least) * column.ink / ink
+
+    return [share(c) if c.wraps else c.width for c in columns]
+
+
+def breakable(text: str, limit: float = 18) -> str:
+    """Escaped text whose words of more than ``limit`` characters may break into lines."""
+
+    def pieces(word: str) -> list[str]:
+        if len(word) <= limit:
+            return [word]
+        size = max(1, int(limit / (1 + word.isupper())))  # capitals are wide
+        parts = re.findall(r".+?(?:[_/:=,.\-](?=[^_/:=,.\-\d])|$)", word)
+        return [part[i : i + size] for part in parts for i in range(0, len(part), size)]
+
+    words = with_minus(visible(text)).split()
+    return " ".join(r"\allowbreak{}".join(map(escaped, pieces(word))) for word in words)
 
 
 def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -> str:
-    r"""A table; one that is longer than a page, or that is to, breaks over pages.
+    r"""A table; one that is longer than a page, or with ``breaks``, is a longtable.
 
-    A short one is a tabular, shrunk where the line is shorter than it. A long one is a longtable:
-    what ``\normscopecaption`` holds stands above it.
+    A short table is a tabular, which shrinks if the line is shorter than 170 mm. Above a longtable
+    stands what ``\normscopecaption`` holds.
     """
-    shown = table if table.rows else PageTable(table.title, ("",), (("none",),))
-    columns = columns_of(shown)
-    setting = layout(columns)
-    each = [setting.lines(c, w) for c, w in zip(columns, setting.widths, strict=True)]
-    lines = sum(max(row) for row in zip(*each, strict=True))
-    apart = "\n\\addlinespace[3pt]\n" if lines > len(shown.rows) else "\n"
+    shown = table if table.rows else PageTable(table.title, (Column(""),), (("none",),))
+    command, space, size = next(t[1:] for t in TYPES if len(shown.columns) <= t[0])
+    line = LINE / size - space * len(shown.columns) / 2
+    choices = [columns_of(shown, short) for short in SHORT]
+    fitting = (cs for cs in choices if sum(c.width for c in cs) <= line)
+    columns = next(fitting, choices[-1])
+    given = widths(columns, line)
+    lines = [
+        max(len(c.cells[i]) / w if c.wraps else 1 for c, w in zip(columns, given, strict=True))
+        for i in range(len(shown.rows))
+    ]
+    body = [
+        _row(_cell(c, c.cells[i], w) for c, w in zip(columns, given, strict=True))
+        for i in range(len(shown.rows))
+    ]
     words = {
-        "type": setting.command,
-        "space": f"{setting.space:g}",
-        "preamble": _preamble(columns, setting),
-        "head": _head(columns, setting),
-        "body": apart.join(_row(row) for row in _cells(columns, setting)),
+        "type": command,
+        "space": f"{space:g}",
+        "preamble": "".join(
+            c.preamble(w * size / LINE) for c, w in zip(columns, given, strict=True)
+        ),
+        "head": _head(columns, given),
+        "body": ("\n\\addlinespace[3pt]\n" if max(lines) > 1 else "\n").join(body),
     }
+    is_long = breaks or sum(1.2 * line + 0.3 for line in lines) > LINES
     is_tex = {name: Tex(text) for name, text in words.items()}
-    return fill(open_template(templates, TEMPLATE), {**is_tex, "long": breaks or lines > LINES})
+    return fill(open_template(templates, TEMPLATE), {**is_tex, "long": is_long})
 
 
-def _preamble(columns: Sequence[PrintColumn], setting: Layout) -> str:
-    def one(column: PrintColumn, at: float) -> str:
-        if column.number is not None:
-            return f"S[{column.number}]"
-        if not setting.wraps(column, at):
-            return "l"
-        return rf">{{\raggedright\arraybackslash}}p{{{at / LINE:.4f}\linewidth}}"
-
-    return "".join(one(c, w) for c, w in zip(columns, setting.widths, strict=True))
+def _cell(column: TexColumn, cell: str, width: float) -> str:
+    if column.is_numeric:
+        return cell
+    return breakable(cell, width) if column.wraps else escaped(cell)
 
 
-def _cells(columns: Sequence[PrintColumn], setting: Layout) -> list[list[str]]:
-    def one(column: PrintColumn, at: float, cell: str) -> str:
-        if column.number is not None:
-            return plain(cell) or "{--}"
-        return breakable(cell, setting.limit) if setting.wraps(column, at) else escaped(cell)
-
-    texts = [[one(c, w, x) for x in c.cells] for c, w in zip(columns, setting.widths, strict=True)]
-    return [list(row) for row in zip(*texts, strict=True)]
+def _row(cells) -> str:
+    r"""A row; braces keep ``\\`` or a rule from reading its first cell as their option."""
+    text = " & ".join(cells)
+    return f"{'{}' if text[:1] in {'[', '*', '('} else ''}{text} \\\\"
 
 
-def _row(cells: Sequence[str]) -> str:
-    r"""A row; what ``\\`` or a rule would take for an option of theirs is held apart."""
-    guard = "{}" if cells[0][:1] in {"[", "*", "("} else ""
-    return f"{guard}{' & '.join(cells)} \\\\"
-
-
-def _head(columns: Sequence[PrintColumn], setting: Layout) -> str:
-    names = _row([_stack(c, w, setting) for c, w in zip(columns, setting.widths, strict=True)])
-    if not any(c.group for c in columns):
+def _head(columns: Sequence[TexColumn], given: Sequence[float]) -> str:
+    names = _row(map(_heading, columns, given))
+    if not any(c.column.group for c in columns):
         return names
     above, rules, at = [], [], 1
-    for group, run in groupby(columns, key=lambda c: c.group):
+    for group, run in groupby(columns, key=lambda c: c.column.group):
         n = len(list(run))
         above.append(rf"\multicolumn{{{n}}}{{c}}{{{escaped(group)}}}" if group else "& " * (n - 1))
         rules += [rf"\cmidrule(lr){{{at}-{at + n - 1}}}"] if group else []
@@ -83,16 +208,11 @@ def _head(columns: Sequence[PrintColumn], setting: Layout) -> str:
     return f"{_row(above)}\n{''.join(rules)}\n{names}"
 
 
-def _stack(column: PrintColumn, at: float, setting: Layout) -> str:
-    """A header on as many lines as its column's width asks for."""
-    lines = [""]
-    for word in pieces(column.name, setting.limit):
-        for i, piece in enumerate(word):
-            joined = f"{lines[-1]}{' ' if i == 0 and lines[-1] else ''}{piece}"
-            fits = width(joined) * setting.size <= at + 0.01 or not lines[-1]
-            lines[-1:] = [joined] if fits else [lines[-1], piece]
-    text = r"\\{}".join(map(escaped, lines))
-    if len(lines) > 1:
-        side = "r" if column.number is not None else "l"
-        text = rf"\begin{{tabular}}[t]{{@{{}}{side}@{{}}}}{text}\end{{tabular}}"
+def _heading(column: TexColumn, width: float) -> str:
+    """A heading in braces, which keep siunitx from reading it as a number."""
+    if column.wraps:
+        return f"{{{breakable(column.column.title, 0.9 * width)}}}"
+    text = r"\\{}".join(map(escaped, column.heading))
+    if len(column.heading) > 1:
+        text = rf"\shortstack[{'r' if column.is_numeric else 'l'}]{{{text}}}"
     return f"{{{text}}}"

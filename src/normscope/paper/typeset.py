@@ -4,6 +4,7 @@ No text is ever part of a program: the template reads it from JSON.
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,15 +15,13 @@ from markdown_it.token import Token
 from normscope.errors import Explained
 from normscope.paper.blocks import Block, blocks
 from normscope.paper.frame import Figure, Frame
-from normscope.paper.layout import SIZES, Layout, columns_of, layout, pieces
 from normscope.paper.table import PageTable
 
-Run = dict[str, str]  # text, its style, and where it leads
+Run = dict[str, str]  # text, its style, and the target of a link
 Part = dict[str, Any]
-PORTRAIT, LANDSCAPE = 483.0, 720.0  # pt, of a line
-LONG = 110  # lines of a table in portrait, above which it is set in landscape
-TALL = 40  # lines of a row, above which it may break over pages
-TYPE = dict(zip((command for command, *_ in SIZES), (8.5, 8.0, 7.3), strict=True))  # pt
+LINE = 125  # characters of the columns that fit a line in portrait
+CLIPPED = 40  # characters, beyond which a longer cell asks for no wider column
+HIGH = 1200  # characters of a cell whose row may break over pages
 HEADING = "heading"
 INLINE = {"em_open": "em", "strong_open": "strong", "link_open": "link"}
 
@@ -32,16 +31,16 @@ def document(text: str, frame: Frame) -> list[Part]:
 
     Args:
         text: the summary's, with marks where tables and figures stand.
-        frame: which has these.
+        frame: the frame, which has these.
 
     Raises:
-        Explained: the text has a block that no page has a form for.
+        Explained: the text has a kind of block that pages do not support.
     """
     return _on_sheets([part for block in blocks(text) for part in _parts(block, frame)])
 
 
 def _parts(block: Block, frame: Frame) -> list[Part]:
-    """What a block is in print."""
+    """The parts that a block becomes in print."""
     match block.kind:
         case "figures":
             return [_figure(name, figure) for name, figure in frame.figures.items()]
@@ -60,7 +59,7 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
 
 
 def _on_sheets(parts: Sequence[Part]) -> list[Part]:
-    """Wide tables on sheets of their own, each with the heading that it stands under."""
+    """Move wide tables to landscape sheets, each together with the headings above it."""
     sheets: list[Part] = []
     for part in parts:
         if not part.get("wide"):
@@ -107,41 +106,32 @@ def _path(name: str) -> str:
 
 
 def _table(table: PageTable) -> Part:
-    """A table with the widths of its columns, the size of its type, and which way it lies."""
+    """A table: its cells, which columns are numbers, and whether it needs a landscape page."""
     if not table.rows:
         return {"kind": "paragraph", "runs": [run("none")]}
-    texts = [tuple(map(printable, row)) for row in (table.columns, *table.rows)]
-    shown = PageTable(table.title, texts[0], tuple(texts[1:]))
-    columns = columns_of(shown, grouped=False)
-
-    def lines(setting: Layout) -> list[int]:
-        each = [setting.lines(c, w) for c, w in zip(columns, setting.widths, strict=True)]
-        return [max(row) for row in zip(*each, strict=True)]
-
-    upright = layout(columns, PORTRAIT)
-    is_wide = upright.command == SIZES[-1][0] or sum(lines(upright)) > LONG
-    chosen = layout(columns, LANDSCAPE) if is_wide else upright
-    head, *body = ([_fitting(cell, chosen.limit) for cell in row] for row in texts)
+    head, *rows = [[printable(cell) for cell in row] for row in (table.headings, *table.texts())]
+    cells = [cell for row in rows for cell in row]
+    width = sum(
+        max(*map(len, title.split()), min(CLIPPED, max(map(len, column))))
+        for title, *column in zip(head, *rows, strict=True)
+    )
     return {
         "kind": "table",
-        "head": head,
-        "rows": body,
-        "wide": is_wide,
-        "size": TYPE[chosen.command] - 0.5 * is_wide,
-        "widths": [w + 2 * chosen.space for w in chosen.widths],
-        "numbers": [c.number is not None for c in columns],
-        "breaks": max(lines(chosen), default=0) > TALL,
+        "head": [breakable(cell) for cell in head],
+        "rows": [[breakable(cell) for cell in row] for row in rows],
+        "numbers": [table.is_numeric(i) for i in range(len(head))],
+        "wide": width > LINE,
+        "breaks": max(map(len, cells)) > HIGH,
     }
 
 
-def _fitting(cell: str, limit: int) -> list[Run]:
-    """A cell with places at which long words may break, and whole intervals."""
-    text = " ".join("\u200b".join(word) for word in pieces(cell, limit))
-    return [{"text": text, "style": "", "to": ""}]
+def breakable(text: str) -> str:
+    """A text whose long words may break, after punctuation or after every 9th letter."""
+    return re.sub(r"([_/:=-](?=[^\s\d])|\w{9}(?=\w{4}))", "\\1\u200b", text)
 
 
 def printable(text: str) -> str:
-    """What the embedded fonts have no letters for, and what is invisible, as [U+4E2D]."""
+    """A text with [U+4E2D] for characters that are invisible or that the fonts lack."""
     return "".join(
         c if c == "\n" or (ord(c) < 0x2C00 and _is_set(c)) else f"[U+{ord(c):04X}]"
         for c in unicodedata.normalize("NFC", text)

@@ -71,11 +71,11 @@ def test_both_ledgers_are_counted(tmp_path):
     frame = printed(*HERE, evidence=kept(tmp_path, *THERE))
     columns = ("decided", "holds", "fails", "undecided")
     assert frame.tables["verdicts"].select(*columns).rows == (
-        ("5", "3", "2", "2"),
-        ("5", "4", "1", "2"),
+        (5, 3, 2, 2),
+        (5, 4, 1, 2),
     )
-    assert frame.numbers["evidence claims holds"] == "4"
-    assert frame.numbers["claims holds"] == "3"
+    assert frame.numbers["evidence claims holds"].value == 4
+    assert frame.numbers["claims holds"].value == 3
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_where_and_when_the_evidence_was_made_stays_out_of_the_frame(tmp_path):
 def test_without_evidence_nothing_is_said_of_it(tmp_path):
     frame = printed(*HERE, evidence=None)
     assert len(frame.tables["verdicts"].rows) == 1
-    assert "evidence" not in json.dumps([frame.tables["ledger"].columns, *frame.numbers])
+    assert "evidence" not in json.dumps([frame.tables["ledger"].headings, *frame.numbers])
     assert frame.words["evidence"] is None
 
 

@@ -24,18 +24,19 @@ from page_recipes import (
 )
 
 from normscope.errors import Explained
+from normscope.formats import GENERAL, INTEGER, PERCENT, SIGNIFICANT
 from normscope.paper.frame import Figure, Frame, collect, read
 from normscope.paper.latex import files
 from normscope.paper.markdown import summary
 from normscope.paper.page import page
-from normscope.paper.section import Section, named
+from normscope.paper.section import Named, Section, named
 from normscope.paper.statements import claims_table, ledger_table
-from normscope.paper.table import PageTable
+from normscope.paper.table import Column, Number, PageTable
 from normscope.paper.typeset import document
 from normscope.studies.folder import FOLDER
 
-OLD, NEW = "1.900", "7.654"  # a number that is in a table, and a macro
-TABLE = PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.9"),))
+OLD, NEW = 1.9, 7.654  # a number that is in a table, and a macro
+TABLE = PageTable("Losses", (Column("arm"), Column("loss", SIGNIFICANT)), (("LayerNorm", 1.9),))
 
 
 def gathered(*claims, **sections: Section) -> Frame:
@@ -56,8 +57,9 @@ def test_a_frame_is_read_as_it_was_written(tmp_path):
 
 
 def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures():
-    numbers = [(("layernorm", "loss"), "1.9")]
-    one = Section({"seeds": 6, "word": "six", "rate": "0.001"}, {"loss": TABLE}, numbers)
+    numbers = [Named(("layernorm", "loss"), 1.9, SIGNIFICANT)]
+    words = {"seeds": 6, "word": "six", "rate": 0.001, "n": Number(20_000, INTEGER), "is": True}
+    one = Section(words, {"loss": TABLE}, numbers)
     printed = gathered(claim(study="b"), a=one, b=Section({"seeds": 7}, {"loss": TABLE}))
     assert list(printed.tables) == [
         "tally",
@@ -77,27 +79,26 @@ def test_a_frame_is_what_the_studies_hand_over_with_the_ledger_and_the_figures()
     assert (first["count"], first["holds"], first["published"], first["stand"]) == (1, 1, 1, 1)
     of_ledger = ("totals", "documents")
     assert {name: word for name, word in printed.words.items() if name not in of_ledger} == {
-        **{"level": "90%", "alpha": "10%", "fewest": "6"},
+        **{"level": Number(0.9, PERCENT), "alpha": Number(1 - 0.9, PERCENT), "fewest": 6},
         **{"claims_count": 1, "claims_tests": 1, "evidence": None, "demonstration": False},
     }
-    assert (
-        printed.numbers.items()
-        >= {
-            **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.9"},
-            **{"level": "90%", "alpha": "10%", "fewest": "6"},
-            **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
-            **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
-            **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
-        }.items()
-    )
-    assert "a word" not in printed.numbers
+    assert {name: str(number) for name, number in printed.numbers.items()}.items() >= {
+        **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.90"},
+        **{"a n": "20,000"},
+        **{"level": "90%", "alpha": "10%", "fewest": "6"},
+        **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
+        **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
+        **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
+    }.items()
+    assert not {"a word", "a is"} & set(printed.numbers)
 
 
 def test_two_numbers_of_one_name_are_an_error():
-    assert named([(("a", 1), "x"), (["a", 2], "y")]) == {"a 1": "x", "a 2": "y"}
+    one, two = (Number(value, INTEGER) for value in (1, 2))
+    assert named([Named(("a", 1), 1), Named(["a", 2], 2)]) == {"a 1": one, "a 2": two}
     with pytest.raises(Explained, match="two numbers are called 'a b c': 1 and 2"):
-        named([(("a", "b c"), "1"), (("a b", "c"), "2")])
-    twice = Section({"loss": 1}, {}, [(["a", "loss"], "2")])
+        named([Named(("a", "b c"), 1), Named(("a b", "c"), 2)])
+    twice = Section({"loss": 1}, {}, [Named(["a", "loss"], 2)])
     with pytest.raises(Explained, match="'a loss'"):
         gathered(a=twice)
 
@@ -135,13 +136,13 @@ def test_the_ledger_says_verdicts_and_what_they_rest_on():
 def test_statements_one_by_one_have_no_column_without_a_word():
     rows = [claim(), claim(its_verdict="holds", alone="undecided: few")]
     whole = claims_table("", rows)
-    assert whole.columns == ("claim", "verdict", "corrected", "test", "as published", "its verdict")
-    assert whole.cells(5) == ("", "holds")
+    assert whole.headings == [
+        *("claim", "verdict", "corrected", "test", "as published", "its verdict")
+    ]
+    assert whole.cells(5) == ["", "holds"]
     bounds = {"bound": 0.5, "bound_because": "half", "margin": 2.0, "margin_because": "twice"}
     reasons = claims_table("", [claim(**bounds), claim()])
-    assert reasons.cells(reasons.columns.index("its numbers")) == (
-        *("bound 0.5: half; margin 2: twice", ""),
-    )
+    assert reasons.select("its numbers").cells(0) == ["bound 0.5: half; margin 2: twice", ""]
     assert shown(claims_table("", rows[:1])) == [
         {
             **{"claim": "Norms help.", "test": "it is above 0", "as published": "was"},
@@ -183,13 +184,17 @@ def changed(part: str, printed: Frame) -> Frame:
     """A frame in which one thing is another."""
     loss, words = printed.tables["main.loss"], printed.tables["ledger"]
     cells = tuple(tuple(NEW if c == OLD else c for c in row) for row in loss.rows)
-    claims = tuple((*row[:4], NEW, *row[5:]) if i == 0 else row for i, row in enumerate(words.rows))
+    claims = tuple(
+        (*row[:4], str(NEW), *row[5:]) if i == 0 else row for i, row in enumerate(words.rows)
+    )
     return {
         "cell": replace(printed, tables={**printed.tables, "main.loss": replace(loss, rows=cells)}),
         "verdict": replace(
             printed, tables={**printed.tables, "ledger": replace(words, rows=claims)}
         ),
-        "number": replace(printed, numbers={**printed.numbers, "layernorm pre loss": NEW}),
+        "number": replace(
+            printed, numbers={**printed.numbers, "layernorm pre loss": Number(NEW, GENERAL)}
+        ),
         "word": replace(printed, sections={"main": {**printed.sections["main"], "steps": NEW}}),
         "caption": replace(
             printed, figures={**printed.figures, "final_norm": Figure("T", f"n: {NEW}")}
@@ -214,9 +219,9 @@ def test_what_changes_in_the_frame_changes_wherever_it_is_printed_and_nowhere_el
     was = printed_files(frame(), folder)
     changed_places = changes(was, printed_files(changed(part, frame()), folder))
     assert set(changed_places) == places
-    assert all(any(NEW in line for line in lines) for lines in changed_places.values())
+    assert all(any(str(NEW) in line for line in lines) for lines in changed_places.values())
     if part in ("cell", "word"):  # one line a place
-        assert all(NEW in line for lines in changed_places.values() for line in lines)
+        assert all(str(NEW) in line for lines in changed_places.values() for line in lines)
 
 
 def test_every_word_and_table_of_the_projects_sections_can_be_asked_for():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from page_recipes import text_table
 
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.markdown import (
@@ -16,7 +17,6 @@ from normscope.paper.markdown import (
     reference,
     summary,
 )
-from normscope.paper.table import PageTable
 
 # what the project's own reader of Markdown takes for markup
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -119,7 +119,7 @@ MARKUP = st.text(st.sampled_from("\\`*_<>~[]()!&;#|-=:/\"'amp x19−"), min_size
 def test_any_cell_is_read_as_it_stands(text):
     """In a table too, whose columns are bars."""
     columns = ("name", "value", text + "1")
-    table = pipe_table(PageTable("", columns, (("-", text, "-"),)))
+    table = pipe_table(text_table("", columns, [("-", text, "-")]))
     assert len(table.splitlines()) == 3
     cells = [token for token in READER.parse(table) if token.type == "inline"]
     seen = [[(c.type, c.content) for c in cell.children or []] for cell in cells]
@@ -129,13 +129,13 @@ def test_any_cell_is_read_as_it_stands(text):
 
 
 def test_a_table_is_of_pipes_with_a_row_a_line():
-    table = PageTable("", ("a\nb", "n"), (("c\n\n| d | e |\r\n# f", "1"),))
+    table = text_table("", ["a\nb", "n"], [("c\n\n| d | e |\r\n# f", "1")])
     assert pipe_table(table).splitlines() == [
         "| a b | n |",
         "| --- | --- |",
         r"| c \| d \| e \| # f | 1 |",
     ]
-    assert pipe_table(PageTable("", ("arm", "loss"), ())) == "none"
+    assert pipe_table(text_table("", ["arm", "loss"])) == "none"
 
 
 BLOCKS = ["# a", "- a", "+ a", "1. a", "12) a", "> a", "===", "---", "[a]: b", "-", "a\n# b"]
@@ -156,12 +156,12 @@ def test_a_word_is_text_wherever_it_stands(text):
 def test_markdown_is_not_escaped_again_and_no_word_is_a_mark():
     assert escaped_word(Markdown("*a* `b`")) == "*a* `b`"
     assert escaped_word(f"{MARK}ledger{MARK}") == "\ufffdledger\ufffd"
-    assert escaped_word(-0.5) == "-0.5"
+    assert [escaped_word(number) for number in (-0.5, 2.0, 20000)] == ["−0.5", "2", "20000"]
 
 
 def test_the_summary_has_tables_and_figures_at_their_marks_and_looks_at_none_again():
     cell = reference("b")
-    tables = {n: PageTable(n, ("x",), ((cell,),)) for n in ("a", "b")}
+    tables = {n: text_table(n, "x", [[cell]]) for n in ("a", "b")}
     figures = {"z": Figure("T *", f"C {cell} <"), "y": Figure("U", "D")}
     text = f"one {reference('a')} two {reference(FIGURES)} three"
     assert summary(text, Frame({}, {}, tables, figures, {})).splitlines() == [

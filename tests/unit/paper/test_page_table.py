@@ -1,4 +1,4 @@
-"""Tables of pages: cells by format, and the same hostile cells in every language."""
+"""Tables of pages: cells by column, and the same hostile cells in every medium."""
 
 import json
 import math
@@ -20,24 +20,24 @@ from page_recipes import (
 )
 from page_recipes import SVG as PICTURE
 
-from normscope import words
 from normscope.errors import Explained
+from normscope.formats import GENERAL, INTEGER, SCIENTIFIC, SIGNIFICANT, decimals
 from normscope.paper.latex import files
 from normscope.paper.markdown import pipe_table
 from normscope.paper.page import kinds, page
 from normscope.paper.table import (
     Column,
-    Format,
+    Field,
     PageTable,
+    Quantity,
     at,
     count,
     crossed,
+    derived,
     estimate,
     interval,
-    label,
     number,
-    short,
-    significant,
+    setting,
     tabulate,
     text,
     yes_no,
@@ -46,78 +46,82 @@ from normscope.paper.tex import escaped
 from normscope.paper.typeset import document
 
 NAN = math.nan
-ROW = {"arm": "manual_l2", "n": 6, "lost": 2, "none": NAN, "yes": True, "no": False}
-ROW |= {"mean": -0.5, "low": -1.25, "high": 0.25, "ln": math.log(2), "rate": 0.0003, "word": "a*"}
+ROW = {"n": 6, "lost": 2, "none": NAN, "yes": True, "no": False, "word": "a*", "rate": 0.0003}
+ROW |= {"mean": -0.5, "low": -1.25, "high": 0.25, "ln": math.log(2)}
 
 
 @pytest.mark.parametrize(
-    ("form", "cell"),
+    ("field", "cell"),
     [
         (text("word"), "a*"),
         (text("none"), "–"),
-        (label(), "Unit L2"),
-        (short("rate"), "0.0003"),
-        (short("none"), "–"),
-        (count(), "6"),
+        (text("", "word", str.upper), "A*"),
+        (number("", "rate", GENERAL), "0.0003"),
+        (number("", "none", GENERAL), "–"),
+        (count("n"), "6"),
         (count("none"), "0"),
-        (count("n", "lost"), "6, 2 diverged"),
-        (count("n", "no"), "6"),
-        (yes_no("yes"), "yes"),
-        (yes_no("no"), "no"),
-        (number("mean"), "−0.500"),
-        (number("high", 2, sign=True), "+0.25"),
-        (number("ln", 4, log=True), "2.0000"),
-        (number("none"), "–"),
-        (significant("ln", log=True), "2.00"),
-        (interval("low", "high"), "[−1.250, 0.250]"),
-        (interval("low", "high", 1, sign=True), "[−1.2, +0.2]"),
-        (interval("none", "none"), "–"),
-        (estimate("mean", "low", "high"), "−0.500 [−1.250, 0.250]"),
-        (estimate("mean", "none", "none"), "−0.500"),
-        (estimate("none", "none", "none"), "–"),
-        (estimate("mean", "low", "high", words.significant_or_tiny), "−0.500 [−1.25, 0.250]"),
+        (count("n", diverged="lost"), "6, 2 diverged"),
+        (count("n", diverged="no"), "6"),
+        (yes_no("", "yes"), "yes"),
+        (yes_no("", "no"), "no"),
+        (number("", "mean"), "−0.500"),
+        (number("", "high", decimals(2, sign=True)), "+0.25"),
+        (number("", "ln", decimals(4, log=True)), "2.0000"),
+        (interval(""), "[−1.250, 0.250]"),
+        (interval("", form=decimals(1, sign=True)), "[−1.2, +0.2]"),
+        (interval("", "none", "none"), "–"),
+        (estimate(""), "−0.500 [−1.250, 0.250]"),
+        (estimate("", low="none"), "−0.500"),
+        (estimate("", "none", "none", "none"), "–"),
+        (estimate("", form=SCIENTIFIC), "−0.500 [−1.25, 0.250]"),
+        (setting("", "rate", "no"), "0.0003"),
+        (setting("", "rate", "yes"), "0.0003 (at the edge)"),
+        (derived("", lambda row: row["ln"] - math.log(2), INTEGER), "0"),
     ],
 )
-def test_a_format_writes_a_cell(form: Format, cell):
-    assert form(ROW) == cell
+def test_a_column_takes_its_cell_from_a_row_and_prints_it(field: Field, cell):
+    assert tabulate("", [ROW], [field]).texts() == [[cell]]
 
 
-def test_a_table_has_a_row_a_record_and_a_column_a_title():
-    data = pd.DataFrame({"arm": ["layernorm", "none"], "loss": [1.5, NAN]})
-    table = tabulate("Losses", data, [Column("arm", label()), Column("loss", number("loss", 1))])
-    assert table == PageTable("Losses", ("arm", "loss"), (("LayerNorm", "1.5"), ("No norm", "–")))
-    assert table.cells(1) == ("1.5", "–")
-    assert table.select("loss") == PageTable("Losses", ("loss",), (("1.5",), ("–",)))
+def test_a_table_has_one_row_per_record_and_keeps_values():
+    data = pd.DataFrame({"arm": ["a", "b"], "loss": [1.5, NAN]})
+    loss = Column("loss", decimals(1))
+    table = tabulate("Losses", data, [text("arm"), number("loss", "loss", decimals(1))])
+    assert table == PageTable("Losses", (Column("arm"), loss), (("a", 1.5), ("b", None)))
+    assert table.cells(1) == [1.5, None]
+    assert table.select("loss") == PageTable("Losses", (loss,), ((1.5,), (None,)))
     with pytest.raises(Explained, match="has no column cost; it has arm, loss"):
         table.select("cost")
-    assert tabulate("None", data[:0], [Column("arm", label())]).rows == ()
+    assert tabulate("None", data[:0], [text("arm")]).rows == ()
 
 
 def test_records_are_crossed_in_the_order_in_which_they_come():
     data = pd.DataFrame(
         [["b", "x", 1.0], ["a", "x", 2.0], ["b", "y", 3.0]], columns=["key", "name", "v"]
     )
-    cells = [Column(name, at(name, number("v", 0))) for name in ("x", "y")]
-    table = tabulate("", crossed(data, ["key"], "name"), [Column("key", text("key")), *cells])
-    assert table.rows == (("b", "1", "3"), ("a", "2", "–"))
-    pairs = crossed(data, [], ["key", "name"])
-    assert at(("b", "y"), number("v", 0))(pairs[0]) == "3"
+    cells = [at(name, number(name, "v")) for name in ("x", "y")]
+    table = tabulate("", crossed(data, ["key"], "name"), [text("key"), *cells])
+    assert table.rows == (("b", 1.0, 3.0), ("a", 2.0, None))
+    (pairs,) = crossed(data, [], ["key", "name"])
+    assert at(("b", "y"), number("", "v")).cell(pairs) == 3
 
 
 @pytest.mark.parametrize(
-    ("cells", "kind"),
+    ("form", "cells", "kind"),
     [
-        (["0.5", "–", "−1,234.5", "3.15e-09", "< 0.000001", "+5%"], "number"),
-        (["3 seeds", "25 prompts"], "number"),
-        (["–"], "short"),
-        (["0.8, drawn", "7"], "short"),
-        (["1.9 [1.8, 2.0]"], "short"),
-        (["x" * 33, "1"], "long"),
-        (["x" * 201, "1"], "text"),
+        (SIGNIFICANT, [0.5, None, -1234.5, 1e-9], "number"),
+        (INTEGER, [None], "short"),
+        (INTEGER, [7, Quantity(1, note=", 2 diverged")], "short"),
+        (INTEGER, [7, "diverged"], "short"),
+        (SIGNIFICANT, [Quantity(1.9, 1.8, 2.0)], "short"),
+        (None, ["1", "2"], "short"),
+        (None, ["x" * 33, "1"], "long"),
+        (None, ["x" * 201, "1"], "text"),
     ],
 )
-def test_columns_are_of_numbers_or_of_words(cells, kind):
-    assert kinds(PageTable("", ("column",), tuple((cell,) for cell in cells))) == [kind]
+def test_a_column_is_numeric_if_all_its_cells_are_plain_numbers(form, cells, kind):
+    table = PageTable("", (Column("column", form),), tuple((cell,) for cell in cells))
+    assert kinds(table) == [kind]
 
 
 class Cells(HTMLParser):
@@ -138,8 +142,8 @@ class Cells(HTMLParser):
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, *HOSTILE_TEX])
-def test_a_hostile_cell_is_text_in_every_language(hostile, tmp_path):
-    """Markdown, HTML, LaTeX and print, in a header and in a cell."""
+def test_a_hostile_cell_is_text_in_every_medium(hostile, tmp_path):
+    """Markdown, HTML, LaTeX and print, in a heading and in a cell."""
     printed = frame(hostile)
     seen = " ".join(hostile.split())
     table = printed.tables["main.loss"]
@@ -155,18 +159,14 @@ def test_a_hostile_cell_is_text_in_every_language(hostile, tmp_path):
     assert [" ".join(cell.split()) for cell in html].count(seen) >= 2
 
     latex = rows_of(files(printed, LATEX)["tables/main/loss.tex"])
-    assert re_joined(escaped(hostile)) in re_joined(latex[2])
+    assert joined(escaped(hostile)) in joined(latex[2])
 
     parts = json.loads(json.dumps(document(summary, printed)))
-    (part,) = [p for p in flat(parts) if p["kind"] == "table" and len(p["head"]) == 3]
-    assert all(list(run) == ["text", "style", "to"] for row in part["rows"] for (run,) in row)
-    assert part["rows"][1][0][0]["style"] == ""
+    blocks = [block for part in parts for block in part.get("blocks", [part])]
+    (part,) = [p for p in blocks if p["kind"] == "table" and len(p["head"]) == 3]
+    assert all(isinstance(cell, str) for row in part["rows"] for cell in row)
 
 
-def re_joined(tex: str) -> str:
-    """TeX without what only says where lines may end."""
+def joined(tex: str) -> str:
+    """TeX without spaces and marks for line breaks."""
     return "".join(tex.replace(r"\allowbreak{}", "").split())
-
-
-def flat(parts: list[dict]) -> list[dict]:
-    return [block for part in parts for block in part.get("blocks", [part])]

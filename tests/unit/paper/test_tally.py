@@ -36,7 +36,7 @@ def test_what_was_found_is_counted():
         "facts",
     )
     assert [words[name] for name in counts] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
-    assert words["largest_p"] == "0.0200"
+    assert str(words["largest_p"]) == "0.0200"
     assert words["reasons"] == [
         {"why": "few seeds", "count": 2, "statement": "", "kept": ""},
         {"why": "no data", "count": 1, "statement": "Of nothing", "kept": "holds"},
@@ -132,5 +132,5 @@ def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
     assert words["exploratory"] == 1
     assert words["against"][0]["verdict"] == "fails (exploratory)"
     beside = evidence_columns(Evidence("x.yaml", False, {"a": one}))
-    assert beside[0].format(claim()) == "fails (exploratory)"
-    assert ("claims exploratory",) in dict(ledger_numbers(stated))
+    assert beside[0].cell(claim()) == "fails (exploratory)"
+    assert ("claims exploratory",) in [number.parts for number in ledger_numbers(stated)]

@@ -9,6 +9,7 @@ from page_recipes import (
     ledger,
     template_text,
     templates,
+    text_table,
     traces,
 )
 
@@ -17,14 +18,13 @@ from normscope.paper.blocks import blocks
 from normscope.paper.frame import Frame, collect
 from normscope.paper.markdown import summary
 from normscope.paper.section import Section
-from normscope.paper.table import PageTable
 from normscope.studies.folder import FOLDER
 
 TWO = Frame(
     {"level": "95%"},
     {"a": {"word": "one", "list": [{"x": 1}]}, "b": {"word": "two"}, "c": {"word": "three"}},
-    {f"{s}.t": PageTable(s, ("x",), ((f"cell of {s}",),)) for s in "ab"}
-    | {"b.none": PageTable("", ("x",), ())},
+    {f"{s}.t": text_table(s, "x", [[f"cell of {s}"]]) for s in "ab"}
+    | {"b.none": text_table("", "x")},
     {},
     {},
 )

@@ -7,11 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from page_recipes import HOSTILE_TEX, REPORT, SVG, frame, hostile_frame, template_text, templates
+from page_recipes import (
+    HOSTILE_TEX,
+    REPORT,
+    SVG,
+    frame,
+    hostile_frame,
+    template_text,
+    templates,
+    text_table,
+)
 
 from normscope.errors import Explained
 from normscope.paper.frame import Frame
-from normscope.paper.table import PageTable
 from normscope.paper.typeset import document, pdf, printable
 
 LOOK = (REPORT / "summary.typ").read_text()
@@ -66,8 +74,8 @@ def test_styles_and_links_are_runs(tmp_path):
 
 def test_a_wide_table_lies_with_its_heading_on_a_sheet(tmp_path):
     columns = tuple(f"a long name of column {i}" for i in range(20))
-    wide = PageTable("", columns, (("1.234567 [1.234567, 2.345678]",) * 20,) * 40)
-    printed = Frame({}, {}, {"wide": wide, "none": PageTable("", columns, ())}, {}, {})
+    wide = text_table("", columns, [["1.234567 [1.234567, 2.345678]"] * 20] * 40)
+    printed = Frame({}, {}, {"wide": wide, "none": text_table("", columns)}, {}, {})
     top = "Before.\n\n## H\n\n{{ table('wide') }}\n\nafter\n\n{{ table('none') }}"
     parts = document(template_text(templates(tmp_path, top), printed), printed)
     assert [part["kind"] for part in parts] == ["paragraph", "sheet", "paragraph", "paragraph"]
@@ -97,7 +105,7 @@ def test_hostile_text_is_printed_as_text_and_every_number_is_there(tmp_path, wor
         assert hostile in text, hostile
     assert len(HOSTILE_TEX) <= text.count("1.0")
     (table,) = (p for p in flat(document(words, printed)) if len(p.get("head", ())) == 3)
-    cells = [row[0][0]["text"].replace("\u200b", "") for row in table["rows"]]
+    cells = [row[0].replace("\u200b", "") for row in table["rows"]]
     assert [cell for cell in cells if cell.startswith("[U+6A21]")]
 
 

@@ -4,21 +4,21 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from normscope import words
+from normscope.formats import GENERAL, INTEGER, SCIENTIFIC, decimals
+from normscope.nn.arms import ARMS
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     CELLS,
-    Column,
+    Number,
     PageTable,
     Row,
     at,
     count,
     crossed,
+    derived,
     estimate,
     interval,
-    label,
     number,
-    short,
     tabulate,
     text,
     to_rows,
@@ -32,7 +32,7 @@ from normscope.studies.depth.recipe import Shape
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
-RATES = {  # of by_shape.csv, as readers call them
+RATES = {  # measures of by_shape.csv with the titles of their columns
     "gradient_rate": "gradient per block",
     "gradient_kept": "gradient, second to last",
     "stream_rate": "stream per block",
@@ -43,56 +43,53 @@ RATES = {  # of by_shape.csv, as readers call them
     "lost": "lost a token",
 }
 NETWORK = [
-    Column("norm", label()),
-    Column("placement", text("placement")),
-    Column("residual", yes_no("residual")),
-    Column("start", text("init")),
-    Column("blocks", count("depth")),
+    text("norm", "arm", lambda arm: ARMS[arm].label),
+    text("placement"),
+    yes_no("residual", "residual"),
+    text("start", "init"),
+    count("blocks", "depth"),
 ]
 
 
 def rate_table(by_shape: pd.DataFrame) -> PageTable:
-    """A row per network and state: what one block does, and what all of them do."""
+    """One row per network and state: what one block does, and what all of them do."""
     shown = by_shape[by_shape["measure"].isin(list(RATES))]
-    form = estimate("mean", "low", "high", words.significant_or_tiny)
-    columns = [
+    fields = [
         *NETWORK,
-        Column("state", text("state")),
-        Column("n", _models),
-        *(Column(title, at(key, form)) for key, title in RATES.items()),
+        text("state"),
+        derived("n", _models),
+        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in RATES.items()),
     ]
     rows = crossed(shown, [*SHAPE, "state"], "measure")
-    return tabulate("Signal and gradient, block by block", rows, columns)
+    return tabulate("Signal and gradient, block by block", rows, fields)
 
 
 def _models(row: Row) -> str:
-    """How many models; from the fewest to the most, where measures differ."""
+    """The number of models, or its range if measures differ."""
     counts = sorted({record["n"] for record in row[CELLS].values()})
     return "–".join(dict.fromkeys([f"{counts[0]}", f"{counts[-1]}"]))
 
 
 def training_table(trainability: pd.DataFrame) -> PageTable:
-    """A row per network and schedule: validation loss, beside that of character frequencies."""
-    columns = [
+    """One row per network and schedule: validation loss, also relative to character frequencies."""
+    fields = [
         *NETWORK,
-        Column("learning rate", short("learning_rate")),
-        Column("warm-up", count("warmup_steps")),
-        Column("steps", count("steps")),
-        Column("n", count("n", "diverged")),
-        Column("failed", count("failed")),
-        Column("loss", number("mean")),
-        Column("interval", interval("low", "high")),
-        Column(
-            "below frequencies", lambda row: words.number(row["unigram"] - row["mean"], sign=True)
-        ),
+        number("learning rate", "learning_rate", GENERAL),
+        count("warm-up", "warmup_steps"),
+        count("steps"),
+        count("n", diverged="diverged"),
+        count("failed"),
+        number("loss", "mean"),
+        interval("interval"),
+        derived("below frequencies", lambda row: row["unigram"] - row["mean"], decimals(sign=True)),
     ]
-    return tabulate("What a short training reaches", trainability, columns)
+    return tabulate("What a short training reaches", trainability, fields)
 
 
 def _numbers(by_shape: pd.DataFrame) -> Iterator[Named]:
     for row in to_rows(by_shape):
         shape = Shape._make(row[key] for key in SHAPE)
-        yield (shape, row["state"], row["measure"]), words.significant_or_tiny(row["mean"])
+        yield Named((shape, row["state"], row["measure"]), row["mean"], SCIENTIFIC)
 
 
 def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -108,7 +105,7 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
         words={
             "sizes": f"{s.n_head} heads, width {s.n_embd}, context {s.block_size}",
             "training": f"steps of {t.batch_size} windows, {t.precision}",
-            "tokens": f"{t.eval_tokens:,}" if t.eval_tokens else "all",
+            "tokens": Number(t.eval_tokens, INTEGER) if t.eval_tokens else "all",
             "kept": f"learning rate {kept.learning_rate:g}, {kept.warmup_steps} steps of warm-up",
             "windows": study.windows,
             "tokens_of_spectra": TOKENS,

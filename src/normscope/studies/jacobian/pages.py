@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import pandas as pd
 
-from normscope import words
+from normscope.formats import GENERAL, decimals
+from normscope.nn.arms import ARMS
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
     CELLS,
@@ -18,10 +18,8 @@ from normscope.paper.table import (
     crossed,
     estimate,
     interval,
-    label,
     number,
     setting,
-    short,
     tabulate,
     text,
     to_rows,
@@ -34,7 +32,15 @@ from normscope.studies.jacobian.tabulate import PARTS
 from normscope.studies.study import Settings
 
 AVERAGE = "average: published of all norms, corrected of block norms"
-PUBLISHED = {  # as the script prints them
+SIGNED = decimals(sign=True)
+ARM = text("arm", label=lambda arm: ARMS[arm].label)
+WHERE = (
+    ARM,
+    text("attention"),
+    text("feedback"),
+    number("penalty", "sigma_penalty", GENERAL),
+)
+PUBLISHED = {  # titles as the published script prints them
     "r_mean": "r_mean",
     "r_radial": "r_radial",
     "sigma_mean": "sigma",
@@ -59,20 +65,20 @@ FORMULAS = {  # of dL/dx, with g the gradient at the normalized activations z
 
 
 def formula_table() -> PageTable:
-    """A row per backward pass of a norm."""
-    rows = tuple(FORMULAS.items())
-    return PageTable("The backward passes of a norm", ("backward pass", "dL/dx"), rows)
+    """One row per backward pass of a norm."""
+    columns = (Column("backward pass"), Column("dL/dx"))
+    return PageTable("The backward passes of a norm", columns, tuple(FORMULAS.items()))
 
 
 def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
-    """A row per norm layer and cell of a protocol: as published, then corrected; means over models.
+    """One row per norm layer and cell of a protocol: published and corrected means over models.
 
-    Below each cell its averages: as published over all norms, as the script has them, corrected
-    over the block norms alone.
+    Below each cell stands its average over layers: as published over all norms, as the published
+    script computes it, and corrected over the norms of blocks.
 
     Args:
         layers: layers_by_cell.csv.
-        protocol: whose cells.
+        protocol: the protocol.
     """
     shown = select(layers, protocol=protocol, signal="own")
     rows: list[Row] = []
@@ -81,70 +87,60 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
             rows.append({**head, "layer": layer, CELLS: _means(group)})
         averaged = cell[(cell["variant"] == "published") | (cell["place"] == "block")]
         rows.append({**head, "layer": AVERAGE, CELLS: _means(averaged)})
-    columns = [
-        *([Column("arm", label())] if shown["arm"].nunique() > 1 else []),
-        *(Column(key, text(key)) for key in ("attention", "feedback", "layer")),
+    fields = [
+        *([ARM] if shown["arm"].nunique() > 1 else []),
+        *map(text, ("attention", "feedback", "layer")),
         *(
-            Column(f"{title}, published", at(("published", key), number("mean", 4)))
+            at(("published", key), number(title, "mean", decimals(4), group="published"))
             for key, title in PUBLISHED.items()
         ),
         *(
-            Column(title, at(("corrected", key), number("times_d", 2)))
+            at(("corrected", key), number(title, "times_d", decimals(2)))
             for key, title in TIMES_D.items()
         ),
-        *(
-            Column(title, at(("corrected", key), number("mean")))
-            for key, title in CORRECTED.items()
-        ),
+        *(at(("corrected", key), number(title, "mean")) for key, title in CORRECTED.items()),
     ]
-    return tabulate("The backward pass of norms, layer by layer", rows, columns)
+    return tabulate("The backward pass of norms, layer by layer", rows, fields)
 
 
 def _means(rows: pd.DataFrame) -> dict[object, Row]:
-    """Means over layers by variant and measure; and times the width, which 1/d is compared with."""
+    """Means over layers by variant and measure; and times d, which is compared with 1/d."""
     means = rows.groupby(["variant", "measure"])["mean"].mean()
     d = rows["d"].iloc[0] if len(rows) else math.nan
     return {key: {"mean": mean, "times_d": mean * d} for key, mean in means.items()}
 
 
-WHERE = (
-    Column("arm", label()),
-    Column("attention", text("attention")),
-    Column("feedback", text("feedback")),
-    Column("penalty", short("sigma_penalty")),
-)
-
-
 def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
-    """A row per surrogate and setting of a protocol: its cost, whole.
+    """One row per surrogate and setting of a protocol: the cost of the whole surrogate.
 
     Args:
         costs: costs.csv.
+        protocol: the protocol.
     """
-    columns = [
+    fields = [
         *WHERE,
-        Column("surrogate", text("norm_backward")),
-        Column("in", text("surrogates_in")),
-        Column("n", count("n")),
-        Column("failed", count("failed")),
-        Column("rate", setting()),
-        Column("exact rate", setting("rate_exact", "at_edge_exact")),
-        Column("cost", number("mean", sign=True)),
-        Column("interval", interval("low", "high", sign=True)),
-        Column("loss", number("loss")),
-        Column("cos of all parameters", number("cosine")),
+        text("surrogate", "norm_backward"),
+        text("in", "surrogates_in"),
+        count("n"),
+        count("failed"),
+        setting("rate"),
+        setting("exact rate", "rate_exact", "at_edge_exact"),
+        number("cost", "mean", SIGNED),
+        interval("interval", form=SIGNED),
+        number("loss", "loss"),
+        number("cos of all parameters", "cosine"),
     ]
     shown = select(costs, protocol=protocol, radial_share=1.0)
-    return tabulate("What a surrogate backward pass costs", shown, columns)
+    return tabulate("What a surrogate backward pass costs", shown, fields)
 
 
 def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: float) -> PageTable:
-    """A row per setting and place: the cost at each share left in, and the slope over seeds.
+    """One row per setting and place: the cost at each share left in, and the slope over seeds.
 
     Args:
         costs: costs.csv.
         slopes: slopes.csv.
-        protocol: whose models.
+        protocol: the protocol of the models.
         level: confidence level of the intervals.
     """
     keys = [*SETTING, "surrogates_in"]
@@ -152,37 +148,37 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
     own = select(costs, protocol=protocol, norm_backward="center_scale")
     shares = sorted(own["radial_share"].unique())
     rows = crossed(pd.concat([own, lines.assign(radial_share="slope")]), keys, "radial_share")
-    columns = [
+    fields = [
         *WHERE,
-        Column("in", text("surrogates_in")),
-        *(Column(f"share {x:g}", at(x, number("mean", sign=True))) for x in shares),
-        Column("n", at("slope", count("n"))),
-        Column("slope", at("slope", number("mean", sign=True))),
-        Column("interval", at("slope", interval("low", "high", sign=True))),
+        text("in", "surrogates_in"),
+        *(at(x, number(f"share {x:g}", "mean", SIGNED)) for x in shares),
+        at("slope", count("n")),
+        at("slope", number("slope", "mean", SIGNED)),
+        at("slope", interval("interval", form=SIGNED)),
     ]
-    return tabulate("What a share of the radial part costs", rows, columns)
+    return tabulate("What a share of the radial part costs", rows, fields)
 
 
 def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
-    """A row per setting and surrogate: its cost by where it is put, and what the parts leave over.
+    """One row per setting and surrogate: its cost by place, and the interaction of the places.
 
     Args:
         parts: parts.csv.
+        protocol: the protocol.
     """
     rows = crossed(select(parts, protocol=protocol), [*SETTING, "norm_backward"], "measure")
-    signed = partial(words.number, sign=True)
-    columns = [
+    fields = [
         *WHERE,
-        Column("surrogate", text("norm_backward")),
-        Column("n", count("n")),
-        *(Column(part, at(part, estimate("mean", "low", "high", signed))) for part in PARTS),
+        text("surrogate", "norm_backward"),
+        count("n"),
+        *(at(part, estimate(part, form=SIGNED)) for part in PARTS),
     ]
-    return tabulate("Where the cost comes from", rows, columns)
+    return tabulate("Where the cost comes from", rows, fields)
 
 
 def _numbers(costs: pd.DataFrame) -> Iterator[Named]:
     for row in to_rows(costs.dropna(subset="mean")):
-        yield (*(row[key] for key in VARIED), "cost"), words.number(row["mean"])
+        yield Named((*(row[key] for key in VARIED), "cost"), row["mean"], decimals())
 
 
 def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:

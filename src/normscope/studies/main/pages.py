@@ -5,19 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pandas as pd
 
-from normscope import words
+from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import ARMS
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
-    Column,
+    Cell,
+    Number,
     PageTable,
+    Quantity,
     Row,
     count,
+    derived,
     estimate,
     interval,
     number,
     setting,
-    short,
     tabulate,
     text,
     to_rows,
@@ -28,7 +30,6 @@ from normscope.studies.arms import count as count_models
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import NANOGPT, Main
 from normscope.studies.study import Settings
-from normscope.words import DASH
 
 BY = ("arm", "placement", "learning_rate")
 LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
@@ -48,8 +49,8 @@ at the start, and alpha = 1 (Zhu et al. 2025, arXiv:2503.10622).""",
 }
 
 
-def _name(row: Row) -> str:
-    return arm_label(row["arm"], row["placement"])
+SIGNED = decimals(sign=True)
+ARM = derived("arm", lambda row: arm_label(row["arm"], row["placement"]))
 
 
 def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
@@ -57,21 +58,21 @@ def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
 
     Args:
         arms: rows of arms.csv, of one protocol.
-        title: of the table.
+        title: title of the table.
     """
-    columns = [
-        Column("arm", _name),
-        Column("n", count()),
-        Column("rates", count("rates")),
-        Column("learning rate", setting()),
-        Column("failed", count("failed")),
-        Column("loss", number("mean")),
-        Column("interval", interval("low", "high")),
-        Column("difference", number("difference", sign=True)),
-        Column("its interval", interval("difference_low", "difference_high", sign=True)),
-        Column("reads", verdict),
+    fields = [
+        ARM,
+        count("n"),
+        count("rates"),
+        setting("learning rate"),
+        count("failed"),
+        number("loss", "mean"),
+        interval("interval"),
+        number("difference", "difference", SIGNED),
+        interval("its interval", "difference_low", "difference_high", SIGNED),
+        derived("reads", verdict),
     ]
-    return tabulate(title, arms, columns)
+    return tabulate(title, arms, fields)
 
 
 def verdict(row: Row) -> str:
@@ -94,45 +95,41 @@ def verdict(row: Row) -> str:
 
 def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:
     """Residual gain of the first block, of a later block, and of the last."""
-    blocks = [
-        Column(title, estimate(key, f"{key}_low", f"{key}_high")) for key, title in GAINS.items()
-    ]
-    columns = [Column("arm", _name), Column("n", count()), *blocks]
-    return tabulate(f"Residual gain of the trained models, {protocol}", gains, columns)
+    blocks = [estimate(title, key, f"{key}_low", f"{key}_high") for key, title in GAINS.items()]
+    title = f"Residual gain of the trained models, {protocol}"
+    return tabulate(title, gains, [ARM, count("n"), *blocks])
 
 
 def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
-    """Each published number beside ours, compared only under the settings that it was had with.
+    """Published numbers next to ours, which are shown only if the settings are comparable.
 
     Args:
         published: rows of published.csv.
         window_sd: standard deviation of the mean losses of validation windows.
     """
 
-    def corrected(row: Row) -> str:
+    def corrected(row: Row) -> Cell:
         if not row["comparable"]:
             return "not comparable: other settings"
-        if not row["n"]:
-            return "diverged"
-        return f"{words.number(row['mean'])} {words.interval(row['low'], row['high'])}"
+        return Quantity(row["mean"], row["low"], row["high"]) if row["n"] else "diverged"
 
     def why(row: Row) -> str:
-        is_sample = row["windows"] > 0  # NaN: it is none
+        is_sample = row["windows"] > 0  # false for NaN
         if not (row["n"] and is_sample):
             return row["differs_because"]
         error = window_sd / math.sqrt(row["windows"])
         return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
 
-    columns = [
-        Column("quantity", text("quantity")),
-        Column("as published", short("value")),
-        Column("protocol", text("protocol")),
-        Column("source", text("source")),
-        Column("corrected", corrected),
-        Column("n", lambda r: f"{r['n']}" if r["n"] else DASH),
-        Column("why they differ", why),
+    fields = [
+        text("quantity"),
+        number("as published", "value", GENERAL),
+        text("protocol"),
+        text("source"),
+        derived("corrected", corrected, decimals()),
+        derived("n", lambda row: row["n"] or None, INTEGER),
+        derived("why they differ", why),
     ]
-    return tabulate("Published beside corrected", published, columns)
+    return tabulate("Published beside corrected", published, fields)
 
 
 def notes(arms: Iterable[str]) -> list[str]:
@@ -154,11 +151,11 @@ def _numbers(tables: Mapping[str, pd.DataFrame]) -> Iterator[Named]:
             for column, word in columns.items():
                 if pd.notna(row[column]):
                     cell = (row["protocol"], row["arm"], row["placement"])
-                    yield (*cell, word), words.number(row[column])
+                    yield Named((*cell, word), row[column], decimals())
 
 
 def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
-    """Loss by arm and batch size, and how much it is above that at the greatest size."""
+    """Loss by arm and batch size, and how much higher it is than at the greatest size."""
     rows = [
         cell
         | {"n": len(group), "failed": int(group["failed"].sum())}
@@ -166,17 +163,17 @@ def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
         | {k: v for k, v in describe(group["excess"], level).items() if k in ("low", "high")}
         for cell, group in split(batches, ["arm", "placement", "batch_size"])
     ]
-    columns = [
-        Column("arm", _name),
-        Column("batch size", count("batch_size")),
-        Column("n", count()),
-        Column("failed", count("failed")),
-        Column("loss", number("loss")),
-        Column("above the greatest size", number("excess", sign=True)),
-        Column("interval", interval("low", "high", sign=True)),
+    fields = [
+        ARM,
+        count("batch size", "batch_size"),
+        count("n"),
+        count("failed"),
+        number("loss", "loss"),
+        number("above the greatest size", "excess", SIGNED),
+        interval("interval", form=SIGNED),
     ]
     keys = [*"arm placement batch_size n failed loss excess low high".split()]
-    return tabulate("Validation loss by batch size", pd.DataFrame(rows, columns=keys), columns)
+    return tabulate("Validation loss by batch size", pd.DataFrame(rows, columns=keys), fields)
 
 
 def _sizes(study: Main, name: str) -> dict[str, object]:
@@ -208,8 +205,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "measured": measured,
             "needed": FEWEST,
             "characters": corpus["characters"],
-            "train": f"{corpus['train_tokens']:,}",
-            "val": f"{corpus['val_tokens']:,}",
+            "train": Number(corpus["train_tokens"], INTEGER),
+            "val": Number(corpus["val_tokens"], INTEGER),
             "count": count_models(select(runs, protocol=NANOGPT), BY),
             "others": int((runs["protocol"] != NANOGPT).sum()),
             "models": len(runs),

@@ -1,27 +1,28 @@
 """The decisive test in words and tables, made from the study's tables alone."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import pandas as pd
 
-from normscope import words
+from normscope.formats import GENERAL, SIGNIFICANT, decimals
+from normscope.nn.arms import ARMS
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
-    Column,
+    CELLS,
+    Cell,
+    Field,
     PageTable,
+    Quantity,
     Row,
     at,
     count,
     crossed,
-    estimate,
-    label,
+    derived,
     number,
-    short,
-    significant,
     tabulate,
     text,
     to_rows,
+    tuned,
 )
 from normscope.schema import rate_name
 from normscope.statistics.estimate import FEWEST
@@ -43,76 +44,78 @@ SHOWN = {
 }
 
 
+ARM = text("arm", label=lambda arm: ARMS[arm].label)
+
+
 def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
-    """A row per arm and learning rate of a task: means over models.
+    """One row per arm and learning rate of a task: means over models.
 
     Args:
         cells: cells.csv.
+        task: the task.
     """
     rows = [
-        {**row, "n": max(record["n"] for record in row["cells"].values())}
+        {**row, "n": max(record["n"] for record in row[CELLS].values())}
         for row in crossed(cells[cells["task"] == task], ["arm", "learning_rate"], "measure")
     ]
     measures = [
-        Column(title, at(key, (number if key.startswith("accuracy") else significant)("mean")))
+        at(key, number(title, "mean", decimals() if key.startswith("accuracy") else SIGNIFICANT))
         for key, title in SHOWN.items()
     ]
-    columns = [
-        Column("arm", label()),
-        Column("learning rate", short("learning_rate")),
-        Column("n", count("n", "diverged")),
+    fields = [
+        ARM,
+        number("learning rate", "learning_rate", GENERAL),
+        count("n", diverged="diverged"),
         *measures,
     ]
-    return tabulate(f"The decisive test, task {task}", rows, columns)
+    return tabulate(f"The decisive test, task {task}", rows, fields)
 
 
 def best_table(best: pd.DataFrame) -> PageTable:
     """The best learning rate of each arm that was trained at more than one."""
 
-    def rate(row: Row) -> str:
-        if pd.isna(row["best"]):
-            return "diverged"
-        return f"{row['best']:g}{' (edge)' if row['at_edge'] else ''}"
+    def rate(row: Row) -> Cell:
+        return "diverged" if pd.isna(row["best"]) else tuned(row["best"], row["at_edge"], " (edge)")
 
-    columns = [
-        Column("task", text("task")),
-        Column("arm", label()),
-        Column("rates tried", count("rates")),
-        Column("best", rate),
-        Column("loss", significant("loss")),
-        Column("accuracy", number("accuracy")),
+    fields = [
+        text("task"),
+        ARM,
+        count("rates tried", "rates"),
+        derived("best", rate, GENERAL),
+        number("loss", "loss", SIGNIFICANT),
+        number("accuracy", "accuracy"),
     ]
-    return tabulate("The decisive test: learning rates", best, columns)
+    return tabulate("The decisive test: learning rates", best, fields)
 
 
 def factor_table(factors: pd.DataFrame) -> PageTable:
-    """A row per contrast, a column per response: effect, interval, and a star if it stands.
+    """One row per contrast, one column per response: effect, interval, and a star if significant.
 
-    It stands if its joint interval excludes 0 and it has the seeds that a verdict needs.
+    An effect has a star if its joint interval excludes 0 and it has the seeds that a verdict needs.
 
     Args:
         factors: factors.csv.
     """
     rows = crossed(factors, ["contrast"], "response")
-    responses = dict.fromkeys(factors["response"])
-    columns = [
-        Column("contrast", text("contrast")),
-        Column("n", count()),
-        *(Column(name, partial(_effect, name)) for name in responses),
-    ]
-    return tabulate("What each factor of a norm does", rows, columns)
+    effects = [_effect_field(name) for name in dict.fromkeys(factors["response"])]
+    return tabulate(
+        "What each factor of a norm does", rows, [text("contrast"), count("n"), *effects]
+    )
 
 
-def _effect(response: str, row: Row) -> str:
-    """A cell of the factors, with its own n where that is not the row's."""
-    record = row["cells"].get(response)
-    if record is None:
-        return words.DASH
-    is_clear = record["joint_low"] > 0 or record["joint_high"] < 0
-    star = "*" if is_clear and record["n"] >= FEWEST else ""
-    n = "" if record["n"] == row["n"] else f", n = {record['n']}"
-    form = estimate("effect", "low", "high", partial(words.number, sign=True))
-    return f"{form(record)}{star}{n}"
+def _effect_field(response: str) -> Field:
+    """A column of effects; each with its n where that differs from the n of the row."""
+
+    def cell(row: Row) -> Cell:
+        record = row[CELLS].get(response)
+        if record is None:
+            return None
+        is_clear = record["joint_low"] > 0 or record["joint_high"] < 0
+        star = "*" if is_clear and record["n"] >= FEWEST else ""
+        n = "" if record["n"] == row["n"] else f", n = {record['n']}"
+        return Quantity(record["effect"], record["low"], record["high"], star + n)
+
+    return derived(response, cell, decimals(sign=True))
 
 
 def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
@@ -123,7 +126,7 @@ def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
 def _numbers(cells: pd.DataFrame) -> Iterator[Named]:
     for row in to_rows(cells.dropna(subset="mean")):
         rate = rate_name(row["learning_rate"])
-        yield (row["task"], row["arm"], rate, row["measure"]), words.significant(row["mean"])
+        yield Named((row["task"], row["arm"], rate, row["measure"]), row["mean"], SIGNIFICANT)
 
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -146,13 +149,13 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
             "entities": task.entities,
             "attributes": task.attributes,
             "corrected_task": corrected.task,
-            "rate": f"{corrected.learning_rate:g}",
+            "rate": corrected.learning_rate,
             "seeds": FEWEST,
             "tasks": [
                 {
                     "name": name,
                     "steps": study.tasks[name].steps,
-                    "embedding_std": f"{study.tasks[name].embedding_std:g}",
+                    "embedding_std": study.tasks[name].embedding_std,
                 }
                 for name in present
             ],

@@ -4,24 +4,25 @@ from collections.abc import Mapping
 
 import pandas as pd
 
+from normscope.formats import SIGNIFICANT, decimals
 from normscope.paper.section import Section
-from normscope.paper.table import Column, PageTable, count, number, significant, tabulate, yes_no
+from normscope.paper.table import PageTable, count, number, tabulate, yes_no
 from normscope.studies.study import Settings
 from normscope.studies.textbook.grid import Textbook
 
 
 def scratch_table(scratch: pd.DataFrame) -> PageTable:
-    """A row per width: the tutorial's class beside torch's layer_norm."""
-    columns = [
-        Column("d", count("d")),
-        Column("output, ratio", number("ratio", 4)),
-        Column("sqrt((d - 1)/d)", number("theory", 4)),
-        Column("error", significant("error_forward")),
-        Column("error of the gradient", significant("error_backward")),
-        Column("error of this project's", significant("error_ours")),
-        Column("finite", yes_no("finite")),
+    """One row per width: the tutorial's class compared with torch's layer_norm."""
+    fields = [
+        count("d"),
+        number("output, ratio", "ratio", decimals(4)),
+        number("sqrt((d - 1)/d)", "theory", decimals(4)),
+        number("error", "error_forward", SIGNIFICANT),
+        number("error of the gradient", "error_backward", SIGNIFICANT),
+        number("error of this project's", "error_ours", SIGNIFICANT),
+        yes_no("finite", "finite"),
     ]
-    return tabulate("LayerNorm from scratch", scratch, columns)
+    return tabulate("LayerNorm from scratch", scratch, fields)
 
 
 def section(study: Textbook, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:

@@ -219,9 +219,8 @@ def test_a_section_shows_layers_as_published_and_costs_as_corrected():
     assert [r["r_mean x d"] for r in shown(part.tables["layers"])] == ["2.00", "–"]
     assert [r["arm"] for r in shown(part.tables["costs"])] == ["LayerNorm"]
     assert part.words["has_norms"] is True
-    assert (
-        named(part.numbers)["small layernorm softmax fa 0.0 center_scale all 1.0 cost"] == "0.500"
-    )
+    number = named(part.numbers)["small layernorm softmax fa 0.0 center_scale all 1.0 cost"]
+    assert str(number) == "0.500"
     assert part.words["published"] == (
         "blocks: 4, heads: 4, width 128, context 64, placement pre, causal: True, head: not tied; "
         "fp32, steps: 250, windows a step: 32, learning rate 0.001"

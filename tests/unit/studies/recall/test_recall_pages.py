@@ -57,11 +57,11 @@ def test_the_best_rate_says_where_it_is_at_the_edge_and_where_there_is_none():
         ["recall", "none", 2, 0.00025, 1, 12.0, 0.5, True],
         ["recall", "dyt", 2, NAN, NAN, NAN, NAN, NAN],
     ]
-    assert best_table(pd.DataFrame(rows, columns=BEST)).rows == (
-        ("copy", "LayerNorm", "3", "0.01", "0.125", "0.750"),
-        ("recall", "No norm", "2", "0.00025 (edge)", "12.0", "0.500"),
-        ("recall", "DyT", "2", "diverged", "–", "–"),
-    )
+    assert best_table(pd.DataFrame(rows, columns=BEST)).texts() == [
+        ["copy", "LayerNorm", "3", "0.01", "0.125", "0.750"],
+        ["recall", "No norm", "2", "0.00025 (edge)", "12.0", "0.500"],
+        ["recall", "DyT", "2", "diverged", "–", "–"],
+    ]
 
 
 def effect(contrast: str = "gain: yes − no", response: str = "ln loss", **changes: Any) -> dict:
@@ -95,11 +95,11 @@ def test_an_effect_has_a_star_where_it_stands(changes, reads):
 def test_effects_are_a_row_a_contrast_and_a_column_a_response():
     rows = [effect(), effect("bias"), effect(response="accuracy", n=3)]
     table = factor_table(pd.DataFrame(rows))
-    assert table.columns == ("contrast", "n", "ln loss", "accuracy")
-    assert table.rows == (
-        ("gain: yes − no", "10", f"{SIGNED}*", f"{SIGNED}, n = 3"),
-        ("bias", "10", f"{SIGNED}*", "–"),
-    )
+    assert table.headings == ["contrast", "n", "ln loss", "accuracy"]
+    assert table.texts() == [
+        ["gain: yes − no", "10", f"{SIGNED}*", f"{SIGNED}, n = 3"],
+        ["bias", "10", f"{SIGNED}*", "–"],
+    ]
 
 
 def handed_over(table: pd.DataFrame, **changes: pd.DataFrame):
@@ -116,8 +116,8 @@ def test_a_section_has_a_table_a_task_of_the_cells_and_what_the_words_ask_for():
         ("copy", 4000),
         ("recall", 300),
     ]
-    assert (part.words["rate"], part.words["seeds"], part.words["effects"]) == ("0.003", 6, 0)
-    assert named(part.numbers)["copy none 0.001 loss"] == "0.250"
+    assert (part.words["rate"], part.words["seeds"], part.words["effects"]) == (0.003, 6, 0)
+    assert str(named(part.numbers)["copy none 0.001 loss"]) == "0.250"
     assert "task_recall" not in handed_over(both[both["task"] == "copy"]).tables
     stars = handed_over(both, factors=pd.DataFrame([effect(), effect(response="accuracy")]))
     assert stars.words["effects"] == 2
