@@ -14,7 +14,7 @@ from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
 from normscope.paper.figures import load
 from normscope.paper.frame import Figure, collect
-from normscope.paper.section import Section
+from normscope.paper.section import Section, declared_numbers
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
 
@@ -39,13 +39,19 @@ class Flags(Strict):
 def sections(config: Studies, results: Path) -> dict[str, Section]:
     """The section of each study that has one, in the order of the paper."""
     pages = {study: f"normscope.studies.{study}.pages" for study in config.studies}
-    return {
-        study: import_module(pages[study]).section(
-            part, Tables(results / study / "tables", part.TABLES), config.settings
-        )
-        for study, part in config.studies.items()
-        if find_spec(pages[study])
-    }
+    found = {}
+    for study, part in config.studies.items():
+        if find_spec(pages[study]):
+            tables = Tables(results / study / "tables", part.TABLES)
+            section = import_module(pages[study]).section(part, tables, config.settings)
+            declared = (
+                number
+                for name, table in part.TABLES.items()
+                if any(column.macro for column in table.columns)
+                for number in declared_numbers(table, tables[name])
+            )
+            found[study] = section._replace(numbers=[*section.numbers, *declared])
+    return found
 
 
 def main() -> None:

@@ -52,7 +52,8 @@ class Column:
         label: how a statement names one of its values: words by value, or a format string.
         source: dotted name of the function that computes it; the table's if empty.
         metric: how DVC shows it, if it does.
-        macro: last word of the LaTeX macros that hold its values; no macros if empty.
+        macro: name of the LaTeX macro of each value, with the row's other columns in braces, as in
+            ``{arm} {placement} loss``; no macros if empty.
     """
 
     name: str

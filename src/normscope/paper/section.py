@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import pandas as pd
+
+from normscope.columns import Table
 from normscope.errors import Explained
 from normscope.formats import GENERAL, INTEGER, Format
-from normscope.paper.table import Number, PageTable, known
+from normscope.paper.table import Number, PageTable, known, to_rows
+from normscope.schema import rate_name
 
 Word = Any  # text, a number, a Number, or a list or mapping of them
 
@@ -52,6 +56,21 @@ def named(numbers: Iterable[Named]) -> dict[str, Number]:
             raise Explained(f"two numbers are called {name!r}: {found[name]} and {number}")
         found[name] = number
     return found
+
+
+def declared_numbers(table: Table, frame: pd.DataFrame) -> Iterator[Named]:
+    """The numbers of a table that are macros, as its columns declare.
+
+    Args:
+        table: the declaration.
+        frame: the table.
+    """
+    columns = [column for column in table.columns if column.macro]
+    for row in to_rows(frame) if columns else ():
+        words = {k: rate_name(v) if k == "learning_rate" else v for k, v in row.items()}
+        for column in columns:
+            if pd.notna(row[column.name]):
+                yield Named([column.macro.format(**words)], row[column.name], column.format)
 
 
 def numbers_among(words: Mapping[str, Word], *before: str) -> Iterator[Named]:

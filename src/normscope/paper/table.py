@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from normscope.columns import Table
 from normscope.errors import Explained
 from normscope.formats import DASH, GENERAL, INTEGER, Format, decimals
 
@@ -193,6 +194,31 @@ def text(title: str, name: str = "", label: Callable[[Any], str] = str) -> Field
     """A column of text: the values of the column ``name`` (the title if empty), or their labels."""
     name = name or title
     return derived(title, lambda row: None if pd.isna(row[name]) else label(row[name]))
+
+
+def declared(table: Table, *names: str) -> list[Field]:
+    """Columns of a table as they are declared, with its titles and formats.
+
+    Args:
+        table: the declaration.
+        names: of its columns; ``[name]`` is the interval of the estimate ``name``.
+    """
+    return [_declared(table, name) for name in names]
+
+
+def _declared(table: Table, name: str) -> Field:
+    if name.startswith("["):
+        at = table.names.index(name[1:-1])
+        low, high = table.names[at + 1 : at + 3]
+        return interval("interval", low, high, table[low].format)
+    column = table[name]
+    if column.kind is str:
+        return text(column.heading, name)
+    if column.kind is bool:
+        return yes_no(column.heading, name)
+    if column.role == "count":
+        return count(column.heading, name)
+    return number(column.heading, name, column.format)
 
 
 def yes_no(title: str, name: str) -> Field:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from normscope.formats import GENERAL, INTEGER, SCIENTIFIC, decimals
+from normscope.formats import INTEGER, SCIENTIFIC, decimals
 from normscope.nn.arms import ARMS
 from normscope.paper.section import Named, Section
 from normscope.paper.table import (
@@ -15,10 +15,9 @@ from normscope.paper.table import (
     at,
     count,
     crossed,
+    declared,
     derived,
     estimate,
-    interval,
-    number,
     tabulate,
     text,
     to_rows,
@@ -29,6 +28,7 @@ from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS
 from normscope.studies.depth.recipe import Shape
+from normscope.studies.depth.tables import TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
@@ -74,13 +74,9 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
     """One row per network and schedule: validation loss, also relative to character frequencies."""
     fields = [
         *NETWORK,
-        number("learning rate", "learning_rate", GENERAL),
-        count("warm-up", "warmup_steps"),
-        count("steps"),
+        *declared(TABLES["trainability"], "learning_rate", "warmup_steps", "steps"),
         count("n", diverged="diverged"),
-        count("failed"),
-        number("loss", "mean"),
-        interval("interval"),
+        *declared(TABLES["trainability"], "failed", "mean", "[mean]"),
         derived("below frequencies", lambda row: row["unigram"] - row["mean"], decimals(sign=True)),
     ]
     return tabulate("What a short training reaches", trainability, fields)

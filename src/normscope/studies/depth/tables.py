@@ -124,7 +124,7 @@ TABLES = {
             STATE,
             MEASURE,
             N,
-            *estimate("mean", "mean over models", "low", "high", format=SCIENTIFIC, macro="mean"),
+            *estimate("mean", "mean over models", "low", "high", format=SCIENTIFIC),
         ),
         f"{HERE}.by_shape",
     ),

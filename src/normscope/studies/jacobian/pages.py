@@ -1,13 +1,13 @@
 """The norms' backward pass in words and tables, made from the study's tables alone."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
 from normscope.formats import GENERAL, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Named, Section
+from normscope.paper.section import Section
 from normscope.paper.table import (
     CELLS,
     Column,
@@ -16,18 +16,19 @@ from normscope.paper.table import (
     at,
     count,
     crossed,
+    declared,
     estimate,
     interval,
     number,
     setting,
     tabulate,
     text,
-    to_rows,
 )
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select, split, summarize
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import PARTS
 from normscope.studies.study import Settings
 
@@ -119,16 +120,10 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
     """
     fields = [
         *WHERE,
-        text("surrogate", "norm_backward"),
-        text("in", "surrogates_in"),
-        count("n"),
-        count("failed"),
+        *declared(TABLES["costs"], "norm_backward", "surrogates_in", "n", "failed"),
         setting("rate"),
         setting("exact rate", "rate_exact", "at_edge_exact"),
-        number("cost", "mean", SIGNED),
-        interval("interval", form=SIGNED),
-        number("loss", "loss"),
-        number("cos of all parameters", "cosine"),
+        *declared(TABLES["costs"], "mean", "[mean]", "loss", "cosine"),
     ]
     shown = select(costs, protocol=protocol, radial_share=1.0)
     return tabulate("What a surrogate backward pass costs", shown, fields)
@@ -176,11 +171,6 @@ def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
     return tabulate("Where the cost comes from", rows, fields)
 
 
-def _numbers(costs: pd.DataFrame) -> Iterator[Named]:
-    for row in to_rows(costs.dropna(subset="mean")):
-        yield Named((*(row[key] for key in VARIED), "cost"), row["mean"], decimals())
-
-
 def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on the norms' backward pass.
 
@@ -205,7 +195,6 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
             "doses": dose_table(costs, tables["slopes"], study.corrected, settings.level),
             "parts": part_table(tables["parts"], study.corrected),
         },
-        numbers=list(_numbers(costs)),
     )
 
 

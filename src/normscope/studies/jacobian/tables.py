@@ -212,7 +212,7 @@ TABLES = {
                 "high",
                 title="cost",
                 metric=Metric("surrogate_cost"),
-                macro="cost",
+                macro=" ".join(f"{{{c.name}}}" for c in VARIED) + " cost",
                 **COST,
             ),
         ),

@@ -1,13 +1,13 @@
 """The sentences and tables of the main study, made from its tables alone."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
 from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Named, Section
+from normscope.paper.section import Section
 from normscope.paper.table import (
     Cell,
     Number,
@@ -15,6 +15,7 @@ from normscope.paper.table import (
     Quantity,
     Row,
     count,
+    declared,
     derived,
     estimate,
     interval,
@@ -29,12 +30,11 @@ from normscope.statistics.summary import describe, select, split
 from normscope.studies.arms import count as count_models
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import NANOGPT, Main
+from normscope.studies.main.tables import PARTS, TABLES
 from normscope.studies.study import Settings
 
 BY = ("arm", "placement", "learning_rate")
-LOSSES = {"mean": "loss", "low": "loss low", "high": "loss high"}
 LOSS = "Validation loss of the trained models"
-GAINS = {"first": "first block", "later": "a later block", "last": "last block"}
 NOTES = {
     "batch": """BatchNorm's statistics run over all positions while it trains, later ones included;
 its validation loss is with running averages, which look at no other token.""",
@@ -62,13 +62,9 @@ def loss_table(arms: pd.DataFrame, title: str = LOSS) -> PageTable:
     """
     fields = [
         ARM,
-        count("n"),
-        count("rates"),
+        *declared(TABLES["arms"], "n", "rates"),
         setting("learning rate"),
-        count("failed"),
-        number("loss", "mean"),
-        interval("interval"),
-        number("difference", "difference", SIGNED),
+        *declared(TABLES["arms"], "failed", "mean", "[mean]", "difference"),
         interval("its interval", "difference_low", "difference_high", SIGNED),
         derived("reads", verdict),
     ]
@@ -95,7 +91,9 @@ def verdict(row: Row) -> str:
 
 def gain_table(gains: pd.DataFrame, protocol: str) -> PageTable:
     """Residual gain of the first block, of a later block, and of the last."""
-    blocks = [estimate(title, key, f"{key}_low", f"{key}_high") for key, title in GAINS.items()]
+    blocks = [
+        estimate(title, part, f"{part}_low", f"{part}_high") for part, (_, title) in PARTS.items()
+    ]
     title = f"Residual gain of the trained models, {protocol}"
     return tabulate(title, gains, [ARM, count("n"), *blocks])
 
@@ -141,17 +139,6 @@ def notes(arms: Iterable[str]) -> list[str]:
         "pointwise": any(norm.elementwise for norm in norms),
     }
     return [note for key, note in NOTES.items() if applies[key]]
-
-
-def _numbers(tables: Mapping[str, pd.DataFrame]) -> Iterator[Named]:
-    """Losses and gains by protocol, arm and placement, where there is a number."""
-    gains = {key: f"{key} gain" for key in GAINS}
-    for table, columns in ((tables["arms"], LOSSES), (tables["gain_by_arm"], gains)):
-        for row in to_rows(table):
-            for column, word in columns.items():
-                if pd.notna(row[column]):
-                    cell = (row["protocol"], row["arm"], row["placement"])
-                    yield Named((*cell, word), row[column], decimals())
 
 
 def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
@@ -220,5 +207,4 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "batches": batch_table(tables["batches"], settings.level),
             **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in measured},
         },
-        numbers=list(_numbers(tables)),
     )

@@ -59,6 +59,9 @@ LAWS = many(
     source="normscope.studies.main.probe.laws",
 )
 CHOSEN = (*MODEL, *TRAINED, *GAINS, *LAWS, AT_EDGE)
+MEAN_LOSS = estimate(
+    "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **LOSS
+)
 
 TABLES = {
     "runs": Table("one trained model", (*MODEL, *TRAINED, *GAINS, *LAWS), f"{HERE}.all_runs"),
@@ -77,15 +80,9 @@ TABLES = {
             count("rates", "learning rates that were tried"),
             RATE.but(title="learning rate"),
             AT_EDGE,
-            *estimate(
-                "mean",
-                "mean capped loss",
-                "low",
-                "high",
-                title="loss",
-                metric=Metric("loss"),
-                macro="loss",
-                **LOSS,
+            *(
+                column.but(macro=f"{{protocol}} {{arm}} {{placement}} {word}")
+                for word, column in zip(("loss", "loss low", "loss high"), MEAN_LOSS, strict=True)
             ),
             *estimate("best", "mean of the lowest losses during training", **LOSS),
             Column("alpha", "level of one difference after Bonferroni's correction"),
@@ -164,7 +161,11 @@ TABLES = {
                 column
                 for part, (meaning, title) in PARTS.items()
                 for column in estimate(
-                    part, meaning, title=title, format=decimals(), macro=f"{part} gain"
+                    part,
+                    meaning,
+                    title=title,
+                    format=decimals(),
+                    macro=f"{{protocol}} {{arm}} {{placement}} {part} gain",
                 )
             ),
         ),

@@ -1,11 +1,11 @@
 """Residual gain of pretrained models in words and tables, made from the study's tables alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.formats import INTEGER, SIGNIFICANT, Format, decimals
-from normscope.paper.section import Named, Section
+from normscope.formats import INTEGER, Format, decimals
+from normscope.paper.section import Section
 from normscope.paper.table import (
     CELLS,
     Cell,
@@ -13,19 +13,19 @@ from normscope.paper.table import (
     PageTable,
     Quantity,
     Row,
-    count,
     crossed,
+    declared,
     derived,
     estimate,
     interval,
     number,
     tabulate,
     text,
-    to_rows,
 )
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.pretrained.studies import BOS
+from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
 
 SIGNED = decimals(sign=True)
@@ -35,35 +35,22 @@ STUDY = text("study", "experiment")
 
 def gain_table(by_model: pd.DataFrame) -> PageTable:
     """One row per study and model: the last block's gain, as published and corrected."""
-    fields = [
-        STUDY,
-        text("model"),
-        text("norm"),
-        text("dtype"),
-        count("n prompts", "n"),
-        number("mean", "mean", decimals(4)),
-        number("sd", "sd"),
-        number("t against 1", "t", decimals(2, sign=True)),
-        text("by the published rule", "status"),
-        number("geometric mean", "log_gain", decimals(4, log=True)),
-        interval("interval", form=FACTOR),
-        text("reads"),
-    ]
-    return tabulate("Residual gain of pretrained models: the last block", by_model, fields)
+    names = "experiment model norm dtype n mean sd t status log_gain [log_gain] reads".split()
+    return tabulate(
+        "Residual gain of pretrained models: the last block",
+        by_model,
+        declared(TABLES["by_model"], *names),
+    )
 
 
 def entropy_table(by_model: pd.DataFrame) -> PageTable:
     """One row per study and model: correlations of entropy, as published and corrected."""
+    by = TABLES["by_model"]
     fields = [
-        text("model"),
-        STUDY,
-        number("r of abs(gain - 1)", "r_deviation", SIGNED),
-        number("raw r", "r", SIGNED),
-        interval("interval", "r_low", "r_high", SIGNED),
-        number("Holm p", "r_p_holm"),
-        number("given words", "r_given_words", SIGNED),
+        *declared(by, "model", "experiment", "r_deviation", "r", "[r]", "r_p_holm"),
+        *declared(by, "r_given_words"),
         interval("without one category", "r_without_low", "r_without_high", SIGNED),
-        number("without Nonsense", "r_without_nonsense", SIGNED),
+        *declared(by, "r_without_nonsense"),
     ]
     return tabulate("Residual gain and the entropy of the prediction", by_model, fields)
 
@@ -71,14 +58,9 @@ def entropy_table(by_model: pd.DataFrame) -> PageTable:
 def norm_table(by_norm: pd.DataFrame) -> PageTable:
     """LayerNorm compared with RMSNorm by comparison and unit."""
     fields = [
-        text("comparison"),
-        text("unit"),
-        text("LayerNorm", "layernorm"),
-        text("RMSNorm", "rmsnorm"),
-        number("difference of log-gains", "difference", SIGNED),
+        *declared(TABLES["by_norm"], "comparison", "unit", "layernorm", "rmsnorm", "difference"),
         interval("interval over prompts", form=SIGNED),
-        number("p", "p"),
-        number("smallest p", "smallest", decimals(4)),
+        *declared(TABLES["by_norm"], "p", "smallest"),
     ]
     return tabulate("LayerNorm against RMSNorm", by_norm, fields)
 
@@ -91,14 +73,9 @@ def twin_table(twins: pd.DataFrame) -> PageTable:
         return f"{base} to {tuned}"
 
     fields = [
-        text("base"),
-        text("tuned"),
-        STUDY,
-        count("n prompts", "n"),
+        *declared(TABLES["twins"], "base", "tuned", "experiment", "n"),
         derived("mean gains", gains),
-        number("factor", "log_ratio", FACTOR),
-        interval("interval", form=FACTOR),
-        number("Holm p", "p_holm", SIGNIFICANT),
+        *declared(TABLES["twins"], "log_ratio", "[log_ratio]", "p_holm"),
     ]
     return tabulate("Base and fine-tuned models", twins, fields)
 
@@ -174,11 +151,6 @@ def _model(row: Row) -> str:
     )
 
 
-def _numbers(by_model: pd.DataFrame) -> Iterator[Named]:
-    for row in to_rows(by_model):
-        yield Named((row["model"], row["experiment"], "last gain"), row["log_gain"], FACTOR)
-
-
 def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on pretrained models.
 
@@ -197,5 +169,4 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
             "h25": h25_table(tables["h25"]),
             "sensitivity": sensitivity_table(tables["sensitivity"]),
         },
-        numbers=list(_numbers(by_model)),
     )

@@ -14,7 +14,7 @@ from normscope.columns import (
     p_value,
     text,
 )
-from normscope.formats import decimals
+from normscope.formats import SIGNIFICANT, decimals
 from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
@@ -163,13 +163,27 @@ TABLES = {
         (
             *WHO,
             *SUMMARY,
-            Column("t", "t of the mean gain against 1", format=decimals(2, sign=True)),
+            Column(
+                "t",
+                "t of the mean gain against 1",
+                format=decimals(2, sign=True),
+                title="t against 1",
+            ),
             p_value("p_one_sided", "one-sided p-value as published"),
             text("status", "reading by the published rule", title="by the published rule"),
-            Column("r_deviation", "correlation of entropy with abs(gain - 1)", **R),
+            Column(
+                "r_deviation",
+                "correlation of entropy with abs(gain - 1)",
+                title="r of abs(gain - 1)",
+                **R,
+            ),
             p_value("p_deviation", "its p-value"),
             *(
-                column.but(format=decimals(4, log=True), macro="last gain")
+                column.but(
+                    title="geometric mean",
+                    format=decimals(4, log=True),
+                    macro="{model} {experiment} last gain",
+                )
                 if column.role == "estimate"
                 else column
                 for column in LOG_GAIN
@@ -237,7 +251,7 @@ TABLES = {
                 "log_ratio", "mean log-ratio of their gains", "low", "high", title="factor", **LOG
             ),
             p_value("p", "p-value of the log-ratio against 0"),
-            p_value("p_holm", "Holm-corrected p", title="Holm p"),
+            p_value("p_holm", "Holm-corrected p", title="Holm p", format=SIGNIFICANT),
         ),
         f"{STATISTICS}.twins",
     ),

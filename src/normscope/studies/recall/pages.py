@@ -1,12 +1,12 @@
 """The decisive test in words and tables, made from the study's tables alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.formats import GENERAL, SIGNIFICANT, decimals
+from normscope.formats import GENERAL, decimals
 from normscope.nn.arms import ARMS
-from normscope.paper.section import Named, Section
+from normscope.paper.section import Section
 from normscope.paper.table import (
     CELLS,
     Cell,
@@ -17,31 +17,24 @@ from normscope.paper.table import (
     at,
     count,
     crossed,
+    declared,
     derived,
     number,
     tabulate,
     text,
-    to_rows,
     tuned,
 )
-from normscope.schema import rate_name
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
+from normscope.studies.recall.tables import TABLES
 from normscope.studies.recall.tabulate import why_no_effects
 from normscope.studies.study import Settings
 
-SHOWN = {
-    "loss": "loss",
-    "accuracy": "accuracy",
-    "temperature": "temperature",
-    "calibrated_loss": "calibrated loss",
-    "accuracy_without_context": "accuracy without context",
-    "effective_rank_query": "effective rank",
-    "effective_rank_squares_query": "of squares",
-    "sharpness": "sharpness",
-    "edge": "share of Adam's limit",
-}
+SHOWN = (  # columns of runs.csv
+    *("loss", "accuracy", "temperature", "calibrated_loss", "accuracy_without_context"),
+    *("effective_rank_query", "effective_rank_squares_query", "sharpness", "edge"),
+)
 
 
 ARM = text("arm", label=lambda arm: ARMS[arm].label)
@@ -58,10 +51,8 @@ def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
         {**row, "n": max(record["n"] for record in row[CELLS].values())}
         for row in crossed(cells[cells["task"] == task], ["arm", "learning_rate"], "measure")
     ]
-    measures = [
-        at(key, number(title, "mean", decimals() if key.startswith("accuracy") else SIGNIFICANT))
-        for key, title in SHOWN.items()
-    ]
+    runs = TABLES["runs"]
+    measures = [at(name, number(runs[name].heading, "mean", runs[name].format)) for name in SHOWN]
     fields = [
         ARM,
         number("learning rate", "learning_rate", GENERAL),
@@ -80,10 +71,9 @@ def best_table(best: pd.DataFrame) -> PageTable:
     fields = [
         text("task"),
         ARM,
-        count("rates tried", "rates"),
+        *declared(TABLES["best"], "rates"),
         derived("best", rate, GENERAL),
-        number("loss", "loss", SIGNIFICANT),
-        number("accuracy", "accuracy"),
+        *declared(TABLES["best"], "loss", "accuracy"),
     ]
     return tabulate("The decisive test: learning rates", best, fields)
 
@@ -121,12 +111,6 @@ def _effect_field(response: str) -> Field:
 def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
     corrected = select(cells, **recall.corrected.model_dump())
     return why_no_effects(corrected.drop_duplicates("arm"))
-
-
-def _numbers(cells: pd.DataFrame) -> Iterator[Named]:
-    for row in to_rows(cells.dropna(subset="mean")):
-        rate = rate_name(row["learning_rate"])
-        yield Named((row["task"], row["arm"], rate, row["measure"]), row["mean"], SIGNIFICANT)
 
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -167,5 +151,4 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
             "best": best_table(tables["best"]),
             "factors": factor_table(factors),
         },
-        numbers=list(_numbers(cells)),
     )

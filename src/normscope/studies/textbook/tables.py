@@ -24,12 +24,14 @@ TABLES = {
                 format=decimals(4),
                 title="sqrt((d - 1)/d)",
             ),
-            *many(
-                {
-                    "error_forward": "relative error of the tutorial's output",
-                    "error_backward": "relative error of its gradient",
-                    "error_ours": "largest absolute error of this project's LayerNorm",
-                }
+            Column("error_forward", "relative error of the tutorial's output", title="error"),
+            Column(
+                "error_backward", "relative error of its gradient", title="error of the gradient"
+            ),
+            Column(
+                "error_ours",
+                "largest absolute error of this project's LayerNorm",
+                title="error of this project's",
             ),
             flag("finite", "whether the tutorial's output and gradient are finite"),
         ),
