@@ -46,7 +46,7 @@ def open_look(folder: Path) -> Look:
 
 
 class Grid(NamedTuple):
-    """The head of a table."""
+    """Id, caption and columns of a table."""
 
     id: str
     label: str
@@ -68,7 +68,7 @@ class Plate(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """A line of the contents, with those below it."""
+    """An entry of the contents, with the entries below it."""
 
     id: str
     text: str
@@ -76,7 +76,7 @@ class Heading(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Ids of where the page shows a statement: in the ledger, its numbers, where it comes from."""
+    """Ids of a statement's rows: in the ledger, among the numbers, and in the traces."""
 
     row: str
     numbers: str
@@ -84,7 +84,7 @@ class Places(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A row of the ledger; its cells have names and kinds in its table."""
+    """A row of the ledger."""
 
     places: Places
     verdict: str
@@ -100,8 +100,8 @@ class Tile(NamedTuple):
     Args:
         place: id of its row in the ledger.
         sign: whether the verdict is as published.
-        is_sure: whether p is far below the level, or chance has no part.
-        words: what it stands for.
+        is_sure: whether p is far below the level, or the verdict is deterministic.
+        words: its description.
     """
 
     place: str
@@ -111,7 +111,7 @@ class Tile(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """The table of claims, and how many of them have each verdict and each document."""
+    """The table of statements, with counts by verdict and by document."""
 
     columns: Sequence[str]
     kinds: Sequence[str]
@@ -122,7 +122,7 @@ class Ledger(NamedTuple):
 
 @dataclass
 class Ids:
-    """Names of places in the page, each given once."""
+    """Unique ids of the page."""
 
     given: set[str] = field(default_factory=lambda: set(TAKEN))
 
@@ -148,7 +148,7 @@ def page(
         manifest: what manifest.json holds.
 
     Raises:
-        Explained: a figure, a table or a part of the manifest is not there.
+        Explained: a figure, a table or a part of the manifest is missing.
     """
     ids = Ids()
     figures = plates(frame, svgs, ids)
@@ -170,7 +170,7 @@ def page(
 
 
 def policy(script: str) -> str:
-    """Nothing is loaded, and no script runs but this one."""
+    """The content security policy: nothing is loaded, and only this script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -182,7 +182,7 @@ def plates(frame: Frame, svgs: Mapping[str, bytes], ids: Ids) -> list[Plate]:
     """The figures in the frame's order.
 
     Raises:
-        Explained: one is missing, or is no SVG with a size.
+        Explained: one is missing, or is not an SVG with a size.
     """
     if missing := [name for name in frame.figures if name not in svgs]:
         raise Explained(f"figures without an svg: {', '.join(missing)}; make them: rule figures")
@@ -203,7 +203,7 @@ def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
 
 
 def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
-    """The statements by document and verdict, the surest first."""
+    """The statements by document and verdict, the most certain first."""
     shown: dict[str, dict[str, list[Tile]]] = {}
     pairs = zip(frame.tiles, places, strict=True)
     for tile, place in sorted(pairs, key=lambda pair: (pair[0]["p"], pair[1].row)):
@@ -249,7 +249,7 @@ def kinds(table: PageTable) -> list[str]:
 
 
 def provenance(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reader is told of the origin of the results.
+    """Facts about the origin of the results.
 
     Raises:
         Explained: the manifest lacks a part.
@@ -296,7 +296,7 @@ class Text:
         frame: what is printed.
         macros: of the page's template: ``table``, ``figure`` and ``ledger``.
         figures: in their order.
-        ids: those that are given.
+        ids: the ids in use.
     """
 
     def __init__(self, frame: Frame, macros: Any, figures: Sequence[Plate], ids: Ids) -> None:
@@ -310,7 +310,7 @@ class Text:
         """Headings, paragraphs, tables and figures in order.
 
         Raises:
-            Explained: there is a block that no page has a form for.
+            Explained: the text has a kind of block that pages do not support.
         """
         opening: list[Markup] = []
         rest: list[Markup] = []
@@ -331,7 +331,7 @@ class Text:
         return rendered(block)
 
     def heading(self, block: Block) -> Markup:
-        """A heading with a line in the contents; the first of all is the title."""
+        """A heading, and its entry in the contents; a heading of level 1 is the title."""
         if block.level == 1:
             self.title = block.words
             return Markup("")
@@ -359,9 +359,9 @@ class Text:
         return self.macros.table(grid, table.texts(), self.numbers(study) if kind == CLAIMS else [])
 
     def numbers(self, study: str) -> list[str]:
-        """Ids of the rows of a study's statements, one by one."""
+        """Ids of the rows in a study's table of statements."""
         studies = self.frame.tables[TRACES].select("numbers").cells(0)
-        return [p.numbers for own, p in zip(studies, self.places, strict=True) if own == study]
+        return [p.numbers for name, p in zip(studies, self.places, strict=True) if name == study]
 
 
 def rendered(block: Block) -> Markup:
@@ -370,7 +370,7 @@ def rendered(block: Block) -> Markup:
 
 
 def _inside(tag: str, text: str) -> Markup:
-    """A file of this project, as it stands between two tags."""
+    """A file of this project, inserted verbatim between two tags."""
     if f"</{tag}" in text.lower():
         raise Explained(f"a {tag} of the page must not hold </{tag}")
     return Markup(text)
