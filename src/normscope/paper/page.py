@@ -83,43 +83,6 @@ class Places(NamedTuple):
     trace: str
 
 
-class Statement(NamedTuple):
-    """A row of the ledger."""
-
-    places: Places
-    verdict: str
-    document: str
-    figure: str | None
-    link: str | None
-    cells: Sequence[str]
-
-
-class Tile(NamedTuple):
-    """A statement in the picture at the top.
-
-    Args:
-        place: id of its row in the ledger.
-        sign: whether the verdict is as published.
-        is_sure: whether p is far below the level, or the verdict is deterministic.
-        words: its description.
-    """
-
-    place: str
-    sign: str
-    is_sure: bool
-    words: str
-
-
-class Ledger(NamedTuple):
-    """The table of statements, with counts by verdict and by document."""
-
-    columns: Sequence[str]
-    kinds: Sequence[str]
-    rows: Sequence[Statement]
-    verdicts: Mapping[str, int]
-    documents: Mapping[str, int]
-
-
 @dataclass
 class Ids:
     """Unique ids of the page."""
@@ -202,20 +165,21 @@ def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
     return [Places(*(ids.new(f"{kind}-{key}") for kind in kinds_of_place)) for key in keys]
 
 
-def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
-    """The statements by document and verdict, the most certain first."""
-    shown: dict[str, dict[str, list[Tile]]] = {}
+def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The statements by document and verdict, the most certain first.
+
+    Each is a tile of the frame, with ``place``, the id of its row in the ledger.
+    """
+    documents = dict.fromkeys(tile["document"] for tile in frame.tiles)
+    shown = {name: {verdict: [] for verdict in VERDICTS} for name in documents}
     pairs = zip(frame.tiles, places, strict=True)
     for tile, place in sorted(pairs, key=lambda pair: (pair[0]["p"], pair[1].row)):
-        document = shown.setdefault(tile["document"], {verdict: [] for verdict in VERDICTS})
-        document[tile["verdict"]].append(
-            Tile(place.row, tile["sign"], tile["is_sure"], tile["words"])
-        )
-    return {name: shown[name] for name in dict.fromkeys(tile["document"] for tile in frame.tiles)}
+        shown[tile["document"]][tile["verdict"]].append({**tile, "place": place.row})
+    return shown
 
 
-def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -> Ledger:
-    """The claims as rows.
+def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -> dict[str, Any]:
+    """The table of statements, with counts by verdict and by document.
 
     Args:
         frame: what is printed.
@@ -225,15 +189,18 @@ def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -
     table = frame.tables[LEDGER]
     figures = table.select("figure").cells(0)
     rows = [
-        Statement(
-            place, tile["verdict"], tile["document"], anchors.get(str(figure)), tile["link"], cells
-        )
+        {**tile, "places": place, "figure": anchors.get(str(figure)), "cells": cells}
         for tile, figure, cells, place in zip(
             frame.tiles, figures, table.texts(), places, strict=True
         )
     ]
-    documents = Counter(row.document for row in rows)
-    return Ledger(table.headings, kinds(table), rows, counts(frame.tiles), documents)
+    return {
+        "columns": table.headings,
+        "kinds": kinds(table),
+        "rows": rows,
+        "verdicts": counts(frame.tiles),
+        "documents": Counter(row["document"] for row in rows),
+    }
 
 
 def kinds(table: PageTable) -> list[str]:
