@@ -102,7 +102,7 @@ def _mark(block: Block, content: str) -> Block:
     mark = MARKED.fullmatch(content)
     if mark is None or block.kind != "paragraph":
         shown = content.replace(MARK, "|")
-        raise Explained(f"a table needs a paragraph of its own in: {shown}")
+        raise Explained(f"a table must be a separate paragraph in: {shown}")
     if mark[1] == FIGURES:
         return Block("figures", block.tokens)
     return Block("table", block.tokens, mark[1])

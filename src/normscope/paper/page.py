@@ -46,7 +46,7 @@ def open_look(folder: Path) -> Look:
 
 
 class Grid(NamedTuple):
-    """The head of a table."""
+    """Id, caption and columns of a table."""
 
     id: str
     label: str
@@ -68,7 +68,7 @@ class Plate(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """A line of the contents, with those below it."""
+    """An entry of the contents, with the entries below it."""
 
     id: str
     text: str
@@ -76,53 +76,16 @@ class Heading(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Ids of where the page shows a statement: in the ledger, its numbers, where it comes from."""
+    """Ids of a statement's rows: in the ledger, among the numbers, and in the traces."""
 
     row: str
     numbers: str
     trace: str
 
 
-class Statement(NamedTuple):
-    """A row of the ledger; its cells have names and kinds in its table."""
-
-    places: Places
-    verdict: str
-    document: str
-    figure: str | None
-    link: str | None
-    cells: Sequence[str]
-
-
-class Tile(NamedTuple):
-    """A statement in the picture at the top.
-
-    Args:
-        place: id of its row in the ledger.
-        sign: whether the verdict is as published.
-        is_sure: whether p is far below the level, or chance has no part.
-        words: what it stands for.
-    """
-
-    place: str
-    sign: str
-    is_sure: bool
-    words: str
-
-
-class Ledger(NamedTuple):
-    """The table of claims, and how many of them have each verdict and each document."""
-
-    columns: Sequence[str]
-    kinds: Sequence[str]
-    rows: Sequence[Statement]
-    verdicts: Mapping[str, int]
-    documents: Mapping[str, int]
-
-
 @dataclass
 class Ids:
-    """Names of places in the page, each given once."""
+    """Unique ids of the page."""
 
     given: set[str] = field(default_factory=lambda: set(TAKEN))
 
@@ -148,7 +111,7 @@ def page(
         manifest: what manifest.json holds.
 
     Raises:
-        Explained: a figure, a table or a part of the manifest is not there.
+        Explained: a figure, a table or a part of the manifest is missing.
     """
     ids = Ids()
     figures = plates(frame, svgs, ids)
@@ -170,7 +133,7 @@ def page(
 
 
 def policy(script: str) -> str:
-    """Nothing is loaded, and no script runs but this one."""
+    """The content security policy: nothing is loaded, and only this script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -182,7 +145,7 @@ def plates(frame: Frame, svgs: Mapping[str, bytes], ids: Ids) -> list[Plate]:
     """The figures in the frame's order.
 
     Raises:
-        Explained: one is missing, or is no SVG with a size.
+        Explained: one is missing, or is not an SVG with a size.
     """
     if missing := [name for name in frame.figures if name not in svgs]:
         raise Explained(f"figures without an svg: {', '.join(missing)}; make them: rule figures")
@@ -202,20 +165,21 @@ def statement_places(traces: PageTable, ids: Ids) -> list[Places]:
     return [Places(*(ids.new(f"{kind}-{key}") for kind in kinds_of_place)) for key in keys]
 
 
-def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[Tile]]]:
-    """The statements by document and verdict, the surest first."""
-    shown: dict[str, dict[str, list[Tile]]] = {}
+def tiles(frame: Frame, places: Sequence[Places]) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """The statements by document and verdict, the most certain first.
+
+    Each is a tile of the frame, with ``place``, the id of its row in the ledger.
+    """
+    documents = dict.fromkeys(tile["document"] for tile in frame.tiles)
+    shown = {name: {verdict: [] for verdict in VERDICTS} for name in documents}
     pairs = zip(frame.tiles, places, strict=True)
     for tile, place in sorted(pairs, key=lambda pair: (pair[0]["p"], pair[1].row)):
-        document = shown.setdefault(tile["document"], {verdict: [] for verdict in VERDICTS})
-        document[tile["verdict"]].append(
-            Tile(place.row, tile["sign"], tile["is_sure"], tile["words"])
-        )
-    return {name: shown[name] for name in dict.fromkeys(tile["document"] for tile in frame.tiles)}
+        shown[tile["document"]][tile["verdict"]].append({**tile, "place": place.row})
+    return shown
 
 
-def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -> Ledger:
-    """The claims as rows.
+def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -> dict[str, Any]:
+    """The table of statements, with counts by verdict and by document.
 
     Args:
         frame: what is printed.
@@ -225,15 +189,18 @@ def ledger(frame: Frame, anchors: Mapping[str, str], places: Sequence[Places]) -
     table = frame.tables[LEDGER]
     figures = table.select("figure").cells(0)
     rows = [
-        Statement(
-            place, tile["verdict"], tile["document"], anchors.get(str(figure)), tile["link"], cells
-        )
+        {**tile, "places": place, "figure": anchors.get(str(figure)), "cells": cells}
         for tile, figure, cells, place in zip(
             frame.tiles, figures, table.texts(), places, strict=True
         )
     ]
-    documents = Counter(row.document for row in rows)
-    return Ledger(table.headings, kinds(table), rows, counts(frame.tiles), documents)
+    return {
+        "columns": table.headings,
+        "kinds": kinds(table),
+        "rows": rows,
+        "verdicts": counts(frame.tiles),
+        "documents": Counter(row["document"] for row in rows),
+    }
 
 
 def kinds(table: PageTable) -> list[str]:
@@ -249,7 +216,7 @@ def kinds(table: PageTable) -> list[str]:
 
 
 def provenance(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reader is told of the origin of the results.
+    """Facts about the origin of the results.
 
     Raises:
         Explained: the manifest lacks a part.
@@ -296,7 +263,7 @@ class Text:
         frame: what is printed.
         macros: of the page's template: ``table``, ``figure`` and ``ledger``.
         figures: in their order.
-        ids: those that are given.
+        ids: the ids in use.
     """
 
     def __init__(self, frame: Frame, macros: Any, figures: Sequence[Plate], ids: Ids) -> None:
@@ -310,7 +277,7 @@ class Text:
         """Headings, paragraphs, tables and figures in order.
 
         Raises:
-            Explained: there is a block that no page has a form for.
+            Explained: the text has a kind of block that pages do not support.
         """
         opening: list[Markup] = []
         rest: list[Markup] = []
@@ -331,7 +298,7 @@ class Text:
         return rendered(block)
 
     def heading(self, block: Block) -> Markup:
-        """A heading with a line in the contents; the first of all is the title."""
+        """A heading, and its entry in the contents; a heading of level 1 is the title."""
         if block.level == 1:
             self.title = block.words
             return Markup("")
@@ -359,9 +326,9 @@ class Text:
         return self.macros.table(grid, table.texts(), self.numbers(study) if kind == CLAIMS else [])
 
     def numbers(self, study: str) -> list[str]:
-        """Ids of the rows of a study's statements, one by one."""
+        """Ids of the rows in a study's table of statements."""
         studies = self.frame.tables[TRACES].select("numbers").cells(0)
-        return [p.numbers for own, p in zip(studies, self.places, strict=True) if own == study]
+        return [p.numbers for name, p in zip(studies, self.places, strict=True) if name == study]
 
 
 def rendered(block: Block) -> Markup:
@@ -370,7 +337,7 @@ def rendered(block: Block) -> Markup:
 
 
 def _inside(tag: str, text: str) -> Markup:
-    """A file of this project, as it stands between two tags."""
+    """A file of this project, inserted verbatim between two tags."""
     if f"</{tag}" in text.lower():
         raise Explained(f"a {tag} of the page must not hold </{tag}")
     return Markup(text)

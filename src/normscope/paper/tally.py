@@ -32,9 +32,9 @@ def tally_table(ledger: Mapping[str, Any]) -> PageTable:
     titles = ("statements", *VERDICTS, "as published", "not as published")
     columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
     rows = []
-    for name, own in stated.items():
-        agreed = Counter(map(as_published, own))
-        rows.append((name, len(own), *counts(own).values(), agreed[True], agreed[False]))
+    for name, group in stated.items():
+        agreed = Counter(map(as_published, group))
+        rows.append((name, len(group), *counts(group).values(), agreed[True], agreed[False]))
     return PageTable("Verdicts by document", columns, tuple(rows))
 
 

@@ -1,7 +1,6 @@
-"""The project's one language of templates, Jinja2; and the summary's text.
+"""Templates of Jinja2, and the summary's text.
 
-An unknown name is an error. What a template is filled with is text: it is escaped for the language
-that the template is in.
+Unknown names are errors. Values are text, which is escaped for the language of the template.
 """
 
 import difflib
@@ -24,7 +23,7 @@ SUMMARY, SECTION = "summary.md", "{}/section.md"
 
 def environment(*folders: Path, **options: Any) -> Environment:
     """The templates of some folders, by their paths below these."""
-    return Environment(  # noqa: S701 - each language has its own escape, which callers give
+    return Environment(  # noqa: S701 - callers pass the escape of their language
         loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -38,7 +37,7 @@ def open_template(folder: Environment, name: str) -> Template:
     """A template by its file name.
 
     Raises:
-        Explained: it is not there, or is in error.
+        Explained: it is missing, or has a syntax error.
     """
     try:
         return folder.get_template(name)
@@ -52,7 +51,7 @@ def fill(template: Template, words: Mapping[str, Any]) -> str:
     """A template with its words.
 
     Raises:
-        Explained: the template asks for what is not there: its file, its line, the nearest name.
+        Explained: the template uses an unknown name; the error has file, line and nearest name.
     """
     try:
         return template.render(words)
@@ -67,13 +66,13 @@ def fill(template: Template, words: Mapping[str, Any]) -> str:
 
 
 def _names(words: Mapping[str, Any]) -> list[str]:
-    """The words, and those of every study."""
+    """The names of all words, including those of the studies."""
     inner = (vars(w) for w in words.values() if isinstance(w, SimpleNamespace))
     return [*words, *(name for names in inner for name in names)]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the name that was meant; nothing where none is like it."""
+    """A hint at the closest known name; empty if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -90,15 +89,15 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     ``summary.md`` is filled with the words of the frame, those of each study by its name, and
     ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
     each filled with the words of the study and of the frame. In all of them ``table("loss")`` is a
-    table, and in a section one of its study; ``has("loss")`` says whether it has a row.
+    table, in a section a table of its study; ``has("loss")`` says whether it has rows.
 
     Args:
         folder: of ``summary.md``.
         studies: folder of the studies.
-        frame: all that is printed.
+        frame: the frame.
 
     Raises:
-        Explained: a template is in error, or asks for what is not in the frame.
+        Explained: a template has an error, or uses a name that the frame lacks.
     """
     # one escape for all words; marks and sections are Markdown already
     templates = environment(folder, studies, finalize=escaped_word)

@@ -5,14 +5,14 @@ Widths are estimated in characters. A line of 170 mm has ``LINE`` of them in the
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
 from jinja2 import Environment
 
-from normscope.paper.table import Column, PageTable
+from normscope.paper.table import Cell, Column, PageTable
 from normscope.paper.template import fill, open_template
 from normscope.paper.tex import Tex, digits, escaped, visible, with_minus
 
@@ -64,12 +64,12 @@ class TexColumn:
 
     @property
     def width(self) -> int:
-        """Characters of a column that does not wrap."""
+        """Least width in characters."""
         return max(self.widest, *map(len, self.heading))
 
     @property
     def ink(self) -> int:
-        """The length of its texts, which a paragraph column is as wide as in proportion."""
+        """Length of its texts, clipped; paragraph columns share the line in this proportion."""
         return sum(min(len(cell), LONG) for cell in self.cells)
 
     def preamble(self, width: float) -> str:
@@ -85,24 +85,24 @@ class TexColumn:
 def columns_of(table: PageTable, short: int) -> list[TexColumn]:
     """The columns of a table; those with cells of more than ``short`` characters wrap."""
     columns = []
-    texts = table.texts()
     for i, column in enumerate(table.columns):
-        cells = tuple(visible(row[i]) for row in texts)
-        if is_numeric := table.is_numeric(i):
-            cells = tuple(
-                _number(cell, column, text)
-                for cell, text in zip(table.cells(i), cells, strict=True)
-            )
+        is_numeric = table.is_numeric(i)
+        write = _number if is_numeric else _text
+        cells = tuple(write(column, cell) for cell in table.cells(i))
         wraps = not is_numeric and max(map(len, cells)) > short
         columns.append(TexColumn(column, cells, is_numeric, wraps))
     return columns
 
 
-def _number(cell: object, column: Column, text: str) -> str:
-    """A cell of a column of numbers; siunitx sets what stands in braces as text."""
+def _text(column: Column, cell: Cell) -> str:
+    return visible(column.text(cell))
+
+
+def _number(column: Column, cell: Cell) -> str:
+    """A cell of a column of numbers; siunitx prints braces as text."""
     form = column.format
     if form is None or not isinstance(cell, int | float) or form.is_tiny(cell):
-        return f"{{{escaped(text)}}}"
+        return f"{{{escaped(column.text(cell))}}}"
     return digits(cell, form)
 
 
@@ -161,14 +161,11 @@ def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -
     fitting = (cs for cs in choices if sum(c.width for c in cs) <= line)
     columns = next(fitting, choices[-1])
     given = widths(columns, line)
-    lines = [
-        max(len(c.cells[i]) / w if c.wraps else 1 for c, w in zip(columns, given, strict=True))
-        for i in range(len(shown.rows))
-    ]
-    body = [
-        _row(_cell(c, c.cells[i], w) for c, w in zip(columns, given, strict=True))
-        for i in range(len(shown.rows))
-    ]
+    body, lines = [], []
+    for i in range(len(shown.rows)):
+        row = [(c, c.cells[i], w) for c, w in zip(columns, given, strict=True)]
+        body.append(_row(_cell(*part) for part in row))
+        lines.append(max(len(cell) / w if c.wraps else 1 for c, cell, w in row))
     words = {
         "type": command,
         "space": f"{space:g}",
@@ -189,7 +186,7 @@ def _cell(column: TexColumn, cell: str, width: float) -> str:
     return breakable(cell, width) if column.wraps else escaped(cell)
 
 
-def _row(cells) -> str:
+def _row(cells: Iterable[str]) -> str:
     r"""A row; braces keep ``\\`` or a rule from reading its first cell as their option."""
     text = " & ".join(cells)
     return f"{'{}' if text[:1] in {'[', '*', '('} else ''}{text} \\\\"

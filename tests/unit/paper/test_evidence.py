@@ -1,4 +1,4 @@
-"""The ledger that the project keeps, beside a run's: counts, verdicts, and where they differ."""
+"""The evidence compared with a run: counts, verdicts, and where they differ."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ CONFIG = {"level": 0.95, "recall": {"stack": 3}}
 
 
 def kept(folder: Path, *claims: dict[str, Any], config: dict[str, Any] | None = None) -> Evidence:
-    """Evidence as a folder has it, read beside a run of CONFIG."""
+    """Evidence read from a folder, compared with a run of CONFIG."""
     files = {
         "claims": ledger(*claims),
         "manifest": {"config": (CONFIG if config is None else config) | {"figures": {}}},

@@ -2,7 +2,6 @@
 
 import difflib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ from page_recipes import (
     HOSTILE,
     LATEX,
     LOOK,
-    REPORT,
     SVG,
     claim,
     frame,
@@ -33,7 +31,6 @@ from normscope.paper.section import Named, Section, named
 from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import Column, Number, PageTable
 from normscope.paper.typeset import document
-from normscope.studies.folder import FOLDER
 
 OLD, NEW = 1.9, 7.654  # a number that is in a table, and a macro
 TABLE = PageTable("Losses", (Column("arm"), Column("loss", SIGNIFICANT)), (("LayerNorm", 1.9),))
@@ -222,10 +219,3 @@ def test_what_changes_in_the_frame_changes_wherever_it_is_printed_and_nowhere_el
     assert all(any(str(NEW) in line for line in lines) for lines in changed_places.values())
     if part in ("cell", "word"):  # one line a place
         assert all(str(NEW) in line for lines in changed_places.values() for line in lines)
-
-
-def test_every_word_and_table_of_the_projects_sections_can_be_asked_for():
-    """Names in templates are those of one language, none of another."""
-    for path in [REPORT / "summary.md", *FOLDER.glob("*/section.md")]:
-        text = path.read_text()
-        assert not re.search(r"\[\[|(?<!\{)\{\w+\}(?!\})", text), path

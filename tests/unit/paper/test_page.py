@@ -20,7 +20,7 @@ from page_recipes import (
 
 from normscope.errors import Explained
 from normscope.paper.frame import Frame
-from normscope.paper.page import Ids, page
+from normscope.paper.page import page
 
 TAGS = """html head meta title link style body a header div button h1 main p nav details summary ul
 li span h2 h3 form label input small fieldset legend table caption thead tr th tbody td code strong
@@ -238,13 +238,3 @@ def test_the_same_inputs_give_the_same_bytes(whole, tmp_path):
 def test_what_is_missing_or_wrong_is_named(tmp_path, changes, message):
     with pytest.raises(Explained, match=message):
         shown(tmp_path, frame(), **changes)
-
-
-def test_an_id_is_given_once():
-    ids = Ids()
-    assert [ids.new(words) for words in ("A b", "a  b", "<>", "top")] == [
-        "a-b",
-        "a-b-2",
-        "part",
-        "top-2",
-    ]

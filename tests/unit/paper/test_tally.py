@@ -131,6 +131,6 @@ def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
     words = totals(stated, {})
     assert words["exploratory"] == 1
     assert words["against"][0]["verdict"] == "fails (exploratory)"
-    beside = evidence_columns(Evidence("x.yaml", False, {"a": one}))
-    assert beside[0].cell(claim()) == "fails (exploratory)"
+    column, _ = evidence_columns(Evidence("x.yaml", False, {"a": one}))
+    assert column.cell(claim()) == "fails (exploratory)"
     assert ("claims exploratory",) in [number.parts for number in ledger_numbers(stated)]

@@ -1,4 +1,4 @@
-"""The summary's templates: words and tables of their own study, and one error for what is not."""
+"""The summary's templates: words and tables of their study, and errors for unknown names."""
 
 import pytest
 from markdown_it import MarkdownIt
@@ -93,8 +93,8 @@ def summary_of(_: str) -> str:
     [
         ("> quoted", r"line 1 .* blockquote_open; write it as"),
         ("| a |\n| --- |\n| b |", r"table_open; .* hand it over as a table"),
-        ("see {{ table('a.t') }} here", "paragraph of its own"),
-        ("- {{ table('a.t') }}", "paragraph of its own"),
+        ("see {{ table('a.t') }} here", "must be a separate paragraph"),
+        ("- {{ table('a.t') }}", "must be a separate paragraph"),
         ("{{ table('a.t') }}\n\n{{ table('a.t') }}", r"a\.t stands twice"),
         ("{{ figures }}\n\n{{ figures }}", "figures stands twice"),
     ],

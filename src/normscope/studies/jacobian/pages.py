@@ -140,9 +140,9 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
     """
     keys = [*SETTING, "surrogates_in"]
     lines = summarize(select(slopes, protocol=protocol), keys, ["slope"], level)
-    own = select(costs, protocol=protocol, norm_backward="center_scale")
-    shares = sorted(own["radial_share"].unique())
-    rows = crossed(pd.concat([own, lines.assign(radial_share="slope")]), keys, "radial_share")
+    swept = select(costs, protocol=protocol, norm_backward="center_scale")
+    shares = sorted(swept["radial_share"].unique())
+    rows = crossed(pd.concat([swept, lines.assign(radial_share="slope")]), keys, "radial_share")
     fields = [
         *WHERE,
         text("in", "surrogates_in"),

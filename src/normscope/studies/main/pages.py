@@ -180,7 +180,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
     measured = list(dict.fromkeys(gains["protocol"]))
-    own = select(runs, **study.reference._asdict())
+    reference = select(runs, **study.reference._asdict())
     (corpus,) = to_rows(tables["corpus"])
     return Section(
         words={
@@ -202,7 +202,9 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "notes": notes(dict.fromkeys(runs["arm"])),
         },
         tables={
-            "published": published_table(tables["published"], own["val_loss_window_sd"].mean()),
+            "published": published_table(
+                tables["published"], reference["val_loss_window_sd"].mean()
+            ),
             **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in shown},
             "batches": batch_table(tables["batches"], settings.level),
             **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in measured},

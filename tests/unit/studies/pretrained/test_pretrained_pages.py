@@ -40,7 +40,7 @@ def models(*rows: dict[str, Any]) -> pd.DataFrame:
 
 
 def read(table: pd.DataFrame, folder) -> pd.DataFrame:
-    """As the workflow reads it: whole numbers are fractions beside what is missing."""
+    """The table as the workflow reads it: columns with missing values hold floats."""
     table.to_csv(folder / "table.csv", index=False)
     return pd.read_csv(folder / "table.csv")
 
