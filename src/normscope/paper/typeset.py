@@ -4,6 +4,7 @@ No text is ever part of a program: the template reads it from JSON.
 """
 
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,9 @@ from normscope.paper.table import PageTable
 
 Run = dict[str, str]  # text, its style, and the target of a link
 Part = dict[str, Any]
+LEAST = 18  # characters of a line in a broken cell
+SHEET = 200  # characters of the columns that fit a line in landscape
+SHORT = 16  # characters of a cell that is not broken into lines
 LINE = 125  # characters of the columns that fit a line in portrait
 CLIPPED = 40  # characters, beyond which a longer cell asks for no wider column
 HIGH = 1200  # characters of a cell whose row may break over pages
@@ -120,9 +124,23 @@ def _table(table: PageTable) -> Part:
         "head": [breakable(cell) for cell in head],
         "rows": [[breakable(cell) for cell in row] for row in rows],
         "numbers": [table.is_numeric(i) for i in range(len(head))],
+        "shares": _shares(head, rows, LINE if width <= LINE else SHEET),
         "wide": width > LINE,
         "breaks": max(map(len, cells)) > HIGH,
     }
+
+
+def _shares(head: Sequence[str], rows: Sequence[Sequence[str]], line: int) -> list[float]:
+    """The share of each column in the line that the short ones leave; 0 for those.
+
+    All are 0 if the others would have too little room; Typst then divides the line by itself.
+    """
+    longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    titles = [max(map(len, title.split())) for title in head]
+    shares = [0.0 if n <= SHORT else math.sqrt(n) for n in longest]
+    short = [max(pair) for *pair, share in zip(longest, titles, shares, strict=True) if not share]
+    room = line - sum(short) - 2 * len(short)
+    return shares if room >= LEAST * sum(map(bool, shares)) else [0.0] * len(shares)
 
 
 def breakable(text: str) -> str:
