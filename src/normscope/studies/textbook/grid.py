@@ -14,7 +14,7 @@ VECTORS = ("value", "normalized", "outlier", "outlier_normalized")  # rows of wi
 
 
 class Textbook(Study):
-    """LayerNorm and BatchNorm as a tutorial builds them, beside norms of trained models."""
+    """LayerNorm and BatchNorm as a tutorial builds them, next to norms of trained models."""
 
     TABLES: ClassVar = tables.TABLES
     TRAINS: ClassVar = False

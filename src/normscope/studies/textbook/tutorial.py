@@ -79,7 +79,7 @@ def _passed(layer: nn.Module, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Row]:
-    """The tutorial's layer, and this package's, against torch's: a row a width d.
+    """The tutorial's layer, and this package's, against torch's: one row per width d.
 
     ``ratio`` is that of the tutorial's output to torch's with eps = 0 in both, in Frobenius norms;
     ``theory`` is what it must be. ``error_forward`` and ``error_backward`` are relative Frobenius
@@ -130,7 +130,7 @@ def small_tokens(d: int = 64, tokens: int = 17) -> list[Row]:
 
 
 def affine(model: nn.Module, tokens: Tensor) -> list[Row]:
-    """Whether every token has mean 0 and standard deviation 1: a row a norm with token statistics.
+    """Whether every token has mean 0 and standard deviation 1, one row per norm.
 
     Over the tokens of a batch: means of a token's |mean| and (population) std before the affine
     part and after it, and the std over tokens of the latter; least and largest gain. ``recovered``
@@ -214,7 +214,7 @@ def _changes(layer: Apply, alone: Apply, batches: Tensor) -> tuple[list[float], 
 
 
 def batches(level: float, sizes: Sequence[int] = SIZES, draws: int = 20, C: int = 64) -> list[Row]:
-    """How far the output of a token depends on the batch that it is in: a row a size and norm.
+    """How far the output of a token depends on the rest of its batch: one row per size and norm.
 
     Relative difference of BatchNorm's output in training from that under the population's
     statistics, and of LayerNorm's from that of the token alone; mean over ``draws`` batches with
