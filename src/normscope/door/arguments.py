@@ -10,16 +10,16 @@ Kind = TypeVar("Kind")
 
 
 def expect(name: str, value: object, kind: type[Kind], way_out: str) -> Kind:
-    """The value of an argument, which must be of a kind. A bool is not taken for an int.
+    """Check the class of an argument and return its value. A bool is not accepted as an int.
 
     Args:
         name: of the argument.
         value: what the user passed.
-        kind: its class.
+        kind: the class that it must have.
         way_out: what to give instead.
 
     Raises:
-        Explained: the value is of another class.
+        Explained: the value has another class.
     """
     if not isinstance(value, kind) or isinstance(value, bool):
         raise Explained(f"{name} is of type {type(value).__name__}: give {way_out}")
@@ -30,7 +30,7 @@ def folder_of(results: object) -> Path:
     """The folder that the argument ``results`` names.
 
     Raises:
-        Explained: it is not a path, or there is no such folder.
+        Explained: it is not a path, or the folder does not exist.
     """
     way_out = "the folder of a run, such as 'results'"
     try:

@@ -1,4 +1,4 @@
-"""A norm taken apart into its factors."""
+"""Factor a norm into centering, projection, radius, gain and bias."""
 
 import math
 from typing import NamedTuple
@@ -20,14 +20,14 @@ COLUMNS = "statistic center radius gain bias elementwise eps".split()
 
 
 class Factors(NamedTuple):
-    """A norm's output is ``gain * radius * projected + bias``.
+    """The factors of a norm, whose output is ``gain * radius * projected + bias``.
 
     Args:
-        centered: x, less its mean over channels where the norm centers, (..., d).
-        projected: the same on the unit sphere, or inside of it by as much as eps counts, (..., d).
+        centered: x, minus its mean over channels if the norm centers, (..., d).
+        projected: ``centered`` divided by its length, (..., d); shorter than 1 because of eps.
         radius: of the sphere, a scalar.
-        gain: (d,), or as a layer over several dimensions has it; 1 where the norm has none.
-        bias: the same; 0 where the norm has none.
+        gain: (d,), or the shape of the layer's weight; 1 if the norm has no gain.
+        bias: (d,), or the shape of the layer's bias; 0 if the norm has no bias.
     """
 
     centered: Tensor
@@ -38,12 +38,16 @@ class Factors(NamedTuple):
 
     @property
     def output(self) -> Tensor:
-        """Of the norm, (..., d)."""
+        """The output of the norm, (..., d)."""
         return self.gain * self.radius * self.projected + self.bias
 
 
 def arms() -> pd.DataFrame:
-    """The arms of the registry by their names: label, source, and the factors of their norms."""
+    """List the arms of the registry, one row per arm, indexed by name.
+
+    Columns: label, source (the paper), and the factors of the norm: statistic, center, radius,
+    gain, bias, elementwise and eps.
+    """
     rows = {
         name: {"label": arm.label, "source": arm.source, **arm.norm.model_dump(include={*COLUMNS})}
         for name, arm in ARMS.items()
@@ -55,39 +59,41 @@ def arms() -> pd.DataFrame:
 
 @torch.no_grad()
 def factors(norm: str | nn.Module, x: Tensor) -> Factors:
-    """What a norm does to x, part by part: ``gain * radius * project(center(x)) + bias``.
+    """Factor the output of a norm as ``gain * radius * project(center(x)) + bias``.
 
-    ``project(u) = u / max(||u||, eps)`` at radius 1 or learned; at radius ``sqrt(d)`` it is
-    ``u / sqrt(||u||^2 + d eps)``, which makes LayerNorm (Ba et al. 2016, eq. 4) and
-    RMSNorm (Zhang & Sennrich 2019, eq. 4).
+    With radius ``sqrt(d)``, ``project(u) = u / sqrt(||u||^2 + d eps)``, which gives LayerNorm
+    (Ba et al. 2016, eq. 4) and RMSNorm (Zhang & Sennrich 2019, eq. 4). With radius 1 or a learned
+    radius, ``project(u) = u / max(||u||, eps)``.
 
-    A layer and the random number generators stay as they are: a copy of the layer computes its
+    The layer and the random number generators are not changed: a copy of the layer computes the
     output, without the hooks that are registered on it.
 
     Args:
-        norm: the name of an arm, for its norm at the start of a training; or a layer: of a loaded
-            model, of torch, of transformers.
-        x: finite vectors, (..., d), in float64, float32, bfloat16 or float16. The factors have its
-            type and its device.
+        norm: the name of an arm, for its norm at initialization; or a layer of a loaded model, of
+            torch or of transformers.
+        x: finite vectors, (..., d), in float64, float32, bfloat16 or float16.
+
+    Returns:
+        Factors: with the type and the device of x.
 
     Raises:
-        Explained: an unknown arm, a norm that does not treat one token at a time, or an x that the
-            norm cannot take.
+        Explained: the arm is unknown, the norm does not treat one token at a time, or the norm does
+            not accept x.
     """
     x = _vectors(x)
     if isinstance(norm, str):
         layer, shape = _arm(norm, x), x.shape[-1:]
     else:
         given = expect("norm", norm, nn.Module, NORM)
-        module = getattr(given, "_orig_mod", given)  # of torch.compile
+        module = getattr(given, "_orig_mod", given)  # torch.compile wraps the layer
         shape = channels(module, x)
         check_values(module, x)
         y = x if isinstance(module, TokenNorm) else run(module, x)
         layer = recognized(module, x, y)
     d = math.prod(shape)
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
-    sizes = {"sqrt(d)": math.sqrt(d), "1": 1.0}
-    radius = layer.size(layer.g) if layer.radius == "learned" else sizes[layer.radius]
+    fixed = {"sqrt(d)": math.sqrt(d), "1": 1.0}
+    radius = layer.size(layer.g) if layer.radius == "learned" else fixed[layer.radius]
     gain = torch.ones(d) if layer.gain is None else layer.size(layer.gain)
     bias = torch.zeros(d) if layer.bias is None else layer.bias
     parts = (
@@ -108,10 +114,10 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
 
 
 def _vectors(x: object) -> Tensor:
-    """The argument x, if it holds vectors.
+    """Check that the argument x is a dense tensor of finite vectors, and return it.
 
     Raises:
-        Explained: it does not.
+        Explained: it is not.
     """
     x = expect("x", x, Tensor, "a torch.Tensor of floating-point vectors, (..., d)")
     described = f"x is {x.dtype} of shape {tuple(x.shape)}"
@@ -121,7 +127,7 @@ def _vectors(x: object) -> Tensor:
             "float32, bfloat16 or float16"
         )
     if x.is_meta:
-        raise Explained(f"{described} on the meta device, without values: give one that has some")
+        raise Explained(f"{described} on the meta device, without values: load it first")
     if is_transformed(x):
         raise Explained(
             f"{described} inside of a transform of torch.func (such as grad or vmap), which shows "
@@ -133,17 +139,17 @@ def _vectors(x: object) -> Tensor:
 
 
 def _arm(name: str, x: Tensor) -> TokenNorm:
-    """The norm of an arm at the start of a training, in float64.
+    """The norm of an arm at initialization, in float64.
 
     Raises:
-        Explained: there is no such arm, or its norm does not project tokens.
+        Explained: the arm is unknown, or its norm does not project tokens.
     """
     if name not in ARMS:
         raise Explained(f"unknown arm {name!r}; {suggest(name, ARMS)}")
     layer = build(ARMS[name].norm, x.shape[-1])
     if not isinstance(layer, TokenNorm):
         raise Explained(
-            f"arm {name} does not put each token on a sphere: it has no such factors; "
-            "normscope.arms() names those with statistic token"
+            f"the norm of arm {name} does not project each token on a sphere and has no factors: "
+            "choose an arm whose statistic is token in normscope.arms()"
         )
     return layer.double()

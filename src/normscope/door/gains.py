@@ -1,4 +1,4 @@
-"""The residual gain of a causal language model in memory, as that of a pretrained model."""
+"""The residual gain of a causal language model in memory."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,21 +24,22 @@ def gain(
     blocks: str | None = None,
     final_norm: str | None = None,
 ) -> pd.DataFrame:
-    """The residual gain ``||h_l|| / ||h_(l-1)||`` of every block l, by prompt.
+    """Measure the residual gain ``||h_l|| / ||h_(l-1)||`` of every block l, by prompt.
 
     The table has one row per prompt, BOS, position and site. Columns: prompt (its text), bos
     (``on`` with a BOS before it, ``off`` without), positions (``first``; ``last``, the last token;
     ``later``, the geometric mean over all but the first), depth, site (``embedding``, ``block_0``
-    and so on, ``final_norm`` if there is one), norm, gain (norm over that of the site before;
-    missing at the embedding, and at ``later`` where a prompt has only one token), log_gain.
+    and so on, ``final_norm`` if the model has one), norm, gain (norm divided by the norm at the
+    previous site; missing at the embedding, and at ``later`` if a prompt has only one token),
+    log_gain.
 
-    The numbers are those of the workflow for a model in float32 with
-    ``attn_implementation="eager"``; in another type the stream is as exact as that type.
+    For a model in float32 with ``attn_implementation="eager"`` the numbers equal those of the
+    workflow; in another type they have the precision of that type.
 
     Args:
-        model: a causal language model of transformers, which is not changed.
-        tokenizer: that of the model.
-        prompts: texts, each once.
+        model: a causal language model of transformers; it is not changed.
+        tokenizer: the tokenizer of the model.
+        prompts: distinct texts.
         blocks: dotted name of the list of blocks, such as ``model.layers``; known for most models.
         final_norm: dotted name of the norm after the last block, such as ``model.norm``, or
             ``none`` for a model without one; known for most models.
@@ -46,8 +47,8 @@ def gain(
     Raises:
         Explained: there are no prompts, or the tokenizer or the model cannot take one; the model
             is not causal, has no head or no weights; its blocks or its final norm are not known,
-            or the modules named are not those that the residual stream passes in turn; the stream
-            is not finite.
+            or the residual stream does not pass the named modules in turn; the stream is not
+            finite.
     """
     texts = _texts(prompts)
     _check(model, tokenizer)
@@ -76,7 +77,9 @@ def _texts(prompts: Iterable[str]) -> list[str]:
     if wrong := [text for text in texts if not isinstance(text, str)]:
         raise Explained(f"prompts has {wrong[0]!r}, which is not a text: give a list of texts")
     if broken := [text for text in texts if any("\ud800" <= c <= "\udfff" for c in text)]:
-        raise Explained(f"prompts has {broken[0]!r}, which has half of a character: correct it")
+        raise Explained(
+            f"prompts has {broken[0]!r}, which has half of a surrogate pair: correct it"
+        )
     try:
         return distinct(texts)
     except ValueError as e:
@@ -84,7 +87,7 @@ def _texts(prompts: Iterable[str]) -> list[str]:
 
 
 def _check(model: object, tokenizer: object) -> None:
-    """Whether these are a language model with weights, and a tokenizer.
+    """Check that the arguments are a language model with weights and a tokenizer.
 
     Raises:
         Explained: one of them is not.

@@ -1,4 +1,4 @@
-"""Norms of torch, of transformers and of users as those of the registry, by what they compute."""
+"""Recognize the norms of torch, of transformers and of users by what they compute."""
 
 import copy
 import itertools
@@ -13,17 +13,17 @@ from normscope.measure.decomposition import gradient_at_z, standardize
 from normscope.nn.norms import TokenNorm, build
 from normscope.nn.recipe import Norm
 
-KINDS = ("LayerNorm", "RMSNorm")  # how names of their classes end
-EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps")  # how their eps is called
-TORCH = (nn.LayerNorm, nn.RMSNorm)  # whose formulas are known
-CONSTANT = 1e-12  # of the length of x: a shorter x - mean(x) is rounding
-# of the output's length: what rounding in a type can do, and more than that
-ROUNDING, TOLERANCE = 1, 2.5  # times the type's eps
-EXACT = 1e-4  # in types that are finer: a variance over d - 1 differs from one over d by 1 / 2d
+KINDS = ("LayerNorm", "RMSNorm")  # endings of the class names of norms
+EPS = ("eps", "variance_epsilon", "epsilon", "norm_eps")  # names of the attribute eps
+TORCH = (nn.LayerNorm, nn.RMSNorm)  # classes whose formulas are known
+CONSTANT = 1e-12  # relative to the length of x; a shorter x - mean(x) is rounding
+# errors relative to the output's length, in units of the type's eps: expected and tolerated
+ROUNDING, TOLERANCE = 1, 2.5
+EXACT = 1e-4  # tolerance in finer types; a variance over d - 1 instead of d is off by 1 / 2d
 
 
 def norms(model: nn.Module) -> dict[str, nn.Module]:
-    """LayerNorms and RMSNorms of a model by their names, in its order.
+    """The LayerNorms and RMSNorms of a model by name, in the model's order.
 
     Raises:
         Explained: it has none.
@@ -32,14 +32,14 @@ def norms(model: nn.Module) -> dict[str, nn.Module]:
     if not named:
         kinds = sorted({type(m).__name__ for m in model.modules() if "norm" in _kind(m).lower()})
         raise Explained(
-            f"{_kind(model)} has no LayerNorm and no RMSNorm: give a module that has one, of a "
-            f"class whose name ends so; other norms in it: {', '.join(kinds) or 'none'}"
+            f"{_kind(model)} has no module whose class name ends with LayerNorm or RMSNorm: give a "
+            f"model that has one; other norms in it: {', '.join(kinds) or 'none'}"
         )
     return named
 
 
 def is_norm(module: nn.Module) -> bool:
-    """Whether a module is one by its name; what only wraps one is none."""
+    """Whether the class name says that a module is a norm; wrappers of a norm are excluded."""
     is_leaf = next(module.children(), None) is None
     return is_leaf and (isinstance(module, TokenNorm) or _kind(module).endswith(KINDS))
 
@@ -58,7 +58,7 @@ def first_tensor(value: object) -> Tensor | None:
 
 
 def is_transformed(t: Tensor) -> bool:
-    """Whether a tensor stands for others, as in the transforms of torch.func: it has no memory."""
+    """Whether a tensor is a wrapper without memory, as in the transforms of torch.func."""
     try:
         t.data_ptr()
     except RuntimeError:
@@ -67,7 +67,7 @@ def is_transformed(t: Tensor) -> bool:
 
 
 def channels(module: nn.Module, x: Tensor) -> tuple[int, ...]:
-    """The last dimensions of x, which are one token to a norm: it takes its mean over them.
+    """The sizes of the last dimensions of x, over which a norm takes its mean.
 
     Raises:
         Explained: x does not have the dimensions that the norm takes.
@@ -84,7 +84,7 @@ def channels(module: nn.Module, x: Tensor) -> tuple[int, ...]:
 
 
 def tokens(module: nn.Module, x: Tensor) -> Tensor:
-    """The tokens that x is to a norm, (tokens, d)."""
+    """x as the tokens that a norm sees, (tokens, d)."""
     return x.reshape(-1, math.prod(channels(module, x)))
 
 
@@ -101,7 +101,7 @@ def check_values(module: nn.Module, x: Tensor) -> None:
 
 
 def run(module: nn.Module, x: Tensor) -> Tensor:
-    """The output of a copy of a module, without its hooks; random numbers stay as they are.
+    """Run a copy of a module, without its hooks; random number generators keep their state.
 
     Raises:
         Explained: the module fails on x, or its output does not have the shape of x.
@@ -113,7 +113,7 @@ def run(module: nn.Module, x: Tensor) -> Tensor:
         reason = " ".join(str(e).split())
         raise Explained(
             f"{_kind(module)} fails on x, {x.dtype} of shape {tuple(x.shape)} on {x.device} "
-            f"({reason}): give an x that it takes"
+            f"({reason}): give an input that it accepts"
         ) from e
     if y is None or y.shape != x.shape:
         raise Explained(f"{_kind(module)} does not return a tensor of the shape of x: give a norm")
@@ -121,11 +121,11 @@ def run(module: nn.Module, x: Tensor) -> Tensor:
 
 
 def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
-    """A norm as one of the registry's, in float64, chosen by what the norm computes.
+    """Find the norm of the registry, in float64, that computes what a module computes.
 
-    Some classes center and some do not, and some store the gain as ``1 + weight``. The norm that
-    turns x into y is taken. Where x and y do not tell whether the norm centers, as where the mean
-    of x is 0, a copy of the module runs on another input.
+    Some classes center and some do not, and some store the gain as ``1 + weight``, so the norm is
+    chosen that turns x into y. Where x and y do not tell whether the module centers, as where the
+    mean of x is 0, a copy of the module runs on another input.
 
     Args:
         module: a norm of torch, of transformers or of a user.
@@ -157,12 +157,12 @@ def recognized(module: nn.Module, x: Tensor, y: Tensor) -> TokenNorm:
 
 
 def _agree(norms: list[TokenNorm]) -> bool:
-    """Whether all of them center, or none."""
+    """Whether either all norms center or none does."""
     return len({norm.center for norm in norms}) == 1
 
 
 def _told_apart(module: nn.Module, norms: list[TokenNorm], x: Tensor) -> TokenNorm:
-    """The one of several norms, which do the same to x, that the module is.
+    """Choose between norms that do the same to x by running the module on another input.
 
     Raises:
         Explained: the module does not run on another input, or that does not tell either.
@@ -188,7 +188,7 @@ def _told_apart(module: nn.Module, norms: list[TokenNorm], x: Tensor) -> TokenNo
 def _fitting(
     module: nn.Module, norms: Iterable[TokenNorm], x: Tensor, y: Tensor
 ) -> list[TokenNorm]:
-    """The norms that turn x into y up to rounding; the nearest first.
+    """The norms that turn x into y up to rounding, the closest first.
 
     Raises:
         Explained: none does, or x or y is not finite.
@@ -241,7 +241,7 @@ def _check_finite(module: nn.Module, x: Tensor, y: Tensor) -> None:
 
 
 def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:
-    """The norms that a module may be, with its weights; the one that its name suggests first."""
+    """Norms that a module may compute, with its weights; the one that its name suggests first."""
     weights = dict(module.named_parameters(recurse=False))
     fitting = [p for p in weights.values() if p.numel() == d]
     pairs = list(itertools.permutations([*fitting, None], 2)) or [(None, None)]
@@ -255,26 +255,16 @@ def _candidates(module: nn.Module, d: int, eps: float) -> Iterator[TokenNorm]:
             factors = Norm(center=center, gain=gain is not None, bias=bias is not None, eps=eps)
             norm = build(factors, d).double()
             assert isinstance(norm, TokenNorm)
-            for own, given, add in ((norm.gain, gain, offset), (norm.bias, bias, 0.0)):
-                if own is not None and given is not None:
-                    own.data = given.detach().double().cpu().flatten() + add
+            for target, given, add in ((norm.gain, gain, offset), (norm.bias, bias, 0.0)):
+                if target is not None and given is not None:
+                    target.data = given.detach().double().cpu().flatten() + add
             yield norm
 
 
 def _eps(module: nn.Module, dtype: torch.dtype) -> float:
-    """The eps of a module; torch's RMSNorm without one takes that of the type it computes in.
-
-    Raises:
-        Explained: it is not a number that a norm can add.
-    """
+    """The eps of a module; torch's RMSNorm without one takes that of the type it computes in."""
     named = (getattr(module, name, None) for name in EPS)
     given = next((value for value in named if value is not None), None)
     if given is None:
         return torch.finfo(torch.promote_types(dtype, torch.float32)).eps
-    try:
-        eps = float(given)
-    except (TypeError, ValueError) as e:
-        raise Explained(f"the eps of {_kind(module)} is not a number ({e})") from e
-    if not 0 <= eps < math.inf:
-        raise Explained(f"the eps of {_kind(module)} is {eps}: it must be finite and at least 0")
-    return eps or torch.finfo(torch.float64).tiny  # the registry has no eps of 0
+    return float(given) or torch.finfo(torch.float64).tiny  # the registry has no eps of 0

@@ -1,4 +1,4 @@
-"""The tables of a run, or of the evidence that a project keeps, by their names."""
+"""List and read the tables of a run, or of the evidence that a project keeps."""
 
 from pathlib import Path
 
@@ -14,26 +14,26 @@ STUDIES = {path.parent.name for path in Path(studies.__path__[0]).glob("*/grid.p
 
 
 def tables(results: str | Path = "results") -> list[str]:
-    """Names of the tables of a folder, ``study.table``.
+    """List the names of the tables of a folder, ``study.table``.
 
     Args:
         results: folder of a run, or ``evidence``.
 
     Raises:
-        Explained: there is no such folder, or it has no tables.
+        Explained: the folder does not exist or has no tables.
     """
     return list(_files(folder_of(results)))
 
 
 def table(name: str, results: str | Path = "results") -> pd.DataFrame:
-    """Read a table. An empty cell is a missing value; any word, such as ``NA``, is a word.
+    """Read a table. Empty cells are missing values; ``NA`` and the like are strings.
 
     Args:
         name: ``study.table``, such as ``main.chosen``, as in statements and figures.
         results: folder of a run, or ``evidence``.
 
     Raises:
-        Explained: there is no such table, or (``Damaged``) the file is not what was written.
+        Explained: the table does not exist, or (``Damaged``) its file was changed.
     """
     files = _files(folder_of(results))
     if expect("name", name, str, "a name that normscope.tables() lists") not in files:

@@ -1,8 +1,8 @@
-"""Trained models of a run, by name; nothing is unpickled."""
+"""List and load the trained models of a run; nothing is unpickled."""
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -28,23 +28,24 @@ COLUMNS = ["name", "seed", "arm", "placement", "val_loss", "diverged_at", "param
 
 
 def models(results: str | Path = "results") -> pd.DataFrame:
-    """The trained models of a run, one row each.
+    """List the trained models of a run, one row per model.
 
-    Columns: name (``study.job``), seed, arm (missing where no arm of the registry has these
-    factors), placement (missing where a study has only one), val_loss in nats, diverged_at (a
-    step; missing where the model did not diverge), parameters (how many).
+    Columns: name (``study.job``), seed, arm (missing if no arm of the registry has the norm),
+    placement (missing if the study has only one), val_loss (nats per token), diverged_at (a step;
+    missing if the model did not diverge), parameters (their number).
 
     Args:
         results: folder of the run.
 
     Raises:
-        Explained: there is no such folder, it has no trained models, or (``Damaged``) a job's
-            config.json or metrics.csv is not what was written.
+        Explained: the folder does not exist or has no trained models, or (``Damaged``) a job's
+            config.json or metrics.csv was changed.
     """
     parts = []
     for name, folder in _jobs(folder_of(results)).items():
         _check(folder, CONFIG, METRICS)
-        config = _config(folder)
+        read(folder / CONFIG, "norm")
+        config = json.loads((folder / CONFIG).read_text())
         part = _metrics(folder).reset_index()
         parts.append(
             part.assign(name=name, arm=_arm(config["norm"]), placement=config.get("placement"))
@@ -53,16 +54,16 @@ def models(results: str | Path = "results") -> pd.DataFrame:
 
 
 def load(name: str, seed: int | None = None, results: str | Path = "results") -> nn.Module:
-    """A trained model, in evaluation mode, on the CPU.
+    """Load a trained model in evaluation mode on the CPU.
 
     Args:
         name: ``study.job``, as ``models`` lists them.
-        seed: which model of the job; by default the first, whose seed the name ends with.
+        seed: seed of the model; a job trains several models, and its name ends with the seed of
+            the first, which is the default.
         results: folder of the run.
 
     Raises:
-        Explained: there is no such model, it diverged, or (``Damaged``) a file is not what was
-            written.
+        Explained: the model does not exist or diverged, or (``Damaged``) a file was changed.
     """
     jobs = _jobs(folder_of(results))
     if expect("name", name, str, "a name that normscope.models() lists") not in jobs:
@@ -80,48 +81,30 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
             f"{name}: the model of seed {seed} diverged at step {steps[seed]}, so that there is "
             f"nothing to load; seeds that did not: {', '.join(others) or 'none'}"
         )
-    study, _, _ = name.partition(".")
-    found = READERS.get(study, _transformers)(folder)
+    found = _recall(folder) if name.startswith("recall.") else transformers(folder)[1]
     if seed not in found:
-        raise damaged(folder / WEIGHTS, f"it holds seeds {[*found]}, its {METRICS} {seed}")
+        raise damaged(folder / WEIGHTS, f"seed {seed} of {METRICS} is not in it")
     return found[seed]
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """The choices of a job, with the factors of its norm.
-
-    Raises:
-        Damaged: the file is not such a mapping.
-    """
-    path = folder / CONFIG
-    try:
-        read(path, "norm")
-        return json.loads(path.read_text())
-    except OSError as e:
-        raise damaged(path, repr(e)) from e
-
-
 def _metrics(folder: Path) -> pd.DataFrame:
-    """What came of the models of a job, by seed.
+    """The metrics of a job's models, by seed.
 
     Raises:
-        Damaged: the file is not such a table.
+        Damaged: the file does not have one row per model.
     """
-    path = folder / METRICS
-    try:
-        table = stored.metrics(folder)
-    except OSError as e:
-        raise damaged(path, repr(e)) from e
+    table = stored.metrics(folder)
     if "parameters" not in table or table.empty or table.index.has_duplicates:
-        raise damaged(path, "it does not have one row per seed, with a column parameters")
+        raise damaged(folder / METRICS, "it does not have one row per seed and a column parameters")
     return table
 
 
-def _transformers(folder: Path) -> Mapping[int, nn.Module]:
-    return transformers(folder)[1]
-
-
 def _recall(folder: Path) -> Mapping[int, nn.Module]:
+    """The recall models of a job, which are not Transformers, by seed.
+
+    Raises:
+        Damaged: config.json or the weights do not describe such models.
+    """
     path = folder / CONFIG
     try:
         stack = RecallStack(**read(path, *RecallStack.model_fields))
@@ -130,15 +113,11 @@ def _recall(folder: Path) -> Mapping[int, nn.Module]:
     return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))
 
 
-# studies whose models are no Transformers
-READERS: dict[str, Callable[[Path], Mapping[int, nn.Module]]] = {"recall": _recall}
-
-
 def _jobs(folder: Path) -> dict[str, Path]:
     """Folders of the jobs of a run that have trained models, by ``study.job``.
 
     Raises:
-        Explained: there are none.
+        Explained: no job has any.
     """
     jobs = [
         job
@@ -153,10 +132,10 @@ def _jobs(folder: Path) -> dict[str, Path]:
 
 
 def _check(folder: Path, *names: str) -> None:
-    """Whether files of a job are those that it wrote.
+    """Check that files of a job are unchanged, by their SHA-256.
 
     Raises:
-        Damaged: naming the first that is not.
+        Damaged: one was changed; the message names the first.
     """
     if not (folder / SUMS).exists():
         raise Damaged(
@@ -167,11 +146,11 @@ def _check(folder: Path, *names: str) -> None:
         sums = read_sums(folder / SUMS)
         for name in names:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != sums.get(name):
-                raise damaged(folder / name, f"it does not fit its line of {SUMS}")
+                raise damaged(folder / name, f"its SHA-256 differs from the one in {SUMS}")
     except OSError as e:
         raise damaged(folder / SUMS, str(e)) from e
 
 
 def _arm(norm: Any) -> str | None:
-    """The arm of the registry that has these factors."""
+    """The name of the arm with this norm, or None."""
     return next((name for name, arm in ARMS.items() if arm.norm.model_dump() == norm), None)

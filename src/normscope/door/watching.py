@@ -1,4 +1,4 @@
-r"""Which part of a gradient the norms of a model remove, in its own backward pass."""
+"""Which part of a gradient the norms of a model remove in the model's backward pass."""
 
 import sys
 import warnings
@@ -18,7 +18,6 @@ from normscope.nn.norms import TokenNorm
 
 Result = TypeVar("Result")
 
-SHOWN = 3  # how many norms with the same problem an error names
 NOT_FINITE = (
     "the gradient at the output is not finite: find the layer after it, or the loss, that is "
     "infinite or NaN, and check its inputs, the learning rate and the loss scale"
@@ -27,31 +26,12 @@ TRANSFORMED = (
     "torch.func or a vectorized Jacobian (grad, vmap, jacrev) computes this pass, and shows no "
     "values: use loss.backward() or torch.autograd.grad"
 )
-# why no gradient came, if none came: the first that holds
-GRADIENT_AWAITED = (
-    "no gradient has passed a norm: call loss.backward() inside of `with normscope.watch(model)`, "
-    "on a loss that depends on the norms' outputs"
+NO_GRADIENT = (
+    "no gradient has passed a norm: inside of `with normscope.watch(model)` run the forward pass "
+    "without torch.no_grad() or torch.inference_mode(), on inputs that are not empty, and call "
+    "loss.backward() on a loss that depends on the norms; if all parameters up to a norm are "
+    "frozen, call requires_grad_() on the model's inputs"
 )
-NO_GRAD = (
-    "no gradient passes the norms, as they ran under torch.no_grad() or torch.inference_mode(): "
-    "run the forward pass without it"
-)
-FROZEN = (
-    "no gradient passes the norms, as requires_grad is False for all inputs and parameters of the "
-    "norms: call requires_grad_() on the model's inputs or on a parameter before the norms"
-)
-NO_TOKENS = "the norms were given no tokens: give inputs that are not empty"
-NEVER_RAN = (
-    "no norm has run: run the forward pass, then loss.backward(), inside of "
-    "`with normscope.watch(model)`"
-)
-
-
-class _Input(NamedTuple):
-    """The input of one forward pass, (tokens, d) in float64, and the norm that it entered."""
-
-    layer: TokenNorm
-    x: Tensor
 
 
 class _Pass(NamedTuple):
@@ -68,37 +48,36 @@ class Watched:
         self._layers = layers
         self._passes: dict[str, list[_Pass]] = {name: [] for name in layers}
         self._problems: dict[str, str] = {}
-        self._without_gradient: set[str] = set()
 
     def keep(self, name: str, inputs: object, output: object) -> None:
         """Keep the input of a norm's forward pass, and its gradient once that arrives.
 
-        This runs in the user's forward pass and never raises: problems wait for ``table``.
+        This runs in the user's forward pass and never raises: ``table`` reports the problems.
+
+        Args:
+            name: of the norm in the model.
+            inputs: all arguments of its forward pass.
+            output: what the forward pass returned.
         """
         y = first_tensor(output)
         if y is None:
             self._problems.setdefault(name, "its output holds no tensor: watch a part without it")
         elif is_transformed(y):
             self._problems.setdefault(name, TRANSFORMED)
-        elif not y.requires_grad:
-            self._without_gradient.add(FROZEN if torch.is_grad_enabled() else NO_GRAD)
-        elif not y.numel():
-            self._without_gradient.add(NO_TOKENS)
-        else:
-            self._without_gradient.add(GRADIENT_AWAITED)
-            seen = attempt(_input, self._layers[name], inputs, y)
+        elif y.requires_grad and y.numel():
+            seen = _attempt(_input, self._layers[name], inputs, y)
             y.register_hook(lambda dy: self._keep_gradient(name, seen, dy))
 
-    def _keep_gradient(self, name: str, seen: _Input | str, dy: Tensor) -> None:
+    def _keep_gradient(self, name: str, seen: tuple[TokenNorm, Tensor] | str, dy: Tensor) -> None:
         """Keep the gradient at a norm's output; this runs in the user's backward pass."""
-        passed = seen if isinstance(seen, str) else attempt(_pass, seen, dy)
+        passed = seen if isinstance(seen, str) else _attempt(_pass, *seen, dy)
         if isinstance(passed, str):
             self._problems.setdefault(name, passed)
         else:
             self._passes[name].append(passed)
 
     def table(self) -> pd.DataFrame:
-        """One row per norm that a gradient has passed, in the model's order.
+        """Tabulate the norms that a gradient has passed, one row each, in the model's order.
 
         Columns: norm (its name), kind (its class), center, d, tokens, and those of
         ``normscope.measure.decomposition.decompose``. ``r_mean`` is the share of the gradient's
@@ -112,22 +91,23 @@ class Watched:
 
         Raises:
             Explained: no gradient has passed a norm, or one has passed a norm that cannot be
-                measured: the message names the norm and the reason, such as a gradient that is not
-                finite.
+                measured: the message names the first such norm and its reason, such as a gradient
+                that is not finite.
         """
         if self._problems:
-            raise Explained(f"cannot measure {summary(self._problems)}")
+            (name, reason), *more = self._problems.items()
+            others = f" and {len(more)} other norms" if more else ""
+            raise Explained(f"cannot measure {name or 'the model itself'}{others}: {reason}")
         rows = [self._row(name, passes) for name, passes in self._passes.items() if passes]
         if not rows:
-            reasons = (GRADIENT_AWAITED, FROZEN, NO_GRAD, NO_TOKENS)
-            raise Explained(next((r for r in reasons if r in self._without_gradient), NEVER_RAN))
+            raise Explained(NO_GRADIENT)
         return pd.DataFrame(rows)
 
     def _row(self, name: str, passes: list[_Pass]) -> dict[str, Any]:
         """The row of one norm, over the tokens of all its passes."""
         if len({(p.at.center, p.g.shape[1]) for p in passes}) > 1:
             raise Explained(
-                f"{name} takes another d in some passes, or centers only in some: watch one at a "
+                f"{name} differs between passes in d or in whether it centers: watch one pass at a "
                 "time"
             )
         g, z, sigma = (
@@ -142,8 +122,8 @@ class Watched:
             return head | decompose(g, at)
 
 
-def attempt(step: Callable[..., Result], *args: object) -> Result | str:
-    """The outcome of a step, or in words why it failed: the user's passes must go on."""
+def _attempt(step: Callable[..., Result], *args: object) -> Result | str:
+    """The result of a step, or the reason why it failed: the user's passes must go on."""
     try:
         with torch.no_grad():
             return step(*args)
@@ -153,8 +133,8 @@ def attempt(step: Callable[..., Result], *args: object) -> Result | str:
         return f"{type(e).__name__}: {' '.join(str(e).split())}; watch a part without it"
 
 
-def _input(module: nn.Module, inputs: object, output: Tensor) -> _Input:
-    """The input of a forward pass, copied, as others may change it in place.
+def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm, Tensor]:
+    """The norm that a module computes, and a copy of its input, (tokens, d) in float64.
 
     Raises:
         Explained: the module is not a norm of its input, or has another backward pass.
@@ -172,33 +152,22 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> _Input:
         )
     x = x.detach()
     layer = recognized(module, x, output.detach())
-    return _Input(layer, tokens(module, x).to("cpu", torch.float64, copy=True))
+    # a copy, as later layers may change the input in place
+    return layer, tokens(module, x).to("cpu", torch.float64, copy=True)
 
 
-def _pass(seen: _Input, dy: Tensor) -> _Pass:
-    """What a gradient at the output (dy) means at z.
+def _pass(layer: TokenNorm, x: Tensor, dy: Tensor) -> _Pass:
+    """The gradient at z for a gradient dy at the output.
 
     Raises:
         Explained: it is not finite.
     """
     if is_transformed(dy):
         raise Explained(TRANSFORMED)
-    dy = dy.detach().reshape(seen.x.shape).to("cpu", torch.float64)
+    dy = dy.detach().reshape(x.shape).to("cpu", torch.float64)
     if not dy.isfinite().all():
         raise Explained(NOT_FINITE)
-    return _Pass(gradient_at_z(seen.layer, dy), standardize(seen.layer, seen.x))
-
-
-def summary(problems: dict[str, str]) -> str:
-    """Names of norms by their problem, the first to have it first."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in problems.items():
-        by_reason.setdefault(reason, []).append(name or "the model itself")
-    parts = []
-    for reason, names in by_reason.items():
-        more = f" and {len(names) - SHOWN} more" if names[SHOWN:] else ""
-        parts.append(f"{', '.join(names[:SHOWN])}{more}: {reason}")
-    return "; ".join(parts)
+    return _Pass(gradient_at_z(layer, dy), standardize(layer, x))
 
 
 @contextmanager
@@ -222,13 +191,16 @@ def watch(model: nn.Module) -> Iterator[Watched]:
 
     The tokens of all passes of the body are kept in float64 on the CPU, so run one or a few of
     them. Watching changes neither the model nor its gradients nor its random numbers, and never
-    raises in the body: ``table`` says what could not be measured. A model that ``torch.compile``
-    compiled runs uncompiled in the body, and is not recompiled.
+    raises in the body: ``table`` reports what could not be measured. A compiled model runs
+    uncompiled in the body, and is not recompiled afterwards.
 
     Args:
         model: any module. Its norms are ``torch.nn.LayerNorm``, ``torch.nn.RMSNorm``, and modules
-            whose class has such a name and that compute such a norm, as in transformers. Of a tuple
-            that a norm takes or returns, the first tensor counts.
+            whose class name ends with LayerNorm or RMSNorm, as in transformers. Where a norm takes
+            or returns several tensors, the first one is measured.
+
+    Yields:
+        Watched: the passes; call its method ``table`` after the backward pass.
 
     Raises:
         Explained: model is not a module, or has no norm, or a compiled function calls watch.
@@ -252,12 +224,12 @@ def watch(model: nn.Module) -> Iterator[Watched]:
 
 
 def _eager() -> AbstractContextManager[object]:
-    """Run compiled models uncompiled: a graph that was compiled before has no hooks.
+    """Run compiled models uncompiled, as a graph compiled earlier does not call hooks.
 
-    Without the compiler in memory, which takes seconds to load, no model was compiled.
+    The compiler takes seconds to load; if it is not loaded, no model was compiled.
 
     Raises:
-        Explained: the compiler runs the function that calls watch.
+        Explained: watch is called in a function that is being compiled.
     """
     inside = Explained(
         "watch is called inside of a function that torch.compile runs: call it outside"

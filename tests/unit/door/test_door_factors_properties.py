@@ -66,9 +66,9 @@ def state(module: nn.Module) -> dict[str, Any]:
 
 
 def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
-    ours, theirs = before["tensors"], after["tensors"]
-    assert ours.keys() == theirs.keys()
-    assert all(t.is_meta or torch.equal(t, theirs[k]) for k, t in ours.items())
+    first, then = before["tensors"], after["tensors"]
+    assert first.keys() == then.keys()
+    assert all(t.is_meta or torch.equal(t, then[k]) for k, t in first.items())
     assert torch.equal(before["random"], after["random"])
     skipped = ("_parameters", "_buffers")
     kept = [k for k in before["modules"] if not k.endswith(skipped)]
@@ -86,7 +86,7 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     training=st.booleans(),
 )
 @examples(60)
-def test_the_factors_of_a_layer_make_its_output_and_it_stays_as_it_is(
+def test_the_factors_of_a_layer_make_its_output_and_do_not_change_it(
     *, name, d, shape, eps, size, mean, seed, training
 ):
     layer = moved(LAYERS[name](d, eps).double().train(training), seed)
@@ -165,8 +165,6 @@ MODULES: dict[str, Any] = {
     "meta": lambda: nn.LayerNorm(6, device="meta"),
     "meta, registry": lambda: build(ARMS["rmsnorm"].norm, 6).to("meta"),
     "double": lambda: nn.LayerNorm(6).double(),
-    "negative eps": lambda: nn.LayerNorm(6, eps=-1.0),
-    "text eps": lambda: nn.LayerNorm(6, eps="small"),  # pyright: ignore[reportArgumentType]
     "GroupNorm": lambda: nn.GroupNorm(1, 6),
     "frozen": lambda: nn.LayerNorm(6).requires_grad_(False),
 }
@@ -177,7 +175,7 @@ MODULES: dict[str, Any] = {
     x=st.sampled_from(["f32", "f64", "vector", "bf16", "columns", "nan", "huge", "zero", "none"]),
 )
 @examples(80)
-def test_any_module_gives_its_factors_or_an_error_and_stays_as_it_is(name, x):
+def test_any_module_gives_its_factors_or_an_error_and_is_not_changed(name, x):
     values = {
         "f64": X.double(),
         "vector": X[0],
@@ -223,25 +221,21 @@ def test_a_zero_input_that_does_not_tell_the_gain_is_an_error():
     assert torch.equal(normscope.factors(layer, X * 0 + 3).gain, layer.get_parameter("weight"))
 
 
-ANYTHING = st.one_of(
-    st.none(), st.integers(), st.floats(), st.text(), st.binary(), st.lists(st.integers())
-)
-
-
-@given(norm=ANYTHING, x=ANYTHING)
-@examples(40)
-def test_arguments_of_other_types_are_errors_that_name_them(norm, x):
-    with pytest.raises(normscope.Explained, match="x is of type"):
-        normscope.factors("rmsnorm", x)
-    if norm not in [*ARMS]:
-        with pytest.raises(normscope.Explained, match=r"norm is of type|unknown arm"):
-            normscope.factors(norm, X)
+@pytest.mark.parametrize(("norm", "words"), [(3, "norm is of type int"), ("", "unknown arm")])
+def test_an_argument_of_another_type_is_an_error_that_names_it(norm, words):
+    with pytest.raises(normscope.Explained, match=words):
+        normscope.factors(norm, X)
+    with pytest.raises(normscope.Explained, match="x is of type list"):
+        normscope.factors("rmsnorm", [1.0])  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
     ("x", "words"),
     [
         (X[:, :0], r"\(2, 0\): give floating-point"),
+        (torch.tensor(1.0), r"shape \(\): give"),
+        (X.long(), "torch.int64"),
+        (X * math.nan, "not finite"),
         (X.to(torch.complex64), "complex64"),
         (X.to_sparse(), "dense"),
         (X.bool(), "bool"),

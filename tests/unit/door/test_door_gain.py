@@ -15,7 +15,6 @@ from pretrained_models import (
     prompts,
     random_model,
     save,
-    stock,
     tokenizer,
 )
 from torch import nn
@@ -48,28 +47,7 @@ def test_the_numbers_are_those_of_the_probe(tmp_path):
         pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "gemma", "qwen2"])
-def test_gains_are_those_of_hidden_states(kind, tmp_path):
-    """transformers' states: the embedding, all blocks but the last, and then the final norm."""
-    model = stock(save(random_model(kind), tmp_path / "model"))
-    made = tokenizer()
-    table = normscope.gain(model, made, TEXTS).set_index(["prompt", "bos", "positions"])
-    for text in TEXTS:
-        for bos in ("on", "off"):
-            ids = [1] * (bos == "on") + made(text, add_special_tokens=False)["input_ids"]
-            with torch.inference_mode():
-                states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
-            norms = torch.stack([s[0].double().norm(dim=-1) for s in states[:-1]])  # (sites, T)
-            ratio = norms[1:] / norms[:-1]
-            expected = {"first": ratio[:, 0], "last": ratio[:, -1]}
-            expected["later"] = ratio[:, 1:].log().mean(1).exp()
-            for positions, gains in expected.items():
-                rows = table.loc[(text, bos, positions)]
-                blocks = rows["gain"].to_numpy()[1:-2]  # less the embedding, last block, final norm
-                assert blocks == pytest.approx(gains.numpy(), rel=1e-5, nan_ok=True)
-
-
-def test_the_model_stays_as_it_is_and_its_dropout_is_off():
+def test_the_model_is_not_changed_and_its_dropout_is_off():
     model = random_model("gpt2", resid_pdrop=0.5, embd_pdrop=0.5).train()
     model.transformer.h[1].eval()
     before = {name: m.training for name, m in model.named_modules()}
@@ -84,12 +62,8 @@ def test_the_model_stays_as_it_is_and_its_dropout_is_off():
     ("name", "reason"),
     [
         ("transformer.wte", "it does not run after the last block"),
-        ("transformer.drop", "it does not run after the last block"),
         ("transformer.h.0.ln_1", "it does not run after the last block"),
-        ("transformer.h.0.attn", "it does not run after the last block"),
         ("transformer.h.3", "it does not run after the last block"),
-        ("transformer.h", "it does not run after the last block"),
-        ("transformer", "it does not run after the last block"),
         ("lm_head", "what enters it is not the output of transformer.h.3"),
     ],
 )
@@ -216,13 +190,10 @@ def on_meta() -> nn.Module:
     ("changes", "words"),
     [
         ({"tokenizer": None}, "tokenizer is of type NoneType: give what AutoTokenizer loads"),
-        ({"tokenizer": "gpt2"}, "tokenizer is of type str"),
         ({"prompts": [1, 2]}, "prompts has 1, which is not a text"),
-        ({"prompts": ["a", None]}, "prompts has None"),
         ({"prompts": None}, "prompts is None: give a list of texts"),
-        ({"prompts": 3}, "prompts is 3"),
         ({"prompts": b"abc"}, "prompts has 97"),
-        ({"prompts": ["\ud800"]}, "half of a character"),
+        ({"prompts": ["\ud800"]}, "half of a surrogate pair"),
         ({"model": on_meta}, r"transformer\.wte\.weight of GPT2LMHeadModel is on the device meta"),
         ({"model": lambda: None}, "NoneType is not a causal language model"),
         ({"blocks": 3}, "blocks is 3: give the dotted name of a module"),

@@ -1,4 +1,4 @@
-"""The wheel, installed beside its packages and away from the checkout, serves what the door has."""
+"""The public functions work from an installed wheel, away from the checkout."""
 
 import re
 import shutil
