@@ -272,6 +272,6 @@ def setting(title: str, name: str = "rate", at_edge: str = "at_edge") -> Field:
     return derived(title, lambda row: tuned(row[name], row[at_edge]), GENERAL)
 
 
-def tuned(value: float, at_edge: bool, mark: str = " (at the edge)") -> Cell:
+def tuned(value: float, at_edge: bool) -> Cell:
     """A tuned setting, with a mark if it is the least or greatest one tried."""
-    return Quantity(value, note=mark) if at_edge else value
+    return Quantity(value, note=" (at the edge)") if at_edge else value

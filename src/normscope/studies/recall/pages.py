@@ -66,7 +66,7 @@ def best_table(best: pd.DataFrame) -> PageTable:
     """The best learning rate of each arm that was trained at more than one."""
 
     def rate(row: Row) -> Cell:
-        return "diverged" if pd.isna(row["best"]) else tuned(row["best"], row["at_edge"], " (edge)")
+        return "diverged" if pd.isna(row["best"]) else tuned(row["best"], row["at_edge"])
 
     fields = [
         text("task"),

@@ -59,7 +59,7 @@ def test_the_best_rate_says_where_it_is_at_the_edge_and_where_there_is_none():
     ]
     assert best_table(pd.DataFrame(rows, columns=BEST)).texts() == [
         ["copy", "LayerNorm", "3", "0.01", "0.125", "0.750"],
-        ["recall", "No norm", "2", "0.00025 (edge)", "12.0", "0.500"],
+        ["recall", "No norm", "2", "0.00025 (at the edge)", "12.0", "0.500"],
         ["recall", "DyT", "2", "diverged", "–", "–"],
     ]
 
