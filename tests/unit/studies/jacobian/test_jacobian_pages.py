@@ -7,7 +7,7 @@ from jacobian_recipes import LAYERS, cell, frame, layer
 from page_recipes import config, shown
 from scipy import stats
 
-from normscope.paper.section import named
+from normscope.paper.section import declared_numbers, named
 from normscope.studies.jacobian.pages import (
     AVERAGE,
     cost_table,
@@ -17,6 +17,7 @@ from normscope.studies.jacobian.pages import (
     section,
 )
 from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import LAYER_KEYS, PARTS, by_layer
 
 P, C = "published", "small"  # protocols
@@ -219,8 +220,8 @@ def test_a_section_shows_layers_as_published_and_costs_as_corrected():
     assert [r["r_mean x d"] for r in shown(part.tables["layers"])] == ["2.00", "–"]
     assert [r["arm"] for r in shown(part.tables["costs"])] == ["LayerNorm"]
     assert part.words["has_norms"] is True
-    number = named(part.numbers)["small layernorm softmax fa 0.0 center_scale all 1.0 cost"]
-    assert str(number) == "0.500"
+    numbers = named(declared_numbers(TABLES["costs"], of_costs))
+    assert str(numbers["small layernorm softmax fa 0.0 center_scale all 1.0 cost"]) == "+0.500"
     assert part.words["published"] == (
         "blocks: 4, heads: 4, width 128, context 64, placement pre, causal: True, head: not tied; "
         "fp32, steps: 250, windows a step: 32, learning rate 0.001"

@@ -15,7 +15,7 @@ from normscope.config import load
 from normscope.errors import Explained
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
-from normscope.paper.section import named
+from normscope.paper.section import declared_numbers, named
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.pages import (
     batch_table,
@@ -26,6 +26,7 @@ from normscope.studies.main.pages import (
     section,
     verdict,
 )
+from normscope.studies.main.tables import TABLES
 from normscope.studies.main.tabulate import is_covered
 from normscope.studies.main.tabulate import published as beside
 from normscope.train.files import METRICS
@@ -195,10 +196,11 @@ def test_a_section_has_its_words_tables_and_numbers_and_no_two_of_one_name():
     assert (words["baseline"], words["n_layer"]) == ("layernorm-pre", whole.model.n_layer)
     assert words["count"] == "1 trained model of LayerNorm pre 0.001"
     assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
-    numbers = named(part.numbers)
+    of_arms = declared_numbers(TABLES["arms"], tables["arms"])
+    numbers = named([*of_arms, *declared_numbers(TABLES["gain_by_arm"], tables["gain_by_arm"])])
     assert str(numbers["nanogpt layernorm pre loss low"]) == "1.850"
     assert str(numbers["nanogpt layernorm pre last gain"]) == "1.250"
     assert "nanogpt dyt pre loss" not in numbers
-    twice = tables | {"arms": pd.DataFrame([row(), row(arm="dyt"), row(arm="dyt")])}
+    twice = pd.DataFrame([row(), row(arm="dyt"), row(arm="dyt")])
     with pytest.raises(Explained, match="two numbers are called 'nanogpt dyt pre loss'"):
-        named(section(whole.main, twice, whole.settings).numbers)
+        named(declared_numbers(TABLES["arms"], twice))

@@ -9,9 +9,10 @@ from page_recipes import config, shown
 
 from normscope.nn.arms import ARMS, Arm
 from normscope.nn.recipe import Norm
-from normscope.paper.section import named
+from normscope.paper.section import declared_numbers, named
 from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.pages import best_table, cell_table, factor_table, section
+from normscope.studies.recall.tables import TABLES
 from normscope.studies.recall.tabulate import factor_effects, factor_levels, why_no_effects
 
 NAN = math.nan
@@ -117,7 +118,8 @@ def test_a_section_has_a_table_a_task_of_the_cells_and_what_the_words_ask_for():
         ("recall", 300),
     ]
     assert (part.words["rate"], part.words["seeds"], part.words["effects"]) == (0.003, 6, 0)
-    assert str(named(part.numbers)["copy none 0.001 loss"]) == "0.250"
+    numbers = named(declared_numbers(TABLES["cells"], both))
+    assert str(numbers["copy none 0.001 loss"]) == "0.250"
     assert "task_recall" not in handed_over(both[both["task"] == "copy"]).tables
     stars = handed_over(both, factors=pd.DataFrame([effect(), effect(response="accuracy")]))
     assert stars.words["effects"] == 2
