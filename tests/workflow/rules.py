@@ -5,7 +5,8 @@ from pathlib import Path
 from project import ROOT
 
 STUDIES = ROOT / "src/normscope/studies"
-STAGES = {"train": "train", "probe": "probe", "tabulate": "make_tables"}  # by module of a study
+STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
+MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {  # scripts that load this module of every study
     "claims": "claims",
     "frame": "pages",
@@ -23,7 +24,7 @@ def _rules() -> dict[str, list[Path]]:
     of_studies = {
         f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
         for stage, script in STAGES.items()
-        for path in sorted(STUDIES.glob(f"*/{stage}.py"))
+        for path in sorted(STUDIES.glob(f"*/{MODULES[stage]}.py"))
     }
     others = {
         name: [path, *sorted(STUDIES.glob(f"*/{ALL.get(name)}.py"))]
