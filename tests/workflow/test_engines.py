@@ -20,6 +20,7 @@ RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE
 def files_of(record: str) -> list[Path]:
     """The files that a record of results/code is of."""
     name = record.removeprefix("results/code/").removesuffix(".txt")
+    name = name.replace("_tabulate", "_tables")  # a record has the name of the module, not the rule
     return RULES[re.sub(r"^[a-z]+_figures_", "figure_", name)]
 
 
