@@ -39,7 +39,7 @@ class Flags(Strict):
 def sections(config: Studies, results: Path) -> dict[str, Section]:
     """The section of each study that has one, in the order of the paper."""
     pages = {study: f"normscope.studies.{study}.pages" for study in config.studies}
-    found = {}
+    by_study = {}
     for study, part in config.studies.items():
         if find_spec(pages[study]):
             tables = Tables(results / study / "tables", part.TABLES)
@@ -50,8 +50,8 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
                 if any(column.macro for column in table.columns)
                 for number in declared_numbers(table, tables[name])
             )
-            found[study] = section._replace(numbers=[*section.numbers, *declared])
-    return found
+            by_study[study] = section._replace(numbers=[*section.numbers, *declared])
+    return by_study
 
 
 def main() -> None:

@@ -81,10 +81,10 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
             f"{name}: the model of seed {seed} diverged at step {steps[seed]}, so that there is "
             f"nothing to load; seeds that did not: {', '.join(others) or 'none'}"
         )
-    found = _recall(folder) if name.startswith("recall.") else transformers(folder)[1]
-    if seed not in found:
+    models = _recall(folder) if name.startswith("recall.") else transformers(folder)[1]
+    if seed not in models:
         raise damaged(folder / WEIGHTS, f"seed {seed} of {METRICS} is not in it")
-    return found[seed]
+    return models[seed]
 
 
 def _metrics(folder: Path) -> pd.DataFrame:

@@ -84,36 +84,36 @@ def collect(figure: Figure) -> dict[str, Mark]:
 
 def _mark(figure: Figure, panels: Sequence[Axes], artist: Artist) -> Mark:
     """The places and words of one artist."""
-    told, axis = _TOLD[artist], artist.axes
+    tooltip, axis = _TOLD[artist], artist.axes
     assert isinstance(axis, Axes)
     if isinstance(artist, Rectangle):
         middle = artist.get_y() + artist.get_height() / 2
-        return Mark([], list(_words(axis, panels, told, [(artist.get_width(), middle)])))
+        return Mark([], list(_words(axis, panels, tooltip, [(artist.get_width(), middle)])))
     assert isinstance(artist, Line2D)
     points = np.column_stack([np.asarray(v, float) for v in artist.get_data(orig=False)])
     seen = artist.get_transform().transform(points)
     places = [(float(x), float(figure.bbox.height - y)) for x, y in seen]
     is_data = artist.get_transform() == axis.transData
-    return Mark(places, list(_words(axis, panels, told, points.tolist(), is_data=is_data)))
+    return Mark(places, list(_words(axis, panels, tooltip, points.tolist(), is_data=is_data)))
 
 
 def _words(
     axis: Axes,
     panels: Sequence[Axes],
-    told: _Told,
+    tooltip: _Told,
     points: Sequence[Sequence[float]],
     *,
     is_data: bool = True,
 ) -> Iterator[str]:
     """The tooltip of each point; y is left out where it is no value of the axis."""
     across, up = _label(axis, panels, "x"), _label(axis, panels, "y")
-    intervals = [_pairs(ends, len(points)) for ends in (told.x, told.y)]
+    intervals = [_pairs(ends, len(points)) for ends in (tooltip.x, tooltip.y)]
     for (x, y), of_x, of_y in zip(points, *intervals, strict=True):
         parts = [_number(axis.xaxis, across, x, of_x)]
         parts += [_number(axis.yaxis, up, y, of_y)] * is_data
         if isinstance(axis.yaxis.get_major_locator(), Places):
             parts.reverse()  # the row first
-        yield "; ".join(filter(None, dict.fromkeys([*told.series, *parts])))
+        yield "; ".join(filter(None, dict.fromkeys([*tooltip.series, *parts])))
 
 
 def _pairs(ends: tuple[ArrayLike, ArrayLike] | None, n: int) -> np.ndarray:

@@ -48,14 +48,14 @@ def named(numbers: Iterable[Named]) -> dict[str, Number]:
     Raises:
         Explained: two numbers have the same name.
     """
-    found: dict[str, Number] = {}
+    by_name: dict[str, Number] = {}
     for parts, value, form in numbers:
         name = " ".join(map(str, parts))
         number = Number(known(value), form)
-        if name in found:
-            raise Explained(f"two numbers are called {name!r}: {found[name]} and {number}")
-        found[name] = number
-    return found
+        if name in by_name:
+            raise Explained(f"two numbers are called {name!r}: {by_name[name]} and {number}")
+        by_name[name] = number
+    return by_name
 
 
 def declared_numbers(table: Table, frame: pd.DataFrame) -> Iterator[Named]:

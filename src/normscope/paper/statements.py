@@ -157,6 +157,6 @@ def effect(claim: Row) -> str | None:
     """The quantity with its interval, and the case that decided, if there are several."""
     if claim["effect"] is None:
         return None
-    found = Quantity(claim["effect"], claim["low"], claim["high"])
+    quantity = Quantity(claim["effect"], claim["low"], claim["high"])
     where = f" ({claim['case']})" if claim["case"] else ""
-    return f"{claim['quantity']}: {Column('effect', SCIENTIFIC).text(found)}{where}"
+    return f"{claim['quantity']}: {Column('effect', SCIENTIFIC).text(quantity)}{where}"

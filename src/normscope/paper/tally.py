@@ -160,8 +160,9 @@ def _reasons(claims: Sequence[Row], kept: Mapping[str, Row]) -> list[dict[str, A
         statement = other = ""
         if len(group) == 1:
             statement = group[0]["statement"].rstrip(".")
-            there = kept.get(group[0]["key"])
-            other = shown_verdict(there) if there and there["verdict"] in DECIDED else ""
+            kept_claim = kept.get(group[0]["key"])
+            is_decided = kept_claim is not None and kept_claim["verdict"] in DECIDED
+            other = shown_verdict(kept_claim) if kept_claim and is_decided else ""
         reasons.append({"why": why, "count": len(group), "statement": statement, "kept": other})
     return reasons
 
