@@ -63,11 +63,18 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
 def write_sealed(path: Path, data: bytes) -> None:
     """``write_bytes``, and a hidden file with the SHA-256 next to it, which reveals damage."""
     write_bytes(path, data)
-    write_text(seal(path), hashlib.sha256(data).hexdigest())
+    write_text(_seal(path), hashlib.sha256(data).hexdigest())
 
 
-def seal(path: Path) -> Path:
-    """The path of the file with the SHA-256 of a file."""
+def is_altered(path: Path) -> bool:
+    """Whether a file differs from what ``write_sealed`` wrote; False if it has no hidden file."""
+    seal = _seal(path)
+    if not seal.is_file():
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() != seal.read_text().strip()
+
+
+def _seal(path: Path) -> Path:
     return path.with_name(f".{path.name}.sha256")
 
 
