@@ -1,4 +1,4 @@
-"""Writing files so that a kill or a full disk leaves the old file or the new one, never a part."""
+"""Writing files so that a kill or a full disk leaves the old or the new file, never a part."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` through a temporary file, synced before it takes the name.
+    """Write a file through a temporary file, which is synced before it is renamed.
 
     Raises:
-        OSError: naming the file and the reason; ``path`` is as it was.
+        OSError: naming the file and the reason; the old file is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # one name, so that what a kill leaves is overwritten by the next try
+    # always the same name, so that the next attempt overwrites what a killed process left
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with _alone(temporary) as f:
@@ -84,11 +84,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON with sorted keys; NaN and infinities are refused, as JSON has none."""
+    """Write JSON with sorted keys; NaN and infinities are refused, because JSON lacks them."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False))
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Write the SHA-256 of files of a folder, after the files, so that truncation is noticed."""
+    """Write SHA256SUMS for files of a folder, after the files themselves."""
     sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in names)
     write_text(folder / SUMS, "\n".join(sums))

@@ -1,4 +1,4 @@
-"""Which code decides a result: a script and the modules of normscope that it imports."""
+"""Which code determines a result: a script and the modules of normscope that it imports."""
 
 import ast
 import hashlib
@@ -103,7 +103,7 @@ def _names(tree: ast.Module) -> Iterator[str]:
 def _imports(path: Path) -> frozenset[Path]:
     """Files of this package that the statements of one file import.
 
-    The package's own ``__init__.py`` is what users import, and decides no result.
+    The ``__init__.py`` of normscope is for users, and determines no result.
     """
     files = set()
     for name in _facts(path).names:

@@ -1,13 +1,11 @@
 """Reading YAML files that people edit."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from normscope.errors import Explained
-from normscope.schema import distinct
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # with libyaml: ten times as fast
 
@@ -57,22 +55,12 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Read a configuration file, in JSON or YAML, with keys at its top level.
+    """Read a configuration file, in YAML or JSON, with keys at its top level.
 
     Raises:
-        Explained: it is neither, or a key is given twice.
+        Explained: it is neither, has no keys, or a key is given twice.
     """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        distinct([key for key, _ in pairs])
-        return dict(pairs)
-
-    try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=once)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, OSError):
-        content = read_yaml(path)
-    except ValueError as e:
-        raise Explained(f"{path}: {e}") from e
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise Explained(f"{path}: a configuration has keys with values, and this file has none")
     return content

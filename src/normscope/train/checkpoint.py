@@ -133,5 +133,5 @@ def _read(path: Path) -> dict[str, Any]:
         content = torch.load(payload, "cpu", weights_only=True)  # noqa: TID251 - tensors
         return {name: content[name] for name in ("fingerprint", "step", "state")}
     except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
-        # torch's own message advises to unpickle the file without restrictions
+        # torch's message recommends unpickling the file without restrictions
         raise BrokenCheckpoint(f"{path} is not a checkpoint of normscope, and is not loaded") from e

@@ -65,7 +65,7 @@ def train(
                 if not half:
                     raise
                 parts = f"{half}, then {n - half}"
-                say(f"{n} models at once exceed the memory of {runtime.device}: {parts}")
+                say(f"{n} models together exceed the memory of {runtime.device}: {parts}")
                 waiting[:0] = [seeds[:half], seeds[half:]]
                 continue
             for learner in trained:

@@ -193,7 +193,7 @@ class Trainer:
         return math.fsum(going) / len(going)
 
     def _losses(self, x: Tensor, y: Tensor) -> Tensor:
-        """Training loss of every model ``(E,)`` on its own batch, ``x`` and ``y`` (E, B, ...)."""
+        """Training loss of every model ``(E,)`` on its batch, ``x[e]`` and ``y[e]``."""
         first = self.learners[0].model
 
         def forward(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:

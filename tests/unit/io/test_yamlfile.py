@@ -1,4 +1,4 @@
-"""YAML and JSON that people edit: read as by PyYAML, or refused with the file and the line."""
+"""YAML that people edit: read as by PyYAML, or refused with the file and the line."""
 
 import json
 from pathlib import Path
@@ -90,13 +90,6 @@ def test_a_configuration_without_keys_is_refused(tmp_path, content):
     assert "this file has none" in refused(tmp_path / "choices.yaml", content, read_config)
 
 
-def test_json_is_read_and_a_key_given_twice_is_refused(tmp_path):
-    path = tmp_path / "choices.json"
-    path.write_text('{\n\t"a": {"b": 1}}')  # which YAML refuses for its tab
-    assert read_config(path) == {"a": {"b": 1}}
-    assert refused(path, '{\n\t"a": {"b": 1, "b": 2}}', read_config) == ": given twice: b"
-
-
 def test_merged_keys_may_be_given_again_and_aliases_are_not_written_out(tmp_path):
     path = tmp_path / "choices.yaml"
     path.write_text("a: &a {x: 1, y: 2}\nb: &b {<<: *a, x: 3}\nc: {<<: [*a, *b], y: 4}\n" + bomb(9))
@@ -112,8 +105,6 @@ def test_a_tree_is_read_and_a_key_given_twice_is_found_at_its_line(tmp_path, tre
     path = tmp_path / "choices.yaml"
     path.write_text(yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True))
     assert read_yaml(path) == read_config(path) == tree
-    path.write_text(json.dumps(tree))
-    assert read_config(path) == tree
     key = data.draw(st.sampled_from(sorted(tree)))
     text = yaml.safe_dump(tree, default_flow_style=False)
     said = refused(path, f"{text}{json.dumps(key)}: null\n")

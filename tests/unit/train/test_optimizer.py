@@ -1,4 +1,4 @@
-"""AdamW against torch's own optimizer, bit for bit."""
+"""AdamW against torch's optimizer, bit for bit."""
 
 from collections.abc import Callable, Sequence
 
@@ -34,15 +34,15 @@ def adamw(parameters: Sequence[Tensor], decays: Sequence[float] = (0.1, 0.0, 0.0
 @pytest.mark.parametrize("decays", [(0.1, 0.0, 0.0, 0.1), (0.0, 0.3, 0.1, 0.0), (0.1,) * 4])
 @pytest.mark.parametrize("rate", RATES)
 def test_adamw_is_torchs_to_the_bit(rate, decays):
-    theirs, ours = [nn.Parameter(p) for p in drawn(1)], adamw(drawn(1), decays)
-    groups = [{"params": [p], "weight_decay": d} for p, d in zip(theirs, decays, strict=True)]
+    reference, ours = [nn.Parameter(p) for p in drawn(1)], adamw(drawn(1), decays)
+    groups = [{"params": [p], "weight_decay": d} for p, d in zip(reference, decays, strict=True)]
     torchs = torch.optim.AdamW(groups, betas=(0.8, 0.95), fused=True)
     for step in range(40):
         ours.step(gradients(step), RATES[rate](step))
-        for p, grad, group in zip(theirs, gradients(step), torchs.param_groups, strict=True):
+        for p, grad, group in zip(reference, gradients(step), torchs.param_groups, strict=True):
             p.grad, group["lr"] = grad, RATES[rate](step)
         torchs.step()
-        for i, p in enumerate(theirs):
+        for i, p in enumerate(reference):
             assert torch.equal(ours.parameters[i], p)
             assert torch.equal(ours.first[i], torchs.state[p]["exp_avg"])
             assert torch.equal(ours.second[i], torchs.state[p]["exp_avg_sq"])

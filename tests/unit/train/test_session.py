@@ -112,7 +112,7 @@ def test_stacks_that_exceed_the_memory_are_halved(tmp_path, monkeypatch, capsys)
     job.train()
     log = capsys.readouterr().err
     for n, parts in ((5, "2, then 3"), (3, "1, then 2")):
-        assert f"{n} models at once exceed the memory of cpu: {parts}\n" in log
+        assert f"{n} models together exceed the memory of cpu: {parts}\n" in log
     weights = safetensors.torch.load_file(job.out / "models.safetensors")
     for seed in stack.seeds:
         for name, tensor in alone(problem_of(stack), seed).model.state_dict().items():

@@ -59,10 +59,10 @@ STACKS: dict[str, Stack | RecallStack] = {
 UNSEEN = ("in_proj_bias", "out_proj.bias", "mlp.2.bias", "after.bias", "running_mean")
 
 
-def assert_ends_as(theirs: Alone, ours: Learner, tolerance: float) -> None:
+def assert_ends_as(reference: Alone, ours: Learner, tolerance: float) -> None:
     """In all parameters and buffers, and in the means of the curve."""
-    assert ours.diverged_at == theirs.diverged_at
-    trained, expected = ours.model.state_dict(), theirs.model.state_dict()
+    assert ours.diverged_at == reference.diverged_at
+    trained, expected = ours.model.state_dict(), reference.model.state_dict()
     unseen = UNSEEN if any(name.endswith("running_mean") for name in expected) else ()
     assert trained.keys() == expected.keys()
     for name, tensor in expected.items():
@@ -70,7 +70,7 @@ def assert_ends_as(theirs: Alone, ours: Learner, tolerance: float) -> None:
         torch.testing.assert_close(trained[name], tensor, rtol=bound, atol=bound, msg=name)
     rows = [row for row in ours.curve if "grad_norm" in row]
     ends = [int(row["step"] or 0) for row in rows]
-    for column, values in (("train_loss", theirs.losses), ("grad_norm", theirs.norms)):
+    for column, values in (("train_loss", reference.losses), ("grad_norm", reference.norms)):
         expected = averages(values, ends)
         assert [row[column] for row in rows] == pytest.approx(expected, rel=10 * tolerance)
 
@@ -90,9 +90,9 @@ def in_step_and_alone(
 @pytest.mark.parametrize("name", STACKS)
 def test_every_model_ends_where_it_would_alone(name):
     pairs = in_step_and_alone(STACKS[name], exact=True)
-    for ours, theirs in pairs:
-        assert len(theirs.losses) == 11
-        assert_ends_as(theirs, ours, 1e-12)
+    for ours, reference in pairs:
+        assert len(reference.losses) == 11
+        assert_ends_as(reference, ours, 1e-12)
         assert ours.val_loss is not None
     weights = [nn.utils.parameters_to_vector(x.model.parameters()).detach() for x, _ in pairs]
     assert min(float((a - b).norm()) for a, b in combinations(weights, 2)) > 0.1
@@ -103,20 +103,20 @@ def test_every_model_ends_where_it_would_alone(name):
 )
 def test_in_fp32_it_does_so_up_to_rounding(name):
     """Not with BatchNorm: a gradient that is zero in theory is as large as Adam's eps, 1e-8."""
-    for ours, theirs in in_step_and_alone(STACKS[name], exact=False):
-        assert_ends_as(theirs, ours, 1e-5)
+    for ours, reference in in_step_and_alone(STACKS[name], exact=False):
+        assert_ends_as(reference, ours, 1e-5)
 
 
 @pytest.mark.parametrize("changes", [{}, {"feedback": "dfa", "dropout": 0.3, **UNTIED}])
 def test_under_autocast_it_does_so_up_to_the_rounding_of_bf16(changes):
     """8 bits: every product is off by up to 0.4%, and a weight moves by 0.06 in all."""
     stack = recipe(precision="bf16", seeds=SEEDS, **changes)
-    for ours, theirs in in_step_and_alone(stack, exact=False, runtime=BF16):
-        tensors = theirs.model.state_dict()
+    for ours, reference in in_step_and_alone(stack, exact=False, runtime=BF16):
+        tensors = reference.model.state_dict()
         torch.testing.assert_close(dict(ours.model.state_dict()), dict(tensors), rtol=0, atol=0.03)
         ends = [int(row["step"] or 0) for row in ours.curve]
         losses = [row["train_loss"] for row in ours.curve]
-        assert losses == pytest.approx(averages(theirs.losses, ends), rel=0.01)
+        assert losses == pytest.approx(averages(reference.losses, ends), rel=0.01)
 
 
 # not higher: there training is chaotic, and rounding grows
@@ -132,13 +132,13 @@ def test_a_model_that_diverges_stays_where_it_would_alone(changes, monkeypatch):
     *_, second, first = sorted(tops, key=lambda seed: tops[seed])
     bound = (tops[first] + tops[second]) / 2  # exceeded by one of them, before its last step
     pairs = in_step_and_alone(recipe(**changes, **WILD, loss_bound=bound), exact=True)
-    for ours, theirs in pairs:
-        assert (theirs.diverged_at is not None) == (ours.seed == first)
-        assert theirs.diverged_at is None or 1 < theirs.diverged_at < 11
-        assert_ends_as(theirs, ours, 1e-11)
+    for ours, reference in pairs:
+        assert (reference.diverged_at is not None) == (ours.seed == first)
+        assert reference.diverged_at is None or 1 < reference.diverged_at < 11
+        assert_ends_as(reference, ours, 1e-11)
         if ours.seed == first:
             assert ours.curve[-1] == {
-                "step": theirs.diverged_at,
+                "step": reference.diverged_at,
                 "train_loss": pytest.approx(tops[first], rel=1e-9),
             }
 
