@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -32,32 +32,30 @@ def pinned(files: Iterable[Path], constraints: Path) -> str:
             name = canonicalize_name(INSTALLED_AS.get(module, module))
             if name not in pins:
                 raise ValueError(f"{path} imports {module}, which {constraints} does not pin")
-            needed |= required(name)
+            needed |= _with_requirements(name)
     return " ".join(f"{name}=={pins[name]}" for name in sorted(needed & pins.keys()))
 
 
 @cache
-def required(name: str) -> frozenset[str]:
-    """A package and, transitively, all that it requires on this machine, without extras."""
+def _with_requirements(name: str) -> frozenset[str]:
+    """A package and, transitively, all that it requires on this machine."""
     packages: set[str] = set()
-    todo = [name]
+    todo = {name}
     while todo:
         package = todo.pop()
-        if package in packages:
-            continue
         packages.add(package)
-        try:
-            metadata = distribution(package).read_text("METADATA") or ""
-        except PackageNotFoundError:  # required by a pinned one, and not installed
-            continue
-        # the attribute ``requires`` is slower: it parses the readme, too
-        fields = (line.partition(": ") for line in metadata.partition("\n\n")[0].splitlines())
-        requires = [text for name, _, text in fields if name == "Requires-Dist"]
-        wanted = [Requirement(text) for text in requires if "extra ==" not in text]
-        todo += [
-            canonicalize_name(r.name) for r in wanted if r.marker is None or r.marker.evaluate()
-        ]
+        todo |= _required(package) - packages
     return frozenset(packages)
+
+
+@cache
+def _required(name: str) -> frozenset[str]:
+    try:
+        wanted = [Requirement(text) for text in requires(name) or [] if "extra ==" not in text]
+    except PackageNotFoundError:  # required by another package, and not installed
+        return frozenset()
+    here = [r for r in wanted if r.marker is None or r.marker.evaluate()]
+    return frozenset(canonicalize_name(r.name) for r in here)
 
 
 def not_as_pinned(pins: Iterable[str]) -> list[str]:

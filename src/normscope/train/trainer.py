@@ -86,16 +86,6 @@ def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Ten
     return parameters, buffers
 
 
-def make_optimizer(parameters: Sequence[Tensor], t: Training) -> AdamW:
-    """AdamW for stacked parameters ``(E, ...)``.
-
-    Matrices and embeddings decay; gains, biases and scalars decay only with ``decays: all``.
-    """
-    vector_decay = t.weight_decay if t.decays == "all" else 0.0
-    decays = [t.weight_decay if p.dim() > 2 else vector_decay for p in parameters]
-    return AdamW(parameters, decays, t.beta1, t.beta2)
-
-
 def clip(gradients: Sequence[Tensor], bound: float) -> Tensor:
     """Scale each model's gradients, stacked ``(E, ...)``, to a norm of at most ``bound``.
 
@@ -140,7 +130,10 @@ class Trainer:
             model = problem.build().to(runtime.device)
             self.learners.append(Learner(model, seed, runtime.device))
         self.parameters, self.buffers = share([learner.model for learner in self.learners])
-        self.optimizer = make_optimizer(list(self.parameters.values()), self.training)
+        parameters, t = list(self.parameters.values()), self.training
+        # stacked matrices have three dimensions; gains, biases and scalars have fewer
+        decays = [t.weight_decay if p.dim() > 2 or t.decays == "all" else 0.0 for p in parameters]
+        self.optimizer = AdamW(parameters, decays, t.beta1, t.beta2)
         self.step = 0
 
     @property
