@@ -28,21 +28,13 @@ def closure(*files: Path) -> list[Path]:
     The imports are read from the syntax trees; nothing is imported. The files come first, then the
     modules, sorted.
     """
-    todo = [path.resolve() for path in files]
-    modules = {package for path in todo for package in _packages(path)}
-    todo += modules
+    given = {path.resolve() for path in files}
+    todo, modules = set(given), set[Path]()
     while todo:
-        for module in _imports(todo.pop()) - modules:
-            modules.add(module)
-            todo.append(module)
-    return [*files, *sorted(modules - {path.resolve() for path in files})]
-
-
-def _packages(path: Path) -> Iterator[Path]:
-    """Packages that Python imports before a module of this package."""
-    for folder in path.parents:
-        if folder != PACKAGE and folder.is_relative_to(PACKAGE):
-            yield folder / "__init__.py"
+        found = _imports(todo.pop()) - modules
+        modules |= found
+        todo |= found
+    return [*files, *sorted(modules - given)]
 
 
 def code_digest(files: Iterable[Path]) -> str:
@@ -101,18 +93,15 @@ def _names(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def _imports(path: Path) -> frozenset[Path]:
-    """Files of this package that the statements of one file import.
+    """Files of this package that Python loads for the statements of one file, and before it.
 
     The ``__init__.py`` of normscope is for users, and determines no result.
     """
-    files = set()
+    packages = (folder for folder in path.parents if folder.is_relative_to(PACKAGE))
+    files = {folder / "__init__.py" for folder in packages}
     for name in _facts(path).names:
         package, *rest = name.split(".")
         if package == PACKAGE.name:
-            candidates = [
-                PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(1, len(rest) + 1)
-            ]
-            if rest:
-                candidates.append(PACKAGE.joinpath(*rest).with_suffix(".py"))
-            files |= {path for path in candidates if path.is_file()}
-    return frozenset(files)
+            files |= {PACKAGE.joinpath(*rest[:i], "__init__.py") for i in range(1, len(rest) + 1)}
+            files.add(PACKAGE.joinpath(*rest).with_suffix(".py"))
+    return frozenset(filter(Path.is_file, files - {PACKAGE / "__init__.py"}))
