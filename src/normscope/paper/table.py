@@ -57,17 +57,10 @@ class Column:
     Args:
         title: what stands above it.
         format: of its numbers; None in a column of text.
-        group: what stands above it and its neighbors of the same group.
     """
 
     title: str
     format: Format | None = None
-    group: str = ""
-
-    @property
-    def heading(self) -> str:
-        """Title and group, for pages with one line of headings."""
-        return f"{self.title}, {self.group}" if self.group else self.title
 
     def text(self, cell: Cell) -> str:
         """A cell as readers see it."""
@@ -100,7 +93,7 @@ class PageTable:
     @property
     def headings(self) -> list[str]:
         """What stands above the columns."""
-        return [column.heading for column in self.columns]
+        return [column.title for column in self.columns]
 
     def texts(self) -> list[list[str]]:
         """The rows as readers see them."""
@@ -226,9 +219,9 @@ def yes_no(title: str, name: str) -> Field:
     return derived(title, lambda row: "yes" if row[name] else "no")
 
 
-def number(title: str, name: str, form: Format = DECIMALS, *, group: str = "") -> Field:
+def number(title: str, name: str, form: Format = DECIMALS) -> Field:
     """A column of numbers."""
-    return Field(Column(title, form, group), lambda row: row[name])
+    return derived(title, lambda row: row[name], form)
 
 
 def count(title: str, name: str = "", diverged: str = "") -> Field:

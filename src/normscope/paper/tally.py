@@ -53,7 +53,7 @@ def is_sure(claim: Row) -> bool:
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The statements as tiles of the picture, in the ledger's order.
 
-    Keys: document and its link; verdict; sign (``=`` as published, ``≠`` not, ``·`` no published
+    Keys: key and study of the statement; document and its link; verdict; sign (``=`` as published, ``≠`` not, ``·`` no published
     verdict, ``?`` undecided, followed by ``*`` if exploratory); is_sure; p (Holm-corrected, 0 if
     deterministic); words, the description of the tile.
     """
@@ -74,6 +74,8 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     if p is not None:
         words.append(f"p {SCIENTIFIC.text(p)}")
     return {
+        "key": claim["key"],
+        "study": claim["study"],
         "document": _document(ledger, claim),
         "link": ledger["documents"][claim["document"]]["link"],
         "verdict": claim["verdict"],
