@@ -16,7 +16,7 @@ from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from normscope.paper.hover import DPI, MEAN, Places, collect, tell
-from normscope.paper.svg import finished
+from normscope.paper.svg import titled
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -297,6 +297,7 @@ def save(figure: Figure, stem: Path) -> None:
     figure.set_layout_engine("none")  # every drawing would move panels a little
     marks = collect(figure)
     drawn = BytesIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
-    stem.with_suffix(".svg").write_bytes(finished(drawn.getvalue(), marks))
+    undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(drawn, format="svg", metadata=undated)
+    stem.with_suffix(".svg").write_bytes(titled(drawn.getvalue(), marks))
     plt.close(figure)

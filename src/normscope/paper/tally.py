@@ -53,9 +53,9 @@ def is_sure(claim: Row) -> bool:
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The statements as tiles of the picture, in the ledger's order.
 
-    Keys: key and study of the statement; document and its link; verdict; sign (``=`` as published, ``≠`` not, ``·`` no published
-    verdict, ``?`` undecided, followed by ``*`` if exploratory); is_sure; p (Holm-corrected, 0 if
-    deterministic); words, the description of the tile.
+    Keys: key and study of the statement; document and its link; verdict; sign (``=`` as published,
+    ``≠`` not, ``·`` no published verdict, ``?`` undecided, followed by ``*`` if exploratory);
+    is_sure; p (Holm-corrected, 0 if deterministic); words, the description of the tile.
     """
     return [_tile(claim, ledger) for claim in ledger["claims"]]
 
