@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from jinja2 import Environment
 
-from normscope.errors import Explained, suggest
+from normscope.errors import Explained
 from normscope.paper.frame import CLAIMS, LEDGER, TRACES, Frame
 from normscope.paper.table import Number
 from normscope.paper.template import environment, fill
@@ -82,28 +82,12 @@ def numbers(values: Mapping[str, Number]) -> str:
 
 
 def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> str:
-    """A small paper: sentences with macros, the ledger, tables, figures, and a list of macros.
-
-    Raises:
-        Explained: the template uses a number that is missing.
-    """
-
-    def number(name: str) -> Tex:
-        if name not in frame.numbers:
-            raise Explained(f"there is no number {name!r}; {suggest(name, frame.numbers)}")
-        return Tex(macro_name(name) + "{}")
-
+    """A small paper: sentences with macros, the ledger, tables, figures, and a list of macros."""
     tables = [
-        {
-            "title": frame.tables[name].title,
-            "path": path(name),
-            "long": r"\begin{longtable}" in text,
-        }
+        (frame.tables[name].title, path(name), r"\begin{longtable}" in text)
         for name, text in shown.items()
     ]
     words = {
-        "number": number,
-        "known": lambda *names: all(name in frame.numbers for name in names),
         "demonstration": frame.words.get("demonstration", False),
         "documents": frame.words.get("documents", []),
         "tables": tables,
