@@ -15,7 +15,7 @@ from normscope.paper.page import page
 from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import tally_table, tiles, trace_table
-from normscope.paper.template import summary_text
+from normscope.paper.template import environment, fill, summary_text
 
 REPORT = ROOT / "workflow" / "report"
 LATEX = REPORT / "latex"
@@ -181,6 +181,13 @@ def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
 def template_text(folder: Path, printed: Frame) -> str:
     """The summary by templates that all lie in one folder."""
     return summary_text(folder, folder, printed)
+
+
+def opening(folder: Path, printed: Frame, end: str) -> str:
+    """The project's summary up to the words ``end``, on one line."""
+    (folder / "opening.md").write_text((REPORT / "summary.md").read_text().partition(end)[0])
+    words = {**printed.words, "table": "[{}]".format}
+    return " ".join(fill(environment(folder), "opening.md", words).split())
 
 
 def manifest(words: str = "words") -> dict[str, Any]:

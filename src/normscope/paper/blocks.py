@@ -59,15 +59,10 @@ def blocks(text: str) -> list[Block]:
     """The blocks of a text in Markdown, in order.
 
     Raises:
-        Explained: the text has a kind of block that pages do not support, a mark within other
-            text, or the same table twice.
+        Explained: the text has a kind of block that pages do not support, or a mark within other
+            text.
     """
-    parts = list(map(_block, SyntaxTreeNode(PARSER.parse(text)).children))
-    names = [block.table or FIGURES for block in parts if block.kind in ("table", "figures")]
-    for name in names:
-        if names.count(name) > 1:
-            raise Explained(f"{name} stands twice in the summary")
-    return parts
+    return list(map(_block, SyntaxTreeNode(PARSER.parse(text)).children))
 
 
 def _block(node: SyntaxTreeNode) -> Block:

@@ -1,6 +1,5 @@
 r"""The frame for authors: tables, a macro for every number, a small paper that shows them."""
 
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -82,7 +81,7 @@ def numbers(values: Mapping[str, Number]) -> str:
 
 
 def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> str:
-    """A small paper: sentences with macros, the ledger, tables, figures, and a list of macros."""
+    """A small paper: sentences with macros, the ledger, tables and figures."""
     tables = [
         (frame.tables[name].title, path(name), r"\begin{longtable}" in text)
         for name, text in shown.items()
@@ -92,13 +91,5 @@ def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> s
         "documents": frame.words.get("documents", []),
         "tables": tables,
         "figures": list(frame.figures.items()),
-        "macros": [_macro(name) for name in frame.numbers],
     }
     return fill(templates, EXAMPLE, words)
-
-
-def _macro(name: str) -> tuple[Tex, str, Tex]:
-    """A line of the list of macros: the macro, which may break; its name; its value."""
-    macro = macro_name(name)
-    letters = r"\allowbreak{}".join(textwrap.wrap(macro[1:], 9))
-    return Tex(letters), name, Tex(macro + "{}")

@@ -82,8 +82,6 @@ HEAD = "# x\n\n{{ main.words }}\n\n{{ table('ledger') }}\n\n{{ figures }}\n"
         ("| a |\n| --- |\n| b |", r"table; .* hand it over as a table"),
         ("see {{ table('a.t') }} here", "must be a separate paragraph"),
         ("- {{ table('a.t') }}", "must be a separate paragraph"),
-        ("{{ table('a.t') }}\n\n{{ table('a.t') }}", r"a\.t stands twice"),
-        ("{{ figures }}\n\n{{ figures }}", "figures stands twice"),
     ],
 )
 def test_an_unsupported_block_is_an_error(tmp_path, text, message):
