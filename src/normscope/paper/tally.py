@@ -12,6 +12,7 @@ from normscope.paper.statements import (
     DECIDED,
     VERDICTS,
     counts,
+    document_name,
     effect,
     is_exploratory,
     shown_verdict,
@@ -24,11 +25,9 @@ SHOWN = 6  # reasons for undecided statements that the opening lists
 
 def tally_table(ledger: Mapping[str, Any]) -> PageTable:
     """One row per document: counts of verdicts, and how many agree with the published ones."""
-    claims = ledger["claims"]
-    stated = {
-        name: [claim for claim in claims if _document(ledger, claim) == name]
-        for name in dict.fromkeys(_document(ledger, claim) for claim in claims)
-    }
+    stated: dict[str, list[Row]] = {}
+    for claim in ledger["claims"]:
+        stated.setdefault(document_name(ledger, claim), []).append(claim)
     titles = ("statements", *VERDICTS, "as published", "not as published")
     columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
     rows = []
@@ -76,7 +75,7 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "key": claim["key"],
         "study": claim["study"],
-        "document": _document(ledger, claim),
+        "document": document_name(ledger, claim),
         "link": ledger["documents"][claim["document"]]["link"],
         "verdict": claim["verdict"],
         "sign": sign + "*" * is_exploratory(claim),
@@ -86,18 +85,12 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _document(ledger: Mapping[str, Any], claim: Row) -> str:
-    """The author of a statement's document, or its title."""
-    document = ledger["documents"][claim["document"]]
-    return document["author"] or document["title"]
-
-
 def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The documents whose statements are tested: name, title and link."""
-    stated = dict.fromkeys(claim["document"] for claim in ledger["claims"])
+    stated = {claim["document"]: claim for claim in ledger["claims"]}
     return [
-        {"name": given["author"] or given["title"], "title": given["title"], "link": given["link"]}
-        for given in (ledger["documents"][key] for key in stated)
+        {"name": document_name(ledger, claim), **ledger["documents"][key]}
+        for key, claim in stated.items()
     ]
 
 
@@ -141,7 +134,7 @@ def _against(ledger: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "statement": claim["statement"].rstrip("."),
-            "document": _document(ledger, claim),
+            "document": document_name(ledger, claim),
             "verdict": shown_verdict(claim),
             "effect": effect(claim) or "",
         }
