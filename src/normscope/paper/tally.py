@@ -152,13 +152,16 @@ def _reasons(claims: Sequence[Row], kept: Mapping[str, Row]) -> list[dict[str, A
         by_reason.setdefault(claim["reason"] or claim["verdict"], []).append(claim)
     reasons = []
     for why, group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        statement = other = ""
-        if len(group) == 1:
-            statement = group[0]["statement"].rstrip(".")
-            kept_claim = kept.get(group[0]["key"])
-            is_decided = kept_claim is not None and kept_claim["verdict"] in DECIDED
-            other = shown_verdict(kept_claim) if kept_claim and is_decided else ""
-        reasons.append({"why": why, "count": len(group), "statement": statement, "kept": other})
+        one = group[0] if len(group) == 1 else None
+        other = kept.get(one["key"]) if one else None
+        reasons.append(
+            {
+                "why": why,
+                "count": len(group),
+                "statement": one["statement"].rstrip(".") if one else "",
+                "kept": shown_verdict(other) if other and other["verdict"] in DECIDED else "",
+            }
+        )
     return reasons
 
 
