@@ -1,4 +1,4 @@
-"""The summary's text as blocks, from which the page and the print are made.
+"""The summary's text as blocks, from which the page and the PDF are made.
 
 The text is Markdown. Marks in it stand for tables and figures of the frame.
 """

@@ -1,6 +1,6 @@
-"""The frame: every word and number that is printed.
+"""The frame: every word and number of the paper.
 
-summary.md, the page, the print and the files for LaTeX are made from the frame alone, so they
+summary.md, the page, the PDF and the files for LaTeX are made from the frame alone, so they
 cannot disagree.
 """
 
@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """What is printed.
+    """Words, tables, figures and numbers of the paper.
 
     Args:
         words: by the names that the summary's template uses.
@@ -93,7 +93,7 @@ def collect(
     evidence: Evidence | None = None,
     demonstration: bool = False,
 ) -> Frame:
-    """All that is printed.
+    """Collect the frame.
 
     Args:
         sections: those of the studies, in the paper's order.

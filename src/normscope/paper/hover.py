@@ -43,7 +43,7 @@ Ends = tuple[ArrayLike, ArrayLike]  # low and high ends of the intervals of some
 
 
 class _Told(NamedTuple):
-    """What a drawing has said about an artist: the series, and the intervals along x and y."""
+    """The tooltip of an artist: its series, and the intervals along x and y."""
 
     series: tuple[str, ...]
     x: Ends | None
@@ -59,7 +59,7 @@ def tell(
     """Give the points of a line, or a horizontal bar, tooltips.
 
     Args:
-        artist: the points or the bar; its numbers are those that are drawn.
+        artist: the points or the bar; the tooltips show the numbers that are drawn.
         series: the names of what it shows, as the legend has them.
         x: ends of the intervals along x, one pair per point; a pair with NaN is left out.
         y: ends of the intervals along y.

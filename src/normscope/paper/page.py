@@ -44,7 +44,7 @@ def page(
 
     Args:
         folder: of the template, the style sheet and the script.
-        text: the summary's, with marks where tables and figures stand.
+        text: the summary with marks for tables and figures.
         frame: the frame, which has these.
         svgs: the figures by name.
         manifest: the contents of manifest.json.

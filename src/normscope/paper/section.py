@@ -1,4 +1,4 @@
-"""What a study contributes to the paper."""
+"""The part of the paper that a study contributes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -55,7 +55,7 @@ class Column:
     """A column of a page's table.
 
     Args:
-        title: what stands above it.
+        title: its heading.
         format: of its numbers; None in a column of text.
     """
 
@@ -92,7 +92,7 @@ class PageTable:
 
     @property
     def headings(self) -> list[str]:
-        """What stands above the columns."""
+        """The headings of the columns."""
         return [column.title for column in self.columns]
 
     def texts(self) -> list[list[str]]:
@@ -149,7 +149,7 @@ def tabulate(title: str, rows: pd.DataFrame | Iterable[Row], fields: Sequence[Fi
 
 
 def known(value: Any) -> Any:
-    """A value as Python's own type; None if it is missing."""
+    """A value as a type of Python instead of NumPy; None if it is missing."""
     if isinstance(value, Quantity):
         return Quantity(known(value.value), known(value.low), known(value.high), value.note)
     if pd.isna(value):
@@ -160,7 +160,7 @@ def known(value: Any) -> Any:
 def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]) -> list[Row]:
     """One row per combination of ``keys``, in the order in which they first occur.
 
-    A row has the values of its first record; under ``cells`` it has all of its records by their
+    A row has the values of its first record, and under ``cells`` all of its records by their
     ``names``, which ``at`` reads.
     """
     rows: dict[Hashable, dict[str, Any]] = {}

@@ -16,10 +16,10 @@ from normscope.paper.template import fill
 from normscope.paper.tex import Tex, digits, escaped, visible, with_minus
 
 TEMPLATE = "table.tex"
-LINES = 46  # of a table that stays on one page
+LINES = 46  # lines of a table that fit on one page
 LINE = 114  # characters
 SHORT = (18, 13, 9)  # characters of cells that stay on one line; as few as the line needs
-POWER = 6  # characters that a power of ten takes in addition
+POWER = 6  # additional characters of a power of ten
 WORD = 13  # characters, beyond which words of headings and paragraphs are broken
 LONG = 300  # characters, beyond which a text makes its column no wider
 # type, space between columns in pt, and its size relative to the largest, by number of columns
@@ -165,8 +165,8 @@ def breakable(text: str, limit: float = 18) -> str:
 def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -> str:
     r"""A table; one that is longer than a page, or with ``breaks``, is a longtable.
 
-    A short table is a tabular, which shrinks if the line is shorter than 170 mm. Above a longtable
-    stands what ``\normscopecaption`` holds.
+    A short table is a tabular, which shrinks if the line is shorter than 170 mm. The caption of a
+    longtable is ``\normscopecaption``.
     """
     shown = table if table.rows else PageTable(table.title, (Column(""),), (("none",),))
     command, space, size = next(t[1:] for t in TYPES if len(shown.columns) <= t[0])

@@ -1,4 +1,4 @@
-"""The summary in print: its blocks and tables as data, which a Typst template lays out.
+"""The summary as PDF: its blocks and tables as data, which a Typst template lays out.
 
 No text is ever part of a program: the template reads it from JSON.
 """
@@ -27,7 +27,7 @@ INLINE = {"em_open": "em", "strong_open": "strong", "link_open": "link"}
 
 
 def document(text: str, frame: Frame) -> list[Part]:
-    """The parts of the print, in order.
+    """The parts of the PDF, in order.
 
     Args:
         text: the summary's, with marks where tables and figures stand.
@@ -40,7 +40,7 @@ def document(text: str, frame: Frame) -> list[Part]:
 
 
 def _parts(block: Block, frame: Frame) -> list[Part]:
-    """The parts that a block becomes in print."""
+    """The parts of the PDF that a block becomes."""
     match block.kind:
         case "figures":
             return [_figure(name, figure) for name, figure in frame.figures.items()]
@@ -137,7 +137,7 @@ def _is_set(c: str) -> bool:
 
 
 def pdf(layout_template: str, text: str, frame: Frame, svgs: Mapping[str, bytes]) -> bytes:
-    """The print.
+    """The PDF.
 
     Args:
         layout_template: in Typst; it reads ``document.json``.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
+from drawings import FIGURES, Drawn, draw
 from processes import ROOT
 
-from normscope.paper.figures import Figure
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
 from normscope.studies.folder import declared_tables
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
@@ -57,6 +57,9 @@ class Case(NamedTuple):
         n, half = (0, NAN) if lost else (len(self.seeds), 0.1 if len(self.seeds) > 1 else NAN)
         mean = NAN if lost else mean
         return {"n": n, "mean": mean, "low": mean - half, "high": mean + half}
+
+
+WHOLE = Case()
 
 
 def planted(study: str, **rows: list[dict[str, Any]]) -> Tables:
@@ -283,6 +286,12 @@ PLANTED: dict[str, Callable[[Case], Tables]] = {
 }
 
 
-def tables_of(entry: Figure, case: Case) -> Tables:
-    """The tables that an entry names."""
-    return {name: PLANTED[t.study](case)[t.name] for name, t in entry.sources.items()}
+def tables_of(name: str, case: Case = WHOLE) -> Tables:
+    """The tables of a figure."""
+    sources = FIGURES[name].sources.items()
+    return {key: PLANTED[table.study](case)[table.name] for key, table in sources}
+
+
+def drawn(name: str, case: Case = WHOLE) -> Drawn:
+    """A figure drawn from the planted tables."""
+    return draw(name, tables_of(name, case), **FIGURES[name].values(CONFIGURATION))

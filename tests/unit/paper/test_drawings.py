@@ -3,15 +3,13 @@
 import math
 import re
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from drawings import FIGURES, data, draw, labelled, points, ticks
-from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
-from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
+from planted_tables import ARMS, RULES, STEP, Case, drawn, tables_of
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
@@ -33,18 +31,6 @@ EMPTY = {
     "sensitivity": "no model was measured",
     "textbook": "no token norm was measured",
 }
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    with mpl.rc_context():
-        yield
-    plt.close("all")
-
-
-def drawn(name: str, case: Case = Case()):  # noqa: B008 - a tuple
-    entry = FIGURES[name]
-    return draw(name, tables_of(entry, case), **entry.values(CONFIGURATION))
 
 
 def test_every_drawing_is_registered():
@@ -120,7 +106,7 @@ def test_losses_are_drawn_by_rate_with_a_cross_for_failed_models():
     )
     assert sorted(dots[1]) == pytest.approx([1.51, 1.52, 2.01, 2.01, 2.02, 2.02])
     assert [y for _, y in points(pre, "x")] == [0.97] * 6
-    two = tables_of(FIGURES["rates"], Case())
+    two = tables_of("rates")
     two["runs"] = two["runs"][two["runs"]["learning_rate"] != 0.01]
     figure = draw("rates", two, protocols=["nanogpt"])
     assert figure.n == "Here no arm has 3 learning rates."
@@ -206,7 +192,7 @@ def test_a_sweep_needs_three_rates_and_fills_the_best():
     filled = [data(x) for x in marks if len(data(x)[0]) == 1]
     # all rates have the same mean: the least
     assert filled == [([0.001], [pytest.approx(0.15)])]
-    tables = tables_of(FIGURES["sweep"], Case())
+    tables = tables_of("sweep")
     two = tables["runs"].query("learning_rate < 0.005")
     alone = draw("sweep", {"runs": two})
     assert alone.n == "Here no arm has 3 learning rates."
@@ -222,7 +208,7 @@ def test_shares_of_the_gradient_are_drawn_in_units_of_the_width():
         means = pytest.approx([0.8, 1.6, 2.4])
         assert lines == [(pytest.approx([0, 1, 2], abs=0.1), means)] * 6
     assert ticks(figure.axes[-1]) == ["0a", "0m", "0m'", "final"]
-    tables = tables_of(FIGURES["jacobian"], Case())
+    tables = tables_of("jacobian")
     layers = tables["layers_by_cell"]
     layers.loc[layers["measure"] == "r_mean", "mean"] = 9e-7  # rounding
     without = draw("jacobian", tables, protocols=["script", "small"])
@@ -260,7 +246,7 @@ def test_a_dose_is_a_line_from_nothing_left_in_and_sigma_a_line_over_steps():
 
 
 def test_missing_surrogates_are_reported():
-    tables = tables_of(FIGURES["surrogates"], Case())
+    tables = tables_of("surrogates")
     exact = {name: table[:0] for name, table in tables.items() if name != "losses"}
     figure = draw("surrogates", tables | exact, protocol="small")
     assert "no surrogate was trained" in figure.words
@@ -340,7 +326,7 @@ def test_a_comparison_is_sorted_and_fills_what_is_measured():
 
 
 def test_a_model_that_was_published_twice_is_drawn_once():
-    tables = tables_of(FIGURES["comparison"], Case())
+    tables = tables_of("comparison")
     rows = tables["by_model"]
     again = rows[rows["experiment"] != "measured"].assign(experiment="twins", dtype="bf16")
     axis = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes[0]
@@ -372,7 +358,7 @@ def test_blocks_are_drawn_from_the_second_on():
 
 
 def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
-    tables = tables_of(FIGURES["sensitivity"], Case())
+    tables = tables_of("sensitivity")
     tables["sensitivity"].loc[0, "log_gain"] = math.nan
     matrix = draw("sensitivity", tables).axes[0]
     cells = [text.get_text() for text in matrix.texts]
@@ -380,7 +366,7 @@ def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
 
 
 def test_many_models_are_one_matrix_of_medians():
-    tables = tables_of(FIGURES["sensitivity"], Case())
+    tables = tables_of("sensitivity")
     gains = {"a": -0.1, "b": 0.1, "c": 0.2, "d": 0.3}
     one = tables["sensitivity"]
     reads = {name: "below 1" if gain < 0 else "above 1" for name, gain in gains.items()}

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,13 +28,6 @@ protocol,arm,placement,n,difference,difference_low,difference_high
 small,layernorm,pre,1,,,
 small,rmsnorm,pre,1,0.1,,
 """
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    with mpl.rc_context():
-        yield
-    plt.close("all")
 
 
 def by_hand(*words: object, seed: int = 1) -> subprocess.CompletedProcess[str]:

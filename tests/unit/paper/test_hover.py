@@ -4,23 +4,12 @@ import math
 import re
 import xml.etree.ElementTree as ET
 
-import matplotlib as mpl
-import pytest
-from drawings import FIGURES, draw
-from matplotlib import pyplot as plt
-from planted_tables import CONFIGURATION, Case, tables_of
+from planted_tables import drawn, tables_of
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.hover import MEAN, tell
 from normscope.paper.svg import inlined
-
-
-@pytest.fixture(autouse=True)
-def _fresh():
-    with mpl.rc_context():
-        yield
-    plt.close("all")
 
 
 def titles(svg: bytes) -> list[str]:
@@ -29,13 +18,11 @@ def titles(svg: bytes) -> list[str]:
 
 
 def test_tooltips_have_the_numbers_of_the_table_and_shifted_points_the_name_of_their_tick(tmp_path):
-    entry = FIGURES["sweep"]
-    tables = tables_of(entry, Case())
-    saved = draw("sweep", tables, **entry.values(CONFIGURATION)).save(tmp_path / "sweep")
+    saved = drawn("sweep").save(tmp_path / "sweep")
     said = {tuple(title.split("; ")) for title in titles(saved[".svg"])}
     known = {
         (ARMS[r.arm].label, f"learning rate: {r.learning_rate:g}", f"loss (nats): {r.loss:.4g}")
-        for r in tables["runs"].itertuples()
+        for r in tables_of("sweep")["runs"].itertuples()
     }
     assert len(known) > 3
     assert known <= said
