@@ -176,9 +176,9 @@ def changed(part: str, printed: Frame) -> Frame:
         **{
             "cell": {"tables": {**tables, "main.loss": replace(loss, rows=cells)}},
             "verdict": {"tables": {**tables, "ledger": replace(ledgers, rows=claims)}},
-            "number": {"numbers": printed.numbers | {"layernorm pre loss": Number(NEW, GENERAL)}},
+            "number": {"numbers": {**printed.numbers, "layernorm pre loss": Number(NEW, GENERAL)}},
             "word": {"sections": {"main": {**printed.sections["main"], "steps": NEW}}},
-            "caption": {"figures": printed.figures | {"final_norm": Figure("T", f"n: {NEW}")}},
+            "caption": {"figures": {**printed.figures, "final_norm": Figure("T", f"n: {NEW}")}},
         }[part],
     )
 

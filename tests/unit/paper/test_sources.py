@@ -72,4 +72,4 @@ def test_latex_lists_the_documents(printed: Frame):
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "page.html", "https://a b", "http://<x>"])
 def test_a_link_leads_to_a_page_of_the_web(link: str):
     with pytest.raises(ValidationError, match="link"):
-        Document(title="T", link=link)
+        Document(title="T", claims={}, link=link)
