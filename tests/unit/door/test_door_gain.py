@@ -231,7 +231,7 @@ ERRORS: dict[str, tuple] = {
     "NaN": (not_finite, {}, "block_0"),
     "no prompts": (GPT2, {"prompts": []}, "no prompts"),
     "an empty prompt": (GPT2, {"prompts": ["a", ""]}, "''"),
-    "a prompt twice": (GPT2, {"prompts": ["a", "b", "a"]}, "twice: a"),
+    "a prompt twice": (GPT2, {"prompts": ["a", "b", "a"]}, "'a' twice"),
     "a long prompt": (GPT2, {"prompts": ["a " * 200]}, "64 positions"),
 }
 
