@@ -19,8 +19,7 @@ from safetensors.torch import save_file
 from transformers import GPT2Config
 
 from normscope.errors import Explained
-from normscope.hub.loading import with_weights
-from normscope.hub.weights import SINGLE, stored_types
+from normscope.hub.loading import SINGLE, stored_types, with_weights
 from normscope.io.dataset import DatasetError, encode, files, read
 from normscope.io.stored import Damaged
 from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints

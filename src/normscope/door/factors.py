@@ -75,8 +75,7 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
         Factors: with the type and the device of x.
 
     Raises:
-        Explained: the arm is unknown, the norm does not treat one token at a time, or the norm does
-            not accept x.
+        Explained: the arm is unknown, the norm is not one of each token, or it does not accept x.
     """
     _check_vectors(x)
     d = x.shape[-1]
@@ -93,21 +92,14 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     fixed = {"sqrt(d)": math.sqrt(d), "1": 1.0}
     radius = layer.size(layer.g) if layer.radius == "learned" else fixed[layer.radius]
-    values = {
-        "centered": (at.z * at.sigma).reshape(x.shape),
-        "projected": (at.z / math.sqrt(d)).reshape(x.shape),
-        "radius": torch.as_tensor(radius, dtype=torch.float64),
-        "gain": torch.ones(d) if layer.gain is None else layer.size(layer.gain),
-        "bias": torch.zeros(d) if layer.bias is None else layer.bias,
-    }
-    parts = Factors(**{name: value.detach().to(x) for name, value in values.items()})
-    for name, part in parts._asdict().items():
-        if not part.isfinite().all():
-            raise Explained(
-                f"the factor {name} is not finite in {x.dtype}: the weights are not finite, or x "
-                "is too large"
-            )
-    return parts
+    parts = (
+        (at.z * at.sigma).reshape(x.shape),
+        (at.z / math.sqrt(d)).reshape(x.shape),
+        torch.as_tensor(radius, dtype=torch.float64),
+        torch.ones(d) if layer.gain is None else layer.size(layer.gain),
+        torch.zeros(d) if layer.bias is None else layer.bias,
+    )
+    return Factors(*(part.detach().to(x) for part in parts))
 
 
 def _check_vectors(x: object) -> None:
@@ -119,13 +111,12 @@ def _check_vectors(x: object) -> None:
     if not isinstance(x, Tensor):
         raise Explained(f"x is of type {type(x).__name__}: give a torch.Tensor, (..., d)")
     described = f"x is {x.dtype} of shape {tuple(x.shape)}"
-    if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or x.layout != torch.strided:
+    is_dense = x.layout == torch.strided and not x.is_meta
+    if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or not is_dense:
         raise Explained(
-            f"{described}: give floating-point vectors, (..., d), as a dense tensor of float64, "
-            "float32, bfloat16 or float16"
+            f"{described} on {x.device}: give floating-point vectors, (..., d), as a dense tensor "
+            "of float64, float32, bfloat16 or float16, with values"
         )
-    if x.is_meta:
-        raise Explained(f"{described} on the meta device, without values: load it first")
     if is_transformed(x):
         raise Explained(
             f"{described} inside of a transform of torch.func (such as grad or vmap), which shows "

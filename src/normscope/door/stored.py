@@ -99,8 +99,9 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
     _check_known("trained model", name, jobs, results)
     folder = jobs[name]
     _check_sums(folder, *FILES)
-    steps = dict(metrics(folder)["diverged_at"])
-    seed = next(iter(steps)) if seed is None else seed
+    steps: dict[Any, Any] = metrics(folder)["diverged_at"].to_dict()
+    if seed is None:
+        seed = next(iter(steps))
     _check_known("seed", seed, steps, name)
     if pd.notna(steps[seed]):
         others = [str(other) for other, step in steps.items() if pd.isna(step)]

@@ -121,11 +121,6 @@ class Watched:
 
     def _row(self, name: str, passes: list[_Pass]) -> dict[str, Any]:
         """The row of one norm, over the tokens of all its passes."""
-        if len({(p.at.center, p.g.shape[1]) for p in passes}) > 1:
-            raise Explained(
-                f"{name} differs between passes in d or in whether it centers: watch one pass at a "
-                "time"
-            )
         g, z, sigma = (
             torch.cat(parts)
             for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)

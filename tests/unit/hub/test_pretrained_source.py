@@ -70,8 +70,8 @@ def test_pickled_weights_give_the_numbers_of_safetensors(intact, model, saved):
         loaded = load(model, memory_gb)
         assert loaded.facts["stored"] == "pickle"
         assert loaded.facts["streamed"] == (memory_gb < 1)
-        for ours, theirs in zip(outcomes(loaded), expected, strict=True):
-            assert torch.equal(ours.logits, theirs.logits)
+        for ours, others in zip(outcomes(loaded), expected, strict=True):
+            assert torch.equal(ours.logits, others.logits)
 
 
 @pytest.mark.parametrize("size", [0, 10, 2000])
