@@ -100,8 +100,8 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
     folder = jobs[name]
     _check_sums(folder, *FILES)
     steps: dict[Any, Any] = metrics(folder)["diverged_at"].to_dict()
-    if seed is None:
-        seed = next(iter(steps))
+    first: int = next(iter(steps))
+    seed = first if seed is None else seed
     _check_known("seed", seed, steps, name)
     if pd.notna(steps[seed]):
         others = [str(other) for other, step in steps.items() if pd.isna(step)]

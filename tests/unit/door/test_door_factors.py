@@ -48,6 +48,13 @@ class NamedEpsRMSNorm(nn.Module):
         return x / (x.square().mean(-1, keepdim=True) + self.norm_eps).sqrt(), ""
 
 
+class UnknownEpsRMSNorm(nn.Module):
+    """An RMSNorm without an attribute for its eps."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / (x.square().mean(-1, keepdim=True) + 0.5).sqrt()
+
+
 class Named(nn.LayerNorm):
     """A LayerNorm whose parameters have other names, in this order."""
 
@@ -204,7 +211,8 @@ def test_a_large_mean_does_not_make_a_norm_another(kind, mean, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_inputs_of_mean_0_do_not_hide_whether_a_layer_centers(kind, dtype):
     x = torch.tensor([[[1.0, -1.0, 2.0, -2.0]], [[1.0, 1.0, -1.0, -1.0]]]).to(dtype)
-    layer = kind(4).to(dtype)
+    x = x.repeat(1, 1, 256)  # random tokens of so many channels have a mean of about 0, too
+    layer = kind(1024).to(dtype)
     centers = torch.allclose(layer(x), layer(x + 1), atol=0.1)  # a centering layer ignores a mean
     assert torch.equal(normscope.factors(layer, x).centered, x)
     watched = nn.Sequential(nn.Identity(), layer)
@@ -275,6 +283,13 @@ def test_any_module_gives_its_factors_or_an_error_and_is_not_changed(name, value
         torch.testing.assert_close(parts.output, y.detach().to(x), rtol=close, atol=close)
     assert_same(before, state(module))
     assert torch.equal(x, kept)
+
+
+def test_an_eps_of_an_unknown_name_is_an_error_where_it_matters():
+    layer = UnknownEpsRMSNorm()
+    assert normscope.factors(layer, 1e4 * X).output.isfinite().all()
+    with pytest.raises(normscope.Explained, match="does not compute a norm"):
+        normscope.factors(layer, 1e-2 * X)
 
 
 def test_a_compiled_layer_has_the_factors_of_the_layer():
