@@ -70,11 +70,6 @@ def dichotomy(layernorm: Mapping[str, float], rmsnorm: Mapping[str, float]) -> s
     return "STRONGLY CONFIRMED" if is_apart else "mixed"
 
 
-def h25(rhos: Sequence[float], gains: Sequence[float]) -> list[bool]:
-    """For each model, whether "rho of 0.2 or more dampens, less expands" is right."""
-    return [(rho >= CROWDED) == (gain < 1) for rho, gain in zip(rhos, gains, strict=True)]
-
-
 def h25_verdict(correct: int, n: int) -> str:
     """The word for its accuracy; none without a model."""
     if n == 0:

@@ -1,7 +1,7 @@
 """Tables of residual gain: measured and published, each as published and corrected. No torch."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from normscope.studies.pretrained.tables import TABLES
 OBSERVATION = TABLES["observations"].names
 ADDED = ("reads", "base")  # columns of by_model that come after its statistics
 TEXT = ("top_token", "text")
-COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
+COUNTS = [column.name for column in TABLES["models"].columns if column.role == "count"]
 
 
 def read_measurements(path: Path) -> pd.DataFrame:
@@ -45,6 +45,18 @@ def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> p
     return table.assign(words=words, gain=table["last_gain"])[OBSERVATION]
 
 
+def usual_bos(models: pd.DataFrame) -> dict[str, str]:
+    """By model: "on" if its tokenizer adds BOS, else "off"."""
+    adds = models["tokenizer_adds_bos"].eq(True)  # missing where a tokenizer has no BOS
+    return dict(zip(models["model"], np.where(adds, "on", "off"), strict=True))
+
+
+def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The table with the column ``usual``: whether BOS is as the model's tokenizer has it."""
+    usual = table["bos"] == table["model"].map(usual_bos(models))
+    return table.assign(usual=usual.astype(bool))
+
+
 def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
 
@@ -53,9 +65,8 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
         models: what is known of the models; their columns are joined to the rows.
     """
     measured = models.dropna(subset="norm")
-    adds = measured["tokenizer_adds_bos"].eq(True)  # missing: it does neither
-    bos = adds.astype(object).where(~adds, "on").where(adds, "off")
-    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
+    known = {"experiment": "measured", "dtype": measured["computed"]}
+    measured = measured.assign(**known, bos=measured["model"].map(usual_bos(models)))
     measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
     rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
     return rows.merge(measured, on=["model", "bos"], validate="many_to_one")
@@ -162,16 +173,14 @@ def reads(log_gain: float, p: float) -> str:
 
 def by_category(observations: pd.DataFrame) -> pd.DataFrame:
     """Mean gain and geometric mean gain by category, a row per experiment, model and category."""
-    keys = ["experiment", "model", "category"]
-    groups = observations.groupby(keys, sort=False)["gain"]
-    table = pd.DataFrame({"mean": groups.mean(), "n": groups.size()})
-    table["geometric"] = [math.exp(np.log(values).mean()) for _, values in groups]
-    return table.reset_index()
+    groups = observations.groupby(["experiment", "model", "category"], sort=False)["gain"]
+    geometric = ("geometric", lambda gains: math.exp(np.log(gains).mean()))
+    return groups.agg([("mean", "mean"), ("n", "size"), geometric]).reset_index()
 
 
 def by_norm(
     observations: pd.DataFrame,
-    comparisons: Iterable[tuple[str, pd.DataFrame]],
+    comparisons: Mapping[str, pd.DataFrame],
     level: float,
     resamples: int,
 ) -> pd.DataFrame:
@@ -183,10 +192,10 @@ def by_norm(
 
     Args:
         observations: of prompts.
-        comparisons: names, and rows of ``by_model`` that are compared.
+        comparisons: rows of ``by_model`` that are compared, by the name of the comparison.
     """
     rows = []
-    for name, compared in comparisons:
+    for name, compared in comparisons.items():
         models = compared[compared["norm"].isin(["LayerNorm", "RMSNorm"])]
         families = models.groupby(["family", "norm"], as_index=False)["log_gain"].mean()
         over_prompts = _contrast_by_prompt(observations, models)
@@ -210,10 +219,8 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
     if models["norm"].nunique() < 2:
         return {"model": [], "family": []}
     chosen = observations.merge(models[["experiment", "model"]], on=["experiment", "model"])
-    wide = chosen.assign(log=np.log(chosen["gain"])).pivot_table(
-        index="prompt", columns=["norm", "family", "model"], values="log"
-    )
-    wide = wide.dropna()
+    gains = chosen.pivot_table("gain", index="prompt", columns=["norm", "family", "model"])
+    wide = np.log(gains.dropna())
     of_family = wide.T.groupby(level=["norm", "family"]).mean().T
     contrasts = {}
     for unit, table in (("model", wide), ("family", of_family)):
@@ -223,7 +230,7 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
 
 
 def twins(
-    observations: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], level: float, resamples: int
+    observations: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], level: float, resamples: int
 ) -> pd.DataFrame:
     """Fine-tuned models against their base, prompt by prompt: the log-ratio of their gains.
 
@@ -244,13 +251,6 @@ def twins(
             )
     table = pd.DataFrame(rows, columns=TABLES["twins"].names)
     return table.assign(p_holm=holm(list(table["p"])))
-
-
-def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """Whether a row is with BOS as the model's tokenizer has it."""
-    adds = set(models.loc[models["tokenizer_adds_bos"].eq(True), "model"])
-    usual = ["on" if model in adds else "off" for model in table["model"]]
-    return table.assign(usual=(table["bos"] == usual).astype(bool))
 
 
 def sensitivity(

@@ -82,7 +82,7 @@ TABLES = {
             flag("tokenizer_adds_bos", "whether its tokenizer adds BOS"),
             text("missing", "why it was not measured; empty otherwise"),
         ),
-        f"{HERE}.collect.facts",
+        f"{HERE}.tabulate.facts",
     ),
     "gains": Table(
         "one prompt, policy and position of a model",
@@ -103,7 +103,7 @@ TABLES = {
             count("words", "words of the prompt"),
             count("complexity", "complexity that its author gave it"),
         ),
-        f"{HERE}.collect.measurements",
+        f"{HERE}.tabulate.measurements",
     ),
     "norms": Table(
         "one site of a prompt, policy and position of a model",
@@ -116,7 +116,7 @@ TABLES = {
             Column("norm", "geometric mean of the norm of the stream"),
             Column("log_gain", "mean log-gain to the previous site"),
         ),
-        f"{HERE}.collect.measurements",
+        f"{HERE}.tabulate.measurements",
     ),
     "sensitivity": Table(
         "one ratio, policy and position of a model, over prompts",
