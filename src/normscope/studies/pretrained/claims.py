@@ -29,11 +29,13 @@ from normscope.studies.pretrained.published import (
     h25_verdict,
     hypothesis_status,
     inversion,
+    measured_ratios,
     overall,
+    published_ratios,
 )
 from normscope.studies.pretrained.statistics import base_models, reads
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.words import interval, number, significant
+from normscope.words import interval, number, records, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
 REFERENCE = "pythia-6.9b"
@@ -262,20 +264,33 @@ def _told_apart(rows: Sequence[dict]) -> str:
 @claim("true_last_block")
 def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
     """One measured model with another number decides."""
-    was, published = _published_ratios(evidence)
-    measured = _measured_ratios(evidence)
-    pairs = {k: pair for k, pair in (published | measured).items() if all(map(math.isfinite, pair))}
-    listed = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
-    here = [pairs[name] for name in measured if name in pairs]
-    errors = [abs(ratio / gain - 1) for ratio, gain in here]
-    apart = [error for error in errors if error > entry.limit]
+    references = evidence.table("pretrained.references")
+    published = published_ratios(references)
+    measured = measured_ratios(evidence.table("pretrained.sensitivity"))
+    n = select(references, experiment="final_norm", metric="gain_hidden_states")
+    n = n.set_index("model")["n"]
+    was = [
+        f"{r.Index} {number(r.gain_hidden_states, 4)}, with the final norm "
+        f"{number(r.gain_with_final_norm, 4)} (n {n[r.Index]:.0f})"
+        for r in records(published)
+    ]
+    compared = ["gain_hidden_states", "last_gain"]
+    published, measured = (t.reindex(columns=compared).dropna() for t in (published, measured))
+    listed = [
+        f"{r.Index}, {where}: {number(r.gain_hidden_states, 4)} and {number(r.last_gain, 4)}"
+        for where, table in (("published", published), ("measured", measured))
+        for r in records(table)
+    ]
+    errors = (measured["gain_hidden_states"] / measured["last_gain"] - 1).abs()
+    apart = int((errors > entry.limit).sum())
     answers = {
-        "no data": not pairs,
-        "undecided: the published two are of other prompts": not here,
-        f"rejected: other numbers in {len(apart)} of {len(here)} measured": bool(apart),
+        "no data": not listed,
+        "undecided: the published two are of other prompts": errors.empty,
+        f"rejected: other numbers in {apart} of {len(errors)} measured": bool(apart),
         "not rejected": True,
     }
-    case = Case.known(not apart, max(errors)) if here else Case.unknown(_first(answers))
+    reads = _first(answers)
+    case = Case.unknown(reads) if errors.empty else Case.known(not apart, float(errors.max()))
     return Finding(
         cases={"": case},
         published=f"{'; '.join(was) or 'none'}.",
@@ -284,55 +299,18 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
-        alone=_first(answers),
+        alone=reads,
     )
-
-
-Ratios = dict[str, tuple[float, float]]  # by model: hidden_states' ratio, the last block's gain
-
-
-def _published_ratios(evidence: Evidence) -> tuple[list[str], Ratios]:
-    """The published numbers in words, and the ratios with the published gains."""
-    words, ratios = [], {}
-    references = select(evidence.table("pretrained.references"), experiment="final_norm")
-    for model in filter(None, references["model"].dropna().unique()):
-        rows = select(references, model=model).set_index("metric")
-        values = rows["value"].astype(float)
-        ratio, with_norm = values["gain_hidden_states"], values["gain_with_final_norm"]
-        n = rows.loc["gain_hidden_states", "n"]
-        words.append(
-            f"{model} {number(ratio, 4)}, with the final norm {number(with_norm, 4)} (n {n:.0f})"
-        )
-        for row in _published(evidence, model):
-            ratios[f"{model}, published"] = (ratio, row["mean"])
-    return words, ratios
-
-
-def _measured_ratios(evidence: Evidence) -> Ratios:
-    """Of the models that were measured here."""
-    usual = select(evidence.table("pretrained.sensitivity"), usual=True, positions="last")
-    ratios = {}
-    for model, rows in usual.groupby("model", sort=False):
-        logs = rows.set_index("metric")["log_gain"]
-        ratios[f"{model}, measured"] = (
-            math.exp(logs["gain_hidden_states"]),
-            math.exp(logs["last_gain"]),
-        )
-    return ratios
 
 
 @claim("h25")
 def crowding(_: Entry, evidence: Evidence) -> Finding:
     """Every model is a case: one on the other side of 1 than is predicted refutes it."""
-    table = select(evidence.table("pretrained.h25_models"), metric="gain_hidden_states")
-    models = table[table["experiment"].isin(H25_CASES)].to_dict("records")
-    studies = {
-        r["experiment"]: r
-        for r in select(evidence.table("pretrained.h25"), metric="gain_hidden_states").to_dict(
-            "records"
-        )
-        if r["experiment"] in STUDIES
-    }
+    models, accuracy = (
+        select(evidence.table(f"pretrained.{name}"), metric="gain_hidden_states").to_dict("records")
+        for name in ("h25_models", "h25")
+    )
+    studies = {r["experiment"]: r for r in accuracy if r["experiment"] in STUDIES}
     references = select(evidence.table("pretrained.references"), metric="h25_correct")
     was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
@@ -341,7 +319,7 @@ def crowding(_: Entry, evidence: Evidence) -> Finding:
     now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
     row = studies.get("h25")
     return Finding(
-        cases={r["model"]: prediction_case(r) for r in models},
+        cases={r["model"]: prediction_case(r) for r in models if r["experiment"] in H25_CASES},
         published=f"{'; '.join(was) or 'none'}.",
         own=h25_verdict(row["right"], row["n"]) if row else "no data",
         corrected=f"{'; '.join(now) or 'none'}.",

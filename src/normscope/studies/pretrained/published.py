@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
 CROWDED = 0.2  # rho from which H25 predicts a gain below 1
@@ -77,3 +78,22 @@ def h25_verdict(correct: int, n: int) -> str:
     if correct == n:
         return "VALIDATED"
     return "PARTIALLY_VALIDATED" if correct >= n / 2 else "FALSIFIED"
+
+
+def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of norms of the models in the notebook on the final norm: one row per model.
+
+    Its two ratios, and the gain of the last block, which two other notebooks measure with hooks.
+    """
+    notebook = references[references["experiment"] == "final_norm"]
+    hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
+    table = pd.concat([notebook, hooked[hooked["metric"] == "last_gain"]])
+    table = table[table["model"].isin(notebook["model"].dropna())]
+    return table.pivot_table("value", index="model", columns="metric", sort=False)
+
+
+def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
+    """The same ratios of measured models: geometric means, BOS as the tokenizer has it."""
+    table = sensitivity[sensitivity["usual"] & (sensitivity["positions"] == "last")]
+    table = table.assign(value=np.exp(table["log_gain"]))
+    return table.pivot_table("value", index="model", columns="metric", sort=False)
