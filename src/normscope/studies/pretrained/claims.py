@@ -23,6 +23,7 @@ from normscope.studies.pretrained.cases import (
     gain_case,
     prediction_case,
 )
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import (
     CONSISTENT,
     dichotomy,
@@ -34,7 +35,6 @@ from normscope.studies.pretrained.published import (
     published_ratios,
 )
 from normscope.studies.pretrained.statistics import base_models, reads
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 from normscope.words import interval, number, records, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures

@@ -23,8 +23,7 @@ from normscope.paper.table import (
     text,
 )
 from normscope.studies.pretrained.grid import Pretrained
-from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.pretrained.studies import BOS
+from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
 

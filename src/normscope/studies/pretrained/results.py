@@ -6,13 +6,13 @@ from typing import Any
 import pandas as pd
 
 from normscope.hub.prompts import Prompt
+from normscope.studies.pretrained.measures import MODEL, VALIDATION
 from normscope.studies.pretrained.published import (
     hypothesis_status,
     inversion,
     overall,
     t_of_summary,
 )
-from normscope.studies.pretrained.studies import MODEL, VALIDATION
 
 STATISTICS = "n mean sd min max t p_one_sided status r_deviation p_deviation".split()
 CORRECTED = "log_gain low high p_holm reads r r_low r_high r_p_holm r_given_words".split()

@@ -18,9 +18,8 @@ from normscope.statistics.inference import (
     separation,
 )
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, MODEL, VALIDATION
 from normscope.studies.pretrained.published import dampening
-from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
 
 OBSERVATION = TABLES["observations"].names

@@ -37,8 +37,8 @@ from scipy import stats
 
 from normscope.ledger.claim import kind
 from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.statistics import by_norm
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "reads": "above 1"}
 ABOVE |= {"status": "REJECTED", "below_one": 0}

@@ -12,6 +12,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from normscope.hub.prompts import read_prompts
 from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import (
     dampening,
     dichotomy,
@@ -29,7 +30,6 @@ from normscope.studies.pretrained.statistics import (
     published_observations,
     twins,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")

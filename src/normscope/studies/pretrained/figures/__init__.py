@@ -13,6 +13,7 @@ from normscope.studies.arms import arm_look, family
 # the colors of the arms
 NORMS = {family(arm): arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
 TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
+NOTHING = "no model was measured"
 OTHER = "0.5"  # a norm that is neither
 
 
@@ -50,11 +51,6 @@ def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
     tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
 
 
-def mark_one(axis: Axes, *, vertical: bool = False) -> None:
-    """A line where a gain is 1."""
-    style.baseline(axis, 1, vertical=vertical)
-
-
 def gain_axis(axis: Axes) -> None:
     """A logarithmic x axis of gains, with plain numbers."""
     axis.set_xscale("log")
@@ -63,11 +59,6 @@ def gain_axis(axis: Axes) -> None:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_xlabel("gain of the last block")
-
-
-def say_none(axis: Axes) -> None:
-    """Say that no model was measured."""
-    style.say(axis, "no model was measured")
 
 
 def count_prompts(table: pd.DataFrame) -> str:

@@ -19,10 +19,9 @@ from normscope.studies.pretrained.figures import (
     draw_gain,
     gain_axis,
     list_models,
-    mark_one,
     norm_color,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES
+from normscope.studies.pretrained.measures import FIRST_STUDIES
 
 MM_PER_ROW, MM_PER_PANEL = 5, 16
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
@@ -76,7 +75,7 @@ def draw(
     draw_trained(axes[0], gains, markers)
     draw_pretrained(axes[1], pretrained)
     for axis in axes:
-        mark_one(axis, vertical=True)
+        style.baseline(axis, 1, vertical=True)
     gain_axis(axes[1])
     style.legend_below(figure, style.samples(axes[1], LOOKS | looks), ncols=5)
     by = ("protocol", "arm")

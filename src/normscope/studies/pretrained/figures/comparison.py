@@ -15,7 +15,6 @@ from normscope.studies.pretrained.figures import (
     draw_gain,
     gain_axis,
     list_models,
-    mark_one,
     model_labels,
     norm_color,
 )
@@ -50,7 +49,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     height = MM_PER_ROW * len(table) + REST_MM
     figure, axes = style.canvas(look.width_mm, height, 1, 1, shared=False)
     axis = axes[0, 0]
-    mark_one(axis, vertical=True)
+    style.baseline(axis, 1, vertical=True)
     for y, row in enumerate(table.to_dict("records")):
         draw_row(axis, y, row)
     gain_axis(axis)

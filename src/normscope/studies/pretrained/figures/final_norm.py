@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import tell
-from normscope.studies.pretrained.figures import list_models, mark_one, model_looks, say_none
+from normscope.studies.pretrained.figures import NOTHING, list_models, model_looks
 from normscope.studies.pretrained.measures import METRICS
 from normscope.studies.pretrained.published import CROWDED, measured_ratios, published_ratios
 
@@ -37,7 +37,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
     axis.set_title("three ratios")
-    mark_one(axis, vertical=True)
+    style.baseline(axis, 1, vertical=True)
 
 
 def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
@@ -51,7 +51,7 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         style.estimates(axis, row["rho"], row["gain"], ends, *names, width=0.6, **dots)
     for family, look in looks.items():
         axis.plot([], [], linestyle="", label=family, **look)
-    mark_one(axis)
+    style.baseline(axis, 1)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
     axis.set_xscale("log")
     axis.set_xticks(RHOS, [f"{rho:g}" for rho in RHOS])
@@ -71,11 +71,11 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         cross: dict = {"marker": "x", "linestyle": "", "color": look["color"]}
         style.points(axis, depth[is_norm], gains[is_norm], str(model), **cross)
     if layers.empty:
-        say_none(axis)
+        style.say(axis, NOTHING)
     else:
         style.log_y(axis)
     axis.set_title("all sites")
-    mark_one(axis)
+    style.baseline(axis, 1)
     axis.set(xlabel="depth", ylabel="gain of the site")
 
 

@@ -14,11 +14,10 @@ from normscope.studies.pretrained.figures import (
     NORMS,
     count_prompts,
     list_models,
-    mark_one,
     model_labels,
     norm_color,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES
+from normscope.studies.pretrained.measures import FIRST_STUDIES
 
 SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
 FIRST = 4  # measured models that are shown prompt by prompt
@@ -88,10 +87,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     draw_prompts(distribution, scatter, category, select(tables["observations"]))
     draw_means(means, base)
     for axis in (distribution, means):
-        mark_one(axis, vertical=True)
+        style.baseline(axis, 1, vertical=True)
         axis.set_xlabel(GAIN)
     for axis in (scatter, category):
-        mark_one(axis)
+        style.baseline(axis, 1)
         axis.set_ylabel(GAIN)
     distribution.set_ylabel("share of prompts up to there")
     scatter.set_xlabel("entropy of the next token (nats)")
