@@ -44,15 +44,10 @@ def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> p
     return table.assign(words=words, gain=table["last_gain"])[OBSERVATION]
 
 
-def usual_bos(models: pd.DataFrame) -> dict[str, str]:
-    """By model: "on" if its tokenizer adds BOS, else "off"."""
-    adds = models["tokenizer_adds_bos"].eq(True)  # missing where a tokenizer has no BOS
-    return dict(zip(models["model"], np.where(adds, "on", "off"), strict=True))
-
-
 def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """The table with the column ``usual``: whether BOS is as the model's tokenizer has it."""
-    usual = table["bos"] == table["model"].map(usual_bos(models))
+    adds = models.loc[models["tokenizer_adds_bos"].eq(True), "model"]
+    usual = table["bos"] == np.where(table["model"].isin(adds), "on", "off")
     return table.assign(usual=usual.astype(bool))
 
 
@@ -64,8 +59,9 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
         models: what is known of the models; their columns are joined to the rows.
     """
     measured = models.dropna(subset="norm")
-    known = {"experiment": "measured", "dtype": measured["computed"]}
-    measured = measured.assign(**known, bos=measured["model"].map(usual_bos(models)))
+    # a tokenizer without BOS, whose value is missing, adds none
+    bos = np.where(measured["tokenizer_adds_bos"].eq(True), "on", "off")
+    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
     measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
     rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
     return rows.merge(measured, on=["model", "bos"], validate="many_to_one")

@@ -96,7 +96,8 @@ def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFr
     """``gains`` or ``norms`` of all models."""
     keys = {model.name: {"model": model.name} for model in listed}
     table = collect(probes, f"{name}.csv", keys, read_measurements)
-    return table.reindex(columns=[c for c in TABLES[name].names if c not in PROMPT])
+    columns = [column for column in TABLES[name].names if column not in PROMPT]
+    return table if len(table) else pd.DataFrame(columns=columns)
 
 
 def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
