@@ -6,7 +6,7 @@ from normscope.io import dataset
 from normscope.measure.windows import validation_windows
 from normscope.studies.stage import TableInputs
 from normscope.studies.textbook import tutorial
-from normscope.studies.textbook.recipe import TextbookTables
+from normscope.studies.textbook.grid import TextbookTables
 from normscope.studies.textbook.tables import TABLES
 from normscope.train import runtime
 from normscope.train.outputs import say

@@ -28,10 +28,6 @@ Row = dict[str, str | int | float]
 DIMENSIONS = (1, 2, 4, 8, 16, 64, 128, 768)
 SIZES = tuple(2**k for k in range(9))  # tokens in a batch
 SCALE_SPREADS, MEAN_SPREADS = (0.0, 0.1, 0.3, 1.0), (0.0, 0.3, 1.0)
-AFFINE = (
-    *("layer", "index", "d", "tokens", "mean_before", "std_before", "mean_after", "std_after"),
-    *("std_after_sd", "gain_min", "gain_max", "recovered"),
-)
 SHARING = (
     ("layernorm", "training"),
     ("rmsnorm", "training"),
