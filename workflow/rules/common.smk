@@ -122,7 +122,7 @@ from normscope.io import provenance
 from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
-from normscope.studies.pretrained.prompts import check_prompts
+from normscope.studies.pretrained.grid import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
 

@@ -6,7 +6,7 @@ norm the unit is a family. One model is enough to reject "every".
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -18,11 +18,6 @@ from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
-from normscope.studies.pretrained.cases import (
-    family_case,
-    gain_case,
-    prediction_case,
-)
 from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import (
     CONSISTENT,
@@ -47,13 +42,9 @@ STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
 
 
-def _by_model(evidence: Evidence) -> pd.DataFrame:
-    return evidence.table("pretrained.by_model")
-
-
 def _models(evidence: Evidence) -> pd.DataFrame:
     """``base_models``, with p that are Holm's over these, and what each reads."""
-    models = base_models(_by_model(evidence))
+    models = base_models(evidence.table("pretrained.by_model"))
     models["p_holm"] = holm(list(models["p"]))
     sides = [reads(*v) for v in zip(models["log_gain"], models["p_holm"], strict=True)]
     return models.assign(reads=sides)
@@ -61,9 +52,9 @@ def _models(evidence: Evidence) -> pd.DataFrame:
 
 def _published(evidence: Evidence, *models: str) -> list[dict]:
     """Rows of published base models, in the order given."""
-    table = _by_model(evidence)
-    table = table[table["experiment"].isin(FIRST_STUDIES)].set_index("model")
-    return [{"model": m, **table.loc[m].to_dict()} for m in models if m in table.index]
+    table = evidence.table("pretrained.by_model")
+    table = table[table["experiment"].isin(FIRST_STUDIES)].set_index("model", drop=False)
+    return table.loc[[m for m in models if m in table.index]].to_dict("records")
 
 
 def _p(value: float) -> str:
@@ -88,6 +79,45 @@ def _with_norm(evidence: Evidence, norm: str) -> list[dict]:
 def _first(answers: dict[str, bool]) -> str:
     """The first answer that applies."""
     return next(answer for answer, applies in answers.items() if applies)
+
+
+def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
+    """A two-sided p of an effect as a case of the statement that it is positive, or negative."""
+    if math.isnan(p):
+        return Case.unknown("no data")
+    for_it, against_it = p / 2, 1 - p / 2
+    if (effect > 0) != positive:
+        for_it, against_it = against_it, for_it
+    n = int(row["n"])
+    return Case(effect, n=n, unit="prompt", p_holds=for_it, p_fails=against_it, smallest=0.0)
+
+
+def gain_case(row: Mapping, *, above: bool) -> Case:
+    """Whether a model's gain is on one side of 1: Student's t over prompts, of the log-gain."""
+    case = _sided(row, row["p"], row["log_gain"], positive=above)
+    gain, low, high = (math.exp(row[k]) for k in ("log_gain", "low", "high"))
+    return replace(case, effect=gain, low=low, high=high)
+
+
+def family_case(row: Mapping) -> Case:
+    """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
+    return Case(
+        math.exp(row["difference"]),
+        math.exp(row["low"]),
+        math.exp(row["high"]),
+        n=int(row["layernorm"] + row["rmsnorm"]),
+        unit="family",
+        p_holds=row["p"],
+        p_fails=1.0,  # a test of the one side alone
+        smallest=row["smallest"],
+    )
+
+
+def prediction_case(row: Mapping) -> Case:
+    """Whether a model's gain is on the side of 1 that H25 predicts: Student's t over prompts."""
+    is_above = row["predicted"] == "above 1"
+    case = _sided(row, row["p"], math.log(row["gain"]), positive=is_above)
+    return replace(case, effect=row["gain"], low=row["low"], high=row["high"])
 
 
 @claim("dampens")
@@ -236,7 +266,7 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
 def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     """Trained models are the units; what one category of prompts carries is said of the others."""
     trained = find(entry, evidence)
-    published = _published(evidence, *_by_model(evidence)["model"].unique())
+    published = _published(evidence, *evidence.table("pretrained.by_model")["model"].unique())
     was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
     rows = _models(evidence).dropna(subset="r").to_dict("records")
     now = [

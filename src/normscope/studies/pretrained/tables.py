@@ -40,10 +40,8 @@ N_LAYERS = count("n_layers", "blocks")
 PROMPTS = count("n", "prompts", title="n prompts")
 LOG_GAIN = estimate("log_gain", "mean log-gain over prompts", "low", "high", **LOG)
 RATIOS = many({name: f"ratio of norms: {meaning}" for name, meaning in METRICS.items()})
-HEADS = (
-    count("n_heads", "attention heads"),
-    count("head_dim", "width of a head"),
-)
+N_HEADS = count("n_heads", "attention heads")
+HEAD_DIM = count("head_dim", "width of a head")
 RHO = Column("rho", "heads over head dimension", format=decimals(4))
 SUMMARY = (
     count("n", "prompts", title="n prompts"),
@@ -65,10 +63,10 @@ TABLES = {
             NORM,
             N_LAYERS,
             count("n_embd", "width"),
-            HEADS[0],
+            N_HEADS,
             count("n_kv_heads", "heads for keys and values"),
             flag("grouped_queries", "whether several heads share keys and values"),
-            HEADS[1],
+            HEAD_DIM,
             RHO,
             Column("rho_as_published", "rho as the published code computes it"),
             count("parameters", "parameters"),
@@ -316,7 +314,8 @@ TABLES = {
             Column("max", "published maximum"),
             count("n", "prompts"),
             N_LAYERS,
-            *HEADS,
+            N_HEADS,
+            HEAD_DIM,
             text("status", "published, or recomputed from published tables"),
             text("source", "where it was published"),
         ),

@@ -52,8 +52,9 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     h25_models = h25.published_models(references, level)
     if len(measured := measured_observations(gains, models)):
         observations = pd.concat([observations, measured])
-        untuned = as_published(gains, models[~models["tuned"].eq(True)])
-        h25_models = pd.concat([h25_models, h25.measured_models(untuned, level, resamples)])
+        untuned = models[~models["tuned"].eq(True) & models["base"].isna()]
+        judged = h25.measured_models(as_published(gains, untuned), level, resamples)
+        h25_models = pd.concat([h25_models, judged])
 
     pairs = tuned_pairs(references, models)
     of_models = with_base(by_model(observations, level, resamples), pairs, models)

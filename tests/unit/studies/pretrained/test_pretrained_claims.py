@@ -29,7 +29,7 @@ from scipy import stats
 from normscope.ledger.claim import Claim, kind
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.cases import family_case, gain_case, prediction_case
+from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
 from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.statistics import by_model, by_norm, published_observations
 

@@ -17,11 +17,6 @@ NOTHING = "no model was measured"
 OTHER = "0.5"  # a norm that is neither
 
 
-def norm_color(norm: str) -> str:
-    """Colour of a norm."""
-    return NORMS.get(norm, OTHER)
-
-
 def model_looks(models: Sequence[str]) -> dict[str, dict]:
     """Colour and marker of each model among those in a figure."""
     return {
@@ -43,7 +38,7 @@ def model_labels(table: pd.DataFrame) -> list[str]:
 
 def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
     """A model's geometric mean, open if it was published; its tooltip has the interval."""
-    color, is_measured = norm_color(row["norm"]), row["experiment"] == "measured"
+    color, is_measured = NORMS.get(row["norm"], OTHER), row["experiment"] == "measured"
     names = [row["norm"] if row["norm"] in NORMS else "another norm"]
     names.append("measured" if is_measured else "published")
     ends = np.exp(row["low"]), np.exp(row["high"])

@@ -19,7 +19,6 @@ from normscope.studies.pretrained.figures import (
     draw_gain,
     gain_axis,
     list_models,
-    norm_color,
 )
 from normscope.studies.pretrained.measures import FIRST_STUDIES
 
@@ -54,7 +53,7 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     for y, row in enumerate(table.to_dict("records")):
         draw_gain(axis, y, row, marker="P", linestyle="")
         low, high = np.exp([row["low"], row["high"]])
-        axis.hlines(y, low, high, color=norm_color(row["norm"]))
+        axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER))
     style.name_rows(axis, list(table["model"]))
     axis.set_title("pretrained, much else unequal")
 

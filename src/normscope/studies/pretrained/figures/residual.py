@@ -12,10 +12,10 @@ from normscope.paper.drawing import Look
 from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import (
     NORMS,
+    OTHER,
     count_prompts,
     list_models,
     model_labels,
-    norm_color,
 )
 from normscope.studies.pretrained.measures import FIRST_STUDIES
 
@@ -40,7 +40,7 @@ def model_looks(shown: pd.DataFrame) -> dict[str, dict]:
     models = shown.drop_duplicates("name")
     own = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
     return {
-        name: {"color": norm_color(norm), "marker": marker, "linestyle": line}
+        name: {"color": NORMS.get(norm, OTHER), "marker": marker, "linestyle": line}
         for name, norm, marker, line in own
     }
 
@@ -66,7 +66,7 @@ def draw_means(axis: Axes, table: pd.DataFrame) -> None:
     """Bars as published: mean and standard deviation over prompts; a dash: the geometric mean."""
     table = table.sort_values("mean", ascending=False)
     y = np.arange(len(table))
-    colors = [norm_color(norm) for norm in table["norm"]]
+    colors = [NORMS.get(norm, OTHER) for norm in table["norm"]]
     bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
     for bar in axis.barh(y, table["mean"], xerr=table["sd"], **bars):
         tell(bar)
