@@ -24,17 +24,14 @@ def _rows(table: pd.DataFrame, columns: Iterable[Any] | None = None) -> list[dic
     return chosen.astype(object).where(chosen.notna(), None).to_dict("records")
 
 
-def document(
-    tables: Mapping[str, pd.DataFrame], references: pd.DataFrame, prompts: Sequence[Prompt]
-) -> dict[str, Any]:
-    """All of it.
+def document(tables: Mapping[str, pd.DataFrame], prompts: Sequence[Prompt]) -> dict[str, Any]:
+    """The content of residual_gain.json.
 
     Args:
-        tables: of rule pretrained, by name.
-        references: reference_gains.csv.
-        prompts: that were measured.
+        tables: the tables of the study, by name.
+        prompts: the prompts that were measured.
     """
-    models, by_model = tables["models"], tables["by_model"]
+    models, by_model, references = (tables[name] for name in ("models", "by_model", "references"))
     measured = by_model[by_model["experiment"] == "measured"]
     layernorm = measured[measured["norm"] == "LayerNorm"]
     loaded = models.dropna(subset="norm")

@@ -113,16 +113,15 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
 
 
 def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
-    """Every model once, as measured here or else as published; none that is fine-tuned."""
+    """Every model once, as measured here or else as published; fine-tuned models are left out."""
     untuned = by_model[by_model["base"].isna()]
-    here = untuned[untuned["experiment"] == "measured"]
+    measured = untuned[untuned["experiment"] == "measured"]
     published = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
-    both = [here, published[~published["model"].isin(here["model"])]]
-    return pd.concat(both, ignore_index=True)
+    return pd.concat([measured, published]).drop_duplicates("model", ignore_index=True)
 
 
 def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Which models LayerNorm and RMSNorm are compared over; none that is fine-tuned."""
+    """The models over which LayerNorm and RMSNorm are compared, by the name of the comparison."""
     untuned = by_model[by_model["base"].isna()]
     first = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
     return {
@@ -150,11 +149,12 @@ def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame)
 
 def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
     """Raw r of entropy and gain with one category left out, by its name."""
-    correlations = {}
-    for name in group["category"].unique():
-        rest = group[group["category"] != name]
-        correlations[name] = correlation(list(rest["entropy"]), list(rest["gain"]), level).r
-    return {name: r for name, r in correlations.items() if not math.isnan(r)}
+    rests = {name: group[group["category"] != name] for name in group["category"].unique()}
+    r = {
+        name: correlation(list(rest["entropy"]), list(rest["gain"]), level).r
+        for name, rest in rests.items()
+    }
+    return {name: value for name, value in r.items() if not math.isnan(value)}
 
 
 def reads(log_gain: float, p: float) -> str:

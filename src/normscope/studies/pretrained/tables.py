@@ -19,9 +19,10 @@ from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
 STATISTICS = f"{HERE}.statistics"
-SIGNED = decimals(sign=True)
+SIGNED, SIGNED_2 = decimals(sign=True), decimals(2, sign=True)
 LOG = {"format": decimals(log=True), "unit": "natural logarithm"}
 R = {"range": COSINE, "format": SIGNED}
+R_OF_RHO = {"range": COSINE, "format": SIGNED_2}  # over few models
 
 EXPERIMENT = key("experiment", "published study, or measured", title="study")
 MODEL = key("model", "name of the model")
@@ -161,12 +162,7 @@ TABLES = {
         (
             *WHO,
             *SUMMARY,
-            Column(
-                "t",
-                "t of the mean gain against 1",
-                format=decimals(2, sign=True),
-                title="t against 1",
-            ),
+            Column("t", "t of the mean gain against 1", format=SIGNED_2, title="t against 1"),
             p_value("p_one_sided", "one-sided p-value as published"),
             text("status", "reading by the published rule", title="by the published rule"),
             Column(
@@ -176,16 +172,12 @@ TABLES = {
                 **R,
             ),
             p_value("p_deviation", "its p-value"),
-            *(
-                column.but(
-                    title="geometric mean",
-                    format=decimals(4, log=True),
-                    macro="{model} {experiment} last gain",
-                )
-                if column.role == "estimate"
-                else column
-                for column in LOG_GAIN
+            LOG_GAIN[0].but(
+                title="geometric mean",
+                format=decimals(4, log=True),
+                macro="{model} {experiment} last gain",
             ),
+            *LOG_GAIN[1:],
             p_value("p", "p-value of the log-gain against 0"),
             *estimate("r", "correlation of entropy with the gain", title="raw r", **R),
             p_value("r_p", "its p-value"),
@@ -289,11 +281,11 @@ TABLES = {
             count("decided_right", "those that H25 predicts"),
             Column("decided_low", "lower end of the interval of that share", range=SHARE),
             Column("decided_high", "upper end of the interval of that share", range=SHARE),
-            Column("r", "correlation of rho with the gain", **R),
+            Column("r", "correlation of rho with the gain", title="r of rho", **R_OF_RHO),
             p_value("r_p", "its p-value"),
-            Column("r_given_depth", "the same given the number of blocks", **R),
-            p_value("p_given_depth", "its p-value"),
-            Column("r_depth", "correlation of rho with the number of blocks", **R),
+            Column("r_given_depth", "the same given the depth", title="given depth", **R_OF_RHO),
+            p_value("p_given_depth", "its p-value", title="its p", format=decimals(2)),
+            Column("r_depth", "correlation of rho with the number of blocks", **R_OF_RHO),
         ),
         f"{HERE}.h25.accuracy",
     ),

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -234,7 +235,7 @@ def batches(level: float, sizes: Sequence[int] = SIZES, draws: int = 20, C: int 
     return rows
 
 
-def wild() -> tuple[list[Row], list[Row]]:
+def wild() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tutorial's vector of 100 features and one with an outlier, normalized: rows, a summary.
 
     The outlier is its largest feature, grown to 100 times the next. ``share`` is that of the
@@ -247,23 +248,14 @@ def wild() -> tuple[list[Row], list[Row]]:
     outlier[sizes.argmax()] = 100 * np.sort(sizes)[-2]
     vectors = {"value": value, "normalized": _normalized(value)}
     vectors |= {"outlier": outlier, "outlier_normalized": _normalized(outlier)}
-    d = len(value)
-    summary: list[Row] = [
-        {
-            "vector": name,
-            "mean": float(v.mean()),
-            "std": float(v.std()),
-            "std_unbiased": float(v.std(ddof=1)),
-            "largest": float(np.abs(v).max()),
-            "share": float(np.square(v).max() / np.square(v).sum()),
-            "bound": math.sqrt(d - 1) if name.endswith("normalized") else math.nan,
-        }
+    summary = [
+        {"vector": name, "mean": v.mean(), "std": v.std(), "std_unbiased": v.std(ddof=1)}
+        | {"largest": np.abs(v).max(), "share": np.square(v).max() / np.square(v).sum()}
+        | {"bound": math.sqrt(len(v) - 1) if name.endswith("normalized") else math.nan}
         for name, v in vectors.items()
     ]
-    rows: list[Row] = [
-        {"index": i, **{name: float(v[i]) for name, v in vectors.items()}} for i in range(d)
-    ]
-    return rows, summary
+    wild = pd.DataFrame(vectors).rename_axis("index").reset_index()
+    return wild, pd.DataFrame(summary)
 
 
 def _normalized(v: np.ndarray) -> np.ndarray:

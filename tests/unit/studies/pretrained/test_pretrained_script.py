@@ -198,12 +198,13 @@ def test_measured_models_take_part_in_the_comparison_of_norms(two):
     assert counts["measured", "model"] == (1, 0)
 
 
-def test_a_tuned_model_has_its_base(two):
+def test_a_tuned_model_has_its_base_and_no_part_in_h25(two):
     rows = by(tables(two)["by_model"], "experiment", "model")
     assert rows["measured", "tuned"]["base"] == "base"
     assert rows["twins", "gemma-7b-it"]["base"] == "gemma-7b"
     bases = [row["base"] for key, row in rows.items() if key[1] in ("base", "gemma-7b")]
     assert pd.isna(bases).all()
+    assert set(tables(two)["h25_models"].query("experiment == 'measured'")["model"]) == {"base"}
 
 
 @pytest.mark.parametrize("token", ["\r", "\r\n", *TOKENS])
