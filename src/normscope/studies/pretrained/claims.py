@@ -46,8 +46,7 @@ def _models(evidence: Evidence) -> pd.DataFrame:
     """``base_models``, with p that are Holm's over these, and what each reads."""
     models = base_models(evidence.table("pretrained.by_model"))
     models["p_holm"] = holm(list(models["p"]))
-    sides = [reads(*v) for v in zip(models["log_gain"], models["p_holm"], strict=True)]
-    return models.assign(reads=sides)
+    return models.assign(reads=reads(models["log_gain"], models["p_holm"]))
 
 
 def _published(evidence: Evidence, *models: str) -> list[dict]:

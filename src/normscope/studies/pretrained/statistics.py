@@ -29,7 +29,7 @@ COUNTS = [column.name for column in TABLES["models"].columns if column.role == "
 
 
 def read_measurements(path: Path) -> pd.DataFrame:
-    """A probe's table; a predicted token such as ``NA`` stays text, a count whole."""
+    """Read a table of measurements: a token such as ``NA`` remains text, counts remain whole."""
     numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
     missing: dict = {name: [""] for name in numbers}
     types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
@@ -37,7 +37,7 @@ def read_measurements(path: Path) -> pd.DataFrame:
 
 
 def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
-    """The published gain of the last block, a row per experiment, model and prompt."""
+    """The published gain of the last block: one row per experiment, model and prompt."""
     facts = references[references["metric"] == "last_gain"][MODEL]
     table = prompts.merge(facts, on=["experiment", "model"], validate="many_to_one")
     words = [len(text.split()) for text in table["prompt"]]
@@ -45,7 +45,10 @@ def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> p
 
 
 def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The table with the column ``usual``: whether BOS is as the model's tokenizer has it."""
+    """The table with the column ``usual``: whether BOS is as the model's tokenizer has it.
+
+    A tokenizer without BOS, whose ``tokenizer_adds_bos`` is missing, adds none.
+    """
     adds = models.loc[models["tokenizer_adds_bos"].eq(True), "model"]
     usual = table["bos"] == np.where(table["model"].isin(adds), "on", "off")
     return table.assign(usual=usual.astype(bool))
@@ -55,30 +58,29 @@ def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
 
     Args:
-        gains: of all models, with their prompts.
-        models: what is known of the models; their columns are joined to the rows.
+        gains: gains of all models, with their prompts.
+        models: the models table, whose facts are joined to the rows.
     """
     measured = models.dropna(subset="norm")
-    # a tokenizer without BOS, whose value is missing, adds none
-    bos = np.where(measured["tokenizer_adds_bos"].eq(True), "on", "off")
-    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
-    measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
-    rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
-    return rows.merge(measured, on=["model", "bos"], validate="many_to_one")
+    measured = measured.assign(experiment="measured", dtype=measured["computed"])
+    rows = with_usual(gains[(gains["set"] == SET) & (gains["positions"] == "last")], models)
+    facts = measured[[*MODEL, "n_layers", "rho"]]
+    return rows[rows["usual"]].merge(facts, on="model", validate="many_to_one")
 
 
 def measured_observations(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The measured gain of the last block, as ``published_observations`` has the published one."""
+    """The measured gain of the last block, in the form of ``published_observations``."""
     table = as_published(gains, models)
     return table.assign(prompt=table["text"], gain=table["last_gain"])[OBSERVATION]
 
 
 def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
-    """A row per experiment and model: as published, then corrected.
+    """One row per experiment and model: as published, then corrected.
 
     As published: mean, t against 1, r of entropy with abs(gain - 1). Corrected: the log-gain with
-    an interval from resampled prompts, and raw correlations: of entropy, of entropy with the number
-    of words partialled out, and without each category in turn. p-values are Holm's within a table.
+    its bootstrap interval over prompts, and the raw r of entropy with the gain, given the number of
+    words, and without each category in turn. Holm's correction is over the published base models,
+    and separately over the measured models.
     """
     rows = []
     for key, group in split(observations, MODEL):
@@ -97,19 +99,15 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
             | {"log_gain": e.mean, "low": e.low, "high": e.high, "p": mean_test(logs)}
             | {"r": raw.r, "r_low": raw.low, "r_high": raw.high, "r_p": raw.p}
             | {"r_given_words": r_words, "p_given_words": p_words}
-            | {"r_without_low": min(without.values(), default=math.nan)}
-            | {"r_without_high": max(without.values(), default=math.nan)}
+            | {"r_without_low": without.min(), "r_without_high": without.max()}
             | {"r_without_nonsense": without.get("Nonsense", math.nan)}
             | {"below_one": int((gains < 1).sum())}
         )
     table = pd.DataFrame(rows, columns=[c for c in TABLES["by_model"].names if c not in ADDED])
-    # Holm over the models of a study taken together: what was published, and what is measured
     for tests in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
         for p in ("p", "r_p", "p_given_words"):
             table.loc[tests, f"{p}_holm"] = holm(list(table.loc[tests, p]))
-    return table.assign(
-        reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
-    )
+    return table.assign(reads=reads(table["log_gain"], table["p_holm"]))
 
 
 def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
@@ -140,37 +138,34 @@ def tuned_pairs(references: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The table with each model's base; of a tuned one whose base is not known "not listed"."""
+    """The table with the base of each fine-tuned model, or "not listed" if it is unknown."""
     table = by_model.merge(pairs, on=["experiment", "model"], how="left")
     tuned = models.loc[models["tuned"].eq(True), "model"]
     is_tuned = (table["experiment"] == "measured") & table["model"].isin(tuned)
     return table.assign(base=table["base"].mask(is_tuned & table["base"].isna(), "not listed"))
 
 
-def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
+def _without(group: pd.DataFrame, level: float) -> pd.Series:
     """Raw r of entropy and gain with one category left out, by its name."""
     rests = {name: group[group["category"] != name] for name in group["category"].unique()}
     r = {
         name: correlation(list(rest["entropy"]), list(rest["gain"]), level).r
         for name, rest in rests.items()
     }
-    return {name: value for name, value in r.items() if not math.isnan(value)}
+    return pd.Series(r, dtype=float)
 
 
-def reads(log_gain: float, p: float) -> str:
-    """Where a model's gain lies, by Holm's p."""
-    if math.isnan(p):
-        return "–"
-    if p >= ALPHA:
-        return "not told apart from 1"
-    return "above 1" if log_gain > 0 else "below 1"
+def reads(log_gain: pd.Series, p: pd.Series) -> np.ndarray:
+    """Where the gains of models lie, by their Holm-corrected p-values."""
+    conditions = [p.isna(), p >= ALPHA, log_gain > 0]
+    return np.select(conditions, ["–", "not told apart from 1", "above 1"], "below 1")
 
 
 def by_category(observations: pd.DataFrame) -> pd.DataFrame:
-    """Mean gain and geometric mean gain by category, a row per experiment, model and category."""
+    """Mean and geometric mean gain: one row per experiment, model and category."""
     groups = observations.groupby(["experiment", "model", "category"], sort=False)["gain"]
-    geometric = ("geometric", lambda gains: math.exp(np.log(gains).mean()))
-    return groups.agg([("mean", "mean"), ("n", "size"), geometric]).reset_index()
+    table = groups.agg(mean="mean", n="size", geometric=lambda gains: np.log(gains).mean())
+    return table.assign(geometric=np.exp(table["geometric"])).reset_index()
 
 
 def by_norm(
@@ -179,14 +174,14 @@ def by_norm(
     level: float,
     resamples: int,
 ) -> pd.DataFrame:
-    """LayerNorm against RMSNorm: a row per comparison and unit, a model or a family.
+    """LayerNorm against RMSNorm: one row per comparison and unit, a model or a family.
 
-    ``difference`` is of mean log-gains, RMSNorm's minus LayerNorm's, of families' means where those
-    are the unit. Its interval is over prompts alone, which all models share, with the models as
-    they are; the p is over units, exact, and ``smallest`` the least that they can give.
+    ``difference`` is that of mean log-gains, RMSNorm's minus LayerNorm's, over models or over means
+    of families. Its interval is over the prompts that all models share, with the models held fixed.
+    ``p`` is that of an exact permutation test over units, and ``smallest`` the smallest possible.
 
     Args:
-        observations: of prompts.
+        observations: gains by prompt.
         comparisons: rows of ``by_model`` that are compared, by the name of the comparison.
     """
     rows = []
@@ -215,7 +210,7 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
         return {"model": [], "family": []}
     chosen = observations.merge(models[["experiment", "model"]], on=["experiment", "model"])
     gains = chosen.pivot_table("gain", index="prompt", columns=["norm", "family", "model"])
-    wide = np.log(gains.dropna())
+    wide = gains.dropna().apply(np.log)
     of_family = wide.T.groupby(level=["norm", "family"]).mean().T
     contrasts = {}
     for unit, table in (("model", wide), ("family", of_family)):
@@ -227,10 +222,10 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
 def twins(
     observations: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], level: float, resamples: int
 ) -> pd.DataFrame:
-    """Fine-tuned models against their base, prompt by prompt: the log-ratio of their gains.
+    """Fine-tuned models against their base, paired by prompt: the log-ratio of their gains.
 
     Args:
-        pairs: experiment, base and fine-tuned model.
+        pairs: experiment, base model and fine-tuned model.
     """
     rows = []
     for experiment, base, tuned in pairs:
@@ -251,10 +246,10 @@ def twins(
 def sensitivity(
     gains: pd.DataFrame, models: pd.DataFrame, level: float, resamples: int
 ) -> pd.DataFrame:
-    """Every metric at every position, with and without BOS: a row per model and cell.
+    """Every metric at every position, with and without BOS: one row per model and cell.
 
-    The geometric mean over prompts with a bootstrap interval, and where it lies. A ratio is missing
-    where a prompt has one token alone (later), or a model no final norm.
+    The mean log-gain over prompts with its bootstrap interval. A ratio is missing where a prompt
+    has only one token (later positions), or a model no final norm.
     """
     rows = []
     observed = gains[gains["set"] == SET]
@@ -280,7 +275,7 @@ def side(low: float, high: float) -> str:
 def by_layer(
     norms: pd.DataFrame, models: pd.DataFrame, names: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """Norm and log-gain at every site, over the published prompts: t intervals over prompts."""
+    """Norm and log-gain at every site, with t intervals over the prompts in ``names``."""
     observed = norms[norms["prompt"].isin(names)]
     keys = ["model", "bos", "positions", "depth", "site"]
     rows = []

@@ -41,7 +41,7 @@ SHARING = (
 class TextbookLayerNorm(Affine):
     """``gain * (x - <x>) / (std + eps) + bias`` as the tutorial's code has it, wrong on purpose.
 
-    Its std is over d - 1, and eps stands outside the root; the tutorial's own formula, Ba et al.
+    Its std is over d - 1, and eps stands outside the root; the formula in its text, Ba et al.
     2016 (eq. 4) and torch divide by ``sqrt(var + eps)`` with the variance over d. Hence at eps = 0
     it is ``sqrt((d - 1) / d)`` of LayerNorm, and NaN at d = 1, where LayerNorm is 0.
     """

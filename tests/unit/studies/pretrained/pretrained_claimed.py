@@ -114,7 +114,7 @@ def evidence(*measured: Mapping[str, Any], **tables: Rows) -> Evidence:
             of the main study.
     """
     gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
-    rows: dict[str, Rows] = {
+    rows: dict[str, Any] = {
         "by_model": [*tables.pop("published", published()), *measured],
         "by_norm": [compared()],
         "h25": [judged(8, 16)],

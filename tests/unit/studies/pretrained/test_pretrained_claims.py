@@ -208,7 +208,7 @@ def test_a_model_on_the_wrong_side_rejects_that_the_norm_decides(measured, reads
 
 
 def test_every_model_is_a_case_and_the_families_are_one():
-    cases = claim("norms_decide", model("llama-x", -0.2, "RMSNorm")).cases
+    cases = dict(claim("norms_decide", model("llama-x", -0.2, "RMSNorm")).cases)
     assert list(cases) == [*LAYERNORM, "llama-x", *VALIDATION[4:], "families"]
     assert cases.pop("llama-x").p_fails < 0.01
     assert all(case.p_holds < 0.01 for case in cases.values() if case.unit == "prompt")

@@ -160,7 +160,7 @@ def test_the_published_words_at_their_thresholds():
     words = [h25_verdict(*pair) for pair in ((2, 2), (8, 16), (7, 16), (1, 2), (0, 3))]
     partial = "PARTIALLY_VALIDATED"
     assert words == ["VALIDATED", partial, "FALSIFIED", partial, "FALSIFIED"]
-    not_significant = dampening([0.9, 1.05, 0.8, 1.1])["status"]
+    not_significant = str(dampening([0.9, 1.05, 0.8, 1.1])["status"])
     assert not_significant == "NOT SIGNIFICANT"
     assert overall(["CONFIRMED", not_significant]) == "CONFIRMED (directionally)"
     assert hypothesis_status(["CONFIRMED", not_significant]) == "CONFIRMED"

@@ -143,7 +143,7 @@ def test_layernorm_shares_a_token_batchnorm_a_channel_and_dyt_nothing(B, T, C):
 
 @pytest.mark.parametrize("n", [2, 3, 10, 100])
 def test_a_batchs_statistics_change_a_token_as_theory_says(n):
-    """Simulated: channels alone, each with a batch of its own."""
+    """Simulated: channels alone, each with a batch."""
     z = np.random.default_rng(0).normal(size=(400_000 // n, n))
     y = (z - z.mean(1, keepdims=True)) / z.std(1, keepdims=True)
     rms = math.sqrt(np.square(y - z)[:, 0].mean())

@@ -38,10 +38,10 @@ def select(observations: pd.DataFrame) -> pd.DataFrame:
 def model_looks(shown: pd.DataFrame) -> dict[str, dict]:
     """The color of each model's norm; every model has another marker and line."""
     models = shown.drop_duplicates("name")
-    own = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
+    marks = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
     return {
         name: {"color": NORMS.get(norm, OTHER), "marker": marker, "linestyle": line}
-        for name, norm, marker, line in own
+        for name, norm, marker, line in marks
     }
 
 
