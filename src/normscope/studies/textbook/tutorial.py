@@ -1,7 +1,7 @@
 """LayerNorm built from scratch by a tutorial, and what it says of norms, measured.
 
-The tutorial is L05, "Normalization & Residuals", of snowch.github.io. Each function tests a thing
-that it says and returns the rows of a table. All in float64; every draw is of a fixed generator.
+The tutorial is L05, "Normalization & Residuals", of snowch.github.io. Each function tests one of
+its statements and returns the rows of a table. All in float64, with a fixed random generator.
 """
 
 import math
@@ -75,7 +75,7 @@ def _passed(layer: nn.Module, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
     return y.detach(), dx
 
 
-def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Row]:
+def scratch(tokens: int = 32) -> list[Row]:
     """The tutorial's layer and this package's, compared with torch's: one row per width d.
 
     ``ratio`` is that of the tutorial's output to torch's with eps = 0 in both, in Frobenius norms;
@@ -85,7 +85,7 @@ def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Ro
     -1 and 1 whatever x is.
     """
     rows: list[Row] = []
-    for d in dimensions:
+    for d in DIMENSIONS:
         g = _generator()
         x, dy = _normal(g, tokens, d), _normal(g, tokens, d)
         torchs = _passed(nn.LayerNorm(d).double(), x, dy)
@@ -263,30 +263,25 @@ def _normalized(v: np.ndarray) -> np.ndarray:
 
 
 def recovered(x: Tensor, z: Tensor) -> float:
-    """R^2 of x from ``gain * z + bias``, by least squares a channel; both (tokens, d)."""
+    """R^2 of x from ``gain * z + bias``, by least squares per channel; both (tokens, d)."""
     x, z = x - x.mean(0), z - z.mean(0)
     rest = x - (x * z).sum(0) / z.square().sum(0) * z
     return float(1 - rest.square().sum() / x.square().sum())
 
 
-def undo(
-    scales: Sequence[float] = SCALE_SPREADS,
-    means: Sequence[float] = MEAN_SPREADS,
-    tokens: int = 1 << 16,
-    d: int = 16,
-) -> list[Row]:
-    """How much of tokens ``m + r z`` gain and bias can bring back after LayerNorm: ``r2``.
+def undo(tokens: int = 1 << 16, d: int = 16) -> list[Row]:
+    """How much of tokens ``m + r z`` gain and bias can recover after LayerNorm: ``r2``.
 
-    They are constants of a channel, and m and r differ by token: m is N(0, ``sd_mean``^2), ln r is
-    N(0, ``sd_ln_scale``^2), z is on the sphere. The best gain is E r, so that ``theory`` is
-    ``(E r)^2 / (E r^2 + var m) = exp(a^2) / (exp(2 a^2) + sd_mean^2)`` with a = sd_ln_scale: 1
-    where all tokens have one mean and one scale.
+    Gain and bias are constant per channel, while m and r differ by token: m is N(0, ``sd_mean``^2),
+    ln r is N(0, ``sd_ln_scale``^2), and z lies on the sphere. The best gain is E r, so that
+    ``theory`` is ``(E r)^2 / (E r^2 + var m) = exp(a^2) / (exp(2 a^2) + sd_mean^2)`` with
+    a = sd_ln_scale: 1 where all tokens have the same mean and scale.
     """
     g, layer = _generator(), _registered("layernorm_plain", d)
     z = F.layer_norm(_normal(g, tokens, d), (d,), eps=0)
     m, ln_r = _normal(g, tokens, 1), _normal(g, tokens, 1)
     rows: list[Row] = []
-    for sd_ln_scale, sd_mean in product(scales, means):
+    for sd_ln_scale, sd_mean in product(SCALE_SPREADS, MEAN_SPREADS):
         x = sd_mean * m + (sd_ln_scale * ln_r).exp() * z
         theory = math.exp(sd_ln_scale**2) / (math.exp(2 * sd_ln_scale**2) + sd_mean**2)
         row: Row = {"sd_ln_scale": sd_ln_scale, "sd_mean": sd_mean}
