@@ -1,18 +1,17 @@
-"""What is wrong in the statements of a file, told before any job starts. No pandas."""
+"""Errors in the statements, found before any job starts. Needs no pandas."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from normscope.errors import Explained, suggest
+from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.expression import settled
-from normscope.ledger.pairs import pairs
-from normscope.ledger.vocabulary import Value, Vocabulary
+from normscope.ledger.expression import columns_in, settled
+from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
 TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
-OPEN = {  # the words for values that a key of a contrast may say
+OPEN = {  # the reserved words that a key of a contrast may have
     "less": (OTHERS, GREATEST),
     "over": (OTHERS, GREATEST),
     "where": (EVERY,),
@@ -45,7 +44,7 @@ def problems(
     return lines
 
 
-Faults = Iterator[tuple[str, str]]  # place in an entry, what is wrong there
+Faults = Iterator[tuple[str, str]]  # key of the entry, and what is wrong
 
 
 def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
@@ -94,40 +93,54 @@ def _in_entry(
 def _in_contrast(
     entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
-    """Columns, cells and values that the contrast's table does not have, and what they mean."""
+    """Unknown columns, cells and values, and sides that cannot be compared."""
     faults = list(_in_words(entry, contrast, vocabulary, columns))
     if not faults:
         faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
         faults += _in_numbers(entry, contrast, vocabulary)
     if not faults and entry.test != "fact":
-        faults += _in_grid(contrast, vocabulary, columns)
+        faults += _in_grid(contrast, vocabulary)
     yield from faults
 
 
-def _in_grid(contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]) -> Faults:
-    """Sides with several models of a seed, among those that the configuration trains.
+def _in_grid(contrast: Contrast, vocabulary: Vocabulary) -> Faults:
+    """Sides with several models of one seed, among those that the configuration trains.
 
     Tables without a grid, and columns that are computed from results, cannot be checked.
     """
     grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
-    named = {contrast.replicates, *contrast.told_apart_by, *contrast.cells, *(contrast.other or {})}
-    named |= {*contrast.best.columns} if contrast.best else set()
+    settings = contrast.best.columns if contrast.best else []
+    apart = [contrast.replicates, *contrast.distinguished_by, *settings]
+    named = {*apart, *contrast.cells, *(contrast.other or {})}
     if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
         return
-    known = dict.fromkeys(columns, math.pi) | {"diverged": False, "diverged_at": math.nan}
-    try:
-        for pair in pairs(contrast, [{**known, **row} for row in grid], vocabulary, {}):
-            if all(pair.sides):
-                pair.values(infinite=False)
-    except Explained as e:
-        yield ".contrast.cells", str(e)
+    needed = columns_in(contrast.measure)
+    known = [row for row in grid if not any(_is_nan(row.get(name)) for name in needed)]
+    for cells in contrast.sides:
+        keys = [*apart, *(column for column, given in cells.items() if given in WORDS)]
+        chosen = [
+            row
+            for cell in vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
+            for row in known
+            if agree(row, cell)
+        ]
+        first: dict[tuple, Cell] = {}
+        for row in chosen:
+            twin = first.setdefault(tuple(row.get(key) for key in keys), row)
+            if twin is not row:
+                yield ".contrast.cells", contrast.ambiguity(twin, row)
+                return
+
+
+def _is_nan(value: Value | None) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(
     entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
-    if entry.test == "fact":  # of every row by itself
+    if entry.test == "fact":  # tests every row alone
         del named[".contrast.replicates"]
     numbers = [column for column in columns if vocabulary.is_number(column)]
     for place, names in named.items():
@@ -170,16 +183,16 @@ def _in_cells(
 
 
 def _other_kind(value: Value, is_number: bool) -> str:
-    """What a value is that a column cannot have; empty if it can."""
+    """Why a column cannot have a value; empty if it can."""
     if not is_number:
-        return "" if isinstance(value, str) else "no text, which this column has: put it in quotes"
+        return "" if isinstance(value, str) else "not text, which the column has: put it in quotes"
     if isinstance(value, str | bool):
-        return "no number, which this column has: write it without quotes"
+        return "not a number, which the column has: write it without quotes"
     return "" if math.isfinite(value) else "not finite"
 
 
 def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
-    """A bound and checks that no data can meet, or that all data do."""
+    """Bounds and checks whose outcome does not depend on the data."""
     low, high = sides.span(contrast, vocabulary)
     if answer := _foregone(entry, low, high):
         yield (
@@ -196,7 +209,7 @@ def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Fau
 
 
 def _foregone(entry: Entry, low: float, high: float) -> str:
-    """The verdict that a range alone decides; empty if it decides none."""
+    """The verdict if the range of the quantity determines it; empty otherwise."""
     least, most = entry.margins
     if entry.direction == "within":
         return "fails" if most < low or least > high else "holds" * (least <= low and high <= most)
