@@ -6,7 +6,7 @@ norm the unit is a family. One model is enough to reject "every".
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -67,8 +67,13 @@ def _gain(row: dict) -> str:
     return f"{row['model']}{where} {number(math.exp(row['log_gain']))} {bounds}"
 
 
-def _names(rows: Sequence[dict]) -> str:
-    return ", ".join(row["model"] for row in rows) or "none"
+def _listed(words: Iterable[str], separator: str = ", ") -> str:
+    return separator.join(words) or "none"
+
+
+def _deviation(row: dict) -> str:
+    """A model with its r of entropy and abs(gain - 1)."""
+    return f"{row['model']} {number(row['r_deviation'], 3, True)}"
 
 
 def _with_norm(evidence: Evidence, norm: str) -> list[dict]:
@@ -80,22 +85,25 @@ def _first(answers: dict[str, bool]) -> str:
     return next(answer for answer, applies in answers.items() if applies)
 
 
-def _sided(row: Mapping, p: float, effect: float, *, positive: bool) -> Case:
-    """A two-sided p of an effect as a case of the statement that it is positive, or negative."""
-    if math.isnan(p):
-        return Case.unknown("no data")
-    for_it, against_it = p / 2, 1 - p / 2
-    if (effect > 0) != positive:
-        for_it, against_it = against_it, for_it
-    n = int(row["n"])
-    return Case(effect, n=n, unit="prompt", p_holds=for_it, p_fails=against_it, smallest=0.0)
-
-
 def gain_case(row: Mapping, *, above: bool) -> Case:
     """Whether a model's gain is on one side of 1: Student's t over prompts, of the log-gain."""
-    case = _sided(row, row["p"], row["log_gain"], positive=above)
-    gain, low, high = (math.exp(row[k]) for k in ("log_gain", "low", "high"))
-    return replace(case, effect=gain, low=low, high=high)
+    return _gain_case(row, *(math.exp(row[k]) for k in ("log_gain", "low", "high")), above=above)
+
+
+def prediction_case(row: Mapping) -> Case:
+    """Whether a model's gain is on the side of 1 that H25 predicts: Student's t over prompts."""
+    above = row["predicted"] == "above 1"
+    return _gain_case(row, row["gain"], row["low"], row["high"], above=above)
+
+
+def _gain_case(row: Mapping, gain: float, low: float, high: float, *, above: bool) -> Case:
+    """The two-sided p-value of a gain against 1 as a one-sided one."""
+    if math.isnan(row["p"]):
+        return replace(Case.unknown("no data"), effect=gain, low=low, high=high)
+    near, far = row["p"] / 2, 1 - row["p"] / 2
+    p_holds, p_fails = (near, far) if (gain > 1) == above else (far, near)
+    sides = {"p_holds": p_holds, "p_fails": p_fails, "smallest": 0.0}
+    return Case(gain, low, high, n=int(row["n"]), unit="prompt", **sides)
 
 
 def family_case(row: Mapping) -> Case:
@@ -112,13 +120,6 @@ def family_case(row: Mapping) -> Case:
     )
 
 
-def prediction_case(row: Mapping) -> Case:
-    """Whether a model's gain is on the side of 1 that H25 predicts: Student's t over prompts."""
-    is_above = row["predicted"] == "above 1"
-    case = _sided(row, row["p"], math.log(row["gain"]), positive=is_above)
-    return replace(case, effect=row["gain"], low=row["low"], high=row["high"])
-
-
 @claim("dampens")
 def dampens(_: Entry, evidence: Evidence) -> Finding:
     """Every LayerNorm model is a case."""
@@ -128,19 +129,18 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
         for r in validated
     ]
     models = _with_norm(evidence, "LayerNorm")
-    rows = [r for r in models if r["reads"] in SIDES]
-    groups = {side: [r for r in rows if r["reads"] == side] for side in SIDES}
-    listed = [f"{side}: {'; '.join(map(_gain, group)) or 'none'}" for side, group in groups.items()]
+    groups = {side: [r for r in models if r["reads"] == side] for side in SIDES}
+    listed = [f"{side}: {_listed(map(_gain, group), '; ')}" for side, group in groups.items()]
     statuses = [r["status"] for r in validated]
     answers = {
-        "no data": not rows,
+        "no data": not any(groups.values()),
         "rejected": bool(groups["above 1"]),
         "not rejected": not groups["not told apart from 1"],
         "not shown: not all are told apart from 1": True,
     }
     return Finding(
         cases={r["model"]: gain_case(r, above=False) for r in models},
-        published=f"{', '.join(tests) or 'none'}; p one-sided, of a mean below 1.",
+        published=f"{_listed(tests)}; p one-sided, of a mean below 1.",
         own=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
         corrected=f"geometric means {'. '.join(listed)}.",
         alone=_first(answers),
@@ -207,10 +207,9 @@ def norms_decide(_: Entry, evidence: Evidence) -> Finding:
         cases["families"] = family_case(decisive[0])
     return Finding(
         cases=cases,
-        published=f"{'; '.join(ends) or 'none'}.",
+        published=f"{_listed(ends, '; ')}.",
         own=dichotomy(*gains.values()),
-        corrected=f"{'; '.join(tests) or 'none'}. Families also differ in data, width, depth and "
-        "heads.",
+        corrected=f"{_listed(tests, '; ')}. Families also differ in data, width, depth and heads.",
         alone=_sides(_models(evidence)) or (_separation(decisive[0]) if decisive else "no data"),
     )
 
@@ -240,24 +239,17 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
     """Trained models are the units; prompts show only how well the r of one model is known."""
     trained = find(entry, evidence)
     validated = _published(evidence, *VALIDATED)
-    was = [
-        f"{r['model']} {number(r['r_deviation'], 3, True)}"
-        for r in (*_published(evidence, REFERENCE), *validated)
-    ]
+    was = map(_deviation, [*_published(evidence, REFERENCE), *validated])
     rows = [r for r in _with_norm(evidence, "LayerNorm") if not math.isnan(r["r_deviation"])]
-    now = [
-        f"{r['model']} {number(r['r_deviation'], 3, True)} (raw {number(r['r'], 3, True)})"
-        for r in rows
-    ]
-    flipped = [r for r in rows if r["below_one"] == r["n"]]
+    now = [f"{_deviation(r)} (raw {number(r['r'], 3, True)})" for r in rows]
+    flipped = _listed(r["model"] for r in rows if r["below_one"] == r["n"])
     return replace(
         trained,
-        published=f"{', '.join(was) or 'none'}.",
+        published=f"{_listed(was)}.",
         own=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
         corrected=f"{trained.corrected}. Of pretrained models, with raw r of entropy and gain: "
-        f"{', '.join(now) or 'none'}{_told_apart(rows)}. Where every gain is below 1 "
-        f"({_names(flipped)}), abs(gain - 1) is 1 - gain: one is the other with the other sign, by "
-        "algebra.",
+        f"{_listed(now)}{_told_apart(rows)}. Where every gain is below 1 ({flipped}), "
+        "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
     )
 
 
@@ -266,7 +258,6 @@ def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     """Trained models are the units; what one category of prompts carries is said of the others."""
     trained = find(entry, evidence)
     published = _published(evidence, *evidence.table("pretrained.by_model")["model"].unique())
-    was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
     rows = _models(evidence).dropna(subset="r").to_dict("records")
     now = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
@@ -275,9 +266,9 @@ def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     ]
     return replace(
         trained,
-        published=f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
+        published=f"r of entropy and abs(gain - 1): {_listed(map(_deviation, published))}.",
         own=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        corrected=f"{trained.corrected}. Of pretrained models: {'; '.join(now) or 'none'}"
+        corrected=f"{trained.corrected}. Of pretrained models: {_listed(now, '; ')}"
         f"{_told_apart(rows)}.",
     )
 
@@ -322,9 +313,9 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
     case = Case.unknown(reads) if errors.empty else Case.known(not apart, float(errors.max()))
     return Finding(
         cases={"": case},
-        published=f"{'; '.join(was) or 'none'}.",
+        published=f"{_listed(was, '; ')}.",
         own="CORRECT",
-        corrected=f"that ratio and the last block's gain from hooks: {'; '.join(listed) or 'none'} "
+        corrected=f"that ratio and the last block's gain from hooks: {_listed(listed, '; ')} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
@@ -349,9 +340,9 @@ def crowding(_: Entry, evidence: Evidence) -> Finding:
     row = studies.get("h25")
     return Finding(
         cases={r["model"]: prediction_case(r) for r in models if r["experiment"] in H25_CASES},
-        published=f"{'; '.join(was) or 'none'}.",
+        published=f"{_listed(was, '; ')}.",
         own=h25_verdict(row["right"], row["n"]) if row else "no data",
-        corrected=f"{'; '.join(now) or 'none'}.",
+        corrected=f"{_listed(now, '; ')}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
         or "no data",
     )

@@ -209,6 +209,8 @@ def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
     # t(24) = 2.0639; their sd is over n
     half = 2.0639 * r["sd"] / math.sqrt(24)
     assert (row["low"], row["high"]) == pytest.approx((r["value"] - half, r["value"] + half))
+    t = (r["value"] - 1) / (r["sd"] / math.sqrt(24))
+    assert row["p"] == pytest.approx(2 * stats.t.sf(abs(t), 24))
 
 
 def test_rho_goes_with_depth_in_the_sweep_and_little_is_left_without_it(accuracy):
