@@ -1,6 +1,6 @@
 """Signals by depth and trainings in words and tables, made from the study's tables alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -82,12 +82,6 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
     return tabulate("What a short training reaches", trainability, fields)
 
 
-def _numbers(by_shape: pd.DataFrame) -> Iterator[Named]:
-    for row in to_rows(by_shape):
-        shape = Shape._make(row[key] for key in SHAPE)
-        yield Named((shape, row["state"], row["measure"]), row["mean"], SCIENTIFIC)
-
-
 def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
     """The part of the paper on depth.
 
@@ -112,5 +106,10 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "rates": rate_table(tables["by_shape"]),
             "trainability": training_table(tables["trainability"]),
         },
-        numbers=list(_numbers(tables["by_shape"])),
+        numbers=[
+            Named(
+                (Shape._make(r[k] for k in SHAPE), r["state"], r["measure"]), r["mean"], SCIENTIFIC
+            )
+            for r in to_rows(tables["by_shape"])
+        ],
     )

@@ -119,13 +119,7 @@ TABLES = {
     ),
     "by_shape": Table(
         "one measure of a network, over models",
-        (
-            *SHAPE,
-            STATE,
-            MEASURE,
-            N,
-            *estimate("mean", "mean over models", "low", "high", format=SCIENTIFIC),
-        ),
+        (*SHAPE, STATE, MEASURE, *mean(format=SCIENTIFIC)),
         f"{HERE}.by_shape",
     ),
     "sensitivity": Table(
