@@ -1,4 +1,4 @@
-"""Rows of the cells that a contrast names. Knows the words of data/claims.yaml, and no study."""
+"""Rows of the cells that a contrast names. Knows the words of data/claims/, and no study."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -24,38 +24,40 @@ def problems(
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
     figures: Collection[str] | None = None,
-) -> list[str]:
-    """A line for each fault: the key, what is wrong, and the nearest right word.
+) -> list[tuple[str, str]]:
+    """The document of each fault, and a line with the key, what is wrong, and the nearest word.
 
     Args:
-        vocabularies: of every study, by its name.
-        functions: the study of every key that a function tests.
-        figures: names of figures, which entries are shown by; without them none is looked up.
+        vocabularies: The vocabulary of every study, by name.
+        functions: The study of every key that a function tests.
+        figures: Names of figures. Without them, the figure of an entry is not looked up.
     """
     lines = []
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         faults = _in_entry(key, entry, vocabularies, functions, figures)
-        lines += [f"claims.{key}{place}: {fault}" for place, fault in faults]
+        lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
     lines += _repeated(claims)
     for key, study in functions.items():
-        if key not in claims.claims:
-            near = suggest(key, claims.claims)
-            lines.append(f"claims.{key} is missing: studies/{study}/claims.py tests it; {near}")
+        if key not in claims.entries:
+            near = suggest(key, claims.entries)
+            line = f"claims.{key} is missing: studies/{study}/claims.py tests it; {near}"
+            lines.append(("", line))
     return lines
 
 
 Faults = Iterator[tuple[str, str]]  # place in an entry, what is wrong there
 
 
-def _repeated(claims: Claims) -> Iterator[str]:
-    """Statements of a document that test the same: each would count in Holm's correction."""
+def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
+    """Statements of one document with the same test, which Holm's correction would count twice."""
     tested: dict[tuple, str] = {}
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         if entry.contrast is not None:
             parts = entry.model_dump_json(include=TESTED)
-            first = tested.setdefault((entry.document, parts), key)
+            first = tested.setdefault((document, parts), key)
             if first != key:
-                yield f"claims.{key}: has the same test as claims.{first}: remove one of them"
+                same = f"has the same test as claims.{first}: remove one of them"
+                yield document, f"claims.{key}: {same}"
 
 
 def _in_entry(

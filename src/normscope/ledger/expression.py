@@ -1,4 +1,4 @@
-"""Arithmetic of columns, as data/claims.yaml writes it: parsed here, and never run as code.
+"""Arithmetic of columns, as data/claims/ writes it: parsed here, and never run as code.
 
 ``r_radial * d``, ``(loss - unigram) / 2``; a check compares two of these: ``accuracy >= 0.9``.
 """

@@ -58,7 +58,7 @@ SIX = [1.0, 2.0, 1.5, 1.2, 0.7, 0.4]
 
 
 def reading(finding: Finding) -> str:
-    return Claim("key", entry(), finding).verdict
+    return Claim("paper", "key", entry(), finding).verdict
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,14 @@ def test_a_case_that_was_named_beforehand_decides_and_the_others_are_shown():
         )
         assert finding.primary == f"the pair with {arm.upper()}"
         assert set(finding.cases) == {"the pair with B", "the pair with C"}
-        claim = Claim("key", entry(contrast=CONTRAST, holds_in="primary"), finding)
+        claim = Claim("paper", "key", entry(contrast=CONTRAST, holds_in="primary"), finding)
         assert claim.verdict == reads
     gone = find_in(*parts, each=["depth"], primary={"depth": 8}, holds_in="primary")
     assert gone.primary is None
-    assert Claim("key", entry(contrast=CONTRAST, holds_in="primary"), gone).verdict == "no data"
+    assert (
+        Claim("paper", "key", entry(contrast=CONTRAST, holds_in="primary"), gone).verdict
+        == "no data"
+    )
 
 
 CONTRAST = {

@@ -1,4 +1,4 @@
-"""The notebook's statement that no contrast can say; the others are in data/claims.yaml."""
+"""The notebook's statement that no contrast can say; the others are in data/claims/."""
 
 from normscope.ledger.case import SELECTION, Case
 from normscope.ledger.cells import Rows, diverged, grouped, records, select
