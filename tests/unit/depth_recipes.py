@@ -41,14 +41,6 @@ def symmetric(eigenvalues: Tensor, seed: int = 0) -> Tensor:
     return q @ torch.diag(eigenvalues) @ q.T
 
 
-def complex_unit(d: int, seed: int = 0) -> Tensor:
-    """Orthogonal and antisymmetric: its square is -1."""
-    half = torch.zeros(d, d, dtype=torch.float64)
-    half[: d // 2, d // 2 :] = torch.eye(d // 2)
-    q = orthogonal(d, seed)
-    return q @ (half - half.T) @ q.T
-
-
 def transformer(
     arm: str = "layernorm",
     placement: Placement = "pre",

@@ -170,7 +170,9 @@ def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
     """One row per shape and schedule: capped loss over seeds, and how many models failed."""
     keys = TABLES["trainability"].keys
     table = summarize(losses, keys, ["capped_loss"], level).drop(columns="measure")
-    counts = losses.groupby(keys).agg(
-        failed=("failed", "sum"), diverged=("diverged_at", "count"), unigram=("unigram", "first")
+    groups = losses.groupby(keys, sort=False)
+    return table.assign(
+        failed=list(groups["failed"].sum()),
+        diverged=list(groups["diverged_at"].count()),
+        unigram=list(groups["unigram"].first()),
     )
-    return table.join(counts, on=keys)

@@ -18,24 +18,20 @@ SHAPES = {
     "mlp.f.fc": (4 * D, D),
     "mlp.f.proj": (D, 4 * D),
 }
-# Glorot & Bengio 2010, eq. 16: queries, keys and values are D by D each
-XAVIER = {
-    "attention.f.qkv": math.sqrt(2 / (D + D)),
-    "attention.f.proj": math.sqrt(2 / (D + D)),
-    "mlp.f.fc": math.sqrt(2 / (D + 4 * D)),
-    "mlp.f.proj": math.sqrt(2 / (D + 4 * D)),
+EXPECTED = {
+    "gpt2": {name: 0.02 / math.sqrt(2 * L) if "proj" in name else 0.02 for name in SHAPES},
+    # Glorot & Bengio 2010, eq. 16: queries, keys and values are D by D each
+    "xavier": {name: math.sqrt(2 / (D + (D if "attention" in name else 4 * D))) for name in SHAPES},
 }
-GPT2 = {name: 0.02 / math.sqrt(2 * L) if "proj" in name else 0.02 for name in SHAPES}
-EXPECTED = {"gpt2": GPT2, "xavier": XAVIER}
 
 
-def settings(init: Init | None = None, **changes) -> Model:
-    sizes = {"n_layer": L, "n_head": 2, "n_embd": D, "block_size": 40}
-    return Model.model_validate(sizes | ({} if init is None else {"init": init}) | changes)
+def settings(init: Init = "gpt2", **changes) -> Model:
+    sizes = {"n_layer": L, "n_head": 2, "n_embd": D, "block_size": 40, "init": init}
+    return Model.model_validate(sizes | changes)
 
 
 def start(
-    init: Init | None = None,
+    init: Init = "gpt2",
     arm: str = "layernorm",
     placement: Placement = "pre",
     seed: int = 7,
@@ -61,10 +57,10 @@ def test_matrices_start_with_the_deviation_of_their_rule(init, arm, placement):
     weights = dict(model.named_parameters())
     for name, std in EXPECTED[init].items():
         for i in range(L):
-            weight = weights[f"blocks.{i}.{name}.weight"]
+            path = f"blocks.{i}.{name}.weight"
+            weight = weights[path]
             assert tuple(weight.shape) == SHAPES[name]
             assert_normal(weight, std)
-            path = f"blocks.{i}.{name}.weight"
             assert start_std(settings(init), path, weight) == pytest.approx(std, rel=1e-15)
     for name in ("token_embedding", "position_embedding"):
         assert_normal(weights[f"{name}.weight"], 0.02)
@@ -73,20 +69,14 @@ def test_matrices_start_with_the_deviation_of_their_rule(init, arm, placement):
 def nanogpt(n_layer: int, seed: int) -> dict[str, Tensor]:
     """nanoGPT's order: modules as they are made, then again what ends a branch."""
     model = start(n_layer=n_layer, seed=seed)  # for its modules alone
-
-    def init(module: nn.Module) -> None:
-        if isinstance(module, nn.Linear | nn.Embedding):
-            torch.nn.init.normal_(module.weight, mean=0.0, std=0.02)
-
-    torch.manual_seed(seed)
-    Transformer(settings(n_layer=n_layer), ARMS["layernorm"].norm, "pre", V)
     drawn = torch.get_rng_state()
     torch.manual_seed(seed)
-    made = [nn.Embedding(V, D), nn.Embedding(40, D)]
-    for _ in range(n_layer):
-        made += [nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D, bias=False)]
-        made += [nn.Linear(D, 4 * D, bias=False), nn.Linear(4 * D, D, bias=False)]
-    model.apply(init)
+    # modules draw their first weights, which are then replaced
+    _ = [nn.Embedding(V, D), nn.Embedding(40, D)]
+    _ = [nn.Linear(b, a, bias=False) for _ in range(n_layer) for a, b in SHAPES.values()]
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            torch.nn.init.normal_(module.weight, mean=0.0, std=0.02)
     for name, p in model.named_parameters():
         if name.endswith("proj.weight"):
             torch.nn.init.normal_(p, mean=0.0, std=0.02 / math.sqrt(2 * n_layer))
