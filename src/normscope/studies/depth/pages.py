@@ -28,20 +28,10 @@ from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS
 from normscope.studies.depth.recipe import Shape
-from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.tables import RATES, TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
-RATES = {  # measures of by_shape.csv with the titles of their columns
-    "gradient_rate": "gradient per block",
-    "gradient_kept": "gradient, second to last",
-    "stream_rate": "stream per block",
-    "stream_growth": "stream, last to first",
-    "smallest": "least singular value",
-    "largest": "largest",
-    "from_identity": "farthest from 1, over norm of J",
-    "lost": "lost a token",
-}
 NETWORK = [
     text("norm", "arm", lambda arm: ARMS[arm].label),
     text("placement"),
@@ -53,12 +43,13 @@ NETWORK = [
 
 def rate_table(by_shape: pd.DataFrame) -> PageTable:
     """One row per network and state: what one block does, and what all of them do."""
-    shown = by_shape[by_shape["measure"].isin(list(RATES))]
+    titles = {name: title for name, (_, title) in RATES.items() if title}
+    shown = by_shape[by_shape["measure"].isin(list(titles))]
     fields = [
         *NETWORK,
         text("state"),
         derived("n", _models),
-        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in RATES.items()),
+        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in titles.items()),
     ]
     rows = crossed(shown, [*SHAPE, "state"], "measure")
     return tabulate("Signal and gradient, block by block", rows, fields)

@@ -11,9 +11,9 @@ from normscope.measure.unigram import unigram_loss
 from normscope.statistics.outcome import with_outcome
 from normscope.statistics.summary import split, summarize
 from normscope.statistics.tuning import chosen
-from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
+from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RELATIVE, SIZES
 from normscope.studies.depth.recipe import DepthTables
-from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.tables import ARITHMETIC, RATES, TABLES
 from normscope.studies.stage import TableInputs
 
 MODEL = TABLES["rates"].keys
@@ -124,7 +124,7 @@ def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
 
 def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     """One row per shape, state and measure of ``rates``: n models, mean and t interval."""
-    geometric = [measure for measure, is_geometric in RATES.items() if is_geometric]
+    geometric = RATES.keys() - ARITHMETIC
     table = summarize(of_models, [*SHAPE, "state"], RATES, level, geometric)
     return table[table["n"] > 0]
 
