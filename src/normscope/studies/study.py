@@ -111,8 +111,8 @@ Stacked = Annotated[
 ]
 
 
-class Transformers(Study):
-    """A study of Transformers: a job trains several seeds of a cell."""
+class TransformerStudy(Study):
+    """A study of TransformerStudy: a job trains several seeds of a cell."""
 
     stack: Stacked
 

@@ -23,7 +23,15 @@ from normscope.studies.depth.recipe import (
     Start,
     WarmUp,
 )
-from normscope.studies.study import Grid, Job, Settings, Study, Transformers, checked, vocabulary
+from normscope.studies.study import (
+    Grid,
+    Job,
+    Settings,
+    Study,
+    TransformerStudy,
+    checked,
+    vocabulary,
+)
 from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
 
@@ -88,7 +96,7 @@ def _distinct_shapes(grids: list[G]) -> list[G]:
 DistinctShapes = AfterValidator(_distinct_shapes)
 
 
-class Depth(Transformers):
+class Depth(TransformerStudy):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
     TABLES: ClassVar = tables.TABLES

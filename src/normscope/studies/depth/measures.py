@@ -12,4 +12,4 @@ NORM = "layernorm"  # the tutorial's
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
 INITS = {"gpt2": "", "gpt2_flat": "unscaled start", "xavier": "Xavier's start"}
 NEAR = 6  # blocks from the last one, as many as have twelve sublayers
-LAYERS = {"block": 1, "sublayer": 2, "matrix": 4}  # of what is called a layer, how many in a block
+LAYERS = {"block": 1, "sublayer": 2, "matrix": 4}  # how many a block has of each

@@ -13,7 +13,15 @@ from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
-from normscope.studies.study import Grid, Job, Settings, Study, Transformers, checked, vocabulary
+from normscope.studies.study import (
+    Grid,
+    Job,
+    Settings,
+    Study,
+    TransformerStudy,
+    checked,
+    vocabulary,
+)
 from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
 
@@ -86,7 +94,7 @@ class Gain(Strict):
     )
 
 
-class Main(Transformers):
+class Main(TransformerStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES

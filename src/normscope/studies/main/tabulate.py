@@ -92,10 +92,10 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
     tried = runs.groupby(COMPARED, sort=False)["learning_rate"].nunique().to_dict()
     rows = []
     for _, of_protocol in chosen.groupby("protocol", sort=False):
-        own = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
-        reference = own.set_index("seed")["capped_loss"]
-        is_own = of_protocol.index.isin(own.index)
-        pairs = of_protocol[of_protocol["seed"].isin(reference.index) & ~is_own]
+        same = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
+        reference = same.set_index("seed")["capped_loss"]
+        others = of_protocol.drop(index=same.index)
+        pairs = others[others["seed"].isin(reference.index)]
         compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
         alpha = (1 - level) / max(compared, 1)
         for cell, group in split(of_protocol, COMPARED):
@@ -211,18 +211,18 @@ def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 
 
 def published(
-    table: pd.DataFrame, is_comparable: Sequence[bool], own: pd.DataFrame, level: float
+    table: pd.DataFrame, is_comparable: Sequence[bool], models: pd.DataFrame, level: float
 ) -> pd.DataFrame:
     """Published numbers, each with n, mean and interval of the baseline's models.
 
     Args:
         table: one row per number; ``measure`` names the column that it is compared with.
         is_comparable: whether our models were trained with the same settings.
-        own: rows of the baseline's models.
+        models: rows of the baseline's models.
         level: confidence level.
     """
     rows = [
-        describe(own[measure], level) if is_same else {"n": 0}
+        describe(models[measure], level) if is_same else {"n": 0}
         for measure, is_same in zip(table["measure"], is_comparable, strict=True)
     ]
     ours = pd.DataFrame(rows, columns=BOUNDS, index=table.index)

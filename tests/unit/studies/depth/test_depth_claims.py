@@ -78,8 +78,6 @@ GOOD = near(2.4)
 STUCK = near(UNIGRAM, spread=1e-4)
 WORSE = [v + 0.3 + 0.01 * (-1) ** i for i, v in enumerate(GOOD)]  # by unequal differences
 SLIGHTLY = [v + 0.01 + 0.001 * i for i, v in enumerate(GOOD)]  # less than the margin
-
-
 FAR = [*near(3.7)[:5], None]  # the divergence counts as ln 65
 
 
@@ -87,44 +85,40 @@ FAR = [*near(3.7)[:5], None]  # the divergence counts as ln 65
     ("key", "other"), [("trainable", {"residual": False}), ("pre_beats_post", POST)]
 )
 @pytest.mark.parametrize(
-    ("pair", "reads"),
+    ("pre", "worse", "reads"),
     [
-        ((GOOD, WORSE), "holds"),
-        ((WORSE, GOOD), "fails"),
-        ((GOOD, SLIGHTLY), "fails"),
-        ((GOOD, FAR), "holds"),
+        (GOOD, WORSE, "holds"),
+        (WORSE, GOOD, "fails"),
+        (GOOD, SLIGHTLY, "fails"),
+        (GOOD, FAR, "holds"),
     ],
 )
-def test_losses_of_100_blocks_are_compared_by_seed(key, other, pair, reads):
-    def judged(depth: int) -> str:
-        pre, against = pair
-        return verdict(
-            key, tables([], losses(pre, depth=depth), losses(against, depth=depth, **other))
-        )
-
-    assert judged(104) == reads
-    assert "no data" in judged(99)
+def test_losses_of_100_blocks_are_compared_by_seed(key, other, pre, worse, reads):
+    deep, shallow = (
+        tables([], losses(pre, depth=depth), losses(worse, depth=depth, **other))
+        for depth in (104, 99)
+    )
+    assert verdict(key, deep) == reads
+    assert "no data" in verdict(key, shallow)
 
 
-def by_rate(fast: list, slow: list = GOOD, **changes) -> list[list[Row]]:
-    return [
-        losses(slow, **changes, learning_rate=0.001),
-        losses(fast, **changes, learning_rate=0.003),
-    ]
+def by_rate(slow: list, fast: list, warmup_steps: int = 0, **changes) -> list[Row]:
+    at = {"warmup_steps": warmup_steps} | changes
+    return losses(slow, learning_rate=0.001, **at) + losses(fast, learning_rate=0.005, **at)
 
 
 @pytest.mark.parametrize(
     ("pre", "post", "reads"),
     [
-        (by_rate(SLIGHTLY), by_rate(WORSE, **POST), "holds"),
-        (by_rate(WORSE), by_rate(SLIGHTLY, **POST), "fails"),
-        (by_rate(SLIGHTLY), by_rate(STUCK, STUCK, **POST), "where nothing is learned"),
+        (SLIGHTLY, by_rate(GOOD, WORSE, **POST), "holds"),
+        (WORSE, by_rate(GOOD, SLIGHTLY, **POST), "fails"),
+        (SLIGHTLY, by_rate(STUCK, STUCK, **POST), "where nothing is learned"),
     ],
 )
 def test_sensitivity_is_compared_by_seed_without_warm_up(pre, post, reads):
-    without = [[row | {"warmup_steps": 0} for row in part] for part in (*pre, *post)]
-    with_it = *by_rate(WORSE), *by_rate(SLIGHTLY, **POST)
-    assert reads in verdict("pre_less_sensitive", tables([], *without, *with_it))
+    with_it = by_rate(GOOD, WORSE, 40) + by_rate(GOOD, SLIGHTLY, 40, **POST)
+    planted = tables([], by_rate(GOOD, pre), post, with_it)
+    assert reads in verdict("pre_less_sensitive", planted)
 
 
 @pytest.mark.parametrize(
@@ -140,18 +134,13 @@ def test_warm_up_is_judged_at_the_best_rates_by_its_gain_over_that_of_pre_norm(
     without, with_it, pre, reads
 ):
     """The fast rate is best with a warm-up, the slow one without: neither gains at one rate."""
-    slow, fast = {"learning_rate": 0.001}, {"learning_rate": 0.005}
 
-    def trained(without: list, with_it: list, **changes) -> list[list[Row]]:
-        return [
-            losses(without, warmup_steps=0, **slow, **changes),
-            losses(STUCK, warmup_steps=0, **fast, **changes),
-            losses(STUCK, warmup_steps=200, **slow, **changes),
-            losses(with_it, warmup_steps=200, **fast, **changes),
-            losses(WORSE, warmup_steps=20, **fast, **changes),  # another warm-up
-        ]
+    def trained(without: list, with_it: list, **changes) -> list[Row]:
+        none = by_rate(without, STUCK, **changes)
+        another = by_rate(WORSE, WORSE, 20, **changes)
+        return none + another + by_rate(STUCK, with_it, 200, **changes)
 
-    planted = tables([], *trained(without, with_it, **POST), *trained(pre, GOOD))
+    planted = tables([], trained(without, with_it, **POST), trained(pre, GOOD))
     assert verdict("post_warm_up", planted) == reads
 
 

@@ -111,7 +111,7 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
             {"trained": [GRID["trained"][0], OTHER | {"learning_rates": [0.01]}]},
             "depth: trained: .*0.003 with 2 steps",
         ),
-        (  # each of its parts, and not both at once
+        (  # each of its parts occurs, but not together
             {"kept": {"learning_rate": 0.01, "warmup_steps": 3}},
             "depth: trained: .*0.01 with 3 steps.*: add both",
         ),

@@ -69,8 +69,8 @@ def test_matrices_start_with_the_deviation_of_their_rule(init, arm, placement):
 @pytest.mark.parametrize("init", ["gpt2", "xavier"])
 def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
     backprop, fa = (start(init, tied_head=False, feedback=f) for f in ("backprop", "fa"))
-    theirs, weights = dict(backprop.named_parameters()), dict(fa.named_parameters())
-    assert all(torch.equal(weights[name], p) for name, p in theirs.items())
+    parameters, weights = dict(backprop.named_parameters()), dict(fa.named_parameters())
+    assert all(torch.equal(weights[name], p) for name, p in parameters.items())
     buffers = {n: b for n, b in fa.named_buffers() if n.endswith(".feedback")}
     assert len(buffers) == 4 * L + 1
     for name, feedback in buffers.items():

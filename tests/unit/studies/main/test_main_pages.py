@@ -91,7 +91,7 @@ LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_same", "own", "cells"),
+    ("changes", "is_same", "models", "cells"),
     [
         # 0.31 / sqrt(240); t of one degree of freedom: 12.706
         ({}, True, LOSSES, ("1.900 [1.265, 2.535]", "2", 0.020)),
@@ -101,8 +101,8 @@ LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
         ({"measure": "best_val_loss"}, True, LOSSES, ("1.700 [1.065, 2.335]", "2", 0.020)),
     ],
 )
-def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, own, cells):
-    compared = published(number(**changes), [is_same], pd.DataFrame(own), 0.95)
+def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, models, cells):
+    compared = published(number(**changes), [is_same], pd.DataFrame(models), 0.95)
     (line,) = shown(published_table(compared, window_sd=0.31))
     ours, n, error = cells
     assert (line["as published"], line["corrected"], line["n"]) == ("1.88", ours, n)
@@ -120,9 +120,9 @@ def test_the_published_settings_are_all_scientific_choices_of_a_configuration(se
     if variant:
         update_config(raw, yaml.safe_load((ROOT / "config" / variant).read_text()))
     main = load(raw).main
-    own = main.trainings()[main.reference_jobs[0]]
+    ours = main.trainings()[main.reference_jobs[0]]
     baseline = f"{main.baseline.arm}-{main.baseline.placement}"
-    assert is_covered(reference, reference | {"baseline": baseline} | own.model_dump())
+    assert is_covered(reference, reference | {"baseline": baseline} | ours.model_dump())
 
 
 def test_published_numbers_have_settings_and_a_measure_of_ours():

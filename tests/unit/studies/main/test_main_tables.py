@@ -24,7 +24,7 @@ def runs() -> pd.DataFrame:
         "dyt": {1: 2.0, 2: 2.2, 3: 2.1, 4: 2.05},
         "derf": {2: 1.9},
     }
-    rows = [(arm, seed, loss) for arm, own in losses.items() for seed, loss in own.items()]
+    rows = [(arm, seed, loss) for arm, seeds in losses.items() for seed, loss in seeds.items()]
     table = pd.DataFrame(rows, columns=["arm", "seed", "val_loss"])
     table = table.assign(**KEY, learning_rate=0.001)
     table["best_val_loss"] = table["val_loss"] - table["seed"] / 10
@@ -52,10 +52,10 @@ def test_arms_are_compared_with_the_baseline_seed_by_seed():
         assert (row["difference_low"], row["difference_high"]) == pytest.approx((low, high))
 
 
-def test_arms_have_the_interval_of_their_own_models():
+def test_arms_have_the_interval_over_their_models():
     row = compared(runs())["rmsnorm"]
-    own = stats.ttest_1samp([1.92, 1.96, CEILING, 1.99], 0).confidence_interval(0.95)
-    assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
+    interval = stats.ttest_1samp([1.92, 1.96, CEILING, 1.99], 0).confidence_interval(0.95)
+    assert (row["low"], row["high"]) == pytest.approx((interval.low, interval.high))
     assert (row["n"], row["diverged"], row["failed"]) == (4, 1, 1)
     best = stats.ttest_1samp([1.82, 1.76, 1.59], 0).confidence_interval(0.95)
     assert (row["best_low"], row["best_high"]) == pytest.approx((best.low, best.high))
@@ -130,5 +130,5 @@ def test_depths_keep_the_first_position_separate():
     assert later["log_gain"].tolist()[1:] == pytest.approx([0.15, 0.5, -1.1])
     assert first["log_gain"].tolist()[1:] == pytest.approx([9, 9, -9])
     assert later["log_norm"].tolist() == pytest.approx([0, 1.5, 3, 4.5])
-    own = stats.ttest_1samp([0.2, 0.1], 0).confidence_interval(0.95)
-    assert later["log_gain_low"].tolist()[1] == pytest.approx(own.low)
+    interval = stats.ttest_1samp([0.2, 0.1], 0).confidence_interval(0.95)
+    assert later["log_gain_low"].tolist()[1] == pytest.approx(interval.low)
