@@ -21,7 +21,6 @@ from normscope.paper.table import (
     tabulate,
     text,
     to_rows,
-    yes_no,
 )
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.outcome import STUCK
@@ -34,10 +33,7 @@ from normscope.studies.study import Settings
 
 NETWORK = [
     text("norm", "arm", lambda arm: ARMS[arm].label),
-    text("placement"),
-    yes_no("residual", "residual"),
-    text("start", "init"),
-    count("blocks", "depth"),
+    *declared(TABLES["by_shape"], "placement", "residual", "init", "depth"),
 ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from normscope.formats import GENERAL, INTEGER, decimals
+from normscope.formats import INTEGER, decimals
 from normscope.nn.arms import ARMS
 from normscope.paper.section import Section
 from normscope.paper.table import (
@@ -22,7 +22,6 @@ from normscope.paper.table import (
     number,
     setting,
     tabulate,
-    text,
     to_rows,
 )
 from normscope.statistics.estimate import FEWEST
@@ -119,10 +118,7 @@ def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
         return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
 
     fields = [
-        text("quantity"),
-        number("as published", "value", GENERAL),
-        text("protocol"),
-        text("source"),
+        *declared(TABLES["published"], "quantity", "value", "protocol", "source"),
         derived("corrected", corrected, decimals()),
         derived("n", lambda row: row["n"] or None, INTEGER),
         derived("why they differ", why),
