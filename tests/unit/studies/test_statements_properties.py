@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -125,7 +125,8 @@ def planted(c: Mapping[str, Any], seeds: int, draws: np.random.Generator) -> pd.
 def independent(raw: dict[str, Any], table: pd.DataFrame) -> tuple[int, float, str]:
     """n, mean and verdict, by pandas' merge and SciPy's test."""
     c = raw["contrast"]
-    table = table.assign(value=table.eval(c["measure"])).dropna(subset="value")
+    measured = cast(pd.Series, table.eval(c["measure"]))
+    table = table.assign(value=measured).dropna(subset="value")
     values = select(table, **c["cells"]).set_index("seed")["value"]
     if "less" in c:
         other = select(table, **c["cells"] | c["less"])

@@ -1,12 +1,14 @@
 """The tutorial on depth: verdicts of its statements about planted networks and losses."""
 
+from typing import Any
+
 import pytest
 from depth_evidence import UNIGRAM, Row, losses, near, rates_of, tables
 from statements import claim_on, verdict
 
 XAVIER = {"init": "xavier"}
 PLAIN = XAVIER | {"arm": "none", "placement": "none", "residual": False}
-POST = {"placement": "post"}
+POST: dict[str, Any] = {"placement": "post"}
 
 
 def around(measure: str, value: float, **network) -> list[Row]:

@@ -35,7 +35,7 @@ BOUNDS = ["mean", "low", "high"]
 def blocks(*models: Mapping[str, Any], **changes: Any) -> pd.DataFrame:
     """Rows of blocks.csv: the values of each measure from block 0 on, one model per seed."""
     parts = [
-        pd.DataFrame(MODEL | {"seed": seed} | columns | changes).assign(
+        pd.DataFrame({**MODEL, "seed": seed, **columns, **changes}).assign(
             block=lambda table: range(len(table))
         )
         for seed, columns in enumerate(models, 1)
