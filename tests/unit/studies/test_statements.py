@@ -132,7 +132,7 @@ def alone(**change: Any) -> dict[str, Any]:
          "is text"),
         (at("contrast", less={"arm": "greatest"}), "contrast.less.arm", "column of numbers"),
         (at("contrast", less={"learning_rate": "0.01"}), "contrast.less.learning_rate",
-         "'0.01' is no number, which this column has"),
+         "'0.01' is not a number"),
         (at("contrast", less={"learning_rate": math.nan}), "contrast.less.learning_rate",
          "not finite"),
         # sides that are the same
@@ -151,10 +151,10 @@ def alone(**change: Any) -> dict[str, Any]:
          "names nothing that differs"),
         # a case that cannot be, or that is not the only one
         (primary({"task": "copy"}, each=["task"], cells={"task": "recall", "arm": "rmsnorm"}),
-         "contrast.primary.task", "'copy' is no case: cells has task: recall"),
+         "contrast.primary.task", "'copy' is not a case: cells has task: recall"),
         (primary({"task": "copy"}, each=["task"]), "contrast.primary.task", "protocol: corrected"),
         (primary({"arm": "rmsnorm"}, less={"arm": "others"}), "contrast.primary.arm",
-         "'rmsnorm' is no case of the other side"),
+         "'rmsnorm' is not a case of the other side"),
         (primary({"task": "recall"}, each=["task", "learning_rate"], cells={"arm": "rmsnorm"}),
          "contrast.primary", "give learning_rate too"),
         # what no data can change
