@@ -10,7 +10,6 @@ from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
-from normscope.studies.recall.measures import FACTORS
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, vocabulary
 
@@ -126,7 +125,7 @@ class Recall(Study):
         corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
         return vocabulary(
             {"runs": self.TABLES["runs"]},
-            values={"task": self.tasks, "arm": ARMS, **FACTORS},
+            values={"task": self.tasks, "arm": ARMS, **tables.LEVELS},
             names={
                 "protocol": {
                     "published": [cell._asdict() for cell in self.published_cells()],

@@ -21,9 +21,9 @@ from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.lanczos import largest_eigenvalue
 from normscope.measure.sharpness import hessian, preconditioned
-from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, Task
+from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
+from normscope.studies.recall.tables import METRICS, TABLES
 from normscope.studies.recall.tasks import draw
 from normscope.studies.stage import ProbeInputs
 from normscope.train.optimizer import preconditioner, stability_limit
@@ -36,27 +36,24 @@ ALPHAS = np.linspace(-0.5, 0.5, 21)  # with 0
 
 Row = dict[str, float | int | str]
 Parts = dict[str, list[Row]]
-TABLES = {
-    "metrics": ("diverged_at", "parameters", *MEASURES),
-    "slices": SLICE,
-    "spectra": SPECTRUM,
-}  # and their columns after those of a cell and the seed
+COLUMNS = {
+    "metrics": [column.name for column in METRICS],
+    "slices": TABLES["slices"].names,
+    "spectra": TABLES["spectra"].names,
+}
 
 
 def probe(
     recipe: RecallProbe, inputs: ProbeInputs, device: torch.device
 ) -> dict[str, pd.DataFrame]:
     """The models of a task: tables ``metrics``, ``slices`` and ``spectra``."""
-    rows: Parts = {name: [] for name in TABLES}
+    rows: Parts = {name: [] for name in COLUMNS}
     for name, cell in recipe.jobs.items():
         for row, parts in measured(inputs.models / name, recipe.directions, device):
             key = {**cell._asdict(), "seed": row["seed"]}
             for table, of_model in {"metrics": [row], **parts}.items():
                 rows[table] += [key | of_row for of_row in of_model]
-    tables = {
-        name: pd.DataFrame(rows[name], columns=[*Cell._fields, "seed", *columns])
-        for name, columns in TABLES.items()
-    }
+    tables = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in COLUMNS.items()}
     tables["metrics"] = tables["metrics"].astype({"diverged_at": "Int64"})
     return tables
 
@@ -163,12 +160,10 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
     ranks: Row = {}
     for where in ("query", "all"):
         s = values[where]
-        ranks |= {
-            f"effective_rank_{where}": spectrum.effective_rank(s),
-            f"effective_rank_squares_{where}": spectrum.effective_rank(s.square()),
-            f"stable_rank_{where}": spectrum.stable_rank(s),
-            f"participation_ratio_{where}": spectrum.participation_ratio(s),
-        }
+        ranks[f"effective_rank_{where}"] = spectrum.effective_rank(s)
+        ranks[f"effective_rank_squares_{where}"] = spectrum.effective_rank(s.square())
+        ranks[f"stable_rank_{where}"] = spectrum.stable_rank(s)
+        ranks[f"participation_ratio_{where}"] = spectrum.participation_ratio(s)
     rows: list[Row] = [
         {"where": where, "index": i, "value": v}
         for where, s in values.items()

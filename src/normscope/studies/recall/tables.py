@@ -4,25 +4,13 @@ from typing import Any
 
 from normscope.columns import SHARE, Column, Metric, Table, count, estimate, key, many, text
 from normscope.formats import GENERAL, decimals
-from normscope.studies.columns import (
-    ARM,
-    AT_EDGE,
-    DIVERGED_AT,
-    DIVERGENCES,
-    INDEX,
-    LEARNING_RATE,
-    MEASURE,
-    PARAMETERS,
-    SEED,
-    mean,
-    steps,
-)
+from normscope.studies import columns as shared
 
 HERE = "normscope.studies.recall.tabulate"
 PROBE = "normscope.studies.recall.probe"
 TASK = key("task", "a key of tasks in config.yaml")
-CELL = (TASK, ARM, LEARNING_RATE)
-MODEL = (*CELL, SEED)
+CELL = (TASK, shared.ARM, shared.LEARNING_RATE)
+MODEL = (*CELL, shared.SEED)
 ACCURACY = {"range": SHARE, "format": decimals(), "source": f"{PROBE}.evaluate"}
 LOSS = Column("loss", "cross-entropy at the query", unit="nats", source=f"{PROBE}.evaluate")
 CURVATURE: dict[str, Any] = {"source": f"{PROBE}.curvature"}
@@ -79,27 +67,34 @@ HEIGHTS = many(
     unit="nats",
     source=f"{HERE}.slice_heights",
 )
+LEVELS = {
+    "center": ("no", "yes"),
+    "radius": ("sqrt(d)", "1"),
+    "gain": ("no", "yes"),
+    "bias": ("no", "yes"),
+}
 FACTORS = (
     text("center", "whether the norm centers", label={"yes": "centered", "no": "not centered"}),
     text("radius", "radius that the norm projects to", label="radius {}"),
     text("gain", "whether the norm has a learned gain"),
     text("bias", "whether the norm has a learned bias"),
 )
-MEASURES = (*PROBED, *REPRESENTATIONS)
+METRICS = (*MODEL, shared.DIVERGED_AT, shared.PARAMETERS, *PROBED, *REPRESENTATIONS)
+MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
 
 TABLES = {
     "runs": Table(
         "one trained model",
-        (*MODEL, DIVERGED_AT, PARAMETERS, *MEASURES, *HEIGHTS, *FACTORS),
+        (*METRICS, *HEIGHTS, *FACTORS),
         f"{PROBE}.probe",
     ),
     "cells": Table(
         "one measure of an arm at a learning rate",
         (
             *CELL,
-            MEASURE,
-            *mean()[:1],
-            DIVERGENCES,
+            shared.MEASURE,
+            *shared.mean()[:1],
+            shared.DIVERGENCES,
             *estimate(
                 "mean",
                 "mean over models",
@@ -114,7 +109,7 @@ TABLES = {
         "one arm that was trained at several learning rates",
         (
             TASK,
-            ARM,
+            shared.ARM,
             count("rates", "learning rates that were tried", title="rates tried"),
             Column("best", "learning rate of least mean loss over all seeds", format=GENERAL),
             count("n", "trained models"),
@@ -125,7 +120,7 @@ TABLES = {
                 metric=Metric("recall_accuracy"),
                 **ACCURACY,
             ),
-            AT_EDGE,
+            shared.AT_EDGE,
         ),
         f"{HERE}.best_rates",
     ),
@@ -133,7 +128,7 @@ TABLES = {
         "one step of a trained model",
         (
             *MODEL,
-            steps("step", "optimizer step"),
+            shared.steps("step", "optimizer step"),
             Column("train_loss", "training loss", unit="nats"),
         ),
         "normscope.train.session.train",
@@ -153,7 +148,12 @@ TABLES = {
     ),
     "spectra": Table(
         "one singular value of the representations of a trained model",
-        (*MODEL, key("where", "query, or all positions"), INDEX, Column("value", "singular value")),
+        (
+            *MODEL,
+            key("where", "query, or all positions"),
+            shared.INDEX,
+            Column("value", "singular value"),
+        ),
         "normscope.measure.spectrum.singular_values",
     ),
     "factors": Table(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from statements import CONFIG, FEW, SELECTION, claim_on, judged, verdict
 
-from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.tabulate import with_factors
 
 PUBLISHED = {"layernorm": 1e-4, "batchnorm": 1e-4, "manual_l2": 1e-4, "none": 5e-4}

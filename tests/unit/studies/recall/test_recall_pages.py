@@ -5,12 +5,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from page_recipes import config, shown
 
 from normscope.nn.arms import ARMS, Arm
 from normscope.nn.recipe import Norm
 from normscope.paper.section import declared_numbers, named
-from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.pages import best_table, cell_table, factor_table, section
 from normscope.studies.recall.tables import TABLES
 from normscope.studies.recall.tabulate import factor_effects, factor_levels, why_no_effects

@@ -13,10 +13,10 @@ import pandas as pd
 import processes
 import pytest
 import safetensors.torch
+from normscope.studies.recall.measures import MEASURES
 from recall_recipes import by, recall_run
 
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.measures import MEASURES
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallTables
 
 OUTPUTS = (

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from recall_recipes import by
 from scipy import stats
 
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.measures import HEIGHTS, MEASURES
 from normscope.studies.recall.tabulate import (
     KEYS,
     RESPONSES,
