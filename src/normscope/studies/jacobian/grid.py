@@ -22,7 +22,6 @@ from normscope.schema import (
     distinct,
 )
 from normscope.studies.jacobian import tables
-from normscope.studies.jacobian.measures import COSINES, PLACES
 from normscope.studies.jacobian.recipe import (
     VARIED,
     Cell,
@@ -238,12 +237,13 @@ class Jacobian(Study):
             "norm_backward": NormBackward,
             "surrogates_in": SurrogatesIn,
         }
-        unsure = dict.fromkeys(COSINES, math.nan)  # of a dose, and where nothing was measured
+        # the cosines of a dose are not known, nor those of a model that was not measured
+        unsure = dict.fromkeys(tables.COSINES, math.nan)
         paid = planned((m for m in self._all() if m[0].norm_backward != "exact"), VARIED)
         return vocabulary(
             {name: self.TABLES[name] for name in ("surrogates", "slopes", "by_place")},
             values={column: get_args(literal) for column, literal in literals.items()}
-            | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
+            | {"protocol": self.protocols, "arm": ARMS, "place": ("block", "final", "all")}
             | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
             grids={"surrogates": [{**row, **unsure} for row in paid]},

@@ -25,14 +25,15 @@ from normscope.measure.decomposition import (
     standardize,
 )
 from normscope.measure.hooks import norm_layers, passing
+from normscope.measure.names import SURROGATES
 from normscope.measure.products import transposed_product
 from normscope.measure.windows import as_tensor, draw, validation_windows
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
 from normscope.studies.jacobian.recipe import JacobianProbe
+from normscope.studies.jacobian.tables import GRADIENTS, LAYERS
 from normscope.studies.stage import ProbeInputs
 from normscope.train.outputs import say
 from normscope.train.trained import transformers
@@ -64,10 +65,10 @@ def probe(
             layers += [row | {"seed": seed} for row in rows]
             rows = surrogate_gradients(model.float(), validation)
             gradients += [row | {"seed": seed} for row in rows]
-    table = pd.DataFrame(layers, columns=["seed", *LAYER, *MEASURES])
+    table = pd.DataFrame(layers, columns=[c.name for c in LAYERS])
     return {
         "layers": table.astype({"tokens": "Int64"}),
-        "gradients": pd.DataFrame(gradients, columns=["seed", *GRADIENT]),
+        "gradients": pd.DataFrame(gradients, columns=[c.name for c in GRADIENTS]),
     }
 
 

@@ -67,12 +67,8 @@ HEIGHTS = many(
     unit="nats",
     source=f"{HERE}.slice_heights",
 )
-LEVELS = {
-    "center": ("no", "yes"),
-    "radius": ("sqrt(d)", "1"),
-    "gain": ("no", "yes"),
-    "bias": ("no", "yes"),
-}
+NO_YES = ("no", "yes")
+LEVELS = {"center": NO_YES, "radius": ("sqrt(d)", "1"), "gain": NO_YES, "bias": NO_YES}
 FACTORS = (
     text("center", "whether the norm centers", label={"yes": "centered", "no": "not centered"}),
     text("radius", "radius that the norm projects to", label="radius {}"),

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
@@ -13,7 +14,6 @@ from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.arms import in_order
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
-from normscope.studies.jacobian.measures import SURROGATES
 from normscope.studies.jacobian.recipe import VARIED
 
 PLACES = {"all": "all norms", "blocks": "in blocks", "final": "final norm"}
