@@ -1,15 +1,14 @@
-"""What is wrong in the statements of a file, told before any job starts. No pandas."""
+"""Errors in the statements, found before any job starts. Needs no pandas."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from normscope.errors import Explained, suggest
+from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.expression import settled
-from normscope.ledger.pairs import pairs
-from normscope.ledger.vocabulary import Value, Vocabulary
+from normscope.ledger.expression import columns_in, settled
+from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
 TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
 OPEN = {  # the words for values that a key of a contrast may say
@@ -100,27 +99,41 @@ def _in_contrast(
         faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
         faults += _in_numbers(entry, contrast, vocabulary)
     if not faults and entry.test != "fact":
-        faults += _in_grid(contrast, vocabulary, columns)
+        faults += _in_grid(contrast, vocabulary)
     yield from faults
 
 
-def _in_grid(contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]) -> Faults:
-    """Sides with several models of a seed, among those that the configuration trains.
+def _in_grid(contrast: Contrast, vocabulary: Vocabulary) -> Faults:
+    """Sides with several models of one seed, among those that the configuration trains.
 
     Tables without a grid, and columns that are computed from results, cannot be checked.
     """
     grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
-    named = {contrast.replicates, *contrast.told_apart_by, *contrast.cells, *(contrast.other or {})}
-    named |= {*contrast.best.columns} if contrast.best else set()
+    settings = contrast.best.columns if contrast.best else []
+    apart = [contrast.replicates, *contrast.told_apart_by, *settings]
+    named = {*apart, *contrast.cells, *(contrast.other or {})}
     if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
         return
-    known = dict.fromkeys(columns, math.pi) | {"diverged": False, "diverged_at": math.nan}
-    try:
-        for pair in pairs(contrast, [{**known, **row} for row in grid], vocabulary, {}):
-            if all(pair.sides):
-                pair.values(infinite=False)
-    except Explained as e:
-        yield ".contrast.cells", str(e)
+    needed = columns_in(contrast.measure)
+    known = [row for row in grid if not any(_is_nan(row.get(name)) for name in needed)]
+    for cells in contrast.sides:
+        keys = [*apart, *(column for column, given in cells.items() if given in WORDS)]
+        chosen = [
+            row
+            for cell in vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
+            for row in known
+            if agree(row, cell)
+        ]
+        first: dict[tuple, Cell] = {}
+        for row in chosen:
+            twin = first.setdefault(tuple(row.get(key) for key in keys), row)
+            if twin is not row:
+                yield ".contrast.cells", contrast.ambiguity(twin, row)
+                return
+
+
+def _is_nan(value: Value | None) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(

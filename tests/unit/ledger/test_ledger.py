@@ -148,7 +148,7 @@ CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
 @pytest.mark.parametrize(
     ("changes", "entry_changes", "reason"),
     [
-        ({"measure": "loss +"}, {}, "no arithmetic"),
+        ({"measure": "loss +"}, {}, "not arithmetic"),
         ({"measure": "loss ** 2"}, {}, "only columns"),
         ({"measure": "loss / 0"}, {}, "'loss / 0' divides by 0"),
         ({"measure": "1 + loss / -(1 - 1.0)"}, {}, "divides by 0"),
