@@ -3,7 +3,7 @@
 from typing import Any
 
 from normscope.columns import SHARE, Column, Metric, Table, count, estimate, key, many, text
-from normscope.formats import GENERAL, decimals
+from normscope.formats import decimals
 from normscope.studies import columns as shared
 
 HERE = "normscope.studies.recall.tabulate"
@@ -107,7 +107,7 @@ TABLES = {
             TASK,
             shared.ARM,
             count("rates", "learning rates that were tried", title="rates tried"),
-            Column("best", "learning rate of least mean loss over all seeds", format=GENERAL),
+            shared.RATE.but(name="best"),
             count("n", "trained models"),
             LOSS.but(meaning="mean loss, each seed at the rate that is best on the other seeds"),
             Column(

@@ -9,8 +9,8 @@ import pandas as pd
 from normscope.io.tables import collect
 from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
-from normscope.statistics.summary import select, summarize
-from normscope.statistics.tuning import chosen
+from normscope.statistics.summary import select, split, summarize
+from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.recall.recipe import Cell, RecallTables
 from normscope.studies.recall.tables import LEVELS, MEASURES, TABLES
 from normscope.studies.stage import TableInputs
@@ -77,38 +77,25 @@ def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
     return table[TABLES["cells"].names]
 
 
-def swept(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of arms that were trained at more than one learning rate in a task."""
-    rates = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
-    return runs[rates > 1]
-
-
 def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate of least mean loss, for each arm that was trained at more than one.
+    """One row per task and arm that was trained at several learning rates.
 
-    ``best``: over all seeds; ``at_edge``: it is the smallest or the largest that was tried, so that
-    the best may lie beyond. ``loss`` and ``accuracy``: means over ``n`` seeds, each at the rate
-    that is best over the *other* seeds, so that no seed affects the rate at which it is reported; a
-    single seed uses itself. A rate at which a run diverged is not the best one.
+    ``loss`` and ``accuracy`` are means over ``n`` seeds, each at the rate that is best over the
+    *other* seeds (``normscope.statistics.tuning.chosen``), and ``best`` is the rate of most of
+    them. Rates at which a run diverged are not chosen.
     """
     rows = []
-    for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
-        lost = group.loc[group["diverged_at"].notna(), "learning_rate"]
-        kept = group[~group["learning_rate"].isin(lost)]
-        row: dict = {"task": task, "arm": arm, "rates": group["learning_rate"].nunique()}
-        if len(kept):
-            best, tried = _best(kept), group["learning_rate"]
-            row |= {"best": best, "at_edge": best in (tried.min(), tried.max())}
-            ends = chosen(kept, ["task", "arm"], by="loss")[["loss", "accuracy"]]
-            row |= {"n": len(ends), **ends.mean().to_dict()}
+    for key, group in split(runs, ["task", "arm"]):
+        tried = group["learning_rate"]
+        row: dict = key | {"rates": tried.nunique()}
+        ends = chosen(group[~tried.isin(tried[group["diverged_at"].notna()])], [], by="loss")
+        if len(ends):
+            most = commonest_setting(ends)
+            row |= {"best": most["rate"], "at_edge": most["at_edge"], "n": len(ends)}
+            row |= ends[["loss", "accuracy"]].mean().to_dict()
         rows.append(row)
-    return pd.DataFrame(rows, columns=TABLES["best"].names)
-
-
-def _best(runs: pd.DataFrame) -> float:
-    """The learning rate of least mean loss."""
-    means = runs.groupby("learning_rate")["loss"].mean()
-    return float(means.index[int(means.argmin())])
+    table = pd.DataFrame(rows, columns=TABLES["best"].names)
+    return table[table["rates"] > 1]
 
 
 def factor_levels(arms: Iterable[str]) -> pd.DataFrame:
