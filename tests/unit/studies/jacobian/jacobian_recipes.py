@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.studies.jacobian.grid import Cell
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.studies.jacobian.recipe import SETTING
+from normscope.studies.jacobian.tables import MEASURES, TABLES
 
-CEILING = 4.0  # loss of knowing nothing
+CEILING = 4.0  # loss of a uniform predictor
 UNIGRAM = 3.3
-LOSSES = [*Cell._fields, "seed", "capped_loss", "failed", "diverged_at"]
+LOSSES = [name for name in TABLES["losses"].names if name != "val_loss"]
+LAYERS = TABLES["layers"].names
+GRADIENTS = TABLES["gradients"].names
 
 
 def cell(**changes: Any) -> dict[str, Any]:
@@ -57,10 +57,6 @@ def layer(seed: int, name: str, measures: dict[str, float], **changes: Any) -> d
     }
     at = {k: changes.pop(k) for k in list(changes) if k in head}
     return cell(**changes) | {"seed": seed} | head | at | measures
-
-
-LAYERS = [*Cell._fields, "seed", *LAYER, *MEASURES]
-GRADIENTS = [*SETTING, "learning_rate", "seed", *GRADIENT]
 
 
 def gradient(seed: int, cosine: float, rule: str, place: str = "all", **changes) -> dict[str, Any]:
