@@ -93,15 +93,14 @@ class Recall(Study):
                 known = ", ".join(self.tasks)
                 raise ValueError(f"{where}.task: unknown task {part.task!r}; known: {known}")
         for where, kind in (("published", "copy"), ("corrected", "recall")):
-            name = parts[where].task
-            if self.tasks[name].kind != kind:
+            if self.tasks[name := parts[where].task].kind != kind:
                 raise ValueError(f"{where}.task: {name} is not of kind {kind}")
         distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
         trained = {cell for cell, _ in self._all()}
         for cell in self.corrected_cells():
             if cell not in trained:
                 raise ValueError(
-                    f"no run of {cell} to stand beside the published arm {cell.arm}: add task "
+                    f"no run of {cell} to compare with the published arm {cell.arm}: add task "
                     f"{cell.task}, arm {cell.arm} and learning rate {cell.learning_rate:g} to runs"
                 )
         return self
@@ -153,14 +152,16 @@ class Recall(Study):
 
     def probes(self) -> dict[str, RecallProbe]:
         """One job per task: its models are so small that a job per model would cost more."""
-        jobs: dict[str, dict[str, Cell]] = {}
-        for name, (cell, _) in self.blocks().items():
-            jobs.setdefault(cell.task, {})[name] = cell
+        cells = {name: cell for name, (cell, _) in self.blocks().items()}
+        jobs = {
+            task: {name: cell for name, cell in cells.items() if cell.task == task}
+            for task in dict.fromkeys(cell.task for cell in cells.values())
+        }
         return {t: RecallProbe(jobs=own, directions=self.directions) for t, own in jobs.items()}
 
     def probed(self, name: str) -> list[str]:
         """The training jobs of a task, after which the probing job is called."""
-        return [job for job, (cell, _) in self.blocks().items() if cell.task == name]
+        return list(self.probes()[name].jobs)
 
     def tabulation(self, settings: Settings) -> RecallTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
@@ -172,13 +173,9 @@ class Recall(Study):
         for name, stack in trainings.items():
             task = stack.task
             work = float(len(stack.seeds) * task.steps * task.batch_size * task.n_embd**2)
-            yield Job("recall_train", name, _kind(stack), work)
+            # BatchNorm needs all positions, other norms only that of the query
+            scope = "all positions" if stack.norm.statistic == "batch" else "the query"
+            yield Job("recall_train", name, f"{task.kind}, {scope}", work)
         for name, probe in self.probes().items():
             models = sum(len(trainings[job].seeds) for job in probe.jobs)
             yield Job("recall_probe", name, "", models * self.tasks[name].n_embd)
-
-
-def _kind(stack: RecallStack) -> str:
-    """BatchNorm needs all positions, other norms the query's alone."""
-    scope = "all positions" if stack.norm.statistic == "batch" else "the query"
-    return f"{stack.task.kind}, {scope}"

@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from normscope.io import stored
-from normscope.io.stored import read
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.lanczos import largest_eigenvalue
@@ -58,16 +57,11 @@ def probe(
     return tables
 
 
-def trained(folder: Path) -> tuple[RecallStack, dict[int, RecallModel]]:
-    """What the models of a job were trained by, and they by seed, in evaluation mode."""
-    stack = RecallStack(**read(folder / "config.json", *RecallStack.model_fields))
-    weights = folder / "models.safetensors"
-    return stack, load(weights, lambda: RecallModel(stack.task, stack.norm))
-
-
 def measured(folder: Path, directions: int, device: torch.device) -> Iterator[tuple[Row, Parts]]:
-    """Of every model of a job, by seed: its row of metrics, and its rows of the other tables."""
-    stack, models = trained(folder)
+    """The row of metrics of every model of a job, by seed, and its rows of the other tables."""
+    stack = RecallStack(**stored.read(folder / "config.json", *RecallStack.model_fields))
+    weights = folder / "models.safetensors"
+    models = load(weights, lambda: RecallModel(stack.task, stack.norm))  # in evaluation mode
     task, training = stack.task, stack.training
     limit = stability_limit(training.learning_rate, training.beta1)
     moments = tensors_by_seed(folder / "moments.safetensors")
@@ -90,7 +84,7 @@ def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tupl
 
 
 def evaluate(model: RecallModel, task: Task) -> Row:
-    """Loss, accuracy, temperature, calibrated loss, and what is left of them without the context.
+    """Loss, accuracy, temperature, calibrated loss, accuracy without context, parameter norm.
 
     Losses are in nats. The temperature is fitted on other samples than it is judged on.
     """
@@ -100,44 +94,37 @@ def evaluate(model: RecallModel, task: Task) -> Row:
     with torch.no_grad():
         temperature = fit_temperature(model(fit), fit_answers)
         logits, alone = model(tokens), model(tokens[:, -1:])
+        squares = sum(float(p.double().square().sum()) for p in model.parameters())
     return {
         "loss": float(F.cross_entropy(logits.double(), answers)),
         "accuracy": accuracy(logits, answers),
         "temperature": temperature,
         "calibrated_loss": calibrated_loss(logits, answers, temperature),
         "accuracy_without_context": accuracy(alone, answers),
-        "parameter_norm": parameter_norm(model),
+        "parameter_norm": math.sqrt(squares),
     }
 
 
-def parameter_norm(model: RecallModel) -> float:
-    """Euclidean norm of all parameters together."""
-    return math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
-
-
 def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], limit: float) -> Row:
-    """The sharpness of the loss, and what of it can be compared between norms.
+    """The sharpness of the loss, as it is and as Adam preconditions it.
 
-    ``sharpness`` is in the units of the parameters, which a norm changes. What Adam meets is not:
-    ``preconditioned_sharpness``, and ``edge``, the share that this is of the limit.
+    ``sharpness`` is in the units of the parameters, which a norm changes.
+    ``preconditioned_sharpness`` is not, and can be compared between norms; ``edge`` is its share of
+    the limit.
 
     Args:
-        model: trained.
-        task: that it was trained on.
-        moments: Adam's second moments at the end of that, by parameter.
-        limit: preconditioned sharpness up to which its rate is stable.
+        model: A trained model.
+        task: The task that it was trained on.
+        moments: Adam's second moments at the end of training, by parameter.
+        limit: The preconditioned sharpness up to which its learning rate is stable.
     """
     tokens, answers = _samples(model, task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)
     names, parameters = zip(*model.named_parameters(), strict=True)
     h = hessian(loss, parameters)
     p = preconditioner([moments[name] for name in names])
-    value, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
-    return {
-        "sharpness": value,
-        "preconditioned_sharpness": of_adam,
-        "edge": of_adam / limit,
-    }
+    sharpness, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
+    return {"sharpness": sharpness, "preconditioned_sharpness": of_adam, "edge": of_adam / limit}
 
 
 def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:

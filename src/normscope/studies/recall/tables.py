@@ -31,7 +31,7 @@ PROBED = (
         title="accuracy without context",
         **ACCURACY,
     ),
-    Column("parameter_norm", "Euclidean norm of all parameters", source=f"{PROBE}.parameter_norm"),
+    Column("parameter_norm", "Euclidean norm of all parameters", source=LOSS.source),
     Column("sharpness", "largest eigenvalue of the Hessian of the loss", **CURVATURE),
     Column("preconditioned_sharpness", "the same, preconditioned as Adam does", **CURVATURE),
     Column(
