@@ -1,4 +1,4 @@
-"""The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
+"""The Jacobian's part of the configuration: which models it trains, and which it probes."""
 
 import math
 from collections.abc import Iterator
@@ -91,8 +91,8 @@ class JacobianGrid(Grid):
     def has_cells(self) -> Self:
         if not list(self.cells()):
             raise ValueError(
-                "norm_backward exact replaces nothing: give surrogates_in all; and a share below 1 "
-                "is of center_scale"
+                "norm_backward exact replaces nothing: give surrogates_in all; a share below 1 "
+                "needs center_scale"
             )
         return self
 
@@ -116,7 +116,7 @@ class Jacobian(Study):
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
     stack: Stacked
     runs: Annotated[list[JacobianGrid], Some]
-    windows: PositiveInt = Field(description="windows of the batch that a model is taken apart on")
+    windows: PositiveInt = Field(description="windows of the batch on which a model is probed")
 
     def _all(self) -> list[tuple[Cell, int]]:
         """Cell and seed of every run."""
@@ -147,21 +147,21 @@ class Jacobian(Study):
 
     @model_validator(mode="after")
     def rates_fit(self) -> Self:
-        """A rate is chosen by the mean over seeds, so that every rate needs the same."""
-        own = self.protocols[self.published].training.learning_rate
+        """A rate is chosen by the mean over seeds, so every rate needs the same seeds."""
+        rate = self.protocols[self.published].training.learning_rate
         seeds: dict[Cell, set[int]] = {}
         for cell, seed in self._all():
             seeds.setdefault(cell, set()).add(seed)
-            if cell.protocol == self.published and cell.learning_rate != own:
+            if cell.protocol == self.published and cell.learning_rate != rate:
                 raise ValueError(
-                    f"published: protocol {self.published!r} is trained at its own learning rate, "
-                    f"{own:g}; give other rates to another protocol"
+                    f"published: protocol {self.published!r} is trained at its learning rate, "
+                    f"{rate:g}; give other rates to another protocol"
                 )
         for cell, of_cell in seeds.items():
             first = next(c for c in seeds if c[:-1] == cell[:-1])
             if of_cell != seeds[first]:
                 raise ValueError(
-                    f"{first} and {cell} have other seeds: give every learning rate the same"
+                    f"{first} and {cell} have different seeds: give every learning rate the same"
                 )
         return self
 
@@ -204,13 +204,13 @@ class Jacobian(Study):
         return stack_mb(stack, device)
 
     def probes(self) -> dict[str, JacobianProbe]:
-        """Only models with the exact backward pass, and no penalty, are taken apart."""
-        apart = [
+        """Only models with the exact backward pass and without a penalty are probed."""
+        exact = [
             name
             for name, (cell, _) in self.blocks().items()
             if cell.norm_backward == "exact" and not cell.sigma_penalty
         ]
-        return dict.fromkeys(apart, JacobianProbe(windows=self.windows))
+        return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}

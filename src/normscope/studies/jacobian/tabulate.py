@@ -144,10 +144,13 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
         layers, gradients: what was measured of the exact models.
     """
     table = with_costs(picked)
-    own = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
+    trained = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
     names = [f"cos_{rule}" for rule in SURROGATES]
     keys = [*SETTING, "seed"]
-    at = {place: rows.groupby(keys)[names].mean().to_dict() for place, rows in own.groupby("place")}
+    at = {
+        place: rows.groupby(keys)[names].mean().to_dict()
+        for place, rows in trained.groupby("place")
+    }
     records = table.to_dict("records")
     for name, place in (("blocks", "block"), ("final", "final")):
         table[f"cosine_{name}"] = [_cosine(row, name, at.get(place, {})) for row in records]

@@ -157,7 +157,7 @@ class Recall(Study):
             task: {name: cell for name, cell in cells.items() if cell.task == task}
             for task in dict.fromkeys(cell.task for cell in cells.values())
         }
-        return {t: RecallProbe(jobs=own, directions=self.directions) for t, own in jobs.items()}
+        return {t: RecallProbe(jobs=some, directions=self.directions) for t, some in jobs.items()}
 
     def probed(self, name: str) -> list[str]:
         """The training jobs of a task, after which the probing job is called."""

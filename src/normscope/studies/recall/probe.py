@@ -106,7 +106,7 @@ def evaluate(model: RecallModel, task: Task) -> Row:
 
 
 def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], limit: float) -> Row:
-    """The sharpness of the loss, as it is and as Adam preconditions it.
+    """The sharpness of the loss, without and with Adam's preconditioning.
 
     ``sharpness`` is in the units of the parameters, which a norm changes.
     ``preconditioned_sharpness`` is not, and can be compared between norms; ``edge`` is its share of

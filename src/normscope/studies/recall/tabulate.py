@@ -55,7 +55,7 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
 
     ``rise``: mean loss at both ends minus the loss at 0, over the filter-normalized directions.
     ``hump``: mean loss at the labels nearest 0 of the published slice, minus that at its ends, one
-    of which is almost where the model was trained.
+    of which lies almost at the trained model.
     """
     keys = [*KEYS, "seed"]
     distance = slices["alpha"].astype(float).abs()

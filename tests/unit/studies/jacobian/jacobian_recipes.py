@@ -30,7 +30,7 @@ def cell(**changes: Any) -> dict[str, Any]:
 
 
 def model(seed: int, loss: float | None, **changes: Any) -> dict[str, Any]:
-    """A row of losses.csv; no loss means a divergence."""
+    """A row of losses.csv; no loss means that the model diverged."""
     lost, capped = (3, CEILING) if loss is None else (None, min(loss, CEILING))
     outcome = {"capped_loss": capped, "failed": int(capped > UNIGRAM - 0.05)}
     return cell(**changes) | {"seed": seed, "diverged_at": lost} | outcome
@@ -71,8 +71,8 @@ def picked(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> list
     rows = []
     for name, of_seeds in losses.items():
         rule, place, share = [*name.split(), *["all", "1"][len(name.split()) - 1 :]]
-        own = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
-        rows += [model(seed, loss, **own, **changes) for seed, loss in enumerate(of_seeds)]
+        which = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
+        rows += [model(seed, loss, **which, **changes) for seed, loss in enumerate(of_seeds)]
     return rows
 
 

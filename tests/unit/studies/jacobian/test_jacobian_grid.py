@@ -190,7 +190,7 @@ CELL = "small_2-manual_l2-softmax-backprop-exact-all-1.0-0.0"
             {"runs": [*GRID["runs"], {**GRID["runs"][1], "seeds": [6, 7]}]},
             "twice: published-manual_l2-softmax-backprop-exact-all-1.0-0.0-0.01-7",
         ),
-        ({"runs.1.learning_rates": [0.01, 0.1]}, "'published' .*own learning rate, 0.01"),
+        ({"runs.1.learning_rates": [0.01, 0.1]}, "'published' .*its learning rate, 0.01"),
         (  # rates with other seeds
             {"runs": [*GRID["runs"], ONE, {**ONE, "learning_rates": [0.25], "seeds": [7, 99]}]},
             f"{CELL}-0.01 and {CELL}-0.25",

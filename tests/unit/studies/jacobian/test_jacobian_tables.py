@@ -93,12 +93,12 @@ PICKED = [
 def test_a_cost_is_the_mean_difference_from_the_exact_twin_of_the_same_seed():
     by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
     row = by_cell["fa", 0.0, "center_scale"]
-    own = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
+    expected = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
     assert (row["n"], row["failed"], row["diverged"]) == (4, 0, 0)
     assert row["mean"] == pytest.approx(np.mean([0.1, 0.2, 0.05, 0.25]))
-    assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
+    assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
     assert row["loss"] == pytest.approx(1.375)
-    # each with a twin of its own penalty; losses of 3.3 and more are no better than frequencies
+    # each with a twin of the same penalty; losses of 3.3 and more are no better than frequencies
     row = by_cell["fa", 0.1, "center_scale"]
     assert (row["mean"], row["failed"]) == (pytest.approx(0.3), 2)
     # a run that diverged is an outcome, also of the exact twin
@@ -191,23 +191,19 @@ def test_cosines_of_a_dose_are_not_known():
     assert cosines("center_scale all 0.5") == pytest.approx([math.nan] * 3, nan_ok=True)
 
 
-def test_layers_have_the_interval_of_the_models_of_their_cell():
-    values = [0.2, 0.5, 0.3]
-    rows = [layer(s, "final_norm", {"r_mean": x}) for s, x in enumerate(values)]
+def test_a_layer_has_one_row_per_cell_and_measure_that_some_model_has():
+    rows = [layer(s, "final_norm", {"r_mean": x}) for s, x in enumerate((0.2, 0.5, 0.3))]
+    rows += [layer(3, "final_norm", {})]
     rows += [layer(s, "final_norm", {"r_mean": 9.0}, variant="published") for s in (0, 1)]
     rows += [layer(0, "blocks.0.mlp.before", {"r_mean": 7.0, "r_radial": math.inf})]
-    rows += [layer(3, "final_norm", {})]
     estimates = by_layer(frame(rows, LAYERS), 0.8)
     assert list(estimates.columns) == TABLES["layers_by_cell"].names
-    assert set(estimates["measure"]) == {"r_mean"}
-    rows_by_layer = by(estimates, "layer", "variant")
-    row = rows_by_layer["final_norm", "corrected"]
-    low, high = stats.t.interval(0.8, 2, loc=np.mean(values), scale=stats.sem(values))
-    assert row["n"] == 3
-    assert (row["mean"], row["low"], row["high"]) == pytest.approx((np.mean(values), low, high))
-    row = rows_by_layer["blocks.0.mlp.before", "corrected"]
-    assert (row["n"], row["mean"]) == (1, 7)
-    assert rows_by_layer["final_norm", "published"]["n"] == 2
+    columns = ["layer", "variant", "measure", "n", "mean"]
+    assert estimates[columns].values.tolist() == [
+        ["final_norm", "corrected", "r_mean", 3, pytest.approx(1 / 3)],
+        ["final_norm", "published", "r_mean", 2, 9.0],
+        ["blocks.0.mlp.before", "corrected", "r_mean", 1, 7.0],
+    ]
 
 
 def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():

@@ -1,4 +1,4 @@
-"""The decisive test's model against torch's own attention, computed at every position."""
+"""The decisive test's model against torch's attention, computed at every position."""
 
 from collections.abc import Mapping
 
@@ -50,11 +50,11 @@ def gradients(model: nn.Module, value: Tensor) -> Tensors:
     return dict(zip(names, torch.autograd.grad(value, parameters), strict=True))
 
 
-def assert_close(ours: Tensors, theirs: Tensors, tolerance: float) -> None:
+def assert_close(ours: Tensors, reference: Tensors, tolerance: float) -> None:
     """To a tolerance relative to the largest entry of all."""
-    assert ours.keys() == theirs.keys()
-    scale = max(float(t.detach().abs().max()) for t in theirs.values())
-    for name, expected in theirs.items():
+    assert ours.keys() == reference.keys()
+    scale = max(float(t.detach().abs().max()) for t in reference.values())
+    for name, expected in reference.items():
         torch.testing.assert_close(ours[name], expected, rtol=0, atol=tolerance * scale)
 
 
@@ -82,8 +82,8 @@ def test_everywhere_is_the_whole_block(arm, kind, dtype, tolerance, training):
     model(batch(kind, seed=3)[0])  # running statistics that are neither 0 nor 1
     model.train(training)
     tokens, _ = batch(kind)
-    ours, theirs = model.everywhere(tokens), whole_block(model, tokens)
-    assert_close({"out": ours}, {"out": theirs}, tolerance)
+    ours, whole = model.everywhere(tokens), whole_block(model, tokens)
+    assert_close({"out": ours}, {"out": whole}, tolerance)
 
 
 @pytest.mark.parametrize("arm", ["layernorm", "none"])

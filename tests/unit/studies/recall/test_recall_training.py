@@ -3,7 +3,6 @@
 import pytest
 import torch
 from recall_recipes import KINDS, recall_run
-from torch import nn
 from torch.nn import functional as F
 from trainings import FP32, averages, problem_of, state, to_end, trained
 
@@ -53,24 +52,6 @@ def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
     assert learner.val_loss is not None
     assert (learner.val_loss.mean, learner.val_loss.window_sd) == (loss, None)
     assert learner.curve[-1]["val_loss"] == loss
-
-
-@TASKS
-def test_arms_of_one_seed_see_the_same_batches(kind):
-    batches = []
-    for arm in ("layernorm", "batchnorm", "none"):
-        trainer, seen = Trainer(problem_of(recall_run(arm, kind)), [1337], FP32), []
-
-        def keep(_: nn.Module, args: tuple[torch.Tensor], seen: list = seen) -> None:
-            seen.append(args[0])
-
-        trainer.learners[0].model.register_forward_pre_hook(keep)
-        for _ in range(3):
-            trainer.advance()
-        batches.append(torch.stack(seen))
-    assert torch.equal(batches[0], batches[1])
-    assert torch.equal(batches[0], batches[2])
-    assert not torch.equal(batches[0][0], batches[0][1])
 
 
 @pytest.mark.long

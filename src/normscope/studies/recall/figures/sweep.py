@@ -45,17 +45,17 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
     runs = facet(runs[tried >= style.FEWEST_RATES])
     grid = [(task, panel) for task in dict.fromkeys(runs["task"]) for panel in PANELS]
-    cells = {key: own for key in grid if len(own := select(runs, task=key[0], panel=key[1]))}
+    cells = {key: rows for key in grid if len(rows := select(runs, task=key[0], panel=key[1]))}
     figure, axes = style.wrapped(
         look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)), rows=len(ROWS)
     )
     if not cells:
         return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
     first: dict[tuple[str, str], Axes] = {}
-    for ((task, panel), own), cell in zip(cells.items(), axes, strict=True):
+    for ((task, panel), rows), cell in zip(cells.items(), axes, strict=True):
         for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
             axis.sharey(first.setdefault((task, column), axis))
-            draw_panel(axis, own, column)
+            draw_panel(axis, rows, column)
             axis.set_title(f"{task},\n{PANELS[panel]}")
             if style.is_first(axis):
                 axis.set_ylabel(title)
