@@ -83,17 +83,6 @@ def test_every_combination_is_trained_and_exact_replaces_nothing():
     assert last.seeds == [7]
 
 
-def test_a_cell_of_two_blocks_has_the_seeds_of_both_in_its_jobs():
-    """A block of the grid that comes later fills the job that an earlier one has begun."""
-    more = {**GRID["runs"][0], "seeds": [5, 6], "feedback": ["fa"]}
-    trained = grid(runs=[*GRID["runs"], more]).trainings()
-    cell = "small_2-layernorm-sigmoid-{}-projected-final-1.0-0.0-0.01"
-    seeds = {name: job.seeds for name, job in trained.items()}
-    fa, dfa = cell.format("fa"), cell.format("dfa")
-    ours = {name: listed for name, listed in seeds.items() if name.startswith((fa, dfa))}
-    assert ours == {f"{fa}-1": [1, 2, 5], f"{fa}-6": [6], f"{dfa}-1": [1, 2]}
-
-
 def test_a_dose_is_of_center_scale_and_compared_with_an_exact_twin_of_its_penalty():
     run = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"]}
     run |= {"radial_shares": [0.25, 1.0], "sigma_penalties": [0.0, 0.1]}

@@ -1,6 +1,5 @@
 """What is measured, on models made by hand whose loss, ranks and slices are known."""
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -10,7 +9,6 @@ import pytest
 import torch
 from recall_recipes import KINDS, dense_hessian, moved, task
 from scipy import stats
-from scipy.special import logsumexp
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -90,22 +88,6 @@ def assert_mean(measured: float, equally_likely: Sequence[float]) -> None:
     """The mean of SAMPLES draws, to four of its standard errors."""
     error = 4 * float(np.std(equally_likely)) / math.sqrt(measure.SAMPLES)
     assert measured == pytest.approx(float(np.mean(equally_likely)), abs=error)
-
-
-def test_a_blurred_model_has_the_loss_of_its_attention_weights():
-    """Of the E + 1 tokens the right one has weight w, each of the others 1/E of the rest; all
-    attributes that the E - 1 wrong pairs can have, one after the other."""
-    beta, gamma = 2.0, 4.0
-    model, t = solver(beta, gamma)
-    row = evaluate(model, t)
-    w = math.exp(beta) / (math.exp(beta) + E)
-    losses = []
-    for others in itertools.product(range(A), repeat=E - 1):
-        logits = gamma * (1 - w) / E * np.bincount(others, minlength=A)
-        logits[0] += gamma * w  # the answer
-        losses.append(logsumexp(logits) - logits[0])
-    assert_mean(row["loss"], losses)
-    assert row["accuracy"] == 1  # w exceeds what the others have together
 
 
 def test_a_constant_guess_has_the_loss_of_its_bias_and_calibrates_to_chance():

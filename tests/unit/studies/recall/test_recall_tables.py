@@ -66,19 +66,6 @@ def test_a_cell_has_the_mean_of_its_models_and_counts_those_that_diverged():
     assert math.isnan(row["mean"])
 
 
-@pytest.mark.parametrize(
-    ("arm", "levels"),
-    [
-        ("layernorm", ["yes", "sqrt(d)", "yes", "yes"]),
-        ("layernorm_bias", ["yes", "sqrt(d)", "no", "yes"]),
-        ("rmsnorm", ["no", "sqrt(d)", "yes", "no"]),
-        ("manual_l2", ["no", "1", "no", "no"]),
-    ],
-)
-def test_levels_are_the_factors_of_the_arm(arm, levels):
-    assert factor_levels([arm]).values.tolist() == [[arm, *levels]]
-
-
 def test_arms_without_token_statistics_or_with_a_learned_radius_have_no_levels():
     levels = factor_levels(ARMS)
     assert list(levels["arm"]) == CROSSED
