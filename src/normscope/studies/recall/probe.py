@@ -83,7 +83,7 @@ def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tupl
     return tokens.to(device), answers.to(device)
 
 
-def evaluate(model: RecallModel, task: Task) -> Row:
+def evaluate(model: RecallModel, task: Task) -> dict[str, float]:
     """Loss, accuracy, temperature, calibrated loss, accuracy without context, parameter norm.
 
     Losses are in nats. The temperature is fitted on other samples than it is judged on.
