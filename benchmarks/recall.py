@@ -35,8 +35,8 @@ import torch
 
 from normscope.errors import Explained, run_script
 from normscope.nn.arms import ARMS
-from normscope.studies.recall.problem import Asked
 from normscope.studies.recall.recipe import RecallStack, Task
+from normscope.studies.recall.train import Asked
 from normscope.train import runtime
 from normscope.train.trainer import Trainer
 

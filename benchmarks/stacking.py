@@ -25,8 +25,8 @@ from normscope.cost.machine import chip
 from normscope.io.dataset import Dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
-from normscope.studies.recall.problem import Asked
 from normscope.studies.recall.recipe import RecallStack
+from normscope.studies.recall.train import Asked
 from normscope.train import runtime
 from normscope.train.problem import NextCharacter, Problem
 from normscope.train.recipe import Stack, Training

@@ -18,11 +18,11 @@ from time import perf_counter
 import torch
 from torch import nn
 
+from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model, NormBackward
-from normscope.studies.jacobian.measures import SURROGATES
 from normscope.train import runtime
 from normscope.train.optimizer import AdamW
 

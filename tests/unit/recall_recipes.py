@@ -54,7 +54,7 @@ def by(table: pd.DataFrame, *columns: str) -> dict[Any, dict[str, Any]]:
 
 
 def dense_hessian(model: nn.Module, loss: Callable[[], Tensor]) -> np.ndarray:
-    """torch's own, over one flat vector that is written into the parameters' places."""
+    """By torch.autograd.functional, over one flat vector that replaces the parameters."""
     names, parameters = zip(*model.named_parameters(), strict=True)
     sizes = [p.numel() for p in parameters]
     modules = [(model.get_submodule(n.rpartition(".")[0]), n.rpartition(".")[2]) for n in names]

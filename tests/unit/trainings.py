@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from normscope.io.dataset import Dataset
 from normscope.measure.windows import SplitLoss
 from normscope.nn.dropout import drawing
-from normscope.studies.recall.problem import Asked
 from normscope.studies.recall.recipe import RecallStack
+from normscope.studies.recall.train import Asked
 from normscope.train.problem import NextCharacter, Problem
 from normscope.train.recipe import Stack
 from normscope.train.runtime import Runtime

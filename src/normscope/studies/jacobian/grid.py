@@ -1,4 +1,4 @@
-"""The Jacobian's part of the configuration: which models it trains, and which it takes apart."""
+"""The Jacobian's part of the configuration: which models it trains, and which it probes."""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +22,6 @@ from normscope.schema import (
     distinct,
 )
 from normscope.studies.jacobian import tables
-from normscope.studies.jacobian.measures import COSINES, PLACES
 from normscope.studies.jacobian.recipe import (
     VARIED,
     Cell,
@@ -92,8 +91,8 @@ class JacobianGrid(Grid):
     def has_cells(self) -> Self:
         if not list(self.cells()):
             raise ValueError(
-                "norm_backward exact replaces nothing: give surrogates_in all; and a share below 1 "
-                "is of center_scale"
+                "norm_backward exact replaces nothing: give surrogates_in all; a share below 1 "
+                "needs center_scale"
             )
         return self
 
@@ -117,7 +116,7 @@ class Jacobian(Study):
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
     stack: Stacked
     runs: Annotated[list[JacobianGrid], Some]
-    windows: PositiveInt = Field(description="windows of the batch that a model is taken apart on")
+    windows: PositiveInt = Field(description="windows of the batch on which a model is probed")
 
     def _all(self) -> list[tuple[Cell, int]]:
         """Cell and seed of every run."""
@@ -148,21 +147,21 @@ class Jacobian(Study):
 
     @model_validator(mode="after")
     def rates_fit(self) -> Self:
-        """A rate is chosen by the mean over seeds, so that every rate needs the same."""
-        own = self.protocols[self.published].training.learning_rate
+        """A rate is chosen by the mean over seeds, so every rate needs the same seeds."""
+        rate = self.protocols[self.published].training.learning_rate
         seeds: dict[Cell, set[int]] = {}
         for cell, seed in self._all():
             seeds.setdefault(cell, set()).add(seed)
-            if cell.protocol == self.published and cell.learning_rate != own:
+            if cell.protocol == self.published and cell.learning_rate != rate:
                 raise ValueError(
-                    f"published: protocol {self.published!r} is trained at its own learning rate, "
-                    f"{own:g}; give other rates to another protocol"
+                    f"published: protocol {self.published!r} is trained at its learning rate, "
+                    f"{rate:g}; give other rates to another protocol"
                 )
         for cell, of_cell in seeds.items():
             first = next(c for c in seeds if c[:-1] == cell[:-1])
             if of_cell != seeds[first]:
                 raise ValueError(
-                    f"{first} and {cell} have other seeds: give every learning rate the same"
+                    f"{first} and {cell} have different seeds: give every learning rate the same"
                 )
         return self
 
@@ -205,13 +204,13 @@ class Jacobian(Study):
         return stack_mb(stack, device)
 
     def probes(self) -> dict[str, JacobianProbe]:
-        """Only models with the exact backward pass, and no penalty, are taken apart."""
-        apart = [
+        """Only models with the exact backward pass and without a penalty are probed."""
+        exact = [
             name
             for name, (cell, _) in self.blocks().items()
             if cell.norm_backward == "exact" and not cell.sigma_penalty
         ]
-        return dict.fromkeys(apart, JacobianProbe(windows=self.windows))
+        return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
@@ -238,12 +237,13 @@ class Jacobian(Study):
             "norm_backward": NormBackward,
             "surrogates_in": SurrogatesIn,
         }
-        unsure = dict.fromkeys(COSINES, math.nan)  # of a dose, and where nothing was measured
+        # the cosines of a dose are not known, nor those of a model that was not measured
+        unsure = dict.fromkeys(tables.COSINES, math.nan)
         paid = planned((m for m in self._all() if m[0].norm_backward != "exact"), VARIED)
         return vocabulary(
             {name: self.TABLES[name] for name in ("surrogates", "slopes", "by_place")},
             values={column: get_args(literal) for column, literal in literals.items()}
-            | {"protocol": self.protocols, "arm": ARMS, "place": PLACES}
+            | {"protocol": self.protocols, "arm": ARMS, "place": ("block", "final", "all")}
             | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
             grids={"surrogates": [{**row, **unsure} for row in paid]},

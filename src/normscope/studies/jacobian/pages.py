@@ -57,29 +57,23 @@ CORRECTED = {
     "error_straight_through": "error STE",
     "alignment": "cos to backprop",
 }
-FORMULAS = {  # of dL/dx, with g the gradient at the normalized activations z
-    "exact": "(g - mean(g) - z mean(g z))/sigma",
-    "center_scale": "(g - mean(g))/sigma",
-    "projected": "g - mean(g) - z mean(g z)",
-    "straight_through": "g",
-}
-
-
-def formula_table() -> PageTable:
-    """One row per backward pass of a norm."""
-    columns = (Column("backward pass"), Column("dL/dx"))
-    return PageTable("The backward passes of a norm", columns, tuple(FORMULAS.items()))
+FORMULAS = PageTable(  # with g the gradient at the normalized activations z
+    "The backward passes of a norm",
+    (Column("backward pass"), Column("dL/dx")),
+    (
+        ("exact", "(g - mean(g) - z mean(g z))/sigma"),
+        ("center_scale", "(g - mean(g))/sigma"),
+        ("projected", "g - mean(g) - z mean(g z)"),
+        ("straight_through", "g"),
+    ),
+)
 
 
 def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
     """One row per norm layer and cell of a protocol: published and corrected means over models.
 
-    Below each cell stands its average over layers: as published over all norms, as the published
-    script computes it, and corrected over the norms of blocks.
-
-    Args:
-        layers: layers_by_cell.csv.
-        protocol: the protocol.
+    The last row of each cell is its average over layers: over all norms as published, as the
+    published script computes it, and over the norms of blocks as corrected.
     """
     shown = select(layers, protocol=protocol, signal="own")
     rows: list[Row] = []
@@ -112,12 +106,7 @@ def _means(rows: pd.DataFrame) -> dict[object, Row]:
 
 
 def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
-    """One row per surrogate and setting of a protocol: the cost of the whole surrogate.
-
-    Args:
-        costs: costs.csv.
-        protocol: the protocol.
-    """
+    """One row per surrogate and setting of a protocol: the cost of the whole surrogate."""
     fields = [
         *WHERE,
         *declared(TABLES["costs"], "norm_backward", "surrogates_in", "n", "failed"),
@@ -130,14 +119,7 @@ def cost_table(costs: pd.DataFrame, protocol: str) -> PageTable:
 
 
 def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: float) -> PageTable:
-    """One row per setting and place: the cost at each share left in, and the slope over seeds.
-
-    Args:
-        costs: costs.csv.
-        slopes: slopes.csv.
-        protocol: the protocol of the models.
-        level: confidence level of the intervals.
-    """
+    """One row per setting and place: the cost at each share left in, and the slope over seeds."""
     keys = [*SETTING, "surrogates_in"]
     lines = summarize(select(slopes, protocol=protocol), keys, ["slope"], level)
     swept = select(costs, protocol=protocol, norm_backward="center_scale")
@@ -155,12 +137,7 @@ def dose_table(costs: pd.DataFrame, slopes: pd.DataFrame, protocol: str, level: 
 
 
 def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
-    """One row per setting and surrogate: its cost by place, and the interaction of the places.
-
-    Args:
-        parts: parts.csv.
-        protocol: the protocol.
-    """
+    """One row per setting and surrogate: its cost by place, and the interaction of the places."""
     rows = crossed(select(parts, protocol=protocol), [*SETTING, "norm_backward"], "measure")
     fields = [
         *WHERE,
@@ -172,12 +149,7 @@ def part_table(parts: pd.DataFrame, protocol: str) -> PageTable:
 
 
 def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
-    """The part of the paper on the norms' backward pass.
-
-    Args:
-        study: its configuration.
-        tables: layers, layers_by_cell, costs, slopes and parts.
-    """
+    """The part of the paper on the norms' backward pass."""
     was, now = (study.protocols[name] for name in (study.published, study.corrected))
     costs = tables["costs"]
     return Section(
@@ -189,7 +161,7 @@ def section(study: Jacobian, tables: Mapping[str, pd.DataFrame], settings: Setti
             "has_norms": bool((tables["layers"]["protocol"] == study.published).any()),
         },
         tables={
-            "formulas": formula_table(),
+            "formulas": FORMULAS,
             "layers": layer_table(tables["layers_by_cell"], study.published),
             "costs": cost_table(costs, study.corrected),
             "doses": dose_table(costs, tables["slopes"], study.corrected, settings.level),

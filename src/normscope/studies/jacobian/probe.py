@@ -1,4 +1,4 @@
-"""A trained Transformer taken apart at its norms: what passes them, and what surrogates make of it.
+"""What the norms of a trained Transformer remove from the gradient, and what surrogates change.
 
 The gradient that reaches a norm is the one that the model trains with: under feedback alignment it
 is not dL/dy. ``signal`` says which it is: ``own``, or ``backprop``, the true gradient of the same
@@ -25,14 +25,15 @@ from normscope.measure.decomposition import (
     standardize,
 )
 from normscope.measure.hooks import norm_layers, passing
+from normscope.measure.names import SURROGATES
 from normscope.measure.products import transposed_product
 from normscope.measure.windows import as_tensor, draw, validation_windows
 from normscope.nn.feedback import FeedbackLinear
 from normscope.nn.model import Transformer
 from normscope.nn.norms import TokenNorm
 from normscope.nn.recipe import NormBackward
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES, SURROGATES
 from normscope.studies.jacobian.recipe import JacobianProbe
+from normscope.studies.jacobian.tables import GRADIENTS, LAYERS
 from normscope.studies.stage import ProbeInputs
 from normscope.train.outputs import say
 from normscope.train.trained import transformers
@@ -64,16 +65,16 @@ def probe(
             layers += [row | {"seed": seed} for row in rows]
             rows = surrogate_gradients(model.float(), validation)
             gradients += [row | {"seed": seed} for row in rows]
-    table = pd.DataFrame(layers, columns=["seed", *LAYER, *MEASURES])
+    table = pd.DataFrame(layers, columns=[c.name for c in LAYERS])
     return {
         "layers": table.astype({"tokens": "Int64"}),
-        "gradients": pd.DataFrame(gradients, columns=["seed", *GRADIENT]),
+        "gradients": pd.DataFrame(gradients, columns=[c.name for c in GRADIENTS]),
     }
 
 
 def batches(tokens: dataset.Dataset, T: int, windows: int, seed: int) -> tuple[Batch, Batch]:
     """The same validation windows for every model; training windows drawn as a training would."""
-    # of the next seed: a batch that this model has not begun with
+    # by the next seed, so that the batch is not the first one of this model's training
     g = torch.Generator().manual_seed((seed + 1) % 2**63)
     return validation_windows(tokens.val, T, windows), draw(as_tensor(tokens.train), T, windows, g)
 
@@ -107,7 +108,7 @@ def _backward(layer: nn.Module, seen: Seen) -> Tensor:
 
 
 def _corrected(layer: nn.Module, seen: Seen) -> dict[str, float]:
-    """The measures of a layer; of one without token statistics, what needs no z."""
+    """The measures of a layer; without token statistics, only those that do not need z."""
     exact = _backward(layer, seen)
     if not isinstance(layer, TokenNorm):
         return {
@@ -128,7 +129,7 @@ def _mean_cosine(a: Tensor, b: Tensor) -> float:
 
 @contextmanager
 def backprop(model: Transformer) -> Iterator[None]:
-    """The model with feedback through its own weights: B = W^T makes FA backpropagation."""
+    """The model with feedback through its weights: B = W^T turns FA into backpropagation."""
     layers = [m for m in model.modules() if isinstance(m, FeedbackLinear)]
     drawn, direct = [m.feedback for m in layers], model.is_direct
     for layer in layers:
@@ -143,14 +144,14 @@ def backprop(model: Transformer) -> Iterator[None]:
 
 
 def has_feedback(model: Transformer) -> bool:
-    """Whether it trains with another signal than the gradient."""
+    """Whether the model trains with another signal than the gradient."""
     return model.is_direct or any(isinstance(m, FeedbackLinear) for m in model.modules())
 
 
 def names(model: Transformer) -> list[Row]:
-    """What tells the norm layers of a model apart: name, place, index in depth, kind, d."""
+    """Name, place, index in depth, kind and width d of every norm layer."""
     layers = norm_layers(model)
-    # post-norm has its last norm in the last block, yet before the head as the others' final norm
+    # the last norm of post-norm lies in the last block, and precedes the head like a final norm
     last = FINAL if FINAL in layers else f"blocks.{len(model.blocks) - 1}.mlp.outside"
     return [
         {
@@ -165,7 +166,7 @@ def names(model: Transformer) -> list[Row]:
 
 
 def decomposed(model: Transformer, validation: Batch, training: Batch) -> list[Row]:
-    """A row for every norm layer, signal and variant; an empty list without norm layers.
+    """One row per norm layer, signal and variant; an empty list without norm layers.
 
     Args:
         model: in evaluation mode, in float64.

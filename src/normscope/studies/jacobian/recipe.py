@@ -1,4 +1,4 @@
-"""Parameters of the jobs that take norms apart and tabulate. No torch.
+"""Parameters of the jobs that probe norms and make tables. No torch.
 
 What is trained is a ``normscope.train.recipe.Stack``.
 """
@@ -11,7 +11,7 @@ from normscope.train.recipe import OnDevice
 
 
 class Cell(NamedTuple):
-    """What has one model a seed."""
+    """All that varies between models, except the seed."""
 
     protocol: str
     arm: str
@@ -24,17 +24,17 @@ class Cell(NamedTuple):
     learning_rate: float
 
     def __str__(self) -> str:
-        """``published-layernorm-softmax-fa-exact-all-1.0-0.0-0.001``: its files' names begin so."""
+        """``published-layernorm-softmax-fa-exact-all-1.0-0.0-0.001``, the start of file names."""
         return "-".join(rate_name(x) if isinstance(x, float) else str(x) for x in self)
 
 
-# what a surrogate is compared within, and all of a cell but the learning rate
+# columns within which surrogates are compared; columns of a cell without the learning rate
 SETTING = ("protocol", "arm", "attention", "feedback", "sigma_penalty")
 VARIED = (*SETTING, "norm_backward", "surrogates_in", "radial_share")
 
 
 class JacobianProbe(OnDevice):
-    """On how many windows of text the models of a job are taken apart."""
+    """The number of windows of text on which the models of a job are probed."""
 
     windows: PositiveInt
 

@@ -3,24 +3,7 @@
 from normscope.columns import COSINE, SHARE, Column, Metric, Table, count, estimate, key, many, text
 from normscope.formats import GENERAL, decimals
 from normscope.measure.names import SURROGATES
-from normscope.studies.columns import (
-    ARM,
-    AT_EDGE,
-    CAPPED_LOSS,
-    DIVERGED_AT,
-    DIVERGENCES,
-    FAILED,
-    FAILURES,
-    INDEX,
-    LEARNING_RATE,
-    MEASURE,
-    RATE,
-    SEED,
-    VAL_LOSS,
-    N,
-    mean,
-    steps,
-)
+from normscope.studies import columns as shared
 
 HERE = "normscope.studies.jacobian.tabulate"
 DECOMPOSED = "normscope.measure.decomposition.decompose"
@@ -42,9 +25,12 @@ IN = key(
     label={"all": "all norms", "blocks": "block norms", "final": "final norm"},
 )
 RADIAL = key("radial_share", "share of the radial part that a surrogate leaves in", float)
-SETTING = (PROTOCOL, ARM, ATTENTION, FEEDBACK, PENALTY)
+SETTING = (PROTOCOL, shared.ARM, ATTENTION, FEEDBACK, PENALTY)
 VARIED = (*SETTING, BACKWARD, IN, RADIAL)
-CELL = (PROTOCOL, ARM, ATTENTION, FEEDBACK, BACKWARD, IN, RADIAL, PENALTY, LEARNING_RATE)
+CELL = (
+    *(PROTOCOL, shared.ARM, ATTENTION, FEEDBACK, BACKWARD, IN, RADIAL, PENALTY),
+    shared.LEARNING_RATE,
+)
 
 SIGNAL = key("signal", "gradient that is decomposed: the model's own, or that of backpropagation")
 VARIANT = key("variant", "as published, or corrected")
@@ -55,7 +41,7 @@ WHICH_NORM = (
     VARIANT,
     key("layer", "name of the norm"),
     PLACE,
-    INDEX.but(role="measure"),
+    shared.INDEX.but(role="measure"),
     text("kind", "what the norm stands before"),
     D,
 )
@@ -64,7 +50,7 @@ SHARES = {
     "r_radial": "share along z, the normalized activations",
     "r_tangent": "share of the rest",
 }
-MEASURES = (
+MEASURED = (
     *many(SHARES, range=SHARE, source=DECOMPOSED, format=decimals(4)),
     *many(
         {
@@ -106,81 +92,85 @@ MEASURES = (
         source="normscope.studies.jacobian.probe.decomposed",
     ),
 )
-CHOSEN = (LEARNING_RATE.but(role="measure"), AT_EDGE)
+MEASURES = [column.name for column in MEASURED]
+CHOSEN = (shared.LEARNING_RATE.but(role="measure"), shared.AT_EDGE)
 DIVERGED = Column("diverged", "whether the run diverged", bool, "note")
-EXACT = (
-    Column("learning_rate_exact", "learning rate of the exact twin", format=GENERAL),
-    AT_EDGE.but(name="at_edge_exact", meaning="whether the rate of the exact twin is at the edge"),
+AT_EDGE_EXACT = shared.AT_EDGE.but(
+    name="at_edge_exact", meaning="whether the rate of the exact twin is at the edge"
 )
-COSINES = many(
-    {
-        "cosine_blocks": "mean cosine of the surrogate with the exact pass at the block norms",
-        "cosine_final": "the same at the final norm",
-        "cosine_parameters": "cosine of the gradient of all parameters",
-    },
-    range=COSINE,
-    format=decimals(),
+OUTCOME = (shared.CAPPED_LOSS, shared.FAILED)
+COSINES = {  # of a surrogate, measured in the exact twin
+    "cosine_blocks": "mean cosine of the surrogate with the exact pass at the block norms",
+    "cosine_final": "the same at the final norm",
+    "cosine_parameters": "cosine of the gradient of all parameters",
+}
+
+# columns of the files of a probing job, all of whose models are of one cell
+LAYERS = (
+    shared.SEED,
+    *WHICH_NORM,
+    count("tokens", "tokens that are averaged"),
+    *MEASURED,
+)
+GRADIENTS = (
+    shared.SEED,
+    SIGNAL,
+    BACKWARD,
+    IN,
+    Column("cosine", "cosine with the exact gradient of all parameters", range=COSINE),
+    Column("error", "relative error of the gradient of all parameters"),
 )
 
 TABLES = {
     "layers": Table(
         "one norm of a trained model",
-        (
-            *CELL,
-            SEED,
-            *WHICH_NORM,
-            count("tokens", "tokens that are averaged"),
-            *MEASURES,
-        ),
+        (*CELL, *LAYERS),
         "normscope.studies.jacobian.probe.decomposed",
     ),
     "gradients": Table(
         "one surrogate put into a trained model",
-        (
-            *SETTING,
-            LEARNING_RATE,
-            SEED,
-            SIGNAL,
-            BACKWARD,
-            IN,
-            Column("cosine", "cosine with the exact gradient of all parameters", range=COSINE),
-            Column("error", "relative error of the gradient of all parameters"),
-        ),
+        (*SETTING, shared.LEARNING_RATE, *GRADIENTS),
         "normscope.studies.jacobian.probe.surrogate_gradients",
     ),
     "losses": Table(
         "one trained model",
-        (*CELL, SEED, VAL_LOSS, DIVERGED_AT, CAPPED_LOSS, FAILED),
+        (*CELL, shared.SEED, shared.VAL_LOSS, shared.DIVERGED_AT, *OUTCOME),
         "normscope.train.session.train",
     ),
     "chosen": Table(
         "one trained model at the rate that is best on the other seeds",
-        (*VARIED, SEED, *CHOSEN, CAPPED_LOSS, FAILED, DIVERGED),
+        (*VARIED, shared.SEED, *CHOSEN, *OUTCOME, DIVERGED),
         f"{HERE}.chosen",
     ),
     "layers_by_cell": Table(
         "one measure of a norm, over models",
-        (*VARIED, *WHICH_NORM, MEASURE, *mean()),
+        (*VARIED, *WHICH_NORM, shared.MEASURE, *shared.mean()),
         f"{HERE}.by_layer",
     ),
     "by_place": Table(
         "the norms at one place of a trained model",
-        (*VARIED, LEARNING_RATE, SIGNAL, VARIANT, PLACE, SEED, DIVERGED, D, *MEASURES),
+        (
+            *(*VARIED, shared.LEARNING_RATE, SIGNAL, VARIANT, PLACE, shared.SEED),
+            *(DIVERGED, D, *MEASURED),
+        ),
         f"{HERE}.by_place",
     ),
     "surrogates": Table(
         "one model trained with a surrogate, and its exact twin",
         (
             *VARIED,
-            SEED,
+            shared.SEED,
             *CHOSEN,
-            *EXACT,
-            CAPPED_LOSS,
-            CAPPED_LOSS.but(name="capped_loss_exact", meaning="capped loss of the exact twin"),
+            Column("learning_rate_exact", "learning rate of the exact twin", format=GENERAL),
+            AT_EDGE_EXACT,
+            shared.CAPPED_LOSS,
+            shared.CAPPED_LOSS.but(
+                name="capped_loss_exact", meaning="capped loss of the exact twin"
+            ),
             Column("cost", "capped loss minus that of the exact twin", **COST),
-            FAILED.but(meaning="whether the model or its twin failed"),
+            shared.FAILED.but(meaning="whether the model or its twin failed"),
             DIVERGED.but(meaning="whether the model or its twin diverged"),
-            *COSINES,
+            *many(COSINES, range=COSINE, format=decimals()),
         ),
         f"{HERE}.surrogates",
     ),
@@ -188,15 +178,15 @@ TABLES = {
         "one surrogate in a setting",
         (
             *VARIED,
-            N,
-            FAILURES,
-            DIVERGENCES,
-            RATE,
-            AT_EDGE,
-            RATE.but(
+            shared.N,
+            shared.FAILURES,
+            shared.DIVERGENCES,
+            shared.RATE,
+            shared.AT_EDGE,
+            shared.RATE.but(
                 name="rate_exact", meaning="learning rate of the exact twins", title="exact rate"
             ),
-            EXACT[1],
+            AT_EDGE_EXACT,
             Column("loss", "mean capped loss of the models", unit="nats", format=decimals()),
             Column(
                 "cosine",
@@ -223,20 +213,23 @@ TABLES = {
         (
             *SETTING,
             IN,
-            SEED,
+            shared.SEED,
             Column("slope", "growth of the cost from no radial part to all of it", **COST),
-            FAILED,
+            shared.FAILED,
         ),
         f"{HERE}.slopes",
     ),
     "parts": Table(
         "one part of a surrogate's cost",
-        (*SETTING, BACKWARD, MEASURE, *mean("mean over seeds", **COST)),
+        (*SETTING, BACKWARD, shared.MEASURE, *shared.mean("mean over seeds", **COST)),
         f"{HERE}.parts",
     ),
     "sigma": Table(
         "one step of a cell",
-        (*VARIED, steps("step", "optimizer step"), MEASURE, *mean("geometric mean over models")),
+        (
+            *(*VARIED, shared.steps("step", "optimizer step"), shared.MEASURE),
+            *shared.mean("geometric mean over models"),
+        ),
         f"{HERE}.sigma",
     ),
 }

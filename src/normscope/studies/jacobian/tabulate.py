@@ -10,23 +10,22 @@ import pandas as pd
 
 from normscope.io import dataset
 from normscope.io.tables import collect
+from normscope.measure.names import SURROGATES
 from normscope.measure.unigram import unigram_loss
 from normscope.statistics import tuning
 from normscope.statistics.outcome import with_outcome
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
-from normscope.studies.jacobian.measures import COSINES, KINDS, MEASURES, SURROGATES
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
-from normscope.studies.jacobian.tables import TABLES
+from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
 from normscope.studies.stage import TableInputs
 
+KINDS = ["signal", "variant", "place"]  # of norms, which are averaged
 LARGEST = ("error_closed_form", "error_identity", "error_without_gain")  # over norms, not means
 LAYER_KEYS = [*VARIED, "signal", "variant", "layer", "place", "index", "kind", "d"]
 PARTS = ("blocks", "final", "all", "interaction")
-RATES = ["learning_rate", "at_edge", "learning_rate_exact", "at_edge_exact"]
 CHOSEN = ["learning_rate", "at_edge", "capped_loss", "failed", "diverged"]
 COMPARED = [*SETTING, "learning_rate"]
-LOSSES = [*Cell._fields, "seed", "val_loss", "diverged_at"]
 CURVES = [*Cell._fields, "seed", "step", "sigma"]
 
 
@@ -42,9 +41,9 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     gradients = collect(inputs.probes, "gradients.csv", settings)
     data = dataset.read(inputs.corpus)
     unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
-    losses = collect(inputs.models, "metrics.csv", keys)[LOSSES]
+    losses = collect(inputs.models, "metrics.csv", keys)
     losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
-    losses = with_outcome(losses, data.vocab_size, unigram)
+    losses = with_outcome(losses, data.vocab_size, unigram)[TABLES["losses"].names]
     picked = chosen(losses)
     paid = surrogates(picked, layers, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)
@@ -78,21 +77,17 @@ def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per cell, signal, variant, norm layer and measure: n models, mean and interval.
-
-    Args:
-        layers: rows of ``at_chosen_rate``.
-        level: confidence level.
-    """
+    """One row per cell, signal, variant, norm layer and measure: n models, mean and interval."""
     table = summarize(layers, LAYER_KEYS, MEASURES, level)
     return table[table["n"] > 0]
 
 
 def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
-    """A row per exact model at its chosen rate, signal, variant and place of norms: means.
+    """One row per exact model at its chosen rate, signal, variant and place of norms.
 
-    Places are the block norms, the final norm, and all of them; of the errors of formulas, and of
-    what the gain changes, the largest. A model that diverged has rows without measures.
+    Places are the block norms, the final norm, and all of them. Measures are means over the norms
+    of a place, except errors of formulas, which are the largest ones. A model that diverged has
+    rows without measures.
 
     Args:
         layers: layers.csv, one row per norm.
@@ -103,36 +98,31 @@ def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
     exact = exact.astype({"seed": int, "learning_rate": float, "diverged": bool})
     rows = at_chosen_rate(layers, picked)
     rows = pd.concat([rows, rows.assign(place="all")])
-    largest = {name: "max" for name in MEASURES if name in LARGEST}
-    how = {"d": "max"} | dict.fromkeys(MEASURES, "mean") | largest
+    how = {"d": "max"} | dict.fromkeys(MEASURES, "mean") | dict.fromkeys(LARGEST, "max")
     means = rows.groupby([*keys, *KINDS], sort=False).agg(how).reset_index()
-    table = exact.merge(means[list(KINDS)].drop_duplicates(), how="cross")
+    table = exact.merge(means[KINDS].drop_duplicates(), how="cross")
     table = table.merge(means, on=[*keys, *KINDS], how="left")
     table = table[table["diverged"] | table["d"].notna()]
     return table[TABLES["by_place"].names]
 
 
 def chosen(losses: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell but for its learning rate, and seed: the loss at the rate chosen for it.
+    """One row per seed of a setting and backward pass, at the rate best over the *other* seeds.
 
-    The rate is that of least mean loss over the *other* seeds, so that the choice has not seen the
-    loss that is reported; with one seed, over that seed. A run that diverged has the loss of
-    knowing nothing (``normscope.statistics.outcome``).
+    A run that diverged has the loss of a uniform predictor (``normscope.statistics.outcome``).
 
     Args:
-        losses: a row per model, with the columns of a cell, seed, capped_loss, failed, diverged_at.
+        losses: one row per model, with the columns of a cell, seed, capped_loss, failed,
+            diverged_at.
     """
     table = losses.assign(diverged=losses["diverged_at"].notna())
     return tuning.chosen(table, VARIED, by="capped_loss")[TABLES["chosen"].names]
 
 
 def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
-    """The models trained with a surrogate, each with ``cost``: its loss above its exact twin's.
+    """The models trained with a surrogate, each with ``cost``: its loss minus its exact twin's.
 
-    ``diverged`` and ``failed``: of either of them.
-
-    Args:
-        picked: rows of ``chosen``.
+    ``diverged`` and ``failed`` say whether one of the two did.
     """
     is_exact = picked["norm_backward"] == "exact"
     twin = picked.loc[is_exact, [*SETTING, "seed", *CHOSEN]]
@@ -144,20 +134,23 @@ def with_costs(picked: pd.DataFrame) -> pd.DataFrame:
 
 
 def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFrame) -> pd.DataFrame:
-    """A row per model trained with a surrogate: what it cost, and its cosines with the exact pass.
+    """One row per model trained with a surrogate: its cost, and its cosines with the exact pass.
 
-    These are measured in the exact twin: means over block norms, at the final norm, and of the
-    gradient of all parameters; 1 at norms that are not replaced, and not known of a dose.
+    Cosines are measured in the exact twin: means over block norms, at the final norm, and of the
+    gradient of all parameters. They are 1 at norms that are not replaced, and unknown for a dose.
 
     Args:
         picked: rows of ``chosen``.
         layers, gradients: what was measured of the exact models.
     """
     table = with_costs(picked)
-    own = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
+    trained = select(at_chosen_rate(layers, picked), variant="corrected", signal="own")
     names = [f"cos_{rule}" for rule in SURROGATES]
     keys = [*SETTING, "seed"]
-    at = {place: rows.groupby(keys)[names].mean().to_dict() for place, rows in own.groupby("place")}
+    at = {
+        place: rows.groupby(keys)[names].mean().to_dict()
+        for place, rows in trained.groupby("place")
+    }
     records = table.to_dict("records")
     for name, place in (("blocks", "block"), ("final", "final")):
         table[f"cosine_{name}"] = [_cosine(row, name, at.get(place, {})) for row in records]
@@ -172,9 +165,9 @@ def surrogates(picked: pd.DataFrame, layers: pd.DataFrame, gradients: pd.DataFra
 
 
 def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
-    """Of a surrogate with the exact pass, in the norms of the blocks or the final one.
+    """The cosine of a surrogate with the exact pass, at the norms of the blocks or the final one.
 
-    Under DFA what the final norm passes back reaches no parameter.
+    Under DFA, what the final norm passes back reaches no parameter.
     """
     is_dropped = row["feedback"] == "dfa" and name == "final"
     if is_dropped or row["surrogates_in"] not in ("all", name):
@@ -184,41 +177,31 @@ def _cosine(row: dict, name: str, at: Mapping[Any, dict[Any, float]]) -> float:
 
 
 def costs(paid: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per surrogate, dose and setting: its cost over seeds, and how many models failed.
+    """One row per surrogate, dose and setting: its cost over seeds, and how many models failed.
 
     ``loss`` is the mean loss of the surrogate's models, ``rate`` the learning rate of most of them,
-    ``rate_exact`` that of their exact twins; ``at_edge``: the best may lie beyond it.
-
-    Args:
-        paid: rows of ``surrogates``.
-        level: confidence level of the interval.
+    and ``rate_exact`` that of their exact twins.
     """
-    rows = [
-        cell
-        | {name: int(group[name].sum()) for name in ("failed", "diverged")}
-        | {"loss": group["capped_loss"].mean(), "cosine": group["cosine_parameters"].mean()}
-        | commonest_setting(group)
-        | {f"{k}_exact": v for k, v in commonest_setting(_twins(group)).items()}
-        | describe(group["cost"], level)
-        for cell, group in split(paid, VARIED)
-    ]
+    twins = {"learning_rate_exact": "learning_rate", "at_edge_exact": "at_edge"}
+    rows = []
+    for cell, group in split(paid, VARIED):
+        exact = commonest_setting(group[[*twins]].rename(columns=twins))
+        rows.append(
+            cell
+            | {name: int(group[name].sum()) for name in ("failed", "diverged")}
+            | {"loss": group["capped_loss"].mean(), "cosine": group["cosine_parameters"].mean()}
+            | commonest_setting(group)
+            | {f"{name}_exact": value for name, value in exact.items()}
+            | describe(group["cost"], level)
+        )
     return pd.DataFrame(rows, columns=TABLES["costs"].names)
 
 
-def _twins(paid: pd.DataFrame) -> pd.DataFrame:
-    """The learning rates of the exact twins, as ``chosen`` has them."""
-    names = {"learning_rate_exact": "learning_rate", "at_edge_exact": "at_edge"}
-    return paid[list(names)].rename(columns=names)
-
-
 def slopes(paid: pd.DataFrame) -> pd.DataFrame:
-    """A row per setting, place and seed: by how much a loss grows with what center_scale leaves in.
+    """One row per setting, place and seed: how the cost grows with what center_scale leaves in.
 
-    ``slope``, in nats from none to all of the radial part: that of a line by least squares through
-    the costs of a seed, with 0 at a share of 0; where only all was left in, the cost of that.
-
-    Args:
-        paid: rows of ``surrogates``.
+    ``slope``, in nats from none to all of the radial part, is that of a line by least squares
+    through the costs of a seed, with a cost of 0 at a share of 0.
     """
     keys = [*SETTING, "surrogates_in", "seed"]
     rows = []
@@ -230,14 +213,10 @@ def slopes(paid: pd.DataFrame) -> pd.DataFrame:
 
 
 def parts(paid: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Where a surrogate's cost comes from: a row per setting, surrogate and part.
+    """Where a surrogate's cost comes from: one row per setting, surrogate and part.
 
     Parts are its costs in the blocks alone, in the final norm alone and in all norms, and the
     ``interaction``, by which the last exceeds the sum of the others, seed by seed.
-
-    Args:
-        paid: rows of ``surrogates``.
-        level: confidence level of the intervals.
     """
     keys = [*SETTING, "norm_backward", "seed"]
     whole = select(paid, radial_share=1.0)
@@ -248,15 +227,9 @@ def parts(paid: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def sigma(curves: pd.DataFrame, picked: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per cell and step: the standard deviation before the final norm, as training goes on.
+    """The standard deviation before the final norm during training: one row per cell and step.
 
-    n models at their chosen rates, their geometric mean and its interval.
-
-    Args:
-        curves: the rows of curves.csv that have ``sigma``, with the columns of a cell.
-        picked: rows of ``chosen``.
-        level: confidence level of the intervals.
+    It is the geometric mean over the models at their chosen rates, with its interval.
     """
-    return summarize(
-        at_chosen_rate(curves, picked), [*VARIED, "step"], ["sigma"], level, geometric=["sigma"]
-    )
+    kept = at_chosen_rate(curves, picked)
+    return summarize(kept, [*VARIED, "step"], ["sigma"], level, geometric=["sigma"])

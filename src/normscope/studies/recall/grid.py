@@ -10,7 +10,6 @@ from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
-from normscope.studies.recall.measures import FACTORS
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
 from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, vocabulary
 
@@ -94,15 +93,14 @@ class Recall(Study):
                 known = ", ".join(self.tasks)
                 raise ValueError(f"{where}.task: unknown task {part.task!r}; known: {known}")
         for where, kind in (("published", "copy"), ("corrected", "recall")):
-            name = parts[where].task
-            if self.tasks[name].kind != kind:
+            if self.tasks[name := parts[where].task].kind != kind:
                 raise ValueError(f"{where}.task: {name} is not of kind {kind}")
         distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
         trained = {cell for cell, _ in self._all()}
         for cell in self.corrected_cells():
             if cell not in trained:
                 raise ValueError(
-                    f"no run of {cell} to stand beside the published arm {cell.arm}: add task "
+                    f"no run of {cell} to compare with the published arm {cell.arm}: add task "
                     f"{cell.task}, arm {cell.arm} and learning rate {cell.learning_rate:g} to runs"
                 )
         return self
@@ -126,7 +124,7 @@ class Recall(Study):
         corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
         return vocabulary(
             {"runs": self.TABLES["runs"]},
-            values={"task": self.tasks, "arm": ARMS, **FACTORS},
+            values={"task": self.tasks, "arm": ARMS, **tables.LEVELS},
             names={
                 "protocol": {
                     "published": [cell._asdict() for cell in self.published_cells()],
@@ -154,14 +152,16 @@ class Recall(Study):
 
     def probes(self) -> dict[str, RecallProbe]:
         """One job per task: its models are so small that a job per model would cost more."""
-        jobs: dict[str, dict[str, Cell]] = {}
-        for name, (cell, _) in self.blocks().items():
-            jobs.setdefault(cell.task, {})[name] = cell
-        return {t: RecallProbe(jobs=own, directions=self.directions) for t, own in jobs.items()}
+        cells = {name: cell for name, (cell, _) in self.blocks().items()}
+        jobs = {
+            task: {name: cell for name, cell in cells.items() if cell.task == task}
+            for task in dict.fromkeys(cell.task for cell in cells.values())
+        }
+        return {t: RecallProbe(jobs=some, directions=self.directions) for t, some in jobs.items()}
 
     def probed(self, name: str) -> list[str]:
         """The training jobs of a task, after which the probing job is called."""
-        return [job for job, (cell, _) in self.blocks().items() if cell.task == name]
+        return list(self.probes()[name].jobs)
 
     def tabulation(self, settings: Settings) -> RecallTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
@@ -173,13 +173,9 @@ class Recall(Study):
         for name, stack in trainings.items():
             task = stack.task
             work = float(len(stack.seeds) * task.steps * task.batch_size * task.n_embd**2)
-            yield Job("recall_train", name, _kind(stack), work)
+            # BatchNorm needs all positions, other norms only that of the query
+            scope = "all positions" if stack.norm.statistic == "batch" else "the query"
+            yield Job("recall_train", name, f"{task.kind}, {scope}", work)
         for name, probe in self.probes().items():
             models = sum(len(trainings[job].seeds) for job in probe.jobs)
             yield Job("recall_probe", name, "", models * self.tasks[name].n_embd)
-
-
-def _kind(stack: RecallStack) -> str:
-    """BatchNorm needs all positions, other norms the query's alone."""
-    scope = "all positions" if stack.norm.statistic == "batch" else "the query"
-    return f"{stack.task.kind}, {scope}"

@@ -1,8 +1,8 @@
 r"""The decisive test's model: an embedding without positions, one post-norm block, a head.
 
-Sizes, layers and initialization are the notebook's: one head, a GELU MLP of width 4d, torch's own
-initialization. Only the last position is scored, and the tokens carry no position, which allows
-two exact shortcuts (B sequences, T tokens, V vocabulary, C = d channels):
+Sizes, layers and initialization are the notebook's: one head, a GELU MLP of width 4d, torch's
+default initialization. Only the last position is scored, and the tokens carry no position, which
+allows two exact shortcuts (B sequences, T tokens, V vocabulary, C = d channels):
 
 1. Where the norm looks at one token at a time, only the query's position needs to be computed.
    Its attention scores are ``e_j . k`` with ``k = W_k^T (W_q e_q + b_q) / sqrt(d)``; the key's bias

@@ -41,15 +41,10 @@ ARM = text("arm", label=lambda arm: ARMS[arm].label)
 
 
 def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
-    """One row per arm and learning rate of a task: means over models.
-
-    Args:
-        cells: cells.csv.
-        task: the task.
-    """
+    """One row per arm and learning rate of a task: means over models."""
     rows = [
         {**row, "n": max(record["n"] for record in row[CELLS].values())}
-        for row in crossed(cells[cells["task"] == task], ["arm", "learning_rate"], "measure")
+        for row in crossed(select(cells, task=task), ["arm", "learning_rate"], "measure")
     ]
     runs = TABLES["runs"]
     measures = [at(name, number(runs[name].heading, "mean", runs[name].format)) for name in SHOWN]
@@ -82,19 +77,15 @@ def factor_table(factors: pd.DataFrame) -> PageTable:
     """One row per contrast, one column per response: effect, interval, and a star if significant.
 
     An effect has a star if its joint interval excludes 0 and it has the seeds that a verdict needs.
-
-    Args:
-        factors: factors.csv.
     """
     rows = crossed(factors, ["contrast"], "response")
     effects = [_effect_field(name) for name in dict.fromkeys(factors["response"])]
-    return tabulate(
-        "What each factor of a norm does", rows, [text("contrast"), count("n"), *effects]
-    )
+    fields = [text("contrast"), count("n"), *effects]
+    return tabulate("What each factor of a norm does", rows, fields)
 
 
 def _effect_field(response: str) -> Field:
-    """A column of effects; each with its n where that differs from the n of the row."""
+    """A column of effects, each with its n if that differs from the n of the row."""
 
     def cell(row: Row) -> Cell:
         record = row[CELLS].get(response)
@@ -108,22 +99,15 @@ def _effect_field(response: str) -> Field:
     return derived(response, cell, decimals(sign=True))
 
 
-def _why_no_effects(recall: Recall, cells: pd.DataFrame) -> str:
-    corrected = select(cells, **recall.corrected.model_dump())
-    return why_no_effects(corrected.drop_duplicates("arm"))
-
-
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
-    """The part of the paper on the decisive test.
-
-    Args:
-        study: its configuration.
-        tables: cells, best and factors.
-    """
+    """The part of the paper on the decisive test."""
     cells, factors = tables["cells"], tables["factors"]
-    corrected, published = study.corrected, study.published
-    copy, task = study.tasks[published.task], study.tasks[corrected.task]
+    corrected = study.corrected
+    copy, task = study.tasks[study.published.task], study.tasks[corrected.task]
     present = [name for name in study.tasks if name in set(cells["task"])]
+    why = ""
+    if factors.empty:
+        why = why_no_effects(select(cells, **corrected.model_dump()).drop_duplicates("arm"))
     return Section(
         words={
             "width": task.n_embd,
@@ -135,16 +119,9 @@ def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Setting
             "corrected_task": corrected.task,
             "rate": corrected.learning_rate,
             "seeds": FEWEST,
-            "tasks": [
-                {
-                    "name": name,
-                    "steps": study.tasks[name].steps,
-                    "embedding_std": study.tasks[name].embedding_std,
-                }
-                for name in present
-            ],
+            "tasks": [{"name": name, **study.tasks[name].model_dump()} for name in present],
             "effects": len(factors),
-            "why_no_effects": "" if len(factors) else _why_no_effects(study, cells),
+            "why_no_effects": why,
         },
         tables={
             **{f"task_{name}": cell_table(cells, name) for name in present},

@@ -16,14 +16,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from normscope.io import stored
-from normscope.io.stored import read
 from normscope.measure import landscape, spectrum
 from normscope.measure.calibration import accuracy, calibrated_loss, fit_temperature
 from normscope.measure.lanczos import largest_eigenvalue
 from normscope.measure.sharpness import hessian, preconditioned
-from normscope.studies.recall.measures import MEASURES, SLICE, SPECTRUM
 from normscope.studies.recall.model import RecallModel
-from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, Task
+from normscope.studies.recall.recipe import RecallProbe, RecallStack, Task
+from normscope.studies.recall.tables import METRICS, TABLES
 from normscope.studies.recall.tasks import draw
 from normscope.studies.stage import ProbeInputs
 from normscope.train.optimizer import preconditioner, stability_limit
@@ -36,41 +35,33 @@ ALPHAS = np.linspace(-0.5, 0.5, 21)  # with 0
 
 Row = dict[str, float | int | str]
 Parts = dict[str, list[Row]]
-TABLES = {
-    "metrics": ("diverged_at", "parameters", *MEASURES),
-    "slices": SLICE,
-    "spectra": SPECTRUM,
-}  # and their columns after those of a cell and the seed
+COLUMNS = {
+    "metrics": [column.name for column in METRICS],
+    "slices": TABLES["slices"].names,
+    "spectra": TABLES["spectra"].names,
+}
 
 
 def probe(
     recipe: RecallProbe, inputs: ProbeInputs, device: torch.device
 ) -> dict[str, pd.DataFrame]:
     """The models of a task: tables ``metrics``, ``slices`` and ``spectra``."""
-    rows: Parts = {name: [] for name in TABLES}
+    rows: Parts = {name: [] for name in COLUMNS}
     for name, cell in recipe.jobs.items():
         for row, parts in measured(inputs.models / name, recipe.directions, device):
             key = {**cell._asdict(), "seed": row["seed"]}
             for table, of_model in {"metrics": [row], **parts}.items():
                 rows[table] += [key | of_row for of_row in of_model]
-    tables = {
-        name: pd.DataFrame(rows[name], columns=[*Cell._fields, "seed", *columns])
-        for name, columns in TABLES.items()
-    }
+    tables = {name: pd.DataFrame(rows[name], columns=columns) for name, columns in COLUMNS.items()}
     tables["metrics"] = tables["metrics"].astype({"diverged_at": "Int64"})
     return tables
 
 
-def trained(folder: Path) -> tuple[RecallStack, dict[int, RecallModel]]:
-    """What the models of a job were trained by, and they by seed, in evaluation mode."""
-    stack = RecallStack(**read(folder / "config.json", *RecallStack.model_fields))
-    weights = folder / "models.safetensors"
-    return stack, load(weights, lambda: RecallModel(stack.task, stack.norm))
-
-
 def measured(folder: Path, directions: int, device: torch.device) -> Iterator[tuple[Row, Parts]]:
-    """Of every model of a job, by seed: its row of metrics, and its rows of the other tables."""
-    stack, models = trained(folder)
+    """The row of metrics of every model of a job, by seed, and its rows of the other tables."""
+    stack = RecallStack(**stored.read(folder / "config.json", *RecallStack.model_fields))
+    weights = folder / "models.safetensors"
+    models = load(weights, lambda: RecallModel(stack.task, stack.norm))  # in evaluation mode
     task, training = stack.task, stack.training
     limit = stability_limit(training.learning_rate, training.beta1)
     moments = tensors_by_seed(folder / "moments.safetensors")
@@ -92,8 +83,8 @@ def _samples(model: RecallModel, task: Task, n: int, g: torch.Generator) -> tupl
     return tokens.to(device), answers.to(device)
 
 
-def evaluate(model: RecallModel, task: Task) -> Row:
-    """Loss, accuracy, temperature, calibrated loss, and what is left of them without the context.
+def evaluate(model: RecallModel, task: Task) -> dict[str, float]:
+    """Loss, accuracy, temperature, calibrated loss, accuracy without context, parameter norm.
 
     Losses are in nats. The temperature is fitted on other samples than it is judged on.
     """
@@ -103,44 +94,37 @@ def evaluate(model: RecallModel, task: Task) -> Row:
     with torch.no_grad():
         temperature = fit_temperature(model(fit), fit_answers)
         logits, alone = model(tokens), model(tokens[:, -1:])
+        squares = sum(float(p.double().square().sum()) for p in model.parameters())
     return {
         "loss": float(F.cross_entropy(logits.double(), answers)),
         "accuracy": accuracy(logits, answers),
         "temperature": temperature,
         "calibrated_loss": calibrated_loss(logits, answers, temperature),
         "accuracy_without_context": accuracy(alone, answers),
-        "parameter_norm": parameter_norm(model),
+        "parameter_norm": math.sqrt(squares),
     }
 
 
-def parameter_norm(model: RecallModel) -> float:
-    """Euclidean norm of all parameters together."""
-    return math.sqrt(sum(float(p.detach().double().square().sum()) for p in model.parameters()))
-
-
 def curvature(model: RecallModel, task: Task, moments: Mapping[str, Tensor], limit: float) -> Row:
-    """The sharpness of the loss, and what of it can be compared between norms.
+    """The sharpness of the loss, without and with Adam's preconditioning.
 
-    ``sharpness`` is in the units of the parameters, which a norm changes. What Adam meets is not:
-    ``preconditioned_sharpness``, and ``edge``, the share that this is of the limit.
+    ``sharpness`` is in the units of the parameters, which a norm changes.
+    ``preconditioned_sharpness`` is not, and can be compared between norms; ``edge`` is its share of
+    the limit.
 
     Args:
-        model: trained.
-        task: that it was trained on.
-        moments: Adam's second moments at the end of that, by parameter.
-        limit: preconditioned sharpness up to which its rate is stable.
+        model: A trained model.
+        task: The task that it was trained on.
+        moments: Adam's second moments at the end of training, by parameter.
+        limit: The preconditioned sharpness up to which its learning rate is stable.
     """
     tokens, answers = _samples(model, task, CURVATURE_SAMPLES, torch.Generator().manual_seed(1))
     loss = F.cross_entropy(model(tokens), answers)
     names, parameters = zip(*model.named_parameters(), strict=True)
     h = hessian(loss, parameters)
     p = preconditioner([moments[name] for name in names])
-    value, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
-    return {
-        "sharpness": value,
-        "preconditioned_sharpness": of_adam,
-        "edge": of_adam / limit,
-    }
+    sharpness, of_adam = largest_eigenvalue(h), largest_eigenvalue(preconditioned(h, p))
+    return {"sharpness": sharpness, "preconditioned_sharpness": of_adam, "edge": of_adam / limit}
 
 
 def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
@@ -163,12 +147,10 @@ def spectra(model: RecallModel, task: Task) -> tuple[Row, list[Row]]:
     ranks: Row = {}
     for where in ("query", "all"):
         s = values[where]
-        ranks |= {
-            f"effective_rank_{where}": spectrum.effective_rank(s),
-            f"effective_rank_squares_{where}": spectrum.effective_rank(s.square()),
-            f"stable_rank_{where}": spectrum.stable_rank(s),
-            f"participation_ratio_{where}": spectrum.participation_ratio(s),
-        }
+        ranks[f"effective_rank_{where}"] = spectrum.effective_rank(s)
+        ranks[f"effective_rank_squares_{where}"] = spectrum.effective_rank(s.square())
+        ranks[f"stable_rank_{where}"] = spectrum.stable_rank(s)
+        ranks[f"participation_ratio_{where}"] = spectrum.participation_ratio(s)
     rows: list[Row] = [
         {"where": where, "index": i, "value": v}
         for where, s in values.items()

@@ -10,7 +10,7 @@ from normscope.train.recipe import OnDevice, Seeds, Training
 
 
 class Task(Strict):
-    """What is asked of a model, and for how long it learns it.
+    """The task of a model, and how long it is trained on it.
 
     ``copy`` is the task of Rahman's notebook ("Stability and Expression: The Dual-Mechanism of
     Normalization in Deep Learning", experiment 3): 40 distinct keys of ``entities x attributes``,
@@ -54,7 +54,7 @@ class Task(Strict):
 
 
 class Cell(NamedTuple):
-    """What has one model a seed."""
+    """All that varies between models, except the seed."""
 
     task: str
     arm: str

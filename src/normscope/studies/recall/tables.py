@@ -3,26 +3,14 @@
 from typing import Any
 
 from normscope.columns import SHARE, Column, Metric, Table, count, estimate, key, many, text
-from normscope.formats import GENERAL, decimals
-from normscope.studies.columns import (
-    ARM,
-    AT_EDGE,
-    DIVERGED_AT,
-    DIVERGENCES,
-    INDEX,
-    LEARNING_RATE,
-    MEASURE,
-    PARAMETERS,
-    SEED,
-    mean,
-    steps,
-)
+from normscope.formats import decimals
+from normscope.studies import columns as shared
 
 HERE = "normscope.studies.recall.tabulate"
 PROBE = "normscope.studies.recall.probe"
 TASK = key("task", "a key of tasks in config.yaml")
-CELL = (TASK, ARM, LEARNING_RATE)
-MODEL = (*CELL, SEED)
+CELL = (TASK, shared.ARM, shared.LEARNING_RATE)
+MODEL = (*CELL, shared.SEED)
 ACCURACY = {"range": SHARE, "format": decimals(), "source": f"{PROBE}.evaluate"}
 LOSS = Column("loss", "cross-entropy at the query", unit="nats", source=f"{PROBE}.evaluate")
 CURVATURE: dict[str, Any] = {"source": f"{PROBE}.curvature"}
@@ -43,7 +31,7 @@ PROBED = (
         title="accuracy without context",
         **ACCURACY,
     ),
-    Column("parameter_norm", "Euclidean norm of all parameters", source=f"{PROBE}.parameter_norm"),
+    Column("parameter_norm", "Euclidean norm of all parameters", source=LOSS.source),
     Column("sharpness", "largest eigenvalue of the Hessian of the loss", **CURVATURE),
     Column("preconditioned_sharpness", "the same, preconditioned as Adam does", **CURVATURE),
     Column(
@@ -79,27 +67,30 @@ HEIGHTS = many(
     unit="nats",
     source=f"{HERE}.slice_heights",
 )
+NO_YES = ("no", "yes")
+LEVELS = {"center": NO_YES, "radius": ("sqrt(d)", "1"), "gain": NO_YES, "bias": NO_YES}
 FACTORS = (
     text("center", "whether the norm centers", label={"yes": "centered", "no": "not centered"}),
     text("radius", "radius that the norm projects to", label="radius {}"),
     text("gain", "whether the norm has a learned gain"),
     text("bias", "whether the norm has a learned bias"),
 )
-MEASURES = (*PROBED, *REPRESENTATIONS)
+METRICS = (*MODEL, shared.DIVERGED_AT, shared.PARAMETERS, *PROBED, *REPRESENTATIONS)
+MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
 
 TABLES = {
     "runs": Table(
         "one trained model",
-        (*MODEL, DIVERGED_AT, PARAMETERS, *MEASURES, *HEIGHTS, *FACTORS),
+        (*METRICS, *HEIGHTS, *FACTORS),
         f"{PROBE}.probe",
     ),
     "cells": Table(
         "one measure of an arm at a learning rate",
         (
             *CELL,
-            MEASURE,
-            *mean()[:1],
-            DIVERGENCES,
+            shared.MEASURE,
+            *shared.mean()[:1],
+            shared.DIVERGENCES,
             *estimate(
                 "mean",
                 "mean over models",
@@ -114,9 +105,9 @@ TABLES = {
         "one arm that was trained at several learning rates",
         (
             TASK,
-            ARM,
+            shared.ARM,
             count("rates", "learning rates that were tried", title="rates tried"),
-            Column("best", "learning rate of least mean loss over all seeds", format=GENERAL),
+            shared.RATE.but(name="best"),
             count("n", "trained models"),
             LOSS.but(meaning="mean loss, each seed at the rate that is best on the other seeds"),
             Column(
@@ -125,7 +116,7 @@ TABLES = {
                 metric=Metric("recall_accuracy"),
                 **ACCURACY,
             ),
-            AT_EDGE,
+            shared.AT_EDGE,
         ),
         f"{HERE}.best_rates",
     ),
@@ -133,7 +124,7 @@ TABLES = {
         "one step of a trained model",
         (
             *MODEL,
-            steps("step", "optimizer step"),
+            shared.steps("step", "optimizer step"),
             Column("train_loss", "training loss", unit="nats"),
         ),
         "normscope.train.session.train",
@@ -153,7 +144,12 @@ TABLES = {
     ),
     "spectra": Table(
         "one singular value of the representations of a trained model",
-        (*MODEL, key("where", "query, or all positions"), INDEX, Column("value", "singular value")),
+        (
+            *MODEL,
+            key("where", "query, or all positions"),
+            shared.INDEX,
+            Column("value", "singular value"),
+        ),
         "normscope.measure.spectrum.singular_values",
     ),
     "factors": Table(

@@ -1,7 +1,7 @@
 """From the runs of the decisive test to its cells and to the effects of the norms' factors."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -9,14 +9,13 @@ import pandas as pd
 from normscope.io.tables import collect
 from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
-from normscope.statistics.summary import select, summarize
-from normscope.statistics.tuning import chosen
-from normscope.studies.recall.measures import FACTORS, HEIGHTS, MEASURES
-from normscope.studies.recall.recipe import RecallTables
-from normscope.studies.recall.tables import TABLES
+from normscope.statistics.summary import select, split, summarize
+from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.studies.recall.recipe import Cell, RecallTables
+from normscope.studies.recall.tables import LEVELS, MEASURES, TABLES
 from normscope.studies.stage import TableInputs
 
-KEYS = ["task", "arm", "learning_rate"]
+KEYS = [*Cell._fields]
 
 # what is analysed by factor; ln where effects multiply
 RESPONSES = {
@@ -26,7 +25,6 @@ RESPONSES = {
     "effective_rank_query": "effective rank",
     "edge": "ln share of Adam's limit",
 }
-LOGARITHMIC = [column for column, name in RESPONSES.items() if name.startswith("ln ")]
 
 
 def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -53,11 +51,11 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
 
 
 def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
-    """A row per run, from its loss slices.
+    """One row per run, from its loss slices.
 
-    ``rise``: mean of loss at both ends minus loss at 0 over the filter-normalized directions.
-    ``hump``: mean loss at the labels nearest 0 of the published slice minus that at its ends, of
-    which one is all but where the model was trained.
+    ``rise``: mean loss at both ends minus the loss at 0, over the filter-normalized directions.
+    ``hump``: mean loss at the labels nearest 0 of the published slice, minus that at its ends, one
+    of which lies almost at the trained model.
     """
     keys = [*KEYS, "seed"]
     distance = slices["alpha"].astype(float).abs()
@@ -72,77 +70,60 @@ def slice_heights(slices: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per cell and measure: n models, mean, interval; and how many diverged."""
+    """One row per cell and measure: n models, mean and interval, and how many models diverged."""
     lost = runs["diverged_at"].notna().groupby([runs[key] for key in KEYS], sort=False).sum()
-    table = summarize(runs, KEYS, (*MEASURES, *HEIGHTS), level)
+    table = summarize(runs, KEYS, MEASURES, level)
     table = table.merge(lost.rename("diverged").reset_index(), on=KEYS)
     return table[TABLES["cells"].names]
 
 
-def swept(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of arms that were trained at more than one learning rate in a task."""
-    rates = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
-    return runs[rates > 1]
-
-
 def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate of least mean loss, for each arm that was trained at more than one.
+    """One row per task and arm that was trained at several learning rates.
 
-    ``best``: over all seeds; ``at_edge``: it is the smallest or the largest that was tried, so that
-    the best may lie beyond. ``loss`` and ``accuracy``: means over ``n`` seeds, each at the rate
-    that is best over the *other* seeds, so that no seed affects the rate at which it is reported; a
-    single seed uses itself. A rate at which a run diverged is not the best one.
+    ``loss`` and ``accuracy`` are means over ``n`` seeds, each at the rate that is best over the
+    *other* seeds (``normscope.statistics.tuning.chosen``), and ``best`` is the rate of most of
+    them. Rates at which a run diverged are not chosen.
     """
     rows = []
-    for (task, arm), group in swept(runs).groupby(["task", "arm"], sort=False):
-        lost = group.loc[group["diverged_at"].notna(), "learning_rate"]
-        kept = group[~group["learning_rate"].isin(lost)]
-        row: dict = {"task": task, "arm": arm, "rates": group["learning_rate"].nunique()}
-        if len(kept):
-            best, tried = _best(kept), group["learning_rate"]
-            row |= {"best": best, "at_edge": best in (tried.min(), tried.max())}
-            ends = chosen(kept, ["task", "arm"], by="loss")[["loss", "accuracy"]]
-            row |= {"n": len(ends), **ends.mean().to_dict()}
+    for key, group in split(runs, ["task", "arm"]):
+        tried = group["learning_rate"]
+        row: dict = key | {"rates": tried.nunique()}
+        ends = chosen(group[~tried.isin(tried[group["diverged_at"].notna()])], [], by="loss")
+        if len(ends):
+            most = commonest_setting(ends)
+            row |= {"best": most["rate"], "at_edge": most["at_edge"], "n": len(ends)}
+            row |= ends[["loss", "accuracy"]].mean().to_dict()
         rows.append(row)
-    return pd.DataFrame(rows, columns=TABLES["best"].names)
+    table = pd.DataFrame(rows, columns=TABLES["best"].names)
+    return table[table["rates"] > 1]
 
 
-def _best(runs: pd.DataFrame) -> float:
-    """The learning rate of least mean loss."""
-    means = runs.groupby("learning_rate")["loss"].mean()
-    return float(means.index[int(means.argmin())])
+def factor_levels(arms: Iterable[str]) -> pd.DataFrame:
+    """Center, radius, gain and bias of the arms with token statistics, one row per arm.
 
-
-def factor_levels(arms: Sequence[str]) -> pd.DataFrame:
-    """Center, radius, gain and bias of the arms with token statistics, a row each.
-
-    A learned radius is not a level: it starts at another level, and training changes it.
-    Of arms that these factors do not tell apart (another eps) the first in the registry stands for
-    them; the others are left out, as they would pass for repetitions of it.
+    A learned radius is not a level: training changes it. If arms differ in none of these factors
+    (but in eps, for instance), only the first one in the registry is listed; the others would
+    count as repetitions of it.
     """
-    arms = sorted(set(arms), key=list(ARMS).index)
-    all_norms = {arm: ARMS[arm].norm for arm in arms if ARMS[arm].norm.statistic == "token"}
-    norms = {arm: norm for arm, norm in all_norms.items() if norm.radius in FACTORS["radius"]}
-    yes = {True: "yes", False: "no"}
-    return pd.DataFrame(
-        [
-            [arm, yes[norm.center], norm.radius, yes[norm.gain], yes[norm.bias]]
-            for arm, norm in norms.items()
-        ],
-        columns=["arm", *FACTORS],
-    ).drop_duplicates(list(FACTORS))
+    norms = {arm: ARMS[arm].norm for arm in ARMS if arm in set(arms)}
+    rows = [
+        [arm, *(getattr(norm, factor) for factor in LEVELS)]
+        for arm, norm in norms.items()
+        if norm.statistic == "token" and norm.radius in LEVELS["radius"]
+    ]
+    table = pd.DataFrame(rows, columns=["arm", *LEVELS], dtype=object)
+    return table.replace({True: "yes", False: "no"}).drop_duplicates([*LEVELS])
 
 
 def with_factors(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the factors of their norms; an arm without token statistics has none."""
-    levels = factor_levels(list(dict.fromkeys(runs["arm"])))
-    return runs.merge(levels, on="arm", how="left", validate="many_to_one")
+    return runs.merge(factor_levels(runs["arm"]), on="arm", how="left")
 
 
 def crossed(runs: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, list[str]]]:
-    """The runs of arms with token statistics, with their factors, and the levels that vary."""
-    table = runs.merge(factor_levels(list(dict.fromkeys(runs["arm"]))), on="arm")
-    present = {f: [v for v in order if (table[f] == v).any()] for f, order in FACTORS.items()}
+    """The runs of arms that have factors, with these, and the levels of the factors that vary."""
+    table = runs.merge(factor_levels(runs["arm"]), on="arm")
+    present = {f: [v for v in order if (table[f] == v).any()] for f, order in LEVELS.items()}
     return table, {f: levels for f, levels in present.items() if len(levels) > 1}
 
 
@@ -154,21 +135,21 @@ def factor_effects(runs: pd.DataFrame, level: float) -> pd.DataFrame:
         level: confidence level.
     """
     table, factors = crossed(runs)
-    logs = {column: np.log(table[column].where(table[column] > 0)) for column in LOGARITHMIC}
-    table = table.assign(**logs)
-    parts = [
-        effects(table, factors, column, level).assign(response=name)
-        for column, name in RESPONSES.items()
-    ]
-    estimates = pd.concat(parts, ignore_index=True)
-    return estimates[["response", *(c for c in estimates if c != "response")]]
+    parts = []
+    for column, name in RESPONSES.items():
+        values = table[column]
+        if name.startswith("ln "):
+            values = np.log(values.where(values > 0))
+        estimates = effects(table.assign(**{column: values}), factors, column, level)
+        parts.append(estimates.assign(response=name))
+    return pd.concat(parts, ignore_index=True)[TABLES["factors"].names]
 
 
 def why_no_effects(runs: pd.DataFrame) -> str:
     """What keeps the factors' effects from being computed.
 
     Args:
-        runs: a row per arm with the column ``diverged`` (models), of one task and learning rate.
+        runs: one row per arm, with the column ``diverged`` (models), of one task and learning rate.
     """
     table, factors = crossed(runs)
     if not factors:

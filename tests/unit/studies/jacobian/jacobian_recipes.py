@@ -5,13 +5,13 @@ from typing import Any
 
 import pandas as pd
 
-from normscope.studies.jacobian.grid import Cell
-from normscope.studies.jacobian.measures import GRADIENT, LAYER, MEASURES
-from normscope.studies.jacobian.recipe import SETTING
+from normscope.studies.jacobian.tables import MEASURES, TABLES
 
-CEILING = 4.0  # loss of knowing nothing
+CEILING = 4.0  # loss of a uniform predictor
 UNIGRAM = 3.3
-LOSSES = [*Cell._fields, "seed", "capped_loss", "failed", "diverged_at"]
+LOSSES = [name for name in TABLES["losses"].names if name != "val_loss"]
+LAYERS = TABLES["layers"].names
+GRADIENTS = TABLES["gradients"].names
 
 
 def cell(**changes: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def cell(**changes: Any) -> dict[str, Any]:
 
 
 def model(seed: int, loss: float | None, **changes: Any) -> dict[str, Any]:
-    """A row of losses.csv; no loss means a divergence."""
+    """A row of losses.csv; no loss means that the model diverged."""
     lost, capped = (3, CEILING) if loss is None else (None, min(loss, CEILING))
     outcome = {"capped_loss": capped, "failed": int(capped > UNIGRAM - 0.05)}
     return cell(**changes) | {"seed": seed, "diverged_at": lost} | outcome
@@ -59,10 +59,6 @@ def layer(seed: int, name: str, measures: dict[str, float], **changes: Any) -> d
     return cell(**changes) | {"seed": seed} | head | at | measures
 
 
-LAYERS = [*Cell._fields, "seed", *LAYER, *MEASURES]
-GRADIENTS = [*SETTING, "learning_rate", "seed", *GRADIENT]
-
-
 def gradient(seed: int, cosine: float, rule: str, place: str = "all", **changes) -> dict[str, Any]:
     """A row of gradients.csv."""
     row = cell(norm_backward=rule, surrogates_in=place) | {"seed": seed, "signal": "own"}
@@ -75,8 +71,8 @@ def picked(losses: Mapping[str, Sequence[float | None]], **changes: Any) -> list
     rows = []
     for name, of_seeds in losses.items():
         rule, place, share = [*name.split(), *["all", "1"][len(name.split()) - 1 :]]
-        own = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
-        rows += [model(seed, loss, **own, **changes) for seed, loss in enumerate(of_seeds)]
+        which = {"norm_backward": rule, "surrogates_in": place, "radial_share": float(share)}
+        rows += [model(seed, loss, **which, **changes) for seed, loss in enumerate(of_seeds)]
     return rows
 
 

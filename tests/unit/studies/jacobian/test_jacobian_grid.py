@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from recipes import changed
 
 from normscope.nn.arms import ARMS
-from normscope.schema import rate_name
 from normscope.studies.jacobian.grid import Cell, Jacobian
 from normscope.studies.study import Settings
 
@@ -84,51 +83,23 @@ def test_every_combination_is_trained_and_exact_replaces_nothing():
     assert last.seeds == [7]
 
 
-def test_a_cell_of_two_blocks_has_the_seeds_of_both_in_its_jobs():
-    """A block of the grid that comes later fills the job that an earlier one has begun."""
-    more = {**GRID["runs"][0], "seeds": [5, 6], "feedback": ["fa"]}
-    trained = grid(runs=[*GRID["runs"], more]).trainings()
-    cell = "small_2-layernorm-sigmoid-{}-projected-final-1.0-0.0-0.01"
-    seeds = {name: job.seeds for name, job in trained.items()}
-    fa, dfa = cell.format("fa"), cell.format("dfa")
-    ours = {name: listed for name, listed in seeds.items() if name.startswith((fa, dfa))}
-    assert ours == {f"{fa}-1": [1, 2, 5], f"{fa}-6": [6], f"{dfa}-1": [1, 2]}
-
-
 def test_a_dose_is_of_center_scale_and_compared_with_an_exact_twin_of_its_penalty():
-    doses = {"norm_backward": ["exact", "center_scale"], "radial_shares": [0.25, 1.0]}
-    run = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"], **doses}
-    run |= {"sigma_penalties": [0.0, 0.1]}
-    trained = grid(runs=[run]).trainings()
+    run = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"]}
+    run |= {"radial_shares": [0.25, 1.0], "sigma_penalties": [0.0, 0.1]}
+    both = grid(runs=[{**run, "norm_backward": ["exact", "center_scale"]}])
     cell = "small_2-layernorm-softmax-backprop"
-    assert list(trained) == [
-        *(f"{cell}-exact-all-1.0-{penalty}-0.01-7" for penalty in ("0.0", "0.1")),
-        *(
-            f"{cell}-center_scale-all-{share}-{penalty}-0.01-7"
-            for share in ("0.25", "1.0")
-            for penalty in ("0.0", "0.1")
-        ),
+    assert list(both.trainings()) == [
+        f"{cell}-{kind}-{penalty}-0.01-7"
+        for kind in ("exact-all-1.0", "center_scale-all-0.25", "center_scale-all-1.0")
+        for penalty in ("0.0", "0.1")
     ]
-    held = trained[f"{cell}-center_scale-all-0.25-0.1-0.01-7"].model
+    held = both.trainings()[f"{cell}-center_scale-all-0.25-0.1-0.01-7"].model
     assert (held.radial_share, held.sigma_penalty) == (0.25, 0.1)
-    assert list(grid(runs=[run]).probes()) == [f"{cell}-exact-all-1.0-0.0-0.01-7"]
+    assert list(both.probes()) == [f"{cell}-exact-all-1.0-0.0-0.01-7"]
+    exact = {**run, "norm_backward": ["exact"], "sigma_penalties": [0.0]}
+    dose = {**run, "norm_backward": ["center_scale"], "sigma_penalties": [0.1]}
     with pytest.raises(ValidationError, match=r"no run to compare .*-0\.25-0\.1-"):
-        grid(
-            runs=[
-                {**run, "norm_backward": ["exact"], "sigma_penalties": [0.0]},
-                {
-                    **run,
-                    "norm_backward": ["center_scale"],
-                    "sigma_penalties": [0.1],
-                },
-            ]
-        )
-
-
-def test_a_surrogate_has_rates_of_its_own():
-    exact = {**GRID["runs"][1], "protocol": "small_2", "arms": ["layernorm"]}
-    other = {**exact, "norm_backward": ["projected"], "learning_rates": [0.03, 0.1]}
-    assert len(grid(runs=[exact, other]).trainings()) == 3
+        grid(runs=[exact, dose])
 
 
 def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
@@ -140,20 +111,6 @@ def test_exact_models_are_probed_and_the_tables_have_the_cell_of_every_job():
     assert list(tables.jobs) == list(trained)
     cell = Cell("small_2", "rmsnorm_plain", "sigmoid", "dfa", "projected", "final", 1.0, 0.0, 1e-5)
     assert tables.jobs[f"{cell}-1"] == cell
-
-
-@given(
-    arm=st.sampled_from(list(ARMS)),
-    backward=st.sampled_from(["exact", "center_scale", "projected", "straight_through"]),
-    places=st.sampled_from(["all", "blocks", "final"]),
-    share=st.floats(1e-6, 1),
-    rate=st.floats(1e-12, 1e6, exclude_min=True),
-)
-def test_a_name_says_its_cell(arm, backward, places, share, rate):
-    name = str(Cell("small_2", arm, "softmax", "dfa", backward, places, share, 0.0, rate))
-    numbers = f"{rate_name(share)}-0.0-{rate_name(rate)}"
-    assert name == f"small_2-{arm}-softmax-dfa-{backward}-{places}-{numbers}"
-    assert re.fullmatch(r"([a-z0-9_]+-){6}([0-9.]+-){2}[0-9.]+", name)  # Snakefile, wildcard name
 
 
 def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
@@ -174,19 +131,13 @@ def test_a_job_has_the_choices_of_its_cell_and_the_rest_of_its_protocol():
         assert name not in run.model_dump_json()
 
 
-def test_the_protocols_own_rate_has_its_own_end():
-    run = grid().trainings()["small_2-layernorm-sigmoid-fa-exact-all-1.0-0.0-0.01-1"]
-    assert run.training == grid().protocols["small_2"].training
+RATES = st.floats(1e-8, 10).map(lambda rate: float(f"{rate:.2g}"))
 
 
-@given(
-    peak=st.floats(1e-8, 10).map(lambda rate: float(f"{rate:.2g}")),
-    rate=st.floats(1e-5, 1).map(lambda rate: float(f"{rate:.2g}")),
-)
+@given(peak=RATES, rate=RATES)
 def test_a_constant_rate_stays_constant_at_every_peak(peak, rate):
-    changes = {"runs.1.learning_rates": [peak], "runs.1.protocol": "small_2"}
-    for key in ("learning_rate", "min_lr"):
-        changes[f"protocols.small_2.training.{key}"] = rate
+    changes = {f"protocols.small_2.training.{k}": rate for k in ("learning_rate", "min_lr")}
+    changes |= {"runs.1.learning_rates": [peak], "runs.1.protocol": "small_2"}
     *_, run = grid(**changes).trainings().values()
     assert type(run).model_validate_json(run.model_dump_json()) == run  # as the script reads it
     assert (run.training.learning_rate, run.training.min_lr) == (peak, peak)
@@ -204,9 +155,7 @@ CELL = "small_2-manual_l2-softmax-backprop-exact-all-1.0-0.0"
             ({key: "smal"}, f"{key}: .*smal.*published, small_2, without")
             for key in ("published", "corrected", "runs.1.protocol")
         ),
-        ({"protocols": {**GRID["protocols"], "a/b": PROTOCOL}}, "protocols.a/b"),
         ({"protocols.small_2.model.attention": "sigmoid"}, "protocols.small_2.model: .*attention"),
-        ({"protocols.small_2.model.feedback": "fa"}, "protocols.small_2.model: .*feedback"),
         (  # a block that trains nothing
             {"runs.0.norm_backward": ["exact"], "runs.0.surrogates_in": ["blocks"]},
             "runs.0: .*surrogates_in",
@@ -230,16 +179,13 @@ CELL = "small_2-manual_l2-softmax-backprop-exact-all-1.0-0.0"
             {"runs": [*GRID["runs"], {**GRID["runs"][1], "seeds": [6, 7]}]},
             "twice: published-manual_l2-softmax-backprop-exact-all-1.0-0.0-0.01-7",
         ),
-        ({"runs.1.learning_rates": [0.01, 0.1]}, "'published' .*own learning rate, 0.01"),
+        ({"runs.1.learning_rates": [0.01, 0.1]}, "'published' .*its learning rate, 0.01"),
         (  # rates with other seeds
             {"runs": [*GRID["runs"], ONE, {**ONE, "learning_rates": [0.25], "seeds": [7, 99]}]},
             f"{CELL}-0.01 and {CELL}-0.25",
         ),
         ({"runs.0.radial_shares": [0.5]}, "runs.0: .*a share below 1"),
-        ({"runs.0.radial_shares": [0.0, 1.0]}, "runs.0.radial_shares.0: .*greater than 0"),
         ({"runs.0.feedback": ["fa", "dfa", "fa"]}, "runs.0.feedback: .*twice: fa"),
-        ({"runs.0.seeds": []}, "runs.0.seeds"),
-        ({"runs.0.learning_rates": [0.1234567891]}, "runs.0.learning_rates.0: .*0.123456789"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(changes, names):
@@ -257,7 +203,9 @@ def test_what_does_not_fit_is_refused_by_its_key(changes, names):
         {"runs.1.arms": ["none"], "runs.1.protocol": "without"},
         {"runs.1.learning_rates": [0.1], "runs.1.protocol": "small_2"},
         {"runs": [*GRID["runs"], ONE, {**ONE, "learning_rates": [0.25]}]},
+        # a surrogate may be trained at other rates than its exact twin
+        {"runs": [EXACT, {**EXACT, "norm_backward": ["projected"], "learning_rates": [0.03, 0.1]}]},
     ],
 )
-def test_its_neighbour_that_fits_is_not(changes):
+def test_a_similar_configuration_that_fits_is_accepted(changes):
     assert grid(**changes).trainings()

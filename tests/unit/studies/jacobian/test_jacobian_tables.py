@@ -25,8 +25,8 @@ from recall_recipes import by
 from scipy import stats
 
 from normscope.measure.names import SURROGATES
+from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import (
-    LAYER_KEYS,
     PARTS,
     at_chosen_rate,
     by_layer,
@@ -42,10 +42,10 @@ from normscope.studies.jacobian.tabulate import (
 NO_LAYERS, NO_GRADIENTS = frame([], LAYERS), frame([], GRADIENTS)
 
 
-def at_rates(losses: Mapping[float, Sequence[float | None]]) -> pd.DataFrame:
-    """``chosen`` of a cell by its losses of seeds 0, 1, ... at each rate."""
+def at_rates(losses: Mapping[float, Sequence[float | None]], **changes: Any) -> pd.DataFrame:
+    """``chosen`` of a cell, from the losses of seeds 0, 1, ... at each rate."""
     rows = [
-        model(seed, loss, learning_rate=rate)
+        model(seed, loss, learning_rate=rate, **changes)
         for rate, of_seeds in losses.items()
         for seed, loss in enumerate(of_seeds)
     ]
@@ -56,28 +56,22 @@ def paid(rows: list[dict[str, Any]]) -> pd.DataFrame:
     return surrogates(chosen(frame(rows)), NO_LAYERS, NO_GRADIENTS)
 
 
-def test_a_divergence_counts_as_the_loss_of_knowing_nothing():
+def test_a_divergence_counts_as_the_loss_of_a_uniform_predictor():
     choices = by(at_rates({0.1: [1.0, None, 1.0], 0.01: [2.0, 2.0, 2.0]}), "seed")
-    # (4 + 1)/2 against 2; the others know nothing of seed 1's own divergence
+    # (4 + 1)/2 is more than 2; the choice for seed 1 does not see that it diverged
     assert [choices[seed]["learning_rate"] for seed in range(3)] == [0.01, 0.1, 0.01]
-    assert (choices[1]["capped_loss"], choices[1]["failed"], choices[1]["diverged"]) == (
-        CEILING,
-        1,
-        True,
-    )
+    lost = choices[1]
+    assert (lost["capped_loss"], lost["failed"], lost["diverged"]) == (CEILING, 1, True)
 
 
-def test_every_cell_but_for_its_rate_chooses_for_itself():
+def test_every_backward_pass_has_a_rate_chosen_for_it():
     rows = [
         *picked({"exact": [1.0, 1.0], "projected": [3.0, 3.0]}, learning_rate=0.1),
         *picked({"exact": [2.0, 2.0], "projected": [2.5, 2.0]}, learning_rate=0.01),
     ]
     choices = by(chosen(frame(rows)), "norm_backward", "seed")
-    rates = {key: row["learning_rate"] for key, row in choices.items()}
-    assert rates == {("exact", 0): 0.1, ("exact", 1): 0.1} | {
-        ("projected", 0): 0.01,
-        ("projected", 1): 0.01,
-    }
+    rates = {rule: row["learning_rate"] for (rule, _), row in choices.items()}
+    assert rates == {"exact": 0.1, "projected": 0.01}
     costs_ = by(with_costs(chosen(frame(rows))), "seed")
     assert [costs_[seed]["cost"] for seed in (0, 1)] == [1.5, 1.0]
 
@@ -99,18 +93,15 @@ PICKED = [
 def test_a_cost_is_the_mean_difference_from_the_exact_twin_of_the_same_seed():
     by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
     row = by_cell["fa", 0.0, "center_scale"]
-    own = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
+    expected = stats.ttest_rel([1.1, 1.5, 1.15, 1.75], EXACT).confidence_interval(0.9)
     assert (row["n"], row["failed"], row["diverged"]) == (4, 0, 0)
     assert row["mean"] == pytest.approx(np.mean([0.1, 0.2, 0.05, 0.25]))
-    assert (row["low"], row["high"]) == pytest.approx((own.low, own.high))
+    assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
     assert row["loss"] == pytest.approx(1.375)
-    # each with a twin of its own penalty; losses of 3.3 and more are no better than frequencies
+    # each with a twin of the same penalty; losses of 3.3 and more are no better than frequencies
     row = by_cell["fa", 0.1, "center_scale"]
     assert (row["mean"], row["failed"]) == (pytest.approx(0.3), 2)
-
-
-def test_a_run_that_diverged_is_an_outcome_on_either_side():
-    by_cell = by(costs(paid(PICKED), 0.9), "feedback", "sigma_penalty", "norm_backward")
+    # a run that diverged is an outcome, also of the exact twin
     row = by_cell["fa", 0.0, "projected"]
     assert (row["n"], row["failed"], row["diverged"]) == (4, 1, 1)
     assert row["mean"] == pytest.approx(np.mean([0.0, 0.1, CEILING - 1.1, -0.1]))
@@ -122,18 +113,8 @@ def test_a_run_that_diverged_is_an_outcome_on_either_side():
 def test_a_slope_is_that_of_a_line_through_the_costs_of_a_seed_from_none_left_in():
     shares = {0.25: [1.1, 1.0], 0.5: [1.1, 1.2], 1.0: [1.5, 1.2]}
     rows = {f"center_scale all {share}": losses for share, losses in shares.items()}
-    table = slopes(
-        paid(
-            picked(
-                {
-                    "exact": [1.0, 1.1],
-                    **rows,
-                    "center_scale blocks": [2.0, 2.0],
-                    "projected": [2, 2],
-                }
-            )
-        )
-    )
+    others = {"center_scale blocks": [2.0, 2.0], "projected": [2, 2]}
+    table = slopes(paid(picked({"exact": [1.0, 1.1], **rows, **others})))
     assert table["surrogates_in"].tolist() == ["all"] * 2 + ["blocks"] * 2
     by_seed = by(table, "surrogates_in", "seed")
     for seed, exact in enumerate((1.0, 1.1)):
@@ -210,59 +191,70 @@ def test_cosines_of_a_dose_are_not_known():
     assert cosines("center_scale all 0.5") == pytest.approx([math.nan] * 3, nan_ok=True)
 
 
-def test_layers_have_the_interval_of_their_cells_models():
-    values = [0.2, 0.5, 0.3]
-    rows = [layer(s, "final_norm", {"r_mean": x}) for s, x in enumerate(values)]
+def test_a_layer_has_one_row_per_cell_and_measure_that_some_model_has():
+    rows = [layer(s, "final_norm", {"r_mean": x}) for s, x in enumerate((0.2, 0.5, 0.3))]
+    rows += [layer(3, "final_norm", {})]
     rows += [layer(s, "final_norm", {"r_mean": 9.0}, variant="published") for s in (0, 1)]
     rows += [layer(0, "blocks.0.mlp.before", {"r_mean": 7.0, "r_radial": math.inf})]
-    rows += [layer(3, "final_norm", {})]
     estimates = by_layer(frame(rows, LAYERS), 0.8)
-    assert list(estimates.columns) == [*LAYER_KEYS, "measure", "n", "mean", "low", "high"]
-    assert set(estimates["measure"]) == {"r_mean"}
-    rows_by_layer = by(estimates, "layer", "variant")
-    row = rows_by_layer["final_norm", "corrected"]
-    low, high = stats.t.interval(0.8, 2, loc=np.mean(values), scale=stats.sem(values))
-    assert row["n"] == 3
-    assert (row["mean"], row["low"], row["high"]) == pytest.approx((np.mean(values), low, high))
-    row = rows_by_layer["blocks.0.mlp.before", "corrected"]
-    assert (row["n"], row["mean"]) == (1, 7)
-    assert math.isnan(row["low"])
-    assert rows_by_layer["final_norm", "published"]["n"] == 2
-
-
-RATES = (0.1, 0.01)
-
-
-def of_rates(norm_backward: str = "exact") -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A layer and ``chosen`` of two rates: 0.01 is chosen for seed 0, 0.1 for seeds 1 and 2."""
-    losses = {0.1: [1.0, 3.0, 3.0], 0.01: [2.0, 2.2, 2.1]}
-    rows = [
-        layer(s, "final_norm", {"r_mean": s + r}, learning_rate=r) for s in range(3) for r in RATES
+    assert list(estimates.columns) == TABLES["layers_by_cell"].names
+    columns = ["layer", "variant", "measure", "n", "mean"]
+    assert estimates[columns].values.tolist() == [
+        ["final_norm", "corrected", "r_mean", 3, pytest.approx(1 / 3)],
+        ["final_norm", "published", "r_mean", 2, 9.0],
+        ["blocks.0.mlp.before", "corrected", "r_mean", 1, 7.0],
     ]
-    models = [
-        model(seed, loss, learning_rate=rate, norm_backward=norm_backward)
-        for rate, of_seeds in losses.items()
-        for seed, loss in enumerate(of_seeds)
-    ]
-    return frame(rows, LAYERS), chosen(frame(models))
 
 
 def test_layers_are_those_of_exact_models_at_the_rates_chosen_for_them():
-    rows, models = of_rates()
-    kept = at_chosen_rate(rows, models)
+    """A rate of 0.01 is chosen for seed 0, and 0.1 for seeds 1 and 2."""
+    layers = [
+        layer(seed, "final_norm", {"r_mean": seed + rate}, learning_rate=rate)
+        for seed, rate in itertools.product(range(3), (0.1, 0.01))
+    ]
+    rows = frame(layers, LAYERS)
+    losses = {0.1: [1.0, 3.0, 3.0], 0.01: [2.0, 2.2, 2.1]}
+    kept = at_chosen_rate(rows, at_rates(losses))
     assert list(kept.columns) == list(rows.columns)
-    rates = dict(zip(kept["seed"], kept["learning_rate"], strict=True))
-    assert rates == {0: 0.01, 1: 0.1, 2: 0.1}
-    assert kept["r_mean"].tolist() == pytest.approx([seed + rate for seed, rate in rates.items()])
-
-
-def test_layers_of_models_that_were_not_chosen_are_none():
-    rows, models = of_rates("projected")
-    assert at_chosen_rate(rows, models).empty
-    assert at_chosen_rate(rows[:0], of_rates()[1]).empty
-
-
-def test_a_layer_has_one_row_a_measure_whatever_the_rates_of_its_models():
-    (row,) = by_layer(at_chosen_rate(*of_rates()), 0.95).to_dict("records")
+    assert dict(zip(kept["seed"], kept["learning_rate"], strict=True)) == {0: 0.01, 1: 0.1, 2: 0.1}
+    assert kept["r_mean"].tolist() == pytest.approx([0.01, 1.1, 2.1])
+    (row,) = by_layer(kept, 0.95).to_dict("records")  # whatever the rates of its models
     assert (row["measure"], row["n"]) == ("r_mean", 3)
-    assert "learning_rate" not in row
+    assert at_chosen_rate(rows, at_rates(losses, norm_backward="projected")).empty
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("no norms", {"chosen": 2}),
+        ("no surrogates", {"chosen": 2, "layers_by_cell": len(BLOCK)}),
+        ("all diverged", {"chosen": 8, "surrogates": 6, "costs": 3, "slopes": 6, "parts": 4}),
+    ],
+)
+def test_tables_of_a_grid_in_which_something_is_missing_are_well_formed(kind, sizes):
+    if kind == "all diverged":
+        kinds = ("exact", "center_scale", "center_scale blocks", "center_scale final")
+        rows = picked({name: [None, None] for name in kinds})
+        measures = {}
+    else:
+        rows = picked({"exact": [1.0, 2.0]})
+        measures = BLOCK
+    layers = [layer(seed, "final_norm", measures) for seed in (0, 1)]
+    layers = NO_LAYERS if kind == "no norms" else frame(layers, LAYERS)
+    models = chosen(frame(rows))
+    compared = surrogates(models, layers, NO_GRADIENTS)
+    made = {
+        "chosen": models,
+        "layers_by_cell": by_layer(at_chosen_rate(layers, models), 0.95),
+        "surrogates": compared,
+        "costs": costs(compared, 0.95),
+        "slopes": slopes(compared),
+        "parts": parts(compared, 0.95),
+    }
+    assert {name: len(table) for name, table in made.items() if len(table)} == sizes
+    for name, table in made.items():
+        assert set(table.columns) == set(TABLES[name].names), name
+    if kind == "all diverged":
+        assert set(made["costs"]["mean"]) == {0.0}
+        assert set(made["costs"]["failed"]) == {2}
+        assert compared["cosine_final"].isna().any()

@@ -37,7 +37,6 @@ GRID = {
     ],
     "directions": 3,
 }
-rates = st.floats(1e-12, 1e6, exclude_min=True)
 
 
 def grid(**changes: Any) -> Recall:
@@ -46,8 +45,8 @@ def grid(**changes: Any) -> Recall:
 
 
 def test_every_arm_trains_at_every_rate_with_the_seeds_of_its_blocks_after_the_published():
-    """A cell that is published and in a block has the seeds of both, in its jobs."""
-    trained = grid(stack=2, **{"runs.1.seeds": [4, 9]}).trainings()
+    """A cell that is published and in a block has the seeds of both, each trained once."""
+    trained = grid(stack=2, **{"runs.1.seeds": [4, 1337, 9]}).trainings()
     assert {name: job.seeds for name, job in trained.items()} == {
         "copy-layernorm-0.0001-1337": [1337, 4],
         "copy-layernorm-0.0001-9": [9],
@@ -79,15 +78,10 @@ def test_a_job_has_the_factors_of_its_arm_and_the_task_and_no_names():
     assert not re.search("manual_l2|hard_2", job.model_dump_json())
 
 
-def test_published_and_corrected_cells_are_of_the_same_arms():
+def test_published_and_corrected_cells_have_the_same_arms():
     published, corrected = grid().published_cells(), grid().corrected_cells()
     assert list(map(str, published)) == ["copy-layernorm-0.0001", "copy-none-0.0005"]
     assert list(map(str, corrected)) == ["hard_2-layernorm-0.01", "hard_2-none-0.01"]
-
-
-def test_a_published_run_may_be_in_a_block_too_and_trains_once():
-    trained = grid(**{"runs.1.seeds": [4, 1337]}).trainings()
-    assert trained["copy-layernorm-0.0001-1337"].seeds == [1337, 4]
 
 
 AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": [2, 3]}
@@ -96,20 +90,14 @@ AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": 
 @pytest.mark.parametrize(
     ("key", "value", "names"),
     [
-        *((key, "copyy", f"{key}: .*copyy.*copy, hard_2") for key in ("published.task",)),
+        ("published.task", "copyy", "published.task: .*copyy.*copy, hard_2"),
         ("corrected.task", "copy", "corrected.task: copy"),
         ("runs.1.task", "copyy", "runs.1.task: .*copyy"),
         ("tasks", GRID["tasks"] | {"a/b": {"kind": "copy", "steps": 1}}, "tasks.a/b"),
-        ("runs.0.arms.1", "layernrom", "runs.0.arms.1: .*did you mean layernorm"),
-        ("published.arms.0.arm", "layernrom", "published.arms.0.arm: .*did you mean layernorm"),
         ("runs.0.arms", ["none", "layernorm", "none"], "runs.0.arms: .*twice: none"),
-        ("runs.0.learning_rates", [0.01, 0.010], "runs.0.learning_rates: .*twice: 0.01"),
         ("published.arms", [GRID["published"]["arms"][0]] * 2, "published: .*twice: layernorm"),
         ("runs", [*GRID["runs"], AGAIN], "twice: hard_2-none-0.00001-2"),
-        ("runs.0.seeds", [], "runs.0.seeds"),
         ("runs.0.arms", ["layernorm"], "hard_2-none-0.01"),  # which the published arm needs
-        ("runs.0.learning_rates.0", 0.0, "runs.0.learning_rates.0"),
-        ("runs.0.learning_rates.0", 0.1234567891, "runs.0.learning_rates.0: .*0.123456789"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_its_key(key, value, names):
@@ -119,7 +107,10 @@ def test_what_does_not_fit_is_refused_by_its_key(key, value, names):
     assert re.search(names, f"{'.'.join(map(str, error['loc']))}: {error['msg']}")
 
 
-@given(rate=rates, other=rates)
+RATES = st.floats(1e-12, 1e6, exclude_min=True)
+
+
+@given(rate=RATES, other=RATES)
 def test_a_name_is_plain_decimal_exact_and_of_one_rate(rate, other):
     name = str(Cell("copy", "layernorm_gain", rate))
     assert re.fullmatch(r"[a-z0-9_]+-[a-z0-9_]+-[0-9.]+", name)  # Snakefile, wildcard name

@@ -97,8 +97,8 @@ def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list)
     for (protocol, feedback), cell in zip(columns, axes, strict=False):
         for (arm, measure), axis, first in zip(rows, cell, axes[0], strict=False):
             axis.sharey(first)
-            own = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
-            draw_panel(axis, select(shown, **own))
+            cell_of = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
+            draw_panel(axis, select(shown, **cell_of))
             axis.set_title(f"{protocol}, {FEEDBACK[feedback]}")
             if style.is_first(axis):
                 axis.set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
@@ -13,7 +14,6 @@ from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.arms import in_order
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
-from normscope.studies.jacobian.measures import SURROGATES
 from normscope.studies.jacobian.recipe import VARIED
 
 PLACES = {"all": "all norms", "blocks": "in blocks", "final": "final norm"}
@@ -61,15 +61,15 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     }
     runs, costs, models = (kept[name] for name in ("losses", "costs", "surrogates"))
     shown = {name: select(costs, feedback=name) for name in FEEDBACK}
-    shown = {name: own for name, own in shown.items() if len(own)}
+    shown = {name: rows for name, rows in shown.items() if len(rows)}
     arms = in_order(list(costs["arm"]))
-    counts = [len(in_rows(own)) for own in shown.values()] or [2]
+    counts = [len(in_rows(rows)) for rows in shown.values()] or [2]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, counts)
     if not shown:
         style.say(axes[0], "no surrogate was trained")
-    for (name, own), axis in zip(shown.items(), axes, strict=False):
+    for (name, rows), axis in zip(shown.items(), axes, strict=False):
         axis.set_title(FEEDBACK[name])
-        draw_costs(axis, select(models, feedback=name), own, arms)
+        draw_costs(axis, select(models, feedback=name), rows, arms)
     style.symlog(axes[0], LINEAR)
     axes[-1].set_xlabel("cost: loss above exact (nats)")
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.studies.arms import arm_look, count, divergences
-from normscope.studies.recall.measures import FACTORS
+from normscope.studies.recall.tables import LEVELS
 from normscope.studies.recall.tabulate import KEYS
 
 AFFINE = {  # (gain, bias)
@@ -17,7 +17,7 @@ AFFINE = {  # (gain, bias)
     ("no", "yes"): "bias",
     ("yes", "yes"): "both",
 }
-PANELS = {**{radius: f"radius {radius}" for radius in FACTORS["radius"]}, "other": "other norms"}
+PANELS = {**{radius: f"radius {radius}" for radius in LEVELS["radius"]}, "other": "other norms"}
 
 
 def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
@@ -29,7 +29,7 @@ def name_axes(axes: Iterable[Axes], *words: tuple[str, str, str]) -> None:
 def facet(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with the panel and the affine part: a radius, or "other", which has no factors."""
     parts = pd.Series([*zip(runs["gain"], runs["bias"], strict=True)], runs.index, dtype=object)
-    is_crossed = runs["radius"].isin(FACTORS["radius"])
+    is_crossed = runs["radius"].isin(LEVELS["radius"])
     return runs.assign(
         affine=parts.map(AFFINE).where(is_crossed),
         center=runs["center"].where(is_crossed),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +12,6 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import add_sample, arm_legend, draw_models, in_order, line_look
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
-from normscope.studies.recall.tabulate import best_rates
 
 ROWS = {"loss": "loss (nats)", "accuracy": "accuracy"}
 MM_PER_PANEL, LEGEND_MM = 38, 20
@@ -22,7 +22,6 @@ FULL = 1.02  # above all accuracies
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
     """Every model an open marker, means joined, the best rate filled."""
-    best = best_rates(panel).set_index("arm")["best"].to_dict()
     arms = in_order(list(panel["arm"]))
     for i, arm in enumerate(arms):
         shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
@@ -30,9 +29,11 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
         draw_models(axis, arm, runs["learning_rate"] * shift, runs[column], markersize=3)
         means = runs.groupby("learning_rate")[column].mean()
         axis.plot(means.index * shift, means, **line_look(arm))
-        if pd.notna(best.get(arm)):
+        losses = runs["loss"].fillna(np.inf).groupby(runs["learning_rate"]).mean()
+        if np.isfinite(losses.min()):
+            best = float(losses.index[int(losses.argmin())])
             filled: dict = {"markersize": 3, "mfc": None}
-            draw_models(axis, arm, best[arm] * shift, means[best[arm]], **filled)
+            draw_models(axis, arm, best * shift, means[best], **filled)
         add_sample(axis, arm)
     mark_divergence(axis, panel, "learning_rate")
     style.log_x(axis, panel["learning_rate"])
@@ -44,17 +45,17 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     tried = runs.groupby(["task", "arm"])["learning_rate"].transform("nunique")
     runs = facet(runs[tried >= style.FEWEST_RATES])
     grid = [(task, panel) for task in dict.fromkeys(runs["task"]) for panel in PANELS]
-    cells = {key: own for key in grid if len(own := select(runs, task=key[0], panel=key[1]))}
+    cells = {key: rows for key in grid if len(rows := select(runs, task=key[0], panel=key[1]))}
     figure, axes = style.wrapped(
         look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)), rows=len(ROWS)
     )
     if not cells:
         return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
     first: dict[tuple[str, str], Axes] = {}
-    for ((task, panel), own), cell in zip(cells.items(), axes, strict=True):
+    for ((task, panel), rows), cell in zip(cells.items(), axes, strict=True):
         for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
             axis.sharey(first.setdefault((task, column), axis))
-            draw_panel(axis, own, column)
+            draw_panel(axis, rows, column)
             axis.set_title(f"{task},\n{PANELS[panel]}")
             if style.is_first(axis):
                 axis.set_ylabel(title)
