@@ -102,7 +102,7 @@ if not is_module():
 from normscope.errors import Explained
 
 try:
-    from normscope.config import laid_over, load, typed
+    from normscope.config import laid_over, load
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
@@ -147,7 +147,7 @@ def check_files():
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     defaults = written(os.path.join(PROJECT, "config.yaml"))
-    return reported(load, typed(laid_over(defaults, choices)))
+    return reported(load, laid_over(defaults, choices))
 
 
 def of_studies(file):
