@@ -66,7 +66,7 @@ def processes(root: Path, *wanted: str) -> list[psutil.Process]:
 
 def jobs(root: Path) -> list[psutil.Process]:
     """The scripts at work in a directory."""
-    return processes(root, "scripts/", "@")  # a fork of the zygote has a name
+    return processes(root, "scripts/", "@")  # warm.py names its forks
 
 
 def wait_for_jobs(engine: Engine, root: Path) -> list[psutil.Process]:

@@ -127,19 +127,3 @@ def test_lock_of_dvc(cloned: Project, tmp_path: Path):
         assert "Unable to read RWLock-file '.dvc/tmp/rwlock'" in said
         lock.unlink()
         project.run("dvc", "repro", "runs")
-
-
-def test_publishing(modelled: Project, tmp_path: Path):
-    project = modelled.copy(tmp_path / "project")
-    (project.root / "results/paper/plots").mkdir()
-    for name in ("summary.md", "metrics.json", "plots/loss.csv"):
-        (project.root / "results/paper" / name).write_text("all\n")
-    with fault("a kill while the paper is published"):
-        for name in (".paper.tmp", ".metrics.tmp"):
-            (project.root / name).mkdir()
-            (project.root / name / "half").write_text("of a figure")
-        project.run("python", "scripts/publish.py")
-        project.run("python", "scripts/publish.py")
-        assert project.digests("paper") == project.digests("results/paper")
-        assert project.digests("metrics/plots") == project.digests("results/paper/plots")
-        assert not list(project.root.glob(".*.tmp"))

@@ -85,7 +85,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     submitted = len(jobs(said))
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
     assert steps > 30
-    assert " of the work" not in said  # how long a cluster takes is the queue's to say
+    assert "Ctrl-C stops" not in said  # the time on a cluster depends on its queue
     assert submitted <= 16  # which jobs are ready together is a matter of time
     flags = ["--configfile", "config/paper.yaml", "-n"]
     full = engine.fresh(tmp_path / "full")

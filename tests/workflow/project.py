@@ -31,10 +31,6 @@ MADE = {
     "__pycache__",
     ".dvc",
 }
-PRETRAINED = {  # rules of figures that show a table of pretrained models
-    f"figure_{name}"
-    for name in ("residual", "comparison", "final_norm", "beside", "blocks", "sensitivity")
-}
 
 
 def corpus() -> str:

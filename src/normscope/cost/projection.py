@@ -77,3 +77,15 @@ def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
         except (StopIteration, KeyError, TypeError, ValueError, OSError):
             continue  # missing, or the job was killed
     return times
+
+
+def about(seconds: float) -> str:
+    """A rounded duration, in a unit that leaves one or two digits."""
+    if seconds < 10:
+        return "a few seconds"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} seconds"
+    for unit, size, limit in (("minutes", 60, 100), ("hours", 3600, 72)):
+        if seconds < limit * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds / 86400:.0f} days"
