@@ -1,12 +1,11 @@
-"""What the tests of faults share: a tally, and projects that are cut short."""
+"""Shared by the tests of faults: a tally of kills, and interrupted projects."""
 
 import os
 import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -18,18 +17,8 @@ MADE = ("store", "results/main/tables", "results/paper", "results/dataset")
 TALLY: dict[str, Counter[str]] = {}
 
 
-@contextmanager
-def fault(name: str, injected: int = 1) -> Iterator[None]:
-    """Faults of a kind that the body injects, survived if its assertions hold."""
-    survived = False
-    try:
-        yield
-        survived = True
-    finally:
-        count(name, injected, survived)
-
-
 def count(name: str, injected: int, survived: bool) -> None:
+    """Add kills of a kind to the tally."""
     tally = TALLY.setdefault(name, Counter())
     tally["injected"] += injected
     tally["survived" if survived else "lost"] += injected

@@ -1,4 +1,4 @@
-"""Faults: how many kills, with which seed, and the table of what came of each fault."""
+"""Options of the tests of faults: the number of kills, their seed, and the table of outcomes."""
 
 import random
 import subprocess
@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cases import TALLY, TARGETS, clean, count, frequent_checkpoints, wait_for_checkpoints
+from cases import TALLY, TARGETS, clean, frequent_checkpoints, wait_for_checkpoints
 from engines import Engine
 from project import ROOT, Project, fresh
 
 from normscope import __version__
 from normscope.cost.machine import chip
-
-# tests in tests/workflow/test_hostile_config.py, and what each injects
-IN_CONFIGURATION = {
-    "test_every_text_reaches_its_script_as_one_word": "text for a shell in the configuration",
-    "test_what_no_file_can_be_called_is_refused_everywhere": "a name that no file can have",
-    "test_files_by_any_name_are_read_and_measured": "slashes, quotes, spaces and unicode in a name",
-    "test_a_source_that_hangs_is_passed_over_and_named": "a source that hangs",
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,19 +54,6 @@ def half_made(modelled: Project, tmp_path: Path) -> Project:
     engine.kill(group=True)
     project.snakemake("--unlock")
     return project
-
-
-class InConfiguration:
-    """Counts tests of tests/workflow, for which pytest does not call the hooks of this conftest."""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = IN_CONFIGURATION.get(report.nodeid.partition("::")[2].partition("[")[0])
-        if name and report.when == "call":
-            count(name, 1, report.passed)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(InConfiguration())
 
 
 def record(path: Path, target: str) -> None:

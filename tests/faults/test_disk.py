@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cases import TARGETS, clean, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, same, wait_for_checkpoints
 from engines import Engine
 from project import Project
 
@@ -43,7 +43,7 @@ def fill(disk: Path) -> Path:
 
 def test_full_disk_of_results(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / "results") as disk, fault("full disk: results"):
+    with small_disk(project.root / "results") as disk:
         engine = Engine(project, *COMMAND)
         wait_for_checkpoints(engine, project, 1)
         filler = fill(disk)
@@ -60,7 +60,7 @@ def test_full_disk_of_results(modelled: Project, tmp_path: Path):
 
 def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / "store") as disk, fault("full disk: store"):
+    with small_disk(project.root / "store") as disk:
         filler = fill(disk)
         said = project.snakemake("main", ok=False)
         assert "No space left on device" in said
@@ -83,7 +83,7 @@ def read_only(disk: Path) -> Iterator[None]:
 @pytest.mark.parametrize("folder", ["results", "store"])
 def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / folder) as disk, fault(f"read-only directory: {folder}"):
+    with small_disk(project.root / folder) as disk:
         with read_only(disk):
             said = project.snakemake(*TARGETS, ok=False)
             assert "Traceback" not in said
