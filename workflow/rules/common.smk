@@ -1,6 +1,5 @@
 # Functions for the rules. This file defines no rules.
 import functools
-import hashlib
 import math
 import os
 import shlex
@@ -207,15 +206,12 @@ def code(script, study=None, stage=None):
 
 
 def as_input(path):
-    """A path that Snakemake accepts: a link if it would read {x} in the path as a wildcard."""
-    if "{" not in path:
-        return held(path)
-    target = os.path.abspath(path)
-    link = Path(".snakemake/links", hashlib.sha256(target.encode()).hexdigest())
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(target)
-    return held(str(link))
+    """A path given by the user, as an input."""
+    if "{" in path:
+        raise WorkflowError(
+            f"{path}: Snakemake would read {{...}} as a wildcard; rename it"
+        )
+    return held(path)
 
 
 def nanogpt_files(directory):
