@@ -196,16 +196,6 @@ def measured_loss(r: Any) -> Measured:
     return Measured(r.mean, r.low, r.high)
 
 
-def loss(
-    placement: str, depth: int, learning_rate: float, warmup_steps: int, *, residual: bool = True
-) -> Measured:
-    """Validation loss in nats."""
-    network = _network(placement, depth, residual, "gpt2", "")
-    del network["state"]
-    r = row("depth.trainability", **network, learning_rate=learning_rate, warmup_steps=warmup_steps)
-    return measured_loss(r)
-
-
 def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -> list[int]:
     """The numbers of blocks for which pre-norm with LayerNorm was measured."""
     pre = table("depth.by_shape").query("arm == 'layernorm' and placement == 'pre'")
