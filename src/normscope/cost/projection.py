@@ -14,6 +14,7 @@ from pydantic import Field
 from normscope.config import Config
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import NonNegativeFloat, PositiveFloat, Strict
+from normscope.studies.folder import FOLDER
 from normscope.studies.study import Job
 
 
@@ -38,13 +39,19 @@ class Reference(Strict):
 
 
 def read_reference(path: Path) -> Reference:
-    """Read the measurements from a YAML file.
+    """Read the measurements from a YAML file, and those of each study from its ``costs.yaml``.
 
     Raises:
-        Explained: the file is not YAML.
+        Explained: a file is not YAML.
         ValidationError: a key is missing, unknown or has a wrong value.
     """
-    return Reference.model_validate(read_yaml(path))
+    content = read_yaml(path)
+    content["jobs"] += [
+        (f"{file.parent.name}_{stage}", *row)
+        for file in sorted(FOLDER.glob("*/costs.yaml"))
+        for stage, *row in read_yaml(file)
+    ]
+    return Reference.model_validate(content)
 
 
 def jobs(config: Config) -> Iterator[Job]:
