@@ -149,6 +149,7 @@ def load(raw: dict[str, Any]) -> Config:
         places: dict[str, list[str]] = {}  # a problem of several keys is reported once
         for error in e.errors(include_url=False):
             place, problem = _explain(error)
+            problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
             problem = shorten(problem, 800, placeholder=" ...")
             places.setdefault(problem, []).append(place)
         lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
@@ -164,11 +165,11 @@ def laid_over(base: Any, choices: Any) -> Any:
 
 def _explain(error: Any) -> tuple[str, str]:
     """The key as written in YAML, and the problem with the allowed values."""
-    key = ".".join(map(_named, error["loc"])) or "configuration"
+    key = ".".join(_short(str(part)) for part in error["loc"]) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
         return key, f"unknown key; {_nested(error['loc'][-1], allowed)}"
-    message = _one_line(error["msg"].removeprefix("Value error, "))
+    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "model_type":
         message = "Input should be keys with values"
     if error["type"] in ("missing", "value_error"):
@@ -177,22 +178,16 @@ def _explain(error: Any) -> tuple[str, str]:
     return key, f"{message}, got {SHOWN.repr(got)} ({type(got).__name__})"
 
 
-def _named(part: int | str) -> str:
+def _short(text: str) -> str:
     """A part of a key, printable and on one line."""
-    text = str(part)
     return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
-
-
-def _one_line(text: str) -> str:
-    """The text with line ends and control characters escaped."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _nested(key: str, allowed: list[str]) -> str:
     """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
     first, *rest = key.split(".")
     if first not in allowed or not rest:
-        return suggest(_named(key), allowed)
+        return suggest(_short(key), allowed)
     inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
     return f"nest what is written with dots: {first}: {inner}"
 

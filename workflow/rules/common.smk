@@ -361,17 +361,12 @@ def timeout_s(wildcards):
     return 0 if timeout is None else max(1, round(timeout))
 
 
-def measured_files(wildcards):
-    """The local files of a pretrained model, as found at the start."""
-    return MODEL_FILES.get(wildcards.name, [])
-
-
-def model_files(source):
-    """The local files of a model. The script reports files that are wrong."""
-    folder = getattr(source, "path", None)
-    if folder is None or not os.path.isdir(folder):
-        return []
-    return sorted(as_input(str(p)) for p in Path(folder).glob("*.*") if p.is_file())
+def model_files(wildcards):
+    """The local files of a pretrained model. The script reports files that are wrong."""
+    model = CONFIG.pretrained.by_name().get(wildcards.name)
+    folder = model and getattr(model.source, "path", None)
+    paths = sorted(Path(folder).glob("*.*")) if folder else []
+    return [as_input(str(path)) for path in paths if path.is_file()]
 
 
 def measure_mb(wildcards):
