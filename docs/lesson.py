@@ -153,7 +153,7 @@ def row(name: str, **where: Any) -> Any:
     """The one row with these values, with columns as attributes.
 
     Raises:
-        LookupError: If there is no such row, or more than one.
+        LookupError: If there is not exactly one such row.
     """
     rows = table(name)
     for column, value in where.items():

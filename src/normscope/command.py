@@ -1,4 +1,4 @@
-"""The command line of a script: its flags are a model, nested ones also as JSON."""
+"""The command line of a script, defined by a pydantic model."""
 
 from typing import Any, TypeVar
 
@@ -9,15 +9,15 @@ Flags = TypeVar("Flags", bound=BaseModel)
 
 
 def parse(flags: type[Flags], arguments: list[str] | None = None, **types: Any) -> Flags:
-    """The flags of this process; no environment variable is read.
+    """The flags of this process. Environment variables are not read.
 
-    A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it
-    besides or instead (``--recipe.training.steps 20``).
+    A field that is a model takes JSON (``--recipe '{...}'``), single values
+    (``--recipe.training.steps 20``), or both.
 
     Args:
         flags: their names, types and descriptions.
-        arguments: the words to parse; by default all that follow the script's name.
-        types: of the fields that ``flags`` leaves open, by name.
+        arguments: the words to parse; by default all that follow the name of the script.
+        types: types of the fields whose type ``flags`` leaves open, by name.
 
     Raises:
         ValidationError: a value is missing or wrong.

@@ -32,13 +32,13 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def cloned(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project of which nothing is made; tests take copies."""
+    """A project without results; tests use copies."""
     return fresh(tmp_path_factory.mktemp("cloned") / "project")
 
 
 @pytest.fixture(scope="session")
 def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """One with models, tables and a figure, made undisturbed; tests take copies."""
+    """A project with models, tables and a figure, made undisturbed; tests use copies."""
     project = cloned.copy(tmp_path_factory.mktemp("modelled") / "project")
     frequent_checkpoints(project, 5)
     project.snakemake(*TARGETS)
@@ -47,7 +47,7 @@ def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 @pytest.fixture
 def half_made(modelled: Project, tmp_path: Path) -> Project:
-    """The same, but for trainings that a SIGKILL cut short, two after two checkpoints or more."""
+    """A project whose trainings were killed, two of them after two or more checkpoints."""
     project = clean(modelled, tmp_path)
     engine = Engine(project, "snakemake", "--cores", "2", "main")
     wait_for_checkpoints(engine, project, 2)
@@ -57,7 +57,7 @@ def half_made(modelled: Project, tmp_path: Path) -> Project:
 
 
 def record(path: Path, target: str) -> None:
-    """Write the table with what it holds for: version, commit, chip, date and target."""
+    """Write the table with version, commit, chip, date and target."""
     command = ["git", "rev-parse", "--short=12", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     about = {

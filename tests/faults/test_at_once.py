@@ -40,14 +40,12 @@ def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
 
 
 def steps_done(project: Project) -> dict[str, int]:
-    """Steps that the last process of each run did."""
+    """The number of steps that the last process of each training did."""
     timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
     return {path.stem: int(path.read_text().split()[6]) for path in timings}
 
 
-def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
-    modelled: Project, tmp_path: Path
-):
+def test_a_job_waits_for_an_orphan_and_reuses_its_result(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
     engine = Engine(project, *COMMAND)
     wait_for_checkpoints(engine, project, 1)
@@ -59,7 +57,7 @@ def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
     assert list(steps_done(project).values()).count(0) >= 2
 
 
-def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp_path: Path):
+def test_the_result_of_a_finished_orphan_is_reused(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
     engine = Engine(project, *COMMAND)
     wait_for_checkpoints(engine, project, 1)

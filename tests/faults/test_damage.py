@@ -1,4 +1,4 @@
-"""Files that something else truncated or altered, under times that say nothing of it."""
+"""Truncated or altered files whose modification times are unchanged."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A disk that is full, or may only be read."""
+"""A disk that is full or read-only."""
 
 import contextlib
 import subprocess
@@ -22,7 +22,7 @@ def small_disk(at: Path) -> Iterator[Path]:
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        pytest.fail(f"no disk to fill, which needs the right to mount: {done.stderr}")
+        pytest.fail(f"cannot mount a small disk (needs the right to mount): {done.stderr}")
     try:
         for path, content in contents.items():
             (at / path).parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def small_disk(at: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """A file that leaves no byte."""
+    """Fill the disk with a file."""
     filler = disk / "filler"
     with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
         while f.write(bytes(1 << 12)):
@@ -67,7 +67,7 @@ def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
         filler.unlink()
         project.snakemake(*TARGETS)
         timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
-        assert {path.read_text().split()[6] for path in timings} == {"0"}  # steps done again
+        assert {path.read_text().split()[6] for path in timings} == {"0"}  # no step was repeated
         same(project, modelled)
 
 

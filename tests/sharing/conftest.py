@@ -1,4 +1,4 @@
-"""An origin whose paper is made, a real S3 server on the loopback, and clones."""
+"""A project whose paper is made, clones of it, and a local S3 server."""
 
 import os
 import socket

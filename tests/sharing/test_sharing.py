@@ -1,4 +1,4 @@
-"""The store between clones and branches: nothing is trained twice, and no result is stale."""
+"""Clones and branches share a store: nothing is trained twice, and no result is stale."""
 
 import yaml
 from project import IDENTITY, Project
@@ -7,7 +7,7 @@ KEPT = ("main_train", "recall_train", "jacobian_train", "depth_train", "pretrain
 
 
 def trained(project: Project) -> list[str]:
-    """Jobs that trained in this very folder, where a training writes its timing."""
+    """Jobs that trained in this folder, where a training writes its timing."""
     return sorted(
         p.stem
         for p in (project.root / "results/benchmarks").rglob("*/*.tsv")

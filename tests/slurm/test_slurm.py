@@ -13,7 +13,7 @@ import engine
 import pytest
 from engine import DONE, LONG, SNAKEMAKE, Engine, jobs, long_run, resumed
 
-# all but most figures, of which each would be a start of Snakemake more
+# few figures, because each starts Snakemake once more
 TARGETS = [
     *("tables", "results/paper/claims.json", "results/paper/metrics.json"),
     *(f"results/paper/figures/{name}.pdf" for name in ("gain", "dose", "jacobian")),
@@ -35,7 +35,7 @@ def stalled(cluster: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def finished(stalled: Engine, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
-    """A project of which every kind of job ran on Slurm, and what the engine said."""
+    """A project whose jobs of every kind ran on Slurm, and the output of the engine."""
     made = engine.fresh(tmp_path_factory.mktemp("finished") / "project", pretrained={"threads": 2})
     gpu = ("--set-resources", "pretrained_probe:gpu=1")
     return made, Engine(made.root, *TARGETS, *gpu).finish()
@@ -55,7 +55,7 @@ def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_
 
 
 def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
-    # of a group: the cores and the memory of one job, the minutes of all
+    # a group requests the cores and memory of one job, and the minutes of all
     expected = {
         "dataset": (1, "1000M", 10, False),
         "train": (1, "1500M", 14 * 11, False),

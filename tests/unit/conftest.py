@@ -1,4 +1,4 @@
-"""What the unit tests share: one thread, reproducible properties, the corpus."""
+"""Shared by the unit tests: one thread, reproducible properties, the corpus."""
 
 import gc
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_corrections() -> Iterator[None]:
-    """statsmodels collects garbage at every correction, longer than all the rest: leave it less."""
+    """Freeze existing objects, because statsmodels collects garbage at every correction."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -48,7 +48,7 @@ def tinyshakespeare() -> bytes:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """Of a corpus, well and badly; modules that serve something else have their own."""
+    """A server of the corpus, for modules that do not start another one."""
     with serving() as running:
         yield running
 

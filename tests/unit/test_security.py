@@ -1,4 +1,4 @@
-"""Nothing runs what a file holds: the code is searched for it, and hostile files are tried."""
+"""No code in a file is run: the source is searched for such calls, and hostile files are read."""
 
 import ast
 import contextlib
@@ -58,7 +58,7 @@ class Calls:
 
 
 def by_opcode(module: str, name: str, argument: str) -> bytes:
-    """Opcode INST, which Python's own pickler does not write."""
+    """A pickle with opcode INST, which the pickler of Python does not write."""
     return f"(S{argument!r}\ni{module}\n{name}\n.".encode()
 
 

@@ -42,7 +42,7 @@ def changed(config: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
         *path, last = (int(part) if part.isdigit() else part for part in key.split("."))
         for part in path:
             node = node[part]
-        if isinstance(node, list) and last == len(node):
+        if isinstance(last, int) and last == len(node):
             node.append(new)
         else:
             node[last] = new

@@ -34,7 +34,7 @@ def repair(store):
 
 
 def is_ours():
-    """Whether this process runs jobs, and no other Snakemake process does so in this directory."""
+    """Whether this process, and none but this, runs jobs in this directory."""
     locks = Path(".snakemake/locks")
     return workflow.is_main_process and not (locks.is_dir() and any(locks.iterdir()))
 
