@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
-from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+from pydantic_settings import CliSettingsSource
 
 Flags = TypeVar("Flags", bound=BaseModel)
 
@@ -24,21 +24,12 @@ def parse(flags: type[Flags], arguments: list[str] | None = None, **types: Any) 
     """
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     flags = create_model(flags.__name__, __base__=flags, __doc__=flags.__doc__, **fields)
-
-    class CommandLine(BaseSettings, flags):  # pyright: ignore[reportIncompatibleVariableOverride]
-        __doc__ = flags.__doc__
-        model_config = SettingsConfigDict(
-            case_sensitive=True,
-            cli_hide_none_type=True,
-            cli_implicit_flags=True,
-            cli_kebab_case=True,
-        )
-
-        @classmethod
-        def settings_customise_sources(  # pyright: ignore[reportIncompatibleMethodOverride]
-            cls, settings_cls: Any, **_: Any
-        ) -> tuple[Any, ...]:
-            words = True if arguments is None else arguments
-            return (CliSettingsSource(settings_cls, cli_parse_args=words),)
-
-    return flags.model_validate(CommandLine().model_dump())
+    source = CliSettingsSource(
+        flags,  # pyright: ignore[reportArgumentType] - any model will do
+        cli_parse_args=True if arguments is None else arguments,
+        case_sensitive=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags=True,
+        cli_kebab_case=True,
+    )
+    return flags.model_validate(source())
