@@ -11,7 +11,7 @@ from typing import Any
 
 import engine
 import pytest
-from engine import DONE, LONG, SNAKEMAKE, Engine, jobs, long_run, resumed
+from engine import DONE, SNAKEMAKE, Engine, jobs, long_run, resumed
 
 # few figures, because each starts Snakemake once more
 TARGETS = [
@@ -115,19 +115,6 @@ def test_results_and_stores_of_slurm_serve_a_local_run(finished: tuple[Any, str]
     trained = clone.digests("store")
     assert len(trained) == 5
     assert trained.items() <= made.digests("store").items()
-
-
-def test_jobs_of_slurm_take_what_the_store_has(finished: tuple[Any, str], tmp_path: Path):
-    made, _ = finished
-    clone = made.copy(tmp_path / "clone")
-    for name in ("results", ".snakemake"):
-        shutil.rmtree(clone.root / name)
-    Engine(clone.root, DONE).finish()
-    assert clone.digests("store") == made.digests("store")
-    assert not (clone.root / f"results/benchmarks/main_train/{LONG}.tsv").exists()
-    assert clone.digests(f"results/main/models/{LONG}") == made.digests(
-        f"results/main/models/{LONG}"
-    )
 
 
 def test_a_job_that_exceeds_its_time_is_given_more_and_resumes(stalled: Engine):

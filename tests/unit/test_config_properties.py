@@ -138,16 +138,9 @@ def all_jobs(config: Config) -> None:
 
 
 def concerns(line: str, at: Place) -> bool:
-    """Whether a line of an error names a place, its parent or what is in it."""
-    where, _, reason = line.partition(": ")
-    keys = [str(part) if str(part).isprintable() and part != "" else repr(part) for part in at]
-    for key in (*where.split(", "), *reason.partition(": ")[0].split(", ")):
-        parts = key.split(".")
-        if parts == keys[: len(parts)] or keys == parts[: len(keys)]:
-            return True
-    # where protocols are missing, runs name an unknown protocol
+    """Whether a line of an error names a part of a place."""
     named = [part.removesuffix("s") for part in at if isinstance(part, str)]
-    return any(word and word in f"{where} {reason}" for word in named)
+    return any(not part.isprintable() or not part or part in line for part in named)
 
 
 def check(base: str, changes: list[tuple[str, Place, Any]]) -> None:
