@@ -1,18 +1,14 @@
 """Snakemake with the profile for Slurm, and the jobs that Slurm lists."""
 
-import importlib
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import project
 import yaml
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
-project = importlib.import_module("project")
 
 SNAKEMAKE = [
     *("snakemake", "--profile", "profiles/slurm"),
