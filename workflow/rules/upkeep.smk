@@ -3,8 +3,8 @@
 import shutil
 
 from normscope.io import experiments
+from normscope.io.files import is_altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.seals import is_altered
 from normscope.io.store import KEY, keys, lend, remove_damaged
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes
