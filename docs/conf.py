@@ -100,12 +100,12 @@ def no_failed_cells(app: Sphinx) -> None:
         raise ExtensionError(f"the pages disagree with the evidence:{stale}")
 
 
-def no_faults(app: Sphinx, exception: Exception | None) -> None:
-    """Fail the build for a broken local link, or for anything that needs a network."""
+def no_network(app: Sphinx, exception: Exception | None) -> None:
+    """Fail the build for anything that pages would load from a network."""
     if exception is None and app.builder.format == "html":
-        faults = "".join(f"\n  {fault}" for fault in checks.faults(Path(app.outdir)))
-        if faults:
-            raise ExtensionError(f"the pages have broken links, or need a network:{faults}")
+        lines = "".join(f"\n  {line}" for line in checks.loaded(Path(app.outdir)))
+        if lines:
+            raise ExtensionError(f"the pages need a network:{lines}")
 
 
 def inline_math(translator: Any, node: nodes.Node) -> None:
@@ -124,5 +124,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", no_digits)
     app.connect("source-read", with_keys)
     app.connect("env-check-consistency", lambda app, _: no_failed_cells(app))
-    app.connect("build-finished", no_faults)
+    app.connect("build-finished", no_network)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

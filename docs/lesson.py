@@ -153,7 +153,7 @@ def row(name: str, **where: Any) -> Any:
     """The one row with these values, with columns as attributes.
 
     Raises:
-        LookupError: If there is no such row, or more than one.
+        LookupError: If there is not exactly one such row.
     """
     rows = table(name)
     for column, value in where.items():
@@ -194,16 +194,6 @@ def at_block(measure: str, placement: str, depth: int, block: int, **network: An
 def measured_loss(r: Any) -> Measured:
     """The loss in a row of ``depth.trainability``."""
     return Measured(r.mean, r.low, r.high)
-
-
-def loss(
-    placement: str, depth: int, learning_rate: float, warmup_steps: int, *, residual: bool = True
-) -> Measured:
-    """Validation loss in nats."""
-    network = _network(placement, depth, residual, "gpt2", "")
-    del network["state"]
-    r = row("depth.trainability", **network, learning_rate=learning_rate, warmup_steps=warmup_steps)
-    return measured_loss(r)
 
 
 def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -> list[int]:

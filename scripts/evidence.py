@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 from pydantic import Field
-from snakemake.utils import update_config
 
 from normscope.command import parse
-from normscope.config import Config, Studies, load
+from normscope.config import Config, Studies, laid_over, load
 from normscope.cost.machine import chip
 from normscope.cost.projection import benchmarked, jobs
 from normscope.errors import Explained, run_script
@@ -40,14 +39,12 @@ class Shown(Strict):
 
 
 def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
-    """The project's configuration, updated from a file in the way that Snakemake does.
+    """The project's configuration with the choices of a file.
 
     Raises:
         Explained: the run had a different configuration.
     """
-    raw = read_yaml(Path("config.yaml"))
-    update_config(raw, read_yaml(Path(name)))
-    config = load(raw)
+    config = load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
     recorded = config.model_dump_json(exclude={"dataset", "device", "demonstration"})
     if json.loads(recorded) != manifest["config"]:
         raise Explained(
@@ -99,16 +96,13 @@ def main() -> None:
     manifest = json.loads((flags.results / "paper" / "manifest.json").read_text())
     config = configuration(flags.name, manifest)
     every = pd.concat(list(models(config, flags.results)), ignore_index=True)
-    part = flags.out.with_name(f".{flags.out.name}.tmp")  # a kill leaves no partial folder
-    shutil.rmtree(part, ignore_errors=True)
-    for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
-        (part / now).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(flags.results / was, part / now)
-    write_text(part / "models.csv", every.to_csv(index=False, float_format="%.9g"))
-    run = {"configuration": flags.name, **ran(flags.results, config)}
-    write_json(part / "run.json", run)
     shutil.rmtree(flags.out, ignore_errors=True)
-    part.rename(flags.out)
+    for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
+        (flags.out / now).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(flags.results / was, flags.out / now)
+    write_text(flags.out / "models.csv", every.to_csv(index=False, float_format="%.9g"))
+    run = {"configuration": flags.name, **ran(flags.results, config)}
+    write_json(flags.out / "run.json", run)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if run["unmeasured_jobs"]:
         print(f"{run['unmeasured_jobs']} jobs have no benchmark file; core-hours exclude them")

@@ -5,8 +5,6 @@ the plots, and version.txt with the version of normscope.
 """
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from normscope import __version__
@@ -25,32 +23,18 @@ class Flags(Strict):
     metrics: Path = Path("metrics")
 
 
-@contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
-    """A path for a new version of a folder, which replaces the folder at the end.
-
-    A kill or a full disk thus leaves no partial folder.
-    """
-    part = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(part, ignore_errors=True)
-    yield part
-    if folder.exists():
-        shutil.rmtree(folder)
-    part.rename(folder)
-
-
 def main() -> None:
     flags = parse(Flags)
     if not (flags.source / "summary.md").is_file():
         raise SystemExit(
             f"error: {flags.source}/summary.md is missing: run snakemake --cores 4 first"
         )
-    with replaced(flags.out) as paper:
-        shutil.copytree(flags.source, paper, ignore=IGNORED)
-    with replaced(flags.metrics) as metrics:
-        shutil.copytree(flags.source / "plots", metrics / "plots", ignore=IGNORED)
-        shutil.copyfile(flags.source / "metrics.json", metrics / "metrics.json")
-        (metrics / "version.txt").write_text(f"{__version__}\n")
+    for folder in (flags.out, flags.metrics):
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(flags.source, flags.out, ignore=IGNORED)
+    shutil.copytree(flags.source / "plots", flags.metrics / "plots", ignore=IGNORED)
+    shutil.copyfile(flags.source / "metrics.json", flags.metrics / "metrics.json")
+    (flags.metrics / "version.txt").write_text(f"{__version__}\n")
 
 
 if __name__ == "__main__":

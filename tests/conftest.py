@@ -1,4 +1,4 @@
-"""How tests are spread over processes, of which `make test` has two, and a part of them chosen."""
+"""Distribution of tests over the processes of `make test`, and selection of a part."""
 
 import gc
 
@@ -8,7 +8,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 
 class ByFile(LoadScopeScheduling):
-    """Those of workflow/ share a project: one process; else a file is one's.
+    """Tests of workflow/ share a project and run in one process; other files run in any.
 
     The marks of ``--dist loadgroup`` do nothing: xdist 3.8 writes them where pytest 9.2 reads none.
     """
@@ -29,13 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One part of the tests; those of workflow/, which take longest, go first."""
+    """Select one part of the tests; those of workflow/, which take longest, run first."""
     chosen = part_of([item.nodeid for item in items], str(config.getoption("part")))
     items[:] = [item for item in items if item.nodeid in chosen]
     items.sort(key=lambda item: item.path.parent.name != "workflow")
 
 
 def pytest_collection_finish() -> None:
-    """What is there before the first test stays: statsmodels collects garbage at each call."""
+    """Freeze existing objects, because statsmodels collects garbage at each call."""
     gc.collect()
     gc.freeze()

@@ -1,44 +1,35 @@
-"""The command line of a script: its flags are a model, nested ones also as JSON."""
+"""The command line of a script, defined by a pydantic model."""
 
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, create_model
-from pydantic_settings import BaseSettings, CliSettingsSource, SettingsConfigDict
+from pydantic_settings import CliSettingsSource
 
 Flags = TypeVar("Flags", bound=BaseModel)
 
 
 def parse(flags: type[Flags], arguments: list[str] | None = None, **types: Any) -> Flags:
-    """The flags of this process; no environment variable is read.
+    """The flags of this process. Environment variables are not read.
 
-    A field that is itself a model takes JSON (``--recipe '{...}'``), and single values of it
-    besides or instead (``--recipe.training.steps 20``).
+    A field that is a model takes JSON (``--recipe '{...}'``), single values
+    (``--recipe.training.steps 20``), or both.
 
     Args:
         flags: their names, types and descriptions.
-        arguments: the words to parse; by default all that follow the script's name.
-        types: of the fields that ``flags`` leaves open, by name.
+        arguments: the words to parse; by default all that follow the name of the script.
+        types: types of the fields whose type ``flags`` leaves open, by name.
 
     Raises:
         ValidationError: a value is missing or wrong.
     """
     fields: dict[str, Any] = {name: (kind, ...) for name, kind in types.items()}
     flags = create_model(flags.__name__, __base__=flags, __doc__=flags.__doc__, **fields)
-
-    class CommandLine(BaseSettings, flags):  # pyright: ignore[reportIncompatibleVariableOverride]
-        __doc__ = flags.__doc__
-        model_config = SettingsConfigDict(
-            case_sensitive=True,
-            cli_hide_none_type=True,
-            cli_implicit_flags=True,
-            cli_kebab_case=True,
-        )
-
-        @classmethod
-        def settings_customise_sources(  # pyright: ignore[reportIncompatibleMethodOverride]
-            cls, settings_cls: Any, **_: Any
-        ) -> tuple[Any, ...]:
-            words = True if arguments is None else arguments
-            return (CliSettingsSource(settings_cls, cli_parse_args=words),)
-
-    return flags.model_validate(CommandLine().model_dump())
+    source = CliSettingsSource(
+        flags,  # pyright: ignore[reportArgumentType] - any model will do
+        cli_parse_args=True if arguments is None else arguments,
+        case_sensitive=True,
+        cli_hide_none_type=True,
+        cli_implicit_flags=True,
+        cli_kebab_case=True,
+    )
+    return flags.model_validate(source())

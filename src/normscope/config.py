@@ -5,19 +5,13 @@ starts, in one message that gives for each problem the key, the reason and the a
 module does not import torch, because the workflow imports it for every job.
 """
 
-import copy
 import json
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from decimal import Decimal
-from functools import cache, cached_property, reduce
-from operator import getitem
+from collections.abc import Mapping
+from functools import cache, cached_property
 from reprlib import Repr
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from normscope.errors import Explained, suggest
@@ -144,15 +138,18 @@ class Config(Studies):
 def load(raw: dict[str, Any]) -> Config:
     """Validate a parsed ``config.yaml``.
 
+    Numbers may be given as text, such as ``1e-3`` in YAML, or values in braces on a command line.
+
     Raises:
         ConfigError: listing everything that is wrong.
     """
     try:
-        return Config.model_validate(raw, strict=True)
+        return Config.model_validate(raw)
     except ValidationError as e:
         places: dict[str, list[str]] = {}  # a problem of several keys is reported once
         for error in e.errors(include_url=False):
             place, problem = _explain(error)
+            problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
             problem = shorten(problem, 800, placeholder=" ...")
             places.setdefault(problem, []).append(place)
         lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
@@ -166,58 +163,31 @@ def laid_over(base: Any, choices: Any) -> Any:
     return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}
 
 
-def typed(raw: Any) -> Any:
-    """A configuration in which text is parsed as YAML where a key takes a number or a Boolean.
-
-    Snakemake passes values in braces or brackets of ``--config`` as text.
-    """
-    raw = copy.deepcopy(raw)
-    try:
-        Config.model_validate(raw, strict=True)
-    except ValidationError as e:
-        for error in e.errors(include_url=False):
-            text = error["input"]
-            if error["type"] in ("int_type", "float_type", "bool_type") and isinstance(text, str):
-                *way, last = [part for part, _ in _walk(error["loc"]) if part is not None]
-                with suppress(yaml.YAMLError):  # invalid YAML stays text, which is rejected
-                    reduce(getitem, way, raw)[last] = yaml.safe_load(text)
-    return raw
-
-
 def _explain(error: Any) -> tuple[str, str]:
     """The key as written in YAML, and the problem with the allowed values."""
-    key = ".".join(map(_named, error["loc"])) or "configuration"
+    key = ".".join(_short(str(part)) for part in error["loc"]) or "configuration"
     if error["type"] == "extra_forbidden":
         allowed = _allowed_keys(error["loc"][:-1])
         return key, f"unknown key; {_nested(error['loc'][-1], allowed)}"
-    message = _one_line(error["msg"].removeprefix("Value error, "))
+    message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "model_type":
         message = "Input should be keys with values"
     if error["type"] in ("missing", "value_error"):
         return key, message
     got = error["input"]
-    hint = ""
-    if isinstance(got, str) and re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", got):
-        hint = f"; YAML reads it as text: write {Decimal(got):f}"
-    return key, f"{message}, got {SHOWN.repr(got)} ({type(got).__name__}){hint}"
+    return key, f"{message}, got {SHOWN.repr(got)} ({type(got).__name__})"
 
 
-def _named(part: int | str) -> str:
+def _short(text: str) -> str:
     """A part of a key, printable and on one line."""
-    text = str(part)
     return text if text.isprintable() and text and len(text) <= LONGEST else SHOWN.repr(text)
-
-
-def _one_line(text: str) -> str:
-    """The text with line ends and control characters escaped."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _nested(key: str, allowed: list[str]) -> str:
     """The remedy for an unknown key: to nest a dotted key, or the closest known key."""
     first, *rest = key.split(".")
     if first not in allowed or not rest:
-        return suggest(_named(key), allowed)
+        return suggest(_short(key), allowed)
     inner = "".join(f"{{{part}: " for part in rest) + "..." + "}" * len(rest)
     return f"nest what is written with dots: {first}: {inner}"
 
@@ -227,17 +197,13 @@ def _schema() -> dict[str, Any]:
     return Config.model_json_schema()
 
 
-def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[str, Any]]]:
-    """The parts of an error's location with their nodes in the JSON schema.
-
-    A part that names a member of a union, not a key or an index, is None.
-    """
+def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
+    """The keys allowed at the location of an error, from the JSON schema."""
     node = schema = _schema()
     for part in loc:
-        has_forms = "discriminator" in node
         if isinstance(part, int):
             node = node["items"]
-        elif has_forms:
+        elif "discriminator" in node:  # the part names a member of a union
             node = {"$ref": node["discriminator"]["mapping"][part]}
         elif part in node.get("properties", {}):
             node = node["properties"][part]
@@ -245,13 +211,7 @@ def _walk(loc: tuple[int | str, ...]) -> Iterator[tuple[int | str | None, dict[s
             (node,) = node["patternProperties"].values()
         if "$ref" in node:
             node = schema["$defs"][node["$ref"].rsplit("/", 1)[-1]]
-        yield (None if has_forms else part), node
-
-
-def _allowed_keys(loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at a location of the configuration."""
-    nodes = [_schema(), *(node for _, node in _walk(loc))]
-    return list(nodes[-1]["properties"])
+    return list(node["properties"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Numbers in words for readers.
+"""Numbers as text for readers.
 
-``number`` has so many decimals, ``significant`` so many digits, ``significant_or_tiny`` a power of
-ten where these would be zeros; ``interval`` is two numbers. A dash stands where there is none.
+``number`` has a fixed number of decimals, ``significant`` of significant digits;
+``significant_or_tiny`` writes very small and large numbers with a power of ten. NaN is a dash.
 """
 
 import math
@@ -10,23 +10,23 @@ from typing import Any
 import pandas as pd
 
 DASH = "–"
-SMALLEST = 1e-6  # what is below is printed as such
+SMALLEST = 1e-6  # smaller numbers are printed as < 0.000001
 
 
 def records(table: pd.DataFrame) -> list[Any]:
-    """The rows, with columns as attributes."""
+    """The rows of a table, with columns as attributes."""
     return list(table.itertuples())
 
 
 def number(value: float, digits: int = 3, sign: bool = False) -> str:
-    """To so many decimals, with a minus sign, and a plus if ``sign``."""
+    """A number with ``digits`` decimals and a minus sign; with a plus sign if ``sign``."""
     if math.isnan(value):
         return DASH
     return f"{value:{'+' if sign else ''}.{digits}f}".replace("-", "−")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Over many orders of magnitude, to so many digits; below ``SMALLEST`` that it is."""
+    """A number of any magnitude with ``digits`` significant digits; ``< 0.000001`` if smaller."""
     if math.isnan(value):
         return DASH
     if 0 <= abs(value) < SMALLEST:
@@ -36,7 +36,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def significant_or_tiny(value: float) -> str:
-    """3 digits; a power of ten where these would be zeros or many, and 0 for 0."""
+    """3 significant digits, with a power of ten below 0.0001 and from 10,000; 0 is 0."""
     if value == 0:
         return "0"
     if math.isnan(value):

@@ -1,42 +1,31 @@
-"""What the tests of faults share: a tally, and projects that are cut short."""
+"""Shared by the tests of faults: a tally of kills, and interrupted projects."""
 
 import os
 import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
 from engines import Engine
 from project import Project
 
-TARGETS = ("main", "results/paper/figures/loss.svg")  # of one that is made undisturbed
+TARGETS = ("main", "results/paper/figures/loss.svg")  # of the undisturbed project
 MADE = ("store", "results/main/tables", "results/paper", "results/dataset")
 TALLY: dict[str, Counter[str]] = {}
 
 
-@contextmanager
-def fault(name: str, injected: int = 1) -> Iterator[None]:
-    """Faults of a kind that the body injects, survived if its assertions hold."""
-    survived = False
-    try:
-        yield
-        survived = True
-    finally:
-        count(name, injected, survived)
-
-
 def count(name: str, injected: int, survived: bool) -> None:
+    """Add kills of a kind to the tally."""
     tally = TALLY.setdefault(name, Counter())
     tally["injected"] += injected
     tally["survived" if survived else "lost"] += injected
 
 
 def clean(modelled: Project, at: Path) -> Project:
-    """A copy with its dataset alone."""
+    """A copy that has only its dataset."""
     project = modelled.copy(at / "project")
     for folder in ("store", "results/main", "results/paper"):
         shutil.rmtree(project.root / folder)
@@ -51,7 +40,7 @@ def frequent_checkpoints(project: Project, steps: int) -> None:
 
 
 def edit_command(project: Project, stage: str, old: str, new: str) -> None:
-    """Replace text in the commands of a stage of dvc.yaml, and nowhere else in that file."""
+    """Replace text in the commands of one stage of dvc.yaml."""
     path = project.root / "dvc.yaml"
     content = yaml.safe_load(path.read_text())
     commands = content["stages"][stage]["cmd"]
@@ -62,7 +51,7 @@ def edit_command(project: Project, stage: str, old: str, new: str) -> None:
 
 
 def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> None:
-    """Until two jobs at work have so many; the first one waits there for the other."""
+    """Wait until two running jobs have this many checkpoints; the first is stopped meanwhile."""
     waiting: dict[Path, int] = {}
     try:
         while engine.is_alive:
@@ -82,6 +71,6 @@ def wait_for_checkpoints(engine: Engine, project: Project, generations: int) -> 
 
 
 def same(project: Project, modelled: Project) -> None:
-    """What the project made is what the undisturbed one made."""
+    """Check that both projects made the same files."""
     for folder in MADE:
         assert project.digests(folder) == modelled.digests(folder), folder

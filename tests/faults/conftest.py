@@ -1,4 +1,4 @@
-"""Faults: how many kills, with which seed, and the table of what came of each fault."""
+"""Options of the tests of faults: the number of kills, their seed, and the table of outcomes."""
 
 import random
 import subprocess
@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cases import TALLY, TARGETS, clean, count, frequent_checkpoints, wait_for_checkpoints
+from cases import TALLY, TARGETS, clean, frequent_checkpoints, wait_for_checkpoints
 from engines import Engine
 from project import ROOT, Project, fresh
 
 from normscope import __version__
 from normscope.cost.machine import chip
-
-# tests in tests/workflow/test_hostile_config.py, and what each injects
-IN_CONFIGURATION = {
-    "test_every_text_reaches_its_script_as_one_word": "text for a shell in the configuration",
-    "test_what_no_file_can_be_called_is_refused_everywhere": "a name that no file can have",
-    "test_files_by_any_name_are_read_and_measured": "slashes, quotes, spaces and unicode in a name",
-    "test_a_source_that_hangs_is_passed_over_and_named": "a source that hangs",
-}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,13 +32,13 @@ def rng(request: pytest.FixtureRequest) -> random.Random:
 
 @pytest.fixture(scope="session")
 def cloned(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project of which nothing is made; tests take copies."""
+    """A project without results; tests use copies."""
     return fresh(tmp_path_factory.mktemp("cloned") / "project")
 
 
 @pytest.fixture(scope="session")
 def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """One with models, tables and a figure, made undisturbed; tests take copies."""
+    """A project with models, tables and a figure, made undisturbed; tests use copies."""
     project = cloned.copy(tmp_path_factory.mktemp("modelled") / "project")
     frequent_checkpoints(project, 5)
     project.snakemake(*TARGETS)
@@ -55,7 +47,7 @@ def modelled(cloned: Project, tmp_path_factory: pytest.TempPathFactory) -> Proje
 
 @pytest.fixture
 def half_made(modelled: Project, tmp_path: Path) -> Project:
-    """The same, but for trainings that a SIGKILL cut short, two after two checkpoints or more."""
+    """A project whose trainings were killed, two of them after two or more checkpoints."""
     project = clean(modelled, tmp_path)
     engine = Engine(project, "snakemake", "--cores", "2", "main")
     wait_for_checkpoints(engine, project, 2)
@@ -64,21 +56,8 @@ def half_made(modelled: Project, tmp_path: Path) -> Project:
     return project
 
 
-class InConfiguration:
-    """Counts tests of tests/workflow, for which pytest does not call the hooks of this conftest."""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        name = IN_CONFIGURATION.get(report.nodeid.partition("::")[2].partition("[")[0])
-        if name and report.when == "call":
-            count(name, 1, report.passed)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(InConfiguration())
-
-
 def record(path: Path, target: str) -> None:
-    """Write the table with what it holds for: version, commit, chip, date and target."""
+    """Write the table with version, commit, chip, date and target."""
     command = ["git", "rev-parse", "--short=12", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     about = {

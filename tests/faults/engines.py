@@ -1,4 +1,4 @@
-"""Engines in separate processes, to be killed, and the jobs that they have started."""
+"""Snakemake and DVC in separate processes, to be killed, and the jobs that they started."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ class Engine:
 
     def __init__(self, project: Project, *command: str) -> None:
         self.said = project.root / "said.txt"
-        # where the tests themselves run in a shell's background, SIGINT is ignored and stays so
+        # a shell that runs the tests in the background makes them ignore SIGINT
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with open(self.said, "w") as f:
             self.process = subprocess.Popen(
@@ -37,7 +37,7 @@ class Engine:
         return self.process.poll() is None
 
     def kill(self, *, group: bool) -> None:
-        """SIGKILL: to the engine alone, or to it and all that is at work in its directory."""
+        """Send SIGKILL to the engine alone, or to it and all scripts running in its directory."""
         (os.killpg if group else os.kill)(self.process.pid, signal.SIGKILL)
         for job in jobs(self.said.parent) if group else []:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -45,12 +45,12 @@ class Engine:
         self.process.wait()
 
     def end(self) -> tuple[int, str]:
-        """The exit status and all that was said."""
+        """Wait for the end, and return the exit status and the output."""
         return self.process.wait(), self.said.read_text()
 
 
 def processes(root: Path, *wanted: str) -> list[psutil.Process]:
-    """Those at work in a directory whose command or name has one of these words, orphans too."""
+    """Processes in a directory whose command or name contains one of these words."""
     running = []
     for process in psutil.process_iter():
         try:
@@ -65,12 +65,12 @@ def processes(root: Path, *wanted: str) -> list[psutil.Process]:
 
 
 def jobs(root: Path) -> list[psutil.Process]:
-    """The scripts at work in a directory."""
-    return processes(root, "scripts/", "@")  # a fork of the zygote has a name
+    """The scripts that run in a directory."""
+    return processes(root, "scripts/", "@")  # warm.py names its forks
 
 
 def wait_for_jobs(engine: Engine, root: Path) -> list[psutil.Process]:
-    """The scripts at work, as soon as there is one; none if the engine ends before."""
+    """Wait for the first running scripts; none if the engine ends before."""
     while engine.is_alive:
         if running := jobs(root):
             return running
@@ -79,13 +79,13 @@ def wait_for_jobs(engine: Engine, root: Path) -> list[psutil.Process]:
 
 
 def wait_until_quiet(root: Path) -> None:
-    """Until no engine and no script is at work in a directory."""
+    """Wait until no engine and no script runs in a directory."""
     while processes(root, "snakemake") or jobs(root):
         time.sleep(0.1)
 
 
 def started(project: Project, *command: str) -> Engine:
-    """An engine, after the locks of killed ones were taken away as the README says."""
+    """An engine, started after the locks of killed engines were removed as the README says."""
     if command[0] == "dvc":
         # a Snakemake that outlived dvc still runs; unlocking would let two run in one directory
         while processes(project.root, "snakemake"):

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cases import TARGETS, clean, edit_command, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, edit_command, same, wait_for_checkpoints
 from engines import Engine, started, wait_for_jobs, wait_until_quiet
 from project import Project
 
@@ -15,102 +15,93 @@ COMMAND = ("snakemake", "--cores", "2", *TARGETS)
 
 def test_two_engines_on_one_directory(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("two Snakemakes at once in one directory"):
-        first = Engine(project, *COMMAND)
-        wait_for_jobs(first, project.root)
-        said = project.run(*COMMAND, ok=False)
-        assert "Directory cannot be locked" in said
-        assert "--unlock" in said
-        assert "Traceback" not in said
-        status, said = first.end()
-        assert status == 0, said
-        same(project, modelled)
+    first = Engine(project, *COMMAND)
+    wait_for_jobs(first, project.root)
+    said = project.run(*COMMAND, ok=False)
+    assert "Directory cannot be locked" in said
+    assert "--unlock" in said
+    assert "Traceback" not in said
+    status, said = first.end()
+    assert status == 0, said
+    same(project, modelled)
 
 
 def test_two_clones_with_one_store(modelled: Project, tmp_path: Path):
     clones = [clean(modelled, tmp_path / name) for name in ("one", "other")]
     store = tmp_path / "store"
-    with fault("two Snakemakes at once with one store"):
-        command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={store}", *COMMAND)
-        engines = [Engine(clone, *command) for clone in clones]
-        for engine in engines:
-            status, said = engine.end()
-            assert status == 0, said
-        assert Project(tmp_path).digests("store") == modelled.digests("store")
-        for clone in clones:
-            assert clone.digests("results/main/tables") == modelled.digests("results/main/tables")
+    command = ("env", f"SNAKEMAKE_OUTPUT_CACHE={store}", *COMMAND)
+    engines = [Engine(clone, *command) for clone in clones]
+    for engine in engines:
+        status, said = engine.end()
+        assert status == 0, said
+    assert Project(tmp_path).digests("store") == modelled.digests("store")
+    for clone in clones:
+        assert clone.digests("results/main/tables") == modelled.digests("results/main/tables")
 
 
 def steps_done(project: Project) -> dict[str, int]:
-    """Steps that the last process of each run did."""
+    """The number of steps that the last process of each training did."""
     timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
     return {path.stem: int(path.read_text().split()[6]) for path in timings}
 
 
-def test_an_orphan_finishes_and_its_successor_takes_what_it_has_done(
-    modelled: Project, tmp_path: Path
-):
+def test_a_job_waits_for_an_orphan_and_reuses_its_result(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("an orphaned job that runs while the next engine starts"):
-        engine = Engine(project, *COMMAND)
-        wait_for_checkpoints(engine, project, 1)
-        engine.kill(group=False)
-        time.sleep(0.1)
-        status, said = started(project, *COMMAND).end()
-        assert status == 0, said
-        same(project, modelled)
-        assert list(steps_done(project).values()).count(0) >= 2
+    engine = Engine(project, *COMMAND)
+    wait_for_checkpoints(engine, project, 1)
+    engine.kill(group=False)
+    time.sleep(0.1)
+    status, said = started(project, *COMMAND).end()
+    assert status == 0, said
+    same(project, modelled)
+    assert list(steps_done(project).values()).count(0) >= 2
 
 
-def test_training_that_was_never_stored_is_not_done_again(modelled: Project, tmp_path: Path):
+def test_the_result_of_a_finished_orphan_is_reused(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("an orphaned job that finishes after its engine"):
-        engine = Engine(project, *COMMAND)
-        wait_for_checkpoints(engine, project, 1)
-        engine.kill(group=False)
-        wait_until_quiet(project.root)
-        status, said = started(project, *COMMAND).end()
-        assert status == 0, said
-        same(project, modelled)
-        assert list(steps_done(project).values()).count(0) >= 2
-        assert not list((project.root / "results/main/checkpoints").glob("*/*/step-*"))
+    engine = Engine(project, *COMMAND)
+    wait_for_checkpoints(engine, project, 1)
+    engine.kill(group=False)
+    wait_until_quiet(project.root)
+    status, said = started(project, *COMMAND).end()
+    assert status == 0, said
+    same(project, modelled)
+    assert list(steps_done(project).values()).count(0) >= 2
+    assert not list((project.root / "results/main/checkpoints").glob("*/*/step-*"))
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "group"])
 def test_killed_dvc(modelled: Project, tmp_path: Path, group: bool):
     project = clean(modelled, tmp_path)
     edit_command(project, "runs", "--cores 4 models", "--cores 2 main")
-    with fault(f"dvc repro killed {'with its jobs' if group else 'alone'} while it trained"):
-        engine = Engine(project, "dvc", "repro", "runs")
-        wait_for_checkpoints(engine, project, 1)
-        engine.kill(group=group)
-        if group:
-            said = project.run("dvc", "repro", "runs", ok=False)
-            assert "Directory cannot be locked" in said
-            assert "--unlock" in said
-        status, said = started(project, "dvc", "repro", "runs").end()
-        assert status == 0, said
-        assert project.digests("store") == modelled.digests("store")
-        assert "up to date" in project.run("dvc", "status", "runs")
+    engine = Engine(project, "dvc", "repro", "runs")
+    wait_for_checkpoints(engine, project, 1)
+    engine.kill(group=group)
+    if group:
+        said = project.run("dvc", "repro", "runs", ok=False)
+        assert "Directory cannot be locked" in said
+        assert "--unlock" in said
+    status, said = started(project, "dvc", "repro", "runs").end()
+    assert status == 0, said
+    assert project.digests("store") == modelled.digests("store")
+    assert "up to date" in project.run("dvc", "status", "runs")
 
 
 def test_interrupted_and_terminated(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with fault("Ctrl-C"):
-        engine = Engine(project, *COMMAND)
-        wait_for_checkpoints(engine, project, 1)
-        os.killpg(engine.process.pid, signal.SIGINT)
-        status, said = engine.end()
-        assert status
-        assert "Traceback" not in said
-        wait_until_quiet(project.root)
-        engine = Engine(project, *COMMAND)  # it has unlocked
-        with fault("SIGTERM"):
-            wait_for_jobs(engine, project.root)
-            os.kill(engine.process.pid, signal.SIGTERM)
-            status, said = engine.end()
-            assert status
-            assert "Traceback" not in said
-            wait_until_quiet(project.root)
-            project.snakemake(*TARGETS)
-            same(project, modelled)
+    engine = Engine(project, *COMMAND)
+    wait_for_checkpoints(engine, project, 1)
+    os.killpg(engine.process.pid, signal.SIGINT)
+    status, said = engine.end()
+    assert status
+    assert "Traceback" not in said
+    wait_until_quiet(project.root)
+    engine = Engine(project, *COMMAND)  # it has unlocked
+    wait_for_jobs(engine, project.root)
+    os.kill(engine.process.pid, signal.SIGTERM)
+    status, said = engine.end()
+    assert status
+    assert "Traceback" not in said
+    wait_until_quiet(project.root)
+    project.snakemake(*TARGETS)
+    same(project, modelled)

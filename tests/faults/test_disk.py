@@ -1,4 +1,4 @@
-"""A disk that is full, or may only be read."""
+"""A disk that is full or read-only."""
 
 import contextlib
 import subprocess
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from cases import TARGETS, clean, fault, same, wait_for_checkpoints
+from cases import TARGETS, clean, same, wait_for_checkpoints
 from engines import Engine
 from project import Project
 
@@ -22,7 +22,7 @@ def small_disk(at: Path) -> Iterator[Path]:
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(at)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        pytest.fail(f"no disk to fill, which needs the right to mount: {done.stderr}")
+        pytest.fail(f"cannot mount a small disk (needs the right to mount): {done.stderr}")
     try:
         for path, content in contents.items():
             (at / path).parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def small_disk(at: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """A file that leaves no byte."""
+    """Fill the disk with a file."""
     filler = disk / "filler"
     with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
         while f.write(bytes(1 << 12)):
@@ -43,7 +43,7 @@ def fill(disk: Path) -> Path:
 
 def test_full_disk_of_results(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / "results") as disk, fault("full disk: results"):
+    with small_disk(project.root / "results") as disk:
         engine = Engine(project, *COMMAND)
         wait_for_checkpoints(engine, project, 1)
         filler = fill(disk)
@@ -60,14 +60,14 @@ def test_full_disk_of_results(modelled: Project, tmp_path: Path):
 
 def test_full_disk_of_the_store(modelled: Project, tmp_path: Path):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / "store") as disk, fault("full disk: store"):
+    with small_disk(project.root / "store") as disk:
         filler = fill(disk)
         said = project.snakemake("main", ok=False)
         assert "No space left on device" in said
         filler.unlink()
         project.snakemake(*TARGETS)
         timings = (project.root / "results/benchmarks/main_train").glob("*.tsv")
-        assert {path.read_text().split()[6] for path in timings} == {"0"}  # steps done again
+        assert {path.read_text().split()[6] for path in timings} == {"0"}  # no step was repeated
         same(project, modelled)
 
 
@@ -83,7 +83,7 @@ def read_only(disk: Path) -> Iterator[None]:
 @pytest.mark.parametrize("folder", ["results", "store"])
 def test_read_only_directory(modelled: Project, tmp_path: Path, folder: str):
     project = clean(modelled, tmp_path)
-    with small_disk(project.root / folder) as disk, fault(f"read-only directory: {folder}"):
+    with small_disk(project.root / folder) as disk:
         with read_only(disk):
             said = project.snakemake(*TARGETS, ok=False)
             assert "Traceback" not in said

@@ -1,10 +1,7 @@
-"""SIGKILL at random moments: the end is as if nothing had happened, and nothing is done again."""
+"""SIGKILL at random moments changes no result, and no stored work is repeated."""
 
-import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,20 +9,25 @@ from pathlib import Path
 
 import psutil
 import pytest
+import warm
 import yaml
 from cases import count, edit_command, frequent_checkpoints
 from engines import Engine, jobs, started, wait_for_jobs, wait_until_quiet
 from project import Project
 from watch import EVERY, SHORT, STEPS, Watch
-from zygote import __file__ as ZYGOTE
-from zygote import environment
 
-ON_THE_WAY = {"logs", "benchmarks", "checkpoints"}  # folders of results: not what is made
+# parts of results/ that differ between runs
+ON_THE_WAY = {"logs", "benchmarks", "checkpoints", "read.jsonl"}
+START = """
+python() {{
+  if [ $((RANDOM % 8)) = 0 ]; then command python "$@"; else {python} "$@"; fi
+}}
+"""
 TABLES = "main/tables/runs.csv"
 DEPTH = "depth/models/layernorm-pre-residual-gpt2-3-0.003-5-1/metrics.csv"
 RECALL = "recall/models/recall-layernorm-0.01-1/metrics.csv"
 TINY = "pretrained/probes/tiny/model.json"
-AGAIN = ("--retries", "50")  # of jobs: to start the engine anew takes longer than they do
+AGAIN = ("--retries", "50")  # of jobs: starting the engine again would take longer
 PARTS = ("main", *(f"results/{name}" for name in (DEPTH, RECALL, TINY)))
 MODELS = ("snakemake", "--cores", "2", *AGAIN, "--", *PARTS)
 PAPER = ("snakemake", "--cores", "2", *AGAIN)
@@ -35,19 +37,16 @@ PAUSE = 1.5  # seconds between kills, at most
 
 
 @pytest.fixture(scope="module", autouse=True)
-def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Jobs are forks: imports would take most of the time."""
-    folder = tmp_path_factory.mktemp("zygote")
-    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
-    server = subprocess.Popen([sys.executable, "-P", ZYGOTE, str(folder / "socket")], env=env)
-    while not (folder / "socket").exists():
-        assert server.poll() is None
-        time.sleep(0.1)
-    Engine.env.update(environment(folder))
+def warm_jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Jobs are forks of a process with torch: kills hit jobs at work, not their imports.
+
+    Every eighth job starts as usual.
+    """
+    start = tmp_path_factory.mktemp("start") / "start.sh"  # read by the shells of jobs
+    start.write_text(START.format(python=warm.programs() / "python"))
+    Engine.env["BASH_ENV"] = str(start)
     yield
     Engine.env.clear()
-    server.kill()
-    server.wait()
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFac
 
 
 def forget(project: Project) -> None:
-    """All that was made; from its cache DVC would take what a stage made before."""
+    """Remove all results, and the cache from which DVC would restore them."""
     wait_until_quiet(project.root)
     for folder in ("results", "store", "paper", ".snakemake", ".dvc/cache", "dvc.lock"):
         path = project.root / folder
@@ -105,14 +104,14 @@ def artifacts(project: Project) -> dict[str, dict[str, str]]:
 
 
 class Cycle:
-    """One run of the workflow from nothing to its end, with kills on the way."""
+    """One complete run of the workflow with kills."""
 
     def __init__(self, project: Project, command: tuple[str, ...], rng: random.Random) -> None:
         self.project, self.command, self.rng = project, command, rng
         self.watch, self.kills = Watch(project), Counter()
 
     def run(self, kills: int) -> None:
-        """At most so many; then to the end.
+        """Kill at most ``kills`` times, then run to the end.
 
         An engine under which something was killed may fail, and another one goes on. A failure
         without a kill would repeat for ever: it ends the test.
@@ -134,7 +133,7 @@ class Cycle:
         self.watch.check()
 
     def wait(self, engine: Engine) -> None:
-        """Until a random moment: often after a training has begun, or imports would take all."""
+        """Wait until a random moment, often after the start of a training."""
         if self.rng.random() < 0.6:
             deadline = time.monotonic() + 4 * PAUSE
             while engine.is_alive and time.monotonic() < deadline and not self.training():
@@ -146,7 +145,7 @@ class Cycle:
         return [job for job in jobs(self.project.root) if self.watch.trained_by(job)]
 
     def kill(self, engine: Engine) -> None:
-        """A job more often than the engine, and one that trains more often than another."""
+        """Kill a job more often than the engine, and a training more often than another job."""
         name = "dvc repro" if self.command[0] == "dvc" else "Snakemake"
         shares = (6, 2, 2) if self.command[0] == "dvc" else (18, 1, 1)
         target = self.rng.choices(("job", "engine", "group"), shares)[0]
@@ -172,7 +171,7 @@ class Cycle:
             job.kill()
             psutil.wait_procs([job])
         except (psutil.NoSuchProcess, IndexError):
-            return  # it was faster
+            return  # it has ended
         if folder:
             self.watch.dies(folder)
         kind = "a training" if folder else "a training, at start"
@@ -202,7 +201,6 @@ def check(project: Project, command: tuple[str, ...], expected: dict[str, dict[s
         }
         assert len(shown) > 1
         assert shown.items() <= project.digests("metrics").items()
-        assert not list(project.root.glob(".*.tmp"))
 
 
 @pytest.fixture(scope="module")

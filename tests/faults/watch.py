@@ -1,4 +1,4 @@
-"""What must not be lost: stored results, and the steps of trainings up to their checkpoints."""
+"""Checks that stored results and checkpointed steps are not lost."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -19,7 +19,7 @@ class Watch:
     def __init__(self, project: Project) -> None:
         self.project, self.results = project, project.root / "results"
         self.stored: dict[str, tuple[int, int]] = {}
-        self.reached: dict[Path, int] = defaultdict(int)  # by folder of the models in step
+        self.reached: dict[Path, int] = defaultdict(int)  # by folder of checkpoints
 
     def entries(self) -> dict[str, tuple[int, int]]:
         """The files of whole entries of the store: their inodes and sizes."""
@@ -31,27 +31,27 @@ class Watch:
         return found
 
     def look(self) -> None:
-        """What was stored is stored, and was not made again."""
+        """Check that stored results are unchanged and were not made again."""
         now = self.entries()
         lost = {name for name, at in self.stored.items() if now.get(name) != at}
         assert not lost, f"lost or made again: {lost}"
         self.stored = now
 
     def trained_by(self, process: psutil.Process) -> Path | None:
-        """The folder of checkpoints of the job that a process is."""
+        """The folder of checkpoints of the training that a process runs."""
         for lock in self.results.glob("*/checkpoints/*/lock"):
             if lock.read_text() == str(process.pid):
                 return lock.parent
         return None
 
     def dies(self, folder: Path) -> None:
-        """A process is dead that trained: what it had reached is not to be done again."""
+        """Record the checkpointed steps of a killed training, which must not be repeated."""
         for path in folder.glob("*/step-*.ckpt"):
             step = int(path.stem.removeprefix("step-"))
             self.reached[path.parent] = max(self.reached[path.parent], step)
 
     def check(self) -> None:
-        """Entries were looked at, and no last process did steps again that a checkpoint had."""
+        """Check that no training repeated steps that a checkpoint had."""
         assert self.stored
         for job in {folder.parent for folder in self.reached}:
             study, parts = job.parents[1].name, list(job.glob("*x*"))  # one part after the other

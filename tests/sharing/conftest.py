@@ -1,4 +1,4 @@
-"""An origin whose paper is made, a real S3 server on the loopback, and clones."""
+"""A project whose paper is made, clones of it, and a local S3 server."""
 
 import os
 import socket
@@ -7,11 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 from project import ENGINES, IDENTITY, Project, fresh
-
-BUCKET = "normscope"
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +23,7 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server that speaks S3, with one empty bucket."""
+    """The address of a server that speaks S3."""
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     os.environ.update(keys | {"AWS_DEFAULT_REGION": "us-east-1"})
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -39,38 +36,29 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         while not _answers(port):
             assert server.poll() is None, log.read_text()
             time.sleep(0.1)
-        address = f"http://127.0.0.1:{port}"
-        boto3.client("s3", endpoint_url=address).create_bucket(Bucket=BUCKET)
-        yield address
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait()
 
 
-@pytest.fixture(scope="session", params=["directory", "s3"])
-def remote(
-    request: pytest.FixtureRequest, origin: Project, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
-    """Settings of a DVC remote to which the origin was pushed."""
-    if request.param == "s3":
-        settings = {"url": f"s3://{BUCKET}/store", "endpointurl": request.getfixturevalue("s3")}
-    else:
-        settings = {"url": str(tmp_path_factory.mktemp("remote"))}
-    share(origin, settings)
+@pytest.fixture(scope="session")
+def remote(origin: Project, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A DVC remote to which the origin was pushed."""
+    url = str(tmp_path_factory.mktemp("remote"))
+    share(origin, url)
     origin.run("dvc", "push")
-    return settings
+    return url
 
 
-def share(project: Project, settings: dict[str, str]) -> None:
+def share(project: Project, url: str) -> None:
     """Make a remote the default one of a project."""
-    project.run("dvc", "remote", "add", "--force", "--local", "--default", "r", settings["url"])
-    for key, value in settings.items():
-        project.run("dvc", "remote", "modify", "--local", "r", key, value)
+    project.run("dvc", "remote", "add", "--force", "--local", "--default", "shared", url)
 
 
 @pytest.fixture
-def clone(origin: Project, remote: dict[str, str], tmp_path: Path) -> Project:
-    """As a collaborator has it: cloned by git, pulled by DVC."""
+def clone(origin: Project, remote: str, tmp_path: Path) -> Project:
+    """A clone of a collaborator, pulled by DVC."""
     origin.run("git", "clone", "--quiet", str(origin.root), str(tmp_path / "clone"))
     project = Project(tmp_path / "clone")
     share(project, remote)

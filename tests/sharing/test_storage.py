@@ -23,7 +23,7 @@ cd "$(mktemp -d -p {nodes})" && exec env -i HOME="$HOME" PATH={path} sh "$1"
 
 
 class Away(Project):
-    """A project whose jobs see a storage and one folder, and nothing else of each other."""
+    """A project whose jobs share only a storage and one folder."""
 
     def __init__(self, root: Path, url: str, endpoint: str | None) -> None:
         super().__init__(root)
@@ -62,7 +62,7 @@ class Away(Project):
 
 
 def small(root: Path) -> Project:
-    """A project with one training, of some seconds, among those that the tables are of."""
+    """A project in which one training of the tables takes some seconds."""
     project = fresh(root)
     path = project.root / "config.yaml"
     config = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""A Slurm of one node, started for these tests and stopped; without root or packages they fail."""
+"""A Slurm cluster of one node, started and stopped for these tests, which need root."""
 
 import os
 import subprocess

@@ -1,18 +1,14 @@
-"""Snakemake with the profile for Slurm, in copies of the project, and what Slurm knows of it."""
+"""Snakemake with the profile for Slurm, and the jobs that Slurm lists."""
 
-import importlib
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import project
 import yaml
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "workflow"))
-project = importlib.import_module("project")
 
 SNAKEMAKE = [
     *("snakemake", "--profile", "profiles/slurm"),
@@ -36,7 +32,7 @@ class Engine:
             )
 
     def finish(self, *, ok: bool = True) -> str:
-        """Wait for its end; what it said."""
+        """Wait for its end, and return its output."""
         self.process.wait()
         said = self.log.read_text()
         assert (self.process.returncode == 0) == ok, said + self.job_logs()
@@ -54,14 +50,14 @@ class Engine:
 
 
 def wait_for(happened: Callable[[], bool], engine: Engine) -> None:
-    """However long it takes, unless the engine ends before."""
+    """Wait for an event, unless the engine ends before."""
     while not happened():
         assert engine.process.poll() is None, engine.log.read_text() + engine.job_logs()
         time.sleep(0.01)
 
 
 def jobs(said: str) -> list[dict[str, str]]:
-    """What Slurm knows of the jobs that an engine submitted, in order."""
+    """The jobs that an engine submitted, as Slurm lists them, in order."""
     (run,) = re.findall(r"SLURM run ID: (\S+)", said)
     shown = subprocess.run(
         ["scontrol", "show", "jobs", "--oneliner"], capture_output=True, text=True, check=True
@@ -76,7 +72,7 @@ def resumed(root: Path) -> bool:
 
 
 def fresh(root: Path, **changes: Any) -> Any:
-    """A project with a tiny configuration, of which some keys are changed."""
+    """A project with a tiny configuration and some changed keys."""
     made = project.fresh(root)
     path = made.root / "config.yaml"
     config = yaml.safe_load(path.read_text())

@@ -31,7 +31,7 @@ def _history() -> None:
     except (OSError, subprocess.CalledProcessError):
         is_whole = False
     if not is_whole:
-        pytest.skip("there is no history here, or a part of it: git fetch --unshallow gets it")
+        pytest.skip("the history of Git is missing or incomplete: git fetch --unshallow gets it")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The manifest: where every result came from, of every study, by what the study says it has."""
+"""The manifest lists the origin of every result of every study."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from processes import SCRIPTS
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """manifest.json of a configuration, and the study's own records in a directory."""
+    """manifest.json of a configuration, and the records of its studies in a directory."""
     whole = config()
     for name, study in whole.studies.items():
         for record in study.records():

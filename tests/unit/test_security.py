@@ -1,4 +1,4 @@
-"""Nothing runs what a file holds: the code is searched for it, and hostile files are tried."""
+"""No code in a file is run: the source is searched for such calls, and hostile files are read."""
 
 import ast
 import contextlib
@@ -57,27 +57,14 @@ class Calls:
         return self.call
 
 
-class Restores:
-    """Unpickled, it is given a state that makes a file."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __setstate__(self, state: dict) -> None:
-        Path(state["path"]).touch()
-
-
 def by_opcode(module: str, name: str, argument: str) -> bytes:
-    """Opcode INST, which Python's own pickler does not write."""
+    """A pickle with opcode INST, which the pickler of Python does not write."""
     return f"(S{argument!r}\ni{module}\n{name}\n.".encode()
 
 
 GADGETS: dict[str, Callable[[str], bytes]] = {
     "a shell": lambda path: pickle.dumps(Calls(os.system, f"touch {path}")),
-    "nested": lambda path: pickle.dumps({"itos": {0: [Calls(os.mkdir, path)]}}),
-    "eval": lambda path: pickle.dumps(Calls(eval, f"__import__('os').mkdir({path!r})")),
-    "exec, protocol 0": lambda path: pickle.dumps(Calls(exec, f"open({path!r}, 'w')"), 0),
-    "a state": lambda path: pickle.dumps(Restores(path)),
+    "nested, protocol 0": lambda path: pickle.dumps({"itos": {0: [Calls(os.mkdir, path)]}}, 0),
     "by opcode": lambda path: by_opcode("os", "mkdir", path),
     "before it is cut": lambda path: pickle.dumps((Calls(os.mkdir, path), "end"), 0)[:-5],
 }
@@ -112,14 +99,6 @@ def zipped(raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("gadget", GADGETS)
-def test_a_hostile_pickle_runs_where_nothing_stops_it(gadget: str, tmp_path: Path):
-    """Or the tests below would show nothing."""
-    with contextlib.suppress(Exception):
-        pickle.loads(GADGETS[gadget](str(tmp_path / "ran")))
-    assert (tmp_path / "ran").exists()
-
-
-@pytest.mark.parametrize("gadget", GADGETS)
 @pytest.mark.parametrize(
     ("load", "pack"),
     [
@@ -136,6 +115,9 @@ def test_a_hostile_pickle_is_refused_and_not_run(
     with pytest.raises(REFUSED, match=re.escape(str(place))):
         load(pack(GADGETS[gadget](str(tmp_path / "ran"))), place)
     assert not (tmp_path / "ran").exists()
+    with contextlib.suppress(Exception):  # the gadget works where nothing stops it
+        pickle.loads(GADGETS[gadget](str(tmp_path / "ran")))
+    assert (tmp_path / "ran").exists()
 
 
 def safetensors(header: bytes, length: int | None = None) -> bytes:
@@ -144,7 +126,6 @@ def safetensors(header: bytes, length: int | None = None) -> bytes:
 
 HEADERS = {
     "longer than all memory": safetensors(b"{}", 2**62),
-    "longer than the file": safetensors(b"{}", 1000),
     "no JSON": safetensors(b"{" * 100),
     "nested": safetensors(b'{"w":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
     "beyond the end": safetensors(
@@ -167,7 +148,7 @@ def test_a_hostile_header_of_weights_is_refused_by_name(header: str, tmp_path: P
         load(path, lambda: torch.nn.Linear(1, 1))
 
 
-@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "a/b", ".", "..", "", 5])
+@pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "..", "", 5])
 @pytest.mark.parametrize("file", SINGLE)
 def test_an_index_names_no_file_elsewhere(file: str, name: object, tmp_path: Path):
     place = tmp_path / "model"

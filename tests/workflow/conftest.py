@@ -1,4 +1,4 @@
-"""Projects that tests share: made once, edited and restored."""
+"""Projects that tests share: they are made once, and tests restore what they edit."""
 
 import csv
 import io
@@ -10,7 +10,7 @@ from project import Project, fresh
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project whose workflow ran once. Tests that edit it take their edits back."""
+    """A project whose workflow ran once. Tests that edit it restore it."""
     project = fresh(tmp_path_factory.mktemp("made") / "project")
     project.snakemake()
     return project
@@ -18,7 +18,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="session")
 def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The made project with a bound at which every training diverges, up to the summary."""
+    """The made project with a loss bound at which every training diverges, up to the summary."""
     project = made.copy(tmp_path_factory.mktemp("diverged") / "project")
     config = yaml.safe_load((project.root / "config.yaml").read_text())
     trainings = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
@@ -32,7 +32,7 @@ def diverged(made: Project, tmp_path_factory: pytest.TempPathFactory) -> Project
 
 @pytest.fixture(scope="session")
 def dag(made: Project) -> list[dict[str, str]]:
-    """Every output with its rule, inputs and shell command, as Snakemake itself sees the DAG."""
+    """Every output with its rule, inputs and shell command, as Snakemake lists them."""
     text = made.snakemake("--detailed-summary")
     table = "\n".join(line for line in text.splitlines() if "\t" in line)
     return list(csv.DictReader(io.StringIO(table), delimiter="\t", quoting=csv.QUOTE_NONE))

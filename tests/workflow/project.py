@@ -1,4 +1,4 @@
-"""A copy of the project with a tiny configuration, on which both engines really run."""
+"""A copy of the project with a tiny configuration, in which Snakemake and DVC run."""
 
 import hashlib
 import os
@@ -31,14 +31,10 @@ MADE = {
     "__pycache__",
     ".dvc",
 }
-PRETRAINED = {  # rules of figures that show a table of pretrained models
-    f"figure_{name}"
-    for name in ("residual", "comparison", "final_norm", "beside", "blocks", "sensitivity")
-}
 
 
 def corpus() -> str:
-    """Words of a small made-up language: enough for two blocks to learn something."""
+    """Words of a small invented language, which a model of two blocks can learn."""
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefgh", k=rng.randint(2, 6))) for _ in range(60)]
     return " ".join(rng.choices(words, k=4000))
@@ -57,7 +53,7 @@ class Project:
         return env | {"PATH": f"{ENGINES}{os.pathsep}{env['PATH']}"}
 
     def start(self, *command: str) -> subprocess.Popen[str]:
-        """A command that runs from now on; `snakemake`, `dvc` and jobs start warm."""
+        """Start a command; `snakemake`, `dvc` and jobs are forks of `warm.py`."""
         env = self.env | {"PATH": f"{warm.programs()}{os.pathsep}{self.env['PATH']}"}
         pipe = subprocess.PIPE
         return subprocess.Popen(
@@ -65,7 +61,7 @@ class Project:
         )
 
     def run(self, *command: str, ok: bool = True) -> str:
-        """What a command said, to its end."""
+        """Run a command to its end and return its output."""
         process = self.start(*command)
         output = "".join(process.communicate())
         assert (process.returncode == 0) == ok, output
@@ -76,7 +72,7 @@ class Project:
         return self.run("snakemake", "--cores", "2", *quick, *flags, ok=ok)
 
     def planned(self, *targets: str) -> dict[str, int]:
-        """Jobs that a dry run wants, by rule, targets left out."""
+        """The number of jobs of a dry run by rule, without targets."""
         output = self.snakemake("-n", *targets)
         table = re.findall(r"^(\w+) +(\d+)$", output.partition("Job stats:")[2], re.MULTILINE)
         assert table or "Nothing to be done" in output, output
@@ -95,7 +91,7 @@ class Project:
             file.write_text(text)
 
     def copy(self, root: Path) -> "Project":
-        """Another project with all that this one has made, to change without taking it back."""
+        """A copy of the project and its results, which a test may change."""
         shutil.copytree(self.root, root, symlinks=True)
         return Project(root)
 
@@ -142,7 +138,7 @@ def tiny_model() -> Path:
 
 
 def added(root: Path, name: str, eps: str) -> dict[str, object]:
-    """The tiny model in a folder of the project, with another epsilon, and its entry."""
+    """Copy the tiny model into the project with another epsilon, and return its entry."""
     folder = shutil.copytree(tiny_model(), root / f"{name}_model")
     facts = (folder / "config.json").read_text()
     assert '"rms_norm_eps": 1e-06' in facts
@@ -152,7 +148,7 @@ def added(root: Path, name: str, eps: str) -> dict[str, object]:
 
 
 def tiny(root: Path) -> dict[str, Any]:
-    """The tiny configuration, cut to what is enough to see what runs again."""
+    """The tiny configuration, reduced to few jobs of each kind."""
     config = yaml.safe_load((root / "config.yaml").read_text())
     for key, value in yaml.safe_load((root / "config" / "tiny.yaml").read_text()).items():
         config[key] = config[key] | value if isinstance(value, dict) else value
@@ -177,7 +173,7 @@ def tiny(root: Path) -> dict[str, Any]:
 
 
 def fresh(root: Path) -> Project:
-    """As a fresh clone: the project's files, a tiny configuration, nothing made."""
+    """A project as after a fresh clone, with a tiny configuration and no results."""
     shutil.copytree(
         ROOT,
         root,

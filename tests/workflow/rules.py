@@ -1,42 +1,38 @@
 """The rules of the workflow by name, with the files whose code decides their results."""
 
-from pathlib import Path
+from fnmatch import fnmatch
 
 from project import ROOT
 
-STUDIES = ROOT / "src/normscope/studies"
+from normscope.config import Config
+
+FOLDER = ROOT / "src/normscope/studies"
+STUDIES = ["main", *(name for name in Config.model_fields if (FOLDER / name).is_dir())]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
-ALL = {  # scripts that load this module of every study
-    "claims": "claims",
-    "frame": "pages",
-    "metrics": "tables",
+ALL = {"claims": "claims", "frame": "pages", "metrics": "tables"}  # modules of every study
+TRAINED = {  # rules of DVC's stage `runs`
+    *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
+    "pretrained_probe",
 }
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
-DRAWINGS = {
-    f"figure_{path.stem}": [SCRIPTS["draw"], path]
-    for path in sorted(STUDIES.glob("*/figures/[!_]*.py"))
+RULES = {
+    f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
+    for stage, script in STAGES.items()
+    for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
 }
+RULES |= {
+    f"figure_{path.stem}": [SCRIPTS["draw"], path] for path in FOLDER.glob("*/figures/[!_]*.py")
+}
+RULES |= {
+    name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]
+    for name, path in SCRIPTS.items()
+    if name not in {*STAGES.values(), "draw"}
+}
+RULES = {rule: [path for path in files if path.is_file()] for rule, files in RULES.items()}
 
 
-def _rules() -> dict[str, list[Path]]:
-    of_studies = {
-        f"{path.parent.name}_{stage}": [SCRIPTS[script], path]
-        for stage, script in STAGES.items()
-        for path in sorted(STUDIES.glob(f"*/{MODULES[stage]}.py"))
-    }
-    others = {
-        name: [path, *sorted(STUDIES.glob(f"*/{ALL.get(name)}.py"))]
-        for name, path in SCRIPTS.items()
-        if name not in {*STAGES.values(), "draw"}
-    }
-    return of_studies | DRAWINGS | others
-
-
-RULES = _rules()
-
-
-def same_command(rule: str) -> set[str]:
-    """The rules that share the command of this one."""
-    return {name for name, (script, *_) in RULES.items() if script == RULES[rule][0]}
+def records(inputs: str) -> list[str]:
+    """The records of code among the inputs of a job, as ``--detailed-summary`` lists them."""
+    return [path for path in inputs.split(",") if fnmatch(path, "results/code/*.txt")]

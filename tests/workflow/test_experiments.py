@@ -40,32 +40,15 @@ def test_metrics_are_those_of_tables_and_ledger(recorded: Project):
     assert {"tiny", "other"} <= set(metrics["gain"]["measured"])
 
 
-def test_a_clone_without_a_remote_has_metrics_plots_and_their_diffs(
-    recorded: Project, tmp_path: Path
-):
+def test_a_clone_without_a_remote_has_metrics_and_plots(recorded: Project, tmp_path: Path):
     recorded.run("git", "clone", "--quiet", str(recorded.root), str(tmp_path / "clone"))
     clone = Project(tmp_path / "clone")
-    shown, expected = (
-        json.loads(project.run("dvc", "metrics", "show", "--json")) for project in (clone, recorded)
-    )
-    assert shown == expected
     assert json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json")) == {}
-    numbers = json.loads((clone.root / "metrics/metrics.json").read_text())
-    old = numbers["loss"]["nanogpt"]["none"]["none"]
-    with clone.edited("metrics/metrics.json", f'"none": {old}', f'"none": {old + 1}'):
-        diff = json.loads(clone.run("dvc", "metrics", "diff", "HEAD", "--json"))
-    assert list(diff["metrics/metrics.json"]) == ["loss.nanogpt.none.none"]
     plots = json.loads(clone.run("dvc", "plots", "show", "--json"))
     assert plots.get("errors", []) == []
     declared = yaml.safe_load((clone.root / "dvc.yaml").read_text())["plots"]
     for path in (path for plot in declared for path in plot):
         assert [name for name in plots["data"] if name.startswith(path)], path
-    # what Git does not have is missing, and nothing is modified
-    status = json.loads(clone.run("dvc", "status", "--json"))
-    changed = [part for parts in status.values() for part in parts if isinstance(part, dict)]
-    words = {(path, state) for part in changed for c in part.values() for path, state in c.items()}
-    assert {path for path, _ in words} == {"store", "paper"}
-    assert "modified" not in {state for _, state in words}
 
 
 def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
@@ -77,8 +60,7 @@ def test_another_store_gets_what_dvc_records(recorded: Project, tmp_path: Path):
     assert "up to date" in recorded.run("dvc", "status", "runs")
 
 
-def test_what_an_experiment_writes_is_no_leftover(recorded: Project):
-    """In the store, while its jobs run; what a kill left is one."""
+def test_files_of_running_experiments_are_kept_and_leftovers_removed(recorded: Project):
     written = recorded.root / "store/tmp0"
     written.mkdir()
     lock = recorded.root / ".dvc/tmp/exps/standalone/one/.snakemake/locks/0.output.lock"

@@ -35,6 +35,7 @@ def test_a_damaged_model_is_made_again(made: Project):
     stored.chmod(0o644)
     stored.write_bytes(whole[:100])
     output = made.snakemake(weights)
+    assert re.search(r"^1 job, a few seconds on \d cores?\. Ctrl-C stops", output, re.MULTILINE)
     assert f"{stored} is not what its job wrote: the entry is removed, to be made again" in output
     assert (made.root / weights).read_bytes() == whole
     assert made.planned() == {}

@@ -1,16 +1,147 @@
-"""A touched file reruns nothing, and a new arm reruns only what shows it."""
+"""What runs again after a change of the configuration, the code, a file or a package."""
 
 import re
+from copy import deepcopy
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
-from project import Project
+import pytest
+import yaml
+from project import ROOT, Project
+from rules import RULES, TRAINED, records
+
+from normscope.io.pins import pinned
+from normscope.io.provenance import closure, code_digest
+
+TABLE = yaml.safe_load(Path(__file__).with_name("reruns.yaml").read_text())
+OF_STUDIES = sorted((ROOT / "tests/unit/studies").glob("*/reruns.yaml"))
+CHANGES = TABLE["config"] + [row for p in OF_STUDIES for row in yaml.safe_load(p.read_text())]
+JOB = re.compile(r"^ *rule (\w+):\n((?: +[a-z].*\n)+)", re.MULTILINE)
+STAGES = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]
 
 
-def test_touching_every_file_reruns_nothing(made: Project):
-    for path in made.root.rglob("*"):
-        if path.is_file() and not {".git", ".snakemake"} & set(path.parts):
+def first(plan: str) -> set[str]:
+    """The jobs of a dry run of which no input is made again, by rule and name.
+
+    All other jobs of the dry run read what these make.
+    """
+    jobs = set()
+    for rule, about in JOB.findall(plan):
+        if "Input files updated by another job" not in about:
+            name = re.search(r"wildcards: name=(.*)", about)
+            jobs.add(f"{rule} {name[1]}" if name else rule)
+    return jobs
+
+
+def changed(config: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with other values at dotted keys."""
+    config = deepcopy(config)
+    for key, new in change.items():
+        node: Any = config
+        *path, last = (int(part) if part.isdigit() else part for part in key.split("."))
+        for part in path:
+            node = node[part]
+        if isinstance(last, int) and last == len(node):
+            node.append(new)
+        else:
+            node[last] = new
+    return config
+
+
+def value(config: dict[str, Any], key: str) -> Any:
+    for part in key.split("."):
+        config = config[part]
+    return config
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("row", CHANGES, ids=lambda row: str(row["change"]))
+def test_a_changed_configuration_reruns_the_jobs_that_it_decides(
+    made: Project, row: dict[str, Any]
+):
+    text = (made.root / "config.yaml").read_text()
+    before = yaml.safe_load(text)
+    after = changed(before, row["change"])
+    with made.edited("config.yaml", text, yaml.safe_dump(after, sort_keys=False)):
+        jobs = first(made.snakemake("-n"))
+    for pattern in row["jobs"]:
+        assert any(fnmatch(job, pattern) for job in jobs), f"{pattern} is missing from {jobs}"
+    assert {job for job in jobs if not any(fnmatch(job, p) for p in row["jobs"])} == set()
+    if {job.split()[0] for job in jobs} & TRAINED:  # then DVC must enter the stage that trains
+        (files,) = STAGES["runs"]["params"]
+        assert any(value(before, key) != value(after, key) for key in files["config.yaml"])
+
+
+def test_rules_read_the_files_that_the_table_names(made: Project, dag: list[dict[str, str]]):
+    readers: dict[str, set[str]] = {}
+    for row in dag:
+        for path in row["input-file(s)"].split(","):
+            readers.setdefault(path, set()).add(row["rule"])
+    used = set()
+    for path in made.run("git", "ls-files").splitlines():
+        patterns = [pattern for pattern in TABLE["files"] if fnmatch(path, pattern)]
+        expected = {rule for pattern in patterns for rule in TABLE["files"][pattern]}
+        assert readers.get(path, set()) == expected, path
+        used |= set(patterns)
+    assert used == set(TABLE["files"])
+
+
+def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
+    made: Project, dag: list[dict[str, str]]
+):
+    """test_reads.py shows that a job loads no module that its record does not cover."""
+    recorded = {row["rule"]: records(row["input-file(s)"]) for row in dag}
+    del recorded["manifest"]  # it lists the records of all rules
+    for rule, paths in recorded.items():
+        files = closure(*RULES[rule])
+        (path,) = paths
+        pins = pinned(files, ROOT / "constraints.txt")
+        assert (made.root / path).read_text().splitlines() == [code_digest(files), pins], rule
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "rules"),
+    [
+        ("src/normscope/nn/norms.py", "self.alpha * x", "x * self.alpha", {"*_train"}),
+        (
+            "src/normscope/studies/main/figures/loss.py",
+            "LINEAR = 0.1",
+            "LINEAR = 1",
+            {"figure_loss"},
+        ),
+        ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*"}),
+        ("constraints.txt", "\ndvc==", "\ndvc==0.", set()),
+    ],
+)
+def test_changed_code_and_packages_rerun_the_rules_that_import_them(
+    made: Project, path: str, old: str, new: str, rules: set[str]
+):
+    with made.edited(path, old, new):
+        jobs = {job.split()[0] for job in first(made.snakemake("-n"))} - {"manifest"}
+    assert jobs == {rule for rule in RULES if any(fnmatch(rule, name) for name in rules)}
+
+
+def test_comments_and_touched_files_rerun_nothing(made: Project):
+    """In all scripts, modules, rules, documents and settings."""
+    read = {pattern for pattern in TABLE["files"] if not pattern.endswith(".py")}
+    tracked = [made.root / path for path in made.run("git", "ls-files").splitlines()]
+    edited = [
+        path
+        for path in tracked
+        if path.suffix in {".py", ".smk", ".md", ".yaml", ".txt", ""}
+        and not any(fnmatch(str(path.relative_to(made.root)), pattern) for pattern in read)
+    ]
+    before = {path: path.read_bytes() for path in edited}
+    try:
+        for path, content in before.items():
+            path.write_bytes(content + b"\n# changed\n")
+        for path in (made.root / "results").rglob("*"):
             path.touch()
-    assert made.planned() == {}
+        assert made.planned() == {}
+    finally:
+        for path, content in before.items():
+            path.write_bytes(content)
 
 
 def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tmp_path: Path):
@@ -25,11 +156,9 @@ def test_a_new_arm_needs_one_row_and_one_word_of_configuration(made: Project, tm
         planned = project.planned()
         assert (planned["main_train"], planned["main_probe"]) == (1, 1)  # of two seeds
         figures = ("loss", "curves", "gain")
-        made_now = [f"results/paper/figures/{figure}.svg" for figure in figures]
-        project.snakemake("main", *made_now)
+        project.snakemake("main", *(f"results/paper/figures/{figure}.svg" for figure in figures))
         for figure in figures:
             assert "Half affine" in (paper / "figures" / f"{figure}.svg").read_text(), figure
-            assert "Half affine pre" in (paper / "figures" / f"{figure}.txt").read_text(), figure
         for table in ("runs", "chosen", "curves", "arms", "gain", "gain_by_depth", "gain_by_arm"):
             path = project.root / "results/main/tables" / f"{table}.csv"
             assert re.search(r"^nanogpt,half,pre,", path.read_text(), re.MULTILINE), table

@@ -1,10 +1,11 @@
-"""Quick starts of Python: forks of a process that has imported the packages that jobs use.
+"""Quick starts of Python: forks of a server that has imported the packages that jobs use.
 
-`python`, `snakemake` and `dvc` in a folder for PATH ask it for a fork. It has imported no module of
-this project. `.ci/end-to-end` runs the workflow without this.
+`python`, `snakemake` and `dvc` in a folder for PATH ask the server for a fork. The server imports
+no module of this project. `.ci/end-to-end` runs the workflow without it.
 """
 
 import atexit
+import ctypes
 import gc
 import importlib.util
 import json
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+PR_SET_NAME = 15  # the kernel keeps 15 characters of a name
 CLIENT = """#!{python} -SE
 import json, os, socket, sys
 program, words = os.path.basename(sys.argv[0]), sys.argv[1:]
@@ -30,13 +32,13 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [b"."], [0, 1, 2])
     server.sendall(json.dumps([program, words, os.getcwd(), dict(os.environ)]).encode())
     server.shutdown(socket.SHUT_WR)
-    sys.exit(int(server.recv(9) or 1))  # nothing: it was killed
+    sys.exit(int(server.recv(9) or 1))  # no answer: the fork was killed
 """
 
 
 @cache
 def programs() -> Path:
-    """The folder with `python`, `snakemake` and `dvc`; what they ask runs from now on."""
+    """Start the server, and return the folder with `python`, `snakemake` and `dvc`."""
     folder = Path(tempfile.mkdtemp())
     address = str(folder / "socket")
     for name in ("python", "snakemake", "dvc"):
@@ -70,7 +72,7 @@ def serve(address: str) -> None:
     from snakemake import cli  # noqa: F401, PLC0415
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: F401, PLC0415
 
-    gc.freeze()  # statsmodels collects garbage at each call, of forks this too
+    gc.freeze()  # statsmodels collects garbage at each call
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
         server.listen()
@@ -88,7 +90,7 @@ def serve(address: str) -> None:
 
 
 def answer(client: socket.socket, python: str) -> None:
-    """Be what the client asks for; tell it the exit status."""
+    """Run what the client asks for, and send it the exit status."""
     _, descriptors, *_ = socket.recv_fds(client, 1, 3)
     for standard, given in enumerate(descriptors):
         os.dup2(given, standard)
@@ -101,6 +103,8 @@ def answer(client: socket.socket, python: str) -> None:
     try:
         if program == "python":
             sys.argv = words
+            name = f"@{Path(words[0]).stem}".encode()  # tests of faults find jobs by it
+            ctypes.CDLL(None).prctl(PR_SET_NAME, name)
             run(words[0])
         elif program == "snakemake":
             from snakemake.cli import main  # noqa: PLC0415
@@ -127,7 +131,7 @@ def answer(client: socket.socket, python: str) -> None:
 
 
 def run(script: str) -> None:
-    """As Python itself; which files of the folder are read is written down."""
+    """Run a script as Python does, and record the files of the project that it reads."""
     read: set[str] = set()
     here = Path.cwd()
 

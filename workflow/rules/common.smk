@@ -1,6 +1,5 @@
 # Functions for the rules. This file defines no rules.
 import functools
-import hashlib
 import math
 import os
 import shlex
@@ -110,7 +109,7 @@ if not is_module():
 from normscope.errors import Explained
 
 try:
-    from normscope.config import laid_over, load, typed
+    from normscope.config import laid_over, load
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
@@ -150,7 +149,7 @@ def check_files():
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     defaults = written(os.path.join(PROJECT, "config.yaml"))
-    return reported(load, typed(laid_over(defaults, choices)))
+    return reported(load, laid_over(defaults, choices))
 
 
 def of_studies(file):
@@ -202,15 +201,12 @@ def code(script, study=None, stage=None):
 
 
 def as_input(path):
-    """A path that Snakemake accepts: a link if it would read {x} in the path as a wildcard."""
-    if "{" not in path:
-        return held(path)
-    target = os.path.abspath(path)
-    link = Path(".snakemake/links", hashlib.sha256(target.encode()).hexdigest())
-    link.parent.mkdir(parents=True, exist_ok=True)
-    if not link.is_symlink():
-        link.symlink_to(target)
-    return held(str(link))
+    """A path given by the user, as an input."""
+    if "{" in path:
+        raise WorkflowError(
+            f"{path}: Snakemake would read {{...}} as a wildcard; rename it"
+        )
+    return held(path)
 
 
 def nanogpt_files(directory):
@@ -360,17 +356,12 @@ def timeout_s(wildcards):
     return 0 if timeout is None else max(1, round(timeout))
 
 
-def measured_files(wildcards):
-    """The local files of a pretrained model, as found at the start."""
-    return MODEL_FILES.get(wildcards.name, [])
-
-
-def model_files(source):
-    """The local files of a model. The script reports files that are wrong."""
-    folder = getattr(source, "path", None)
-    if folder is None or not os.path.isdir(folder):
-        return []
-    return sorted(as_input(str(p)) for p in Path(folder).glob("*.*") if p.is_file())
+def model_files(wildcards):
+    """The local files of a pretrained model. The script reports files that are wrong."""
+    model = CONFIG.pretrained.by_name().get(wildcards.name)
+    folder = model and getattr(model.source, "path", None)
+    paths = sorted(Path(folder).glob("*.*")) if folder else []
+    return [as_input(str(path)) for path in paths if path.is_file()]
 
 
 def measure_mb(wildcards):

@@ -1,4 +1,4 @@
-# reads:  workflow/costs.yaml
+# reads:  workflow/costs.yaml, and costs.yaml of each study
 # writes: nothing; prints the projected core-hours of a configuration:
 #         snakemake cost --cores 1 --configfile config/paper.yaml
 
@@ -8,6 +8,7 @@
 checkpoint cost:
     input:
         code("cost"),
+        of_studies("costs.yaml"),
         reference=project("workflow/costs.yaml"),
     log:
         "results/logs/cost.log",

@@ -2,17 +2,11 @@
 # writes: results/pretrained/probes/{name}/ with gains.csv, norms.csv and model.json (links into
 #         store/); converted weights in results/weights/, commits of hub models in store/revisions/
 
-# collected once, at the start
-MODEL_FILES = {
-    name: model_files(model.source)
-    for name, model in CONFIG.pretrained.by_name().items()
-}
-
 
 rule pretrained_probe:
     input:
         code("pretrained_probe"),
-        measured_files,
+        model_files,
         prompts=data("prompts.yaml"),
     output:
         multiext(

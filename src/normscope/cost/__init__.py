@@ -1,1 +1,1 @@
-"""The costs of jobs, and the remaining time of a run. Nothing here imports torch or pandas."""
+"""The costs of jobs. Nothing here imports torch or pandas."""

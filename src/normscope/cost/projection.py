@@ -14,6 +14,7 @@ from pydantic import Field
 from normscope.config import Config
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import NonNegativeFloat, PositiveFloat, Strict
+from normscope.studies.folder import FOLDER
 from normscope.studies.study import Job
 
 
@@ -38,13 +39,19 @@ class Reference(Strict):
 
 
 def read_reference(path: Path) -> Reference:
-    """Read the measurements from a YAML file.
+    """Read the measurements from a YAML file, and those of each study from its ``costs.yaml``.
 
     Raises:
-        Explained: the file is not YAML.
+        Explained: a file is not YAML.
         ValidationError: a key is missing, unknown or has a wrong value.
     """
-    return Reference.model_validate(read_yaml(path))
+    content = read_yaml(path)
+    content["jobs"] += [
+        (f"{file.parent.name}_{stage}", *row)
+        for file in sorted(FOLDER.glob("*/costs.yaml"))
+        for stage, *row in read_yaml(file)
+    ]
+    return Reference.model_validate(content)
 
 
 def jobs(config: Config) -> Iterator[Job]:
@@ -77,3 +84,15 @@ def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
         except (StopIteration, KeyError, TypeError, ValueError, OSError):
             continue  # missing, or the job was killed
     return times
+
+
+def about(seconds: float) -> str:
+    """A rounded duration, in a unit that leaves one or two digits."""
+    if seconds < 10:
+        return "a few seconds"
+    if seconds < 90:
+        return f"about {round(seconds, -1):.0f} seconds"
+    for unit, size, limit in (("minutes", 60, 100), ("hours", 3600, 72)):
+        if seconds < limit * size:
+            return f"about {seconds / size:.0f} {unit}"
+    return f"about {seconds / 86400:.0f} days"
