@@ -1,6 +1,7 @@
 """Tests of a mean over units: Student's t, sign flips, equivalence; effect size and power."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -138,8 +139,4 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
         many *= 2
         if many > MOST_UNITS:
             return math.inf
-    few = many // 2
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if reaches(middle) else (middle, many)
-    return many
+    return bisect_left(range(many), True, lo=many // 2 + 1, key=reaches)

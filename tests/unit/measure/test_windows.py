@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from trainings import trained
 
 from normscope.io.dataset import DatasetError
-from normscope.measure.unigram import unigram_loss
 from normscope.measure.windows import (
     EVAL_BATCH,
     as_tensor,
@@ -25,6 +24,7 @@ from normscope.measure.windows import (
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
+from normscope.statistics.outcome import unigram_loss
 
 V, BLOCK = 5, 4
 

@@ -108,10 +108,10 @@ def errors(*rows: Row) -> list[str]:
         (arms._token(elementwise="erf"), "an elementwise map goes with statistic none"),
         (arms._token(alpha=1.0), "alpha is a factor of elementwise maps only"),
         (arms._token(eps=-1.0), "eps: Input should be greater than 0"),
-        (arms._identity() | {"gain": True}, "an identity has no gain and no bias"),
+        ({"statistic": "none"} | {"gain": True}, "an identity has no gain and no bias"),
         *(
             (factors | {"log_rate": 2.0}, "log_rate: ")
-            for factors in (arms._token(gain=True), arms._token(radius="1"), arms._identity())
+            for factors in (arms._token(gain=True), arms._token(radius="1"), {"statistic": "none"})
         ),
     ],
 )
