@@ -6,6 +6,7 @@ contrast is one number, a mean of differences between cells; over blocks it has 
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -88,7 +89,7 @@ def effects(
     if missing_cells(crossed, factors):
         return pd.DataFrame(columns=columns)
     blocks = crossed.pivot_table(response, "seed", list(factors), dropna=False)
-    blocks = blocks.loc[np.isfinite(blocks).all(axis=1)]
+    blocks = blocks.replace([math.inf, -math.inf], math.nan).dropna()
     if blocks.empty:
         return pd.DataFrame(columns=columns)
     alpha = (1 - level) / len(compared)
