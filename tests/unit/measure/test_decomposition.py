@@ -13,8 +13,8 @@ from scipy.special import gammaln
 from torch import Tensor
 
 from normscope.measure.decomposition import (
-    BACKWARD,
     Standardized,
+    backward,
     cosine_by_identity,
     decompose,
     gradient_at_z,
@@ -89,11 +89,11 @@ def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, ep
     total, *parts = shares(g, at)
     m, s, t = (part / total for part in parts)
     leak = eps / at.sigma.squeeze(-1).square()
-    exact = BACKWARD["exact"](g, at)
+    exact = backward("exact", g, at)
     of_exact = (t + leak.square() * s).sqrt()
     close(cosines(g, exact), (t + leak * s) / of_exact)
     close(
-        cosines(BACKWARD["center_scale"](g, at), exact),
+        cosines(backward("center_scale", g, at), exact),
         (t + leak * s) / ((1 - m).sqrt() * of_exact),
     )
 
@@ -103,9 +103,9 @@ def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, ep
 def test_the_identity_is_off_by_what_the_cosine_is_off(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     identity = cosine_by_identity(g, at)
-    close(identity, cosines(BACKWARD["center_scale"](g, at), BACKWARD["exact"](g, at)))
+    close(identity, cosines(backward("center_scale", g, at), backward("exact", g, at)))
     off = Standardized(at.z, at.sigma, not center)  # a mean that the layer has not
-    gap = (cosines(BACKWARD["center_scale"](g, off), BACKWARD["exact"](g, off))).sub(
+    gap = (cosines(backward("center_scale", g, off), backward("exact", g, off))).sub(
         cosine_by_identity(g, off)
     )
     assert decompose(g, off)["error_identity"] == pytest.approx(float(gap.abs().max()))
@@ -121,9 +121,9 @@ def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
         assert row[name] == pytest.approx(np.mean(part / total), rel=1e-12)
         assert row[f"{name}_of_batch"] == pytest.approx(part.sum() / total.sum(), rel=1e-12)
     assert (row["r_mean"] == 0) != center
-    exact = BACKWARD["exact"](g, at)
+    exact = backward("exact", g, at)
     for rule in ("center_scale", "projected", "straight_through"):
-        other = BACKWARD[rule](g, at)
+        other = backward(rule, g, at)
         assert row[f"cos_{rule}"] == pytest.approx(cosines(other, exact).mean().item(), rel=1e-12)
         error = np.linalg.norm(other - exact) / np.linalg.norm(exact)
         assert row[f"error_{rule}"] == pytest.approx(error, rel=1e-12)
@@ -162,7 +162,7 @@ def test_constant_and_zero_tokens_have_no_radial_part(center):
     _, _, radial, _ = shares(g, at)
     assert (radial == 0).tolist() == [True] * 3 + [False] * 3
     assert all(map(math.isfinite, decompose(g, at).values()))
-    close(BACKWARD["exact"](g, at), by_autograd(layer, x, g), 1e-9)
+    close(backward("exact", g, at), by_autograd(layer, x, g), 1e-9)
 
 
 @functools.cache
@@ -183,8 +183,8 @@ def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_
     x, dy = 3 * normal(40, 8) + 1, normal(40, 8, seed=1)
     exact, at = by_autograd(layer, x, dy), standardize(layer, x)
     with_gain, without = (gradient_at_z(layer, dy, gain=gain) for gain in (True, False))
-    assert relative_error(BACKWARD["exact"](with_gain, at), exact) < 1e-12
-    error = relative_error(BACKWARD["exact"](without, at), exact)
+    assert relative_error(backward("exact", with_gain, at), exact) < 1e-12
+    error = relative_error(backward("exact", without, at), exact)
     if layer.gain is None:
         assert error < 1e-12
     else:
@@ -197,7 +197,7 @@ def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_
 @pytest.mark.parametrize("arm", [arm for arm in TOKEN_ARMS if ARMS[arm].norm.radius != "sqrt(d)"])
 def test_a_token_that_is_much_shorter_than_eps_keeps_its_radial_part(arm):
     layer, x, dy = layer_of(ARMS[arm].norm, 8), 1e-20 * normal(5, 8), normal(5, 8, seed=1)
-    closed = BACKWARD["exact"](gradient_at_z(layer, dy), standardize(layer, x))
+    closed = backward("exact", gradient_at_z(layer, dy), standardize(layer, x))
     assert relative_error(closed, by_autograd(layer, x, dy)) < 1e-12
 
 
