@@ -66,11 +66,6 @@ def test_gradients_of_a_stack_pass_where_its_masks_let_them():
     torch.testing.assert_close(dx, torch.where(y == 0, 0.0, 1 / 0.7))
 
 
-def test_a_stack_has_a_generator_a_model():
-    with drawing(generators()[:2]), pytest.raises(ValueError, match="zip"):
-        vmap(Dropout(0.3))(torch.ones(3, 4))
-
-
 def test_what_fails_inside_leaves_the_generators_of_those_outside():
     outer = Generator().manual_seed(5)
     with drawing([outer]):

@@ -7,8 +7,10 @@ from typing import get_args
 import pytest
 import torch
 from pydantic import ValidationError
+from recipes import recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
+from trainings import problem_of, trained
 
 from normscope.nn.arms import ARMS
 from normscope.nn.feedback import FeedbackLinear
@@ -209,7 +211,17 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
     assert dfa.direct_feedback.shape == (3, C, V)
     for model in (fa, dfa):
         assert [n for n, _ in model.named_parameters()] == [n for n, _ in exact.named_parameters()]
-        assert not any(b.requires_grad for b in model.buffers())
+
+
+@RANDOM
+def test_training_moves_every_weight_and_no_feedback(feedback):
+    stack = recipe(feedback=feedback, tied_head=False)
+    (learner,) = trained(stack).learners
+    torch.manual_seed(stack.seeds[0])
+    started = problem_of(stack).build().state_dict()
+    assert any("feedback" in name for name in started)
+    for name, value in learner.model.state_dict().items():
+        assert torch.equal(value, started[name]) == ("feedback" in name), name
 
 
 def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
