@@ -97,6 +97,8 @@ def test_a_slice_is_at_its_offsets(draw_direction):
     direction = draw_direction(model, generator())
     expected = model.at(np.array(ALPHAS), direction)
     assert slice_loss(model, model.loss, direction, ALPHAS) == pytest.approx(expected, rel=1e-12)
+    # the loss of the model itself where nothing is moved, to the bit
+    assert slice_loss(model, model.loss, direction, [0.7, 0.0])[1] == model.loss()
 
 
 @DIRECTIONS

@@ -45,24 +45,15 @@ def effects_by_contrast(
 
 
 def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
-    assert [str(c) for c in contrasts(FACTORS)] == [
-        "center: yes − no",
-        "radius: 1 − sqrt(d)",
-        "radius: learned − sqrt(d)",
-        "gain: yes − no",
-        "bias: yes − no",
-        "center: yes − no x radius: 1 − sqrt(d)",
-        "center: yes − no x radius: learned − sqrt(d)",
-        "center: yes − no x gain: yes − no",
-        "center: yes − no x bias: yes − no",
-        "radius: 1 − sqrt(d) x gain: yes − no",
-        "radius: learned − sqrt(d) x gain: yes − no",
-        "radius: 1 − sqrt(d) x bias: yes − no",
-        "radius: learned − sqrt(d) x bias: yes − no",
-        "gain: yes − no x bias: yes − no",
+    two = {"center": FACTORS["center"], "radius": FACTORS["radius"]}
+    assert [(str(c), c.kind) for c in contrasts(two)] == [
+        ("center: yes − no", "main effect"),
+        ("radius: 1 − sqrt(d)", "main effect"),
+        ("radius: learned − sqrt(d)", "main effect"),
+        ("center: yes − no x radius: 1 − sqrt(d)", "interaction"),
+        ("center: yes − no x radius: learned − sqrt(d)", "interaction"),
     ]
-    kinds = [c.kind for c in contrasts(FACTORS)]
-    assert kinds == ["main effect"] * 5 + ["interaction"] * 9
+    assert len(list(contrasts(FACTORS))) == 5 + 9
 
 
 def by_marginal_means(y: np.ndarray, contrast: str) -> float:
@@ -85,10 +76,7 @@ def by_marginal_means(y: np.ndarray, contrast: str) -> float:
 def test_any_response_has_the_effects_of_its_marginal_means_and_scipys_intervals(seed):
     rng = np.random.default_rng(seed)
     y = rng.standard_normal((3, 2, 3, 2, 2))
-    cells = [tuple(levels.index(v) for levels, v in zip(FACTORS.values(), c, strict=True))
-             for c in itertools.product(*FACTORS.values())]  # fmt: skip
-    where = dict(zip(itertools.product(*FACTORS.values()), cells, strict=True))
-    runs = crossed(lambda c, s: y[s][where[tuple(c[f] for f in FACTORS)]], seeds=3)
+    runs = crossed(lambda c, s: y[s][tuple(FACTORS[f].index(c[f]) for f in FACTORS)], seeds=3)
     for contrast, row in effects_by_contrast(runs, level=0.9).items():
         values = [by_marginal_means(block, contrast) for block in y]
         assert row["n"] == 3
