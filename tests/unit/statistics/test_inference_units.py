@@ -78,23 +78,6 @@ def test_of_more_than_100_000_flips_as_many_are_drawn(n, least):
     assert flips.less == 1
 
 
-def test_darwins_maize_has_fishers_p():
-    """863 of 32,768 sums are at least 314, 28 of them 314: both tails are 5.267%."""
-    assert sum(DARWIN) == 314
-    ways = {0: 1}
-    for v in map(int, DARWIN):
-        ways = {
-            total: ways.get(total - v, 0) + ways.get(total + v, 0)
-            for total in {t + s * v for t in ways for s in (1, -1)}
-        }
-    assert sum(ways.values()) == 32_768
-    assert (sum(k for t, k in ways.items() if t > 314), ways[314]) == (835, 28)
-    flips = sign_flip(DARWIN)
-    assert flips.greater == 863 / 32_768
-    assert flips.less == (32_768 - 835) / 32_768
-    assert round(200 * flips.greater, 3) == 5.267
-
-
 def test_no_values_have_no_p():
     for outcome in (sign_flip([]), equivalence([], 0.1, sign_flip)):
         assert outcome.n == 0
@@ -150,7 +133,7 @@ def test_holms_p_by_hand():
 
 
 def test_a_tier_is_rejected_only_where_all_before_it_is():
-    """Holm within each; then no p below the largest before it. What has no p is no hurdle."""
+    """Holm within each tier; then no p below the largest of earlier tiers. NaN does not count."""
     first, second = gatekeep([[0.01, 0.002], [1e-4, 0.03, math.nan]])
     assert first == pytest.approx([0.01, 0.004])
     assert second[:2] == pytest.approx([0.01, 0.03])
