@@ -1,7 +1,5 @@
 """Feedback alignment, fa and dfa, against autograd, against hooks on backprop, and by hand."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import get_args
 
 import pytest
@@ -70,10 +68,6 @@ def gradients(model: Transformer, loss: Tensor, **options) -> Gradients:
     return dict(zip(names, torch.autograd.grad(loss, parameters, **options), strict=True))
 
 
-def feedback_layers(model: Transformer) -> dict[str, FeedbackLinear]:
-    return {n: m for n, m in model.named_modules() if isinstance(m, FeedbackLinear)}
-
-
 def off(ours: Tensor, theirs: Tensor) -> float:
     """Relative Frobenius error."""
     return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
@@ -88,20 +82,6 @@ def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) ->
         assert float((ours[name] - g).norm()) <= tolerance * max(float(g.norm()), largest / 100)
 
 
-@contextmanager
-def errors_through(model: Transformer, matrices: dict[str, Tensor]) -> Iterator[None]:
-    """Backprop in which hooks replace what each linear layer hands back."""
-    handles = [
-        model.get_submodule(name).register_full_backward_hook(
-            lambda _, __, dy, matrix=matrix: (torch.einsum("oi,bto->bti", matrix, dy[0]),)
-        )
-        for name, matrix in matrices.items()
-    ]
-    yield
-    for handle in handles:
-        handle.remove()
-
-
 @ATTENTION
 @BIAS
 @CELL
@@ -110,40 +90,17 @@ def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
 ):
     options = {"attention": attention, "linear_bias": linear_bias}
     fa, exact = (transformer(f, arm, placement, **options) for f in ("fa", "backprop"))
-    matrices = {name: layer.feedback for name, layer in feedback_layers(fa).items()}
-    with errors_through(exact, matrices):
-        theirs = gradients(exact, loss_of(exact))
-    ours = gradients(fa, loss_of(fa))
-    assert_same(ours, theirs)
     plain = gradients(exact, loss_of(exact))
+    for name, layer in fa.named_modules():
+        if isinstance(layer, FeedbackLinear):
+            exact.get_submodule(name).register_full_backward_hook(
+                lambda _, __, dy, b=layer.feedback: (torch.einsum("oi,bto->bti", b, dy[0]),)
+            )
+    ours = gradients(fa, loss_of(fa))
+    assert_same(ours, gradients(exact, loss_of(exact)))
     for name in plain:
         same = off(ours[name], plain[name]) < 1e-9
         assert same == (name == "head.weight"), name
-
-
-class Seen:
-    """What a pass showed: blocks' inputs, the gradients at their outputs, the error at the logits.
-
-    The error is the softmax's less the target's, over the number of targets.
-    """
-
-    def __init__(self, model: Transformer) -> None:
-        self.inputs: list[Tensor] = []
-        outputs: list[Tensor] = []
-
-        def keep(_: nn.Module, args: tuple[Tensor], y: Tensor) -> None:
-            y.retain_grad()
-            self.inputs.append(args[0].detach())
-            outputs.append(y)
-
-        for block in model.blocks:
-            block.register_forward_hook(keep)
-        x, targets = random_tokens(1), random_tokens(2)
-        logits = model(x)
-        F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
-        self.at_outputs = [y.grad for y in outputs]
-        chances = logits.detach().softmax(-1)
-        self.error = (chances - F.one_hot(targets, V)) / targets.numel()
 
 
 @ATTENTION
@@ -153,14 +110,27 @@ def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_ow
     arm, placement, attention, linear_bias
 ):
     model = transformer("dfa", arm, placement, attention=attention, linear_bias=linear_bias)
-    seen = Seen(model)
-    assert len(model.blocks) == len(seen.inputs) == 3
+    inputs: list[Tensor] = []
+    outputs: list[Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[Tensor], y: Tensor) -> None:
+        y.retain_grad()
+        inputs.append(args[0].detach())
+        outputs.append(y)
+
+    for block in model.blocks:
+        block.register_forward_hook(keep)
+    targets = random_tokens(2)
+    logits = model(random_tokens(1))
+    F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    error = (logits.detach().softmax(-1) - F.one_hot(targets, V)) / targets.numel()
+    assert len(model.blocks) == len(inputs) == 3
     into_first = torch.empty(0)
     for i, block in reversed(list(enumerate(model.blocks))):
-        delivered = torch.einsum("cv,btv->btc", model.direct_feedback[i], seen.error)
-        torch.testing.assert_close(seen.at_outputs[i], delivered, rtol=0, atol=1e-12)
+        delivered = torch.einsum("cv,btv->btc", model.direct_feedback[i], error)
+        torch.testing.assert_close(outputs[i].grad, delivered, rtol=0, atol=1e-12)
         names, parameters = zip(*block.named_parameters(), strict=True)
-        x = seen.inputs[i].requires_grad_()
+        x = inputs[i].requires_grad_()
         into_first, *exact = torch.autograd.grad(block(x), [x, *parameters], delivered)
         ours = {n: p.grad for n, p in zip(names, parameters, strict=True) if p.grad is not None}
         assert_same(ours, dict(zip(names, exact, strict=True)))
