@@ -3,15 +3,13 @@
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import DATA, recipe
+from recipes import recipe
 from torch import Tensor
 from torch.func import vmap
+from trainings import problem_of, trained
 
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.penalty import penalized
-from normscope.train.problem import NextCharacter
-from normscope.train.runtime import Runtime
-from normscope.train.trainer import Trainer
 
 WEIGHT = 0.3
 
@@ -69,11 +67,8 @@ def test_without_a_final_norm_it_is_refused(placement):
 
 def test_a_training_records_it_for_every_model_on_the_batch_of_the_step():
     stack = recipe(records_sigma=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5)
-    problem = NextCharacter(stack, DATA)
-    trainer = Trainer(problem, stack.seeds, Runtime("fp32", 1, "highest", 0.0))
-    while not trainer.done:
-        trainer.advance()
-    for learner in trainer.learners:
+    problem = problem_of(stack)
+    for learner in trained(stack).learners:
         assert [row["step"] for row in learner.curve if "sigma" in row] == [3, 5, 6, 9, 10, 11]
         g = torch.Generator().manual_seed(learner.seed)
         *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))
