@@ -1,14 +1,11 @@
 """The closed form of a norm's backward pass: against autograd, numpy and what theory says of it."""
 
-import functools
 import math
 from collections import defaultdict
 
 import numpy as np
 import pytest
 import torch
-import trainings
-from recipes import recipe
 from scipy.special import gammaln
 from torch import Tensor
 
@@ -165,21 +162,11 @@ def test_constant_and_zero_tokens_have_no_radial_part(center):
     close(backward("exact", g, at), by_autograd(layer, x, g), 1e-9)
 
 
-@functools.cache
-def trained(arm: str) -> TokenNorm:
-    """The final norm of a Transformer after 30 steps at a rate that moves its gains far."""
-    rate = 0.1 / (ARMS[arm].norm.log_rate or 1)
-    stack = recipe(arm, steps=30, learning_rate=rate, min_lr=rate, eval_every=30, loss_bound=1e6)
-    (learner,) = trainings.trained(stack).learners
-    assert learner.diverged_at is None
-    layer = learner.model.double().final_norm
-    assert isinstance(layer, TokenNorm)
-    return layer
-
-
 @pytest.mark.parametrize("arm", TOKEN_ARMS)
-def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_not(arm):
-    layer = trained(arm)
+def test_with_gains_the_closed_form_is_autograds_and_without_them_it_is_not(arm):
+    layer = layer_of(ARMS[arm].norm, 8)
+    for p in layer.parameters():  # as a training moves them
+        p.data += 0.3 * normal(p.numel(), seed=2).view_as(p) / (layer.log_rate or 1)
     x, dy = 3 * normal(40, 8) + 1, normal(40, 8, seed=1)
     exact, at = by_autograd(layer, x, dy), standardize(layer, x)
     with_gain, without = (gradient_at_z(layer, dy, gain=gain) for gain in (True, False))
@@ -188,10 +175,7 @@ def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_
     if layer.gain is None:
         assert error < 1e-12
     else:
-        assert float(layer.size(layer.gain).detach().std()) > 0.1
         assert error > 0.05
-    if layer.radius == "learned":
-        assert abs(float(layer.g.detach()) / math.sqrt(8) - 1) > 0.01
 
 
 @pytest.mark.parametrize("arm", [arm for arm in TOKEN_ARMS if ARMS[arm].norm.radius != "sqrt(d)"])
