@@ -1,4 +1,4 @@
-"""The closed form of a norm's backward pass: against autograd, numpy and what theory says of it."""
+"""The closed form of a norm's backward pass, against autograd, numpy and theory."""
 
 import math
 from collections import defaultdict
@@ -81,7 +81,7 @@ def test_the_shares_are_energies_along_1_and_along_z(eps):
 
 @CENTER
 @pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
-def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, eps):
+def test_cosines_follow_from_the_shares_and_the_leak(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     total, *parts = shares(g, at)
     m, s, t = (part / total for part in parts)
@@ -97,7 +97,7 @@ def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, ep
 
 @CENTER
 @pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
-def test_the_identity_is_off_by_what_the_cosine_is_off(center, eps):
+def test_error_identity_is_the_largest_error_of_the_predicted_cosine(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     identity = cosine_by_identity(g, at)
     close(identity, cosines(backward("center_scale", g, at), backward("exact", g, at)))
@@ -131,7 +131,7 @@ def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
 
 
 @CENTER
-def test_tokens_without_gradient_count_in_sums_alone(center):
+def test_tokens_without_gradient_count_only_in_sums(center):
     at, g = standardized(center, 1e-5), normal(50, 9, seed=1)
     silent = torch.arange(50) % 2 == 0
     g[silent] = 0
@@ -163,7 +163,7 @@ def test_constant_and_zero_tokens_have_no_radial_part(center):
 
 
 @pytest.mark.parametrize("arm", TOKEN_ARMS)
-def test_with_gains_the_closed_form_is_autograds_and_without_them_it_is_not(arm):
+def test_the_closed_form_equals_autograd_only_with_the_gain(arm):
     layer = layer_of(ARMS[arm].norm, 8)
     for p in layer.parameters():  # as a training moves them
         p.data += 0.3 * normal(p.numel(), seed=2).view_as(p) / (layer.log_rate or 1)
@@ -239,13 +239,13 @@ def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-5], ids=["plain", "at the floors"])
-def test_published_is_the_published_scripts(scale):
+def test_published_quantities_equal_those_of_the_script(scale):
     lengths = torch.rand(30, 1, generator=generator(2), dtype=torch.float64)
     x, dy = lengths * normal(30, 9) + 1, scale * lengths * normal(30, 9, seed=1)
     assert published(x, dy) == pytest.approx(published_in_numpy(x.numpy(), dy.numpy()), rel=1e-10)
 
 
-def test_relative_error_is_of_the_second():
+def test_relative_error_is_relative_to_the_second():
     assert relative_error(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 2.0])) == pytest.approx(
         math.sqrt(13) / 2
     )

@@ -1,4 +1,4 @@
-"""Singular values of I + J: closed forms of linear blocks, Weyl's bound, the kernel of a norm."""
+"""Jacobians of blocks, I + J: closed forms of linear blocks, and central differences."""
 
 import math
 from typing import get_args
@@ -34,15 +34,15 @@ def test_a_symmetric_branch_adds_its_eigenvalues_to_1(low, high):
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.5, 3), (0.0, 3), (2.0, 0)])
-def test_what_is_lost_is_counted_by_token(share, lost):
-    """Three directions of each."""
+def test_lost_directions_are_counted_per_token(share, lost):
+    """Three directions per token."""
     values = torch.full((D,), 2.0, dtype=torch.float64)
     values[:3] = 2 * ZERO * share
     assert of_linear(symmetric(values), residual=False)["lost"] == lost
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_not_finite_has_no_singular_values(value):
+def test_a_jacobian_that_is_not_finite_has_no_singular_values(value):
     weight = torch.eye(D, dtype=torch.float64)
     weight[2, 3] = value
     assert all(math.isnan(v) for v in of_linear(weight).values())
@@ -57,7 +57,7 @@ X = 1.3 * normal(B, T, C, seed=4)
 
 
 def block_of(arm: str, placement: Placement, *, residual: bool = True) -> nn.Module:
-    """A real one, with gains and biases away from their start."""
+    """A block of a Transformer with gains and biases away from their start."""
     block = transformer(arm, placement, residual=residual, init="xavier").blocks[0]
     for p in block.parameters():
         if p.dim() < 2:
@@ -67,8 +67,8 @@ def block_of(arm: str, placement: Placement, *, residual: bool = True) -> nn.Mod
 
 @pytest.mark.parametrize("residual", [True, False], ids=["residual", "plain"])
 @pytest.mark.parametrize(("arm", "placement"), CELLS)
-def test_of_a_real_block_they_are_those_of_forward_differences(arm, placement, residual):
-    """Of steps of 1e-6, central: off by their square and by rounding over them."""
+def test_the_jacobian_of_a_block_equals_central_differences(arm, placement, residual):
+    """The error of steps of 1e-6 is their square, plus rounding divided by them."""
     block = block_of(arm, placement, residual=residual)
     ours = block_jacobian(block, X).numpy()
     step = 1e-6 * torch.eye(X.numel(), dtype=torch.float64).view(-1, *X.shape)

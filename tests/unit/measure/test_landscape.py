@@ -1,4 +1,4 @@
-"""Loss slices: a model is put back bit for bit, directions are what they are said to be."""
+"""Loss slices: the model is restored bit for bit; lengths and rows of directions."""
 
 import struct
 from collections.abc import Callable

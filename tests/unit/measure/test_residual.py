@@ -171,7 +171,7 @@ def test_blocks_that_pass_no_stream_are_an_error(value):
 
 
 def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
-    """Norms of embeddings of windows cut by hand, a seed after the other."""
+    """Norms of embeddings of windows cut by hand, seed by seed."""
     stack = recipe(seeds=[10, 2])
     stored_models.write(tmp_path / "models", stack, [1.5, 1.6])
     paths = {"models": tmp_path, "name": "models", "data": data, "out": tmp_path}

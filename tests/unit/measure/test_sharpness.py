@@ -1,4 +1,4 @@
-"""Sharpness against dense Hessians, and where full-batch Adam is known to hold it."""
+"""Sharpness against dense Hessians, and at full-batch Adam's edge of stability."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ CASES = {"mlp": mlp} | {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_operator_is_torchs_dense_hessian_and_its_top_eigenvalue_the_sharpness(case):
+def test_the_operator_and_its_largest_eigenvalue_equal_the_dense_hessians(case):
     model, loss = CASES[case]()
     dense = dense_hessian(model, loss)
     h = hessian(loss(), list(model.parameters()))
@@ -81,8 +81,8 @@ def test_fp32_gives_the_sharpness_of_fp64():
     assert largest_eigenvalue(h) == pytest.approx(exact, rel=1e-5)
 
 
-def test_preconditioned_it_has_the_eigenvalues_of_the_dense_quotient_whatever_the_units():
-    """Also where every parameter is c times another number: its moment then is, its square too."""
+def test_preconditioned_sharpness_does_not_depend_on_units():
+    """A parameter in units of c has c times the gradient and c^2 times the second moment."""
     model, loss = mlp()
     parameters = list(model.parameters())
     h, n = hessian(loss(), parameters), sum(p.numel() for p in parameters)
@@ -98,8 +98,8 @@ def test_preconditioned_it_has_the_eigenvalues_of_the_dense_quotient_whatever_th
 
 
 @pytest.mark.parametrize("rate", [1e-3, 3e-3])
-def test_full_batch_adam_brings_the_preconditioned_sharpness_to_38_over_its_rate(rate):
-    """Cohen et al. 2022 (arXiv:2207.14484): it hovers there, once training has brought it up."""
+def test_full_batch_adam_settles_at_a_preconditioned_sharpness_of_38_over_the_rate(rate):
+    """Cohen et al. 2022 (arXiv:2207.14484): it rises during training and then stays there."""
     torch.manual_seed(0)
     width = 32
     layers = [nn.Linear(4, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh()]
@@ -144,8 +144,8 @@ def test_the_largest_eigenvalue_is_returned_not_the_largest_in_magnitude(eigenva
     assert ours == pytest.approx(max(eigenvalues), rel=TOLERANCE)
 
 
-def test_the_operator_is_of_where_the_loss_was_taken():
-    """x^4 / 12 has the Hessian diag(x^2); what the parameter is later does not matter to it."""
+def test_the_hessian_is_taken_where_the_loss_was():
+    """x^4 / 12 has the Hessian diag(x^2); later values of the parameter do not matter."""
     x = torch.tensor([1.0, -2.0, 3.0], dtype=torch.float64, requires_grad=True)
     h = hessian(x.pow(4).sum() / 12, [x])
     np.testing.assert_allclose(columns(h.product, 3), np.diag([1, 4, 9]), rtol=1e-12)
@@ -163,7 +163,7 @@ SPECTRA = {
 
 @pytest.mark.parametrize("spectrum", SPECTRA)
 def test_bounds_hold_after_every_product(spectrum):
-    """Each holds an eigenvalue; Ritz values are inside the spectrum, and its ends come close."""
+    """Each bound holds for an eigenvalue; Ritz values converge to the ends from inside."""
     eigenvalues = np.sort(SPECTRA[spectrum])
     steps = list(itertools.islice(ritz(operator(rotated(eigenvalues))), 60))
     rounding = 1e-12
@@ -199,8 +199,8 @@ def test_it_stops_as_soon_as_the_bound_is_within_the_tolerance():
 @pytest.mark.parametrize(
     ("dtype", "size", "tolerance"), [(torch.float64, 1e-6, 1e-9), (torch.float32, 1e-2, 1e-5)]
 )
-def test_what_an_operator_adds_to_1_is_seen_however_small(dtype, size, tolerance):
-    """Little is left of a product next to the vector itself; if that were kept, it would grow."""
+def test_a_small_deviation_from_the_identity_is_resolved(dtype, size, tolerance):
+    """Most of a product is the vector itself; without a second orthogonalization it would grow."""
     h = operator(rotated(1 + size * np.linspace(-1, 1, 100)), dtype)
     assert largest_eigenvalue(h, tolerance) == pytest.approx(1 + size, abs=0.02 * size)
 
@@ -214,6 +214,6 @@ def test_without_convergence_there_is_no_number(monkeypatch):
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(0.0, 0.0), (math.nan, math.nan)])
-def test_a_hessian_of_zeros_or_nan_is_no_error(factor, expected):
+def test_the_largest_eigenvalue_of_zeros_and_of_nan(factor, expected):
     top = largest_eigenvalue(operator(factor * np.eye(30)))
     assert top == pytest.approx(expected, nan_ok=True)

@@ -39,7 +39,7 @@ def with_values(*values: float, rows: int = 8) -> Tensor:
 
 
 @given(x=matrices)
-def test_centered_ones_are_those_of_the_covariance(x):
+def test_centered_singular_values_are_those_of_the_covariance(x):
     eigenvalues = np.linalg.eigvalsh(np.cov(x.numpy(), rowvar=False, bias=True))[::-1]
     s = singular_values(x, centered=True)
     np.testing.assert_allclose(s.square().numpy() / len(x), eigenvalues, rtol=1e-9, atol=1e-9)

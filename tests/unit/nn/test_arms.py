@@ -1,4 +1,4 @@
-"""The registry: its rows, what the layers learn, and errors that name a wrong row."""
+"""The registry: names and factors of its rows, where layers start, and errors of wrong rows."""
 
 import math
 from typing import Any
@@ -57,7 +57,7 @@ def test_a_layer_learns_what_its_factors_say_from_unit_gain_and_zero_bias(arm):
 
 
 def errors(*rows: Row) -> list[str]:
-    """What is said of each fault, after the name of the file."""
+    """The message of each fault, after the name of the file."""
     with pytest.raises(Explained) as error:
         registry(*rows)
     return [line.partition("arms.py: ")[2] for line in str(error.value).splitlines()]

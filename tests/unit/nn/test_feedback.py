@@ -74,7 +74,7 @@ def off(ours: Tensor, theirs: Tensor) -> float:
 
 
 def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) -> None:
-    """To a relative error; what is zero in theory (a key's bias), relative to the largest."""
+    """Compare to a relative error; gradients that are zero in theory, relative to the largest."""
     assert ours.keys() == theirs.keys()
     largest = max(float(g.norm()) for g in theirs.values())
     for name, g in theirs.items():
@@ -85,9 +85,7 @@ def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) ->
 @ATTENTION
 @BIAS
 @CELL
-def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
-    arm, placement, attention, linear_bias
-):
+def test_fa_is_backprop_through_feedback_matrices(arm, placement, attention, linear_bias):
     options = {"attention": attention, "linear_bias": linear_bias}
     fa, exact = (transformer(f, arm, placement, **options) for f in ("fa", "backprop"))
     plain = gradients(exact, loss_of(exact))
@@ -106,7 +104,7 @@ def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
 @ATTENTION
 @BIAS
 @CELL
-def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_own(
+def test_dfa_delivers_the_error_at_the_logits_to_each_block_through_its_matrix(
     arm, placement, attention, linear_bias
 ):
     model = transformer("dfa", arm, placement, attention=attention, linear_bias=linear_bias)
@@ -142,7 +140,7 @@ def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_ow
 
 
 @CELL
-def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
+def test_dfa_is_backprop_after_the_blocks(arm, placement):
     dfa, exact = (transformer(f, arm, placement) for f in ("dfa", "backprop"))
     ours, theirs = (gradients(model, loss_of(model)) for model in (dfa, exact))
     for name in theirs:
@@ -151,7 +149,7 @@ def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
 
 
 @BIAS
-def test_feedback_is_stored_and_is_no_parameter(linear_bias):
+def test_feedback_is_a_buffer(linear_bias):
     fa, dfa, exact = (start(f, linear_bias=linear_bias) for f in ("fa", "dfa", "backprop"))
     places = [f"blocks.{i}.{layer}" for i in range(3) for layer in LINEAR]
     weights = exact.state_dict()
@@ -165,7 +163,7 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
 
 
 @RANDOM
-def test_training_moves_every_weight_and_no_feedback(feedback):
+def test_feedback_is_fixed_during_training(feedback):
     stack = recipe(feedback=feedback, tied_head=False)
     (learner,) = trained(stack).learners
     torch.manual_seed(stack.seeds[0])
@@ -175,7 +173,7 @@ def test_training_moves_every_weight_and_no_feedback(feedback):
         assert torch.equal(value, started[name]) == ("feedback" in name), name
 
 
-def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
+def test_dfa_matrices_have_the_deviation_of_the_head_and_are_independent():
     torch.manual_seed(0)
     model = start("dfa", n_embd=384)
     assert model.head is not None
@@ -197,7 +195,7 @@ def test_random_feedback_with_a_tied_head_is_an_error(feedback):
 @RANDOM
 @BIAS
 def test_gradients_under_autocast_are_near_those_of_fp32(feedback, linear_bias):
-    """bf16 keeps 8 bits: a few roundings on the way are some percent."""
+    """bf16 keeps 8 bits: a few roundings add up to some percent."""
     torch.manual_seed(0)
     model = start(feedback, linear_bias=linear_bias)
     exact = gradients(model, loss_of(model))
@@ -213,7 +211,7 @@ def test_gradients_under_autocast_are_near_those_of_fp32(feedback, linear_bias):
 
 @RANDOM
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_two_passes_before_a_way_back_do_not_mix(feedback, order):
+def test_two_forward_passes_before_backward_do_not_mix(feedback, order):
     model = transformer(feedback)
     alone = [gradients(model, loss_of(model, seed)) for seed in (1, 2)]
     losses = [loss_of(model, seed) for seed in (1, 2)]

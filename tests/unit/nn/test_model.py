@@ -264,8 +264,8 @@ def test_cross_entropy_of_uniform_logits_is_ln_v():
     assert float(loss) == pytest.approx(math.log(V), rel=1e-6)
 
 
-def test_a_factor_of_the_embedding_is_as_of_larger_embeddings():
-    """Both of them: tokens' and positions'; sqrt(d) at the start."""
+def test_the_embedding_scale_equals_larger_embeddings():
+    """Of tokens and positions; the scale starts at sqrt(d)."""
     scaled = transformer("dyt_scaled", "pre", tied_head=False)
     plain = transformer("dyt_scaled", "pre", tied_head=False)
     with torch.no_grad():
@@ -279,7 +279,7 @@ def test_a_factor_of_the_embedding_is_as_of_larger_embeddings():
     assert start == pytest.approx(math.sqrt(C))
 
 
-def test_a_factor_of_the_logits_is_a_temperature_of_the_same_model():
+def test_the_logit_scale_is_a_temperature():
     plain, scaled = transformer("manual_l2", "pre"), transformer("manual_l2_logits", "pre")
     missing = scaled.load_state_dict(plain.state_dict(), strict=False)
     assert missing.missing_keys == ["logit_scale.factor"]

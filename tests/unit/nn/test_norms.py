@@ -1,4 +1,4 @@
-"""The norm layers against torch's, against formulas, and against invariances."""
+"""The norm layers against torch's and against their formula."""
 
 from collections.abc import Callable
 
@@ -154,7 +154,7 @@ def test_none_is_the_identity():
 
 
 @ALL
-def test_autocast_leaves_an_fp32_norm_as_it_is(arm):
+def test_autocast_does_not_change_an_fp32_norm(arm):
     layer = build(ARMS[arm].norm, D)
     x = tokens(2, 3).float()
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,4 +1,4 @@
-"""Surrogate backward passes against Jacobians written out, and where a model has them."""
+"""Surrogate backward passes against explicit Jacobians, and which norms of a model have them."""
 
 from typing import get_args
 
@@ -46,7 +46,7 @@ def tokens(*shape: int) -> Tensor:
 
 
 def jacobian(x: Tensor, center: bool, eps: float, rule: NormBackward) -> Tensor:
-    """dz/dx of one token ``(d,)``, a symmetric matrix, or what the rule has in its place."""
+    """dz/dx of one token ``(d,)``, a symmetric matrix, or the rule's replacement for it."""
     d = len(x)
     identity = torch.eye(d, dtype=x.dtype)
     ones = torch.full((d, d), 1 / d, dtype=x.dtype)
@@ -99,7 +99,7 @@ def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
     assert_same(ours, [exact[0] + share * (whole - exact[0]), *exact[1:]])
 
 
-def test_a_dose_is_of_center_scale_alone():
+def test_only_center_scale_takes_a_radial_share():
     with pytest.raises(ValidationError, match="norm_backward projected takes no radial_share"):
         recipe("layernorm", "pre", norm_backward="projected", radial_share=0.5)
 
@@ -132,8 +132,8 @@ def test_strides_do_not_matter(arm, rule):
 
 @ARM
 @pytest.mark.parametrize(("rule", "share"), [*((rule, 1.0) for rule in SURROGATES), DOSE])
-def test_layers_of_a_stack_have_their_own_errors(arm, rule, share):
-    """As training has them: mapped over the models, the way back outside the map."""
+def test_stacked_layers_equal_single_layers(arm, rule, share):
+    """As in training: the forward pass is mapped over models, the backward pass runs outside."""
     layers = [layer_of(arm, rule, share) for _ in range(3)]
     for i, layer in enumerate(layers):
         for p in layer.parameters():
@@ -190,7 +190,7 @@ PLACES: dict[Placement, list[str]] = {
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("surrogates_in", get_args(SurrogatesIn))
 @pytest.mark.parametrize("placement", PLACES)
-def test_surrogates_are_in_the_norms_that_were_named(placement, surrogates_in, rule):
+def test_surrogates_replace_the_chosen_norms(placement, surrogates_in, rule):
     in_blocks = {
         f"blocks.{i}.{branch}.{place}"
         for i in range(2)

@@ -1,4 +1,4 @@
-"""Effects of a crossed design: planted ones come back, seeds are blocks, intervals cover."""
+"""Effects of a crossed design against marginal means and scipy's intervals; seeds are blocks."""
 
 import itertools
 import math
@@ -122,7 +122,7 @@ def test_without_a_complete_seed_there_is_no_row():
 
 
 @pytest.mark.parametrize("level", ["learned", "2"])
-def test_a_cell_that_another_run_stands_in_for_is_missing(level):
+def test_a_second_run_of_another_cell_does_not_replace_a_missing_one(level):
     """As many rows as cells, but one cell twice or one of a level that is not crossed."""
     runs = crossed(lambda c, _: 1.0)
     runs.loc[runs.index[(runs["radius"] == "1") & (runs["seed"] == 0)][0], "radius"] = level

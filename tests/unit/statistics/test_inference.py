@@ -216,13 +216,13 @@ def ideal_bca(values: Sequence[float], level: float) -> tuple[float, float]:
 @pytest.mark.parametrize("level", [0.8, 0.9])
 @pytest.mark.parametrize("values", [TREATED, [0.1, 0.5, 0.7, 1.1, 2.3, 7.9], DARWIN[:7]])
 def test_a_bootstrap_interval_is_that_of_all_resamples(values, level):
-    """Bounds of 20,000 resamples vary by 0.02 standard errors, and of the ideal ones by steps."""
+    """Bounds of 20,000 resamples vary by 0.02 standard errors; the ideal ones are discrete."""
     e = bootstrap_mean(values, level, 20_000)
     close = 0.1 * float(stats.sem(values))
     assert (e.low, e.high) == pytest.approx(ideal_bca(values, level), abs=close)
 
 
 @pytest.mark.parametrize("values", [[0.3, 0.3, 0.3, 0.1 + 0.2], [0.1] * 9 + [math.nextafter(1, 0)]])
-def test_values_that_rounding_parts_have_bounds(values):
+def test_values_that_differ_by_rounding_have_bounds(values):
     e = bootstrap_mean(values, 0.95, 999)
     assert e.low <= e.mean <= e.high

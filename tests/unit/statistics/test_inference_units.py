@@ -46,7 +46,7 @@ def enumerated(values: Sequence[int]) -> tuple[float, float]:
 
 
 @given(values=tenths, bound=st.integers(-9, 9), unit=st.sampled_from([10, 3, 7e-5, 1e160]))
-def test_ties_that_rounding_parts_are_ties(values, bound, unit):
+def test_ties_broken_by_rounding_count_as_ties(values, bound, unit):
     """0.1 + 0.2 - 0.3 is 0, and as large as when it is flipped."""
     greater, less = enumerated([v - bound for v in values])
     flips = sign_flip([v / unit for v in values], bound / unit)
@@ -55,7 +55,7 @@ def test_ties_that_rounding_parts_are_ties(values, bound, unit):
 
 @given(values=st.lists(finite, min_size=1, max_size=8), bound=st.just(0.0) | finite)
 def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
-    """No flip as large is missed; one that is counted too is smaller by rounding at most."""
+    """Every flip that is as large counts; any other that counts is smaller only by rounding."""
     exact = [Fraction(v) - Fraction(bound) for v in values]
     whole = math.lcm(*(v.denominator for v in exact))
     as_integers = [int(v * whole) for v in exact]
@@ -143,14 +143,14 @@ def test_a_tier_is_rejected_only_where_all_before_it_is():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_students_t_is_of_darwins_maize_what_fisher_printed(scale):
+def test_students_t_of_darwins_maize_is_fishers(scale):
     """The Design of Experiments, section 17: t = 2.148 of 14 degrees of freedom."""
     values = [v * scale for v in DARWIN]
     assert student(values).greater == pytest.approx(stats.t.sf(2.148, 14), rel=1e-3)
     assert student(values).less == pytest.approx(stats.t.cdf(2.148, 14), rel=1e-3)
 
 
-def test_where_nothing_varies_flips_stand_for_t():
+def test_without_variation_sign_flips_replace_t():
     assert student([0.1] * 6) == sign_flip([0.1] * 6)
     assert student([3.0]) == sign_flip([3.0])
 

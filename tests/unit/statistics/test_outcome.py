@@ -1,4 +1,4 @@
-"""A loss is at most ln V, which a divergence counts as; failing is to be stuck at frequencies."""
+"""Capped losses, failures, and the loss of character frequencies."""
 
 import math
 
