@@ -47,7 +47,7 @@ lay_out(STORE, STUDIES)
 repair(STORE)
 FIGURES = registered(figures, CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
-STATEMENTS = reported(load_checked, Path(data("claims.yaml")), STUDIES, FIGURES)
+STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, FIGURES)
 reported(check_prompts, Path(data("prompts.yaml")))
 # expensive results are targets too, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]

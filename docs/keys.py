@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from normscope.config import Config, load
-from normscope.ledger.entry import Claims
+from normscope.ledger.entry import Document
 from normscope.nn.arms import ARMS
 from normscope.paper.figures import Figure
 from normscope.studies.folder import declared_tables
@@ -32,8 +32,8 @@ def configuration() -> str:
 
 
 def statements() -> str:
-    """The keys of data/claims.yaml."""
-    return _models(Claims)
+    """The keys of a file of data/claims/."""
+    return _models(Document)
 
 
 def figures() -> str:

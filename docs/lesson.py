@@ -29,7 +29,6 @@ from normscope.words import records, significant_or_tiny
 ROOT = Path(__file__).parents[1]
 EVIDENCE = "NORMSCOPE_EVIDENCE"  # overrides the directory evidence/
 STUDIES = ("depth", "main", "textbook")  # the studies of the tutorial's statements
-DOCUMENT = "tutorial"  # its name in data/claims.yaml
 SUPERSCRIPT = str.maketrans("+-0123456789", "\u207a\u207b⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -83,10 +82,13 @@ def grid() -> Depth:
 
 
 @cache
+def _document() -> Claims:
+    return load_claims([ROOT / "data/claims/tutorial.yaml"])
+
+
 def entries() -> dict[str, Entry]:
-    """The tutorial's statements in ``data/claims.yaml``, by key."""
-    every = load_claims(ROOT / "data" / "claims.yaml").claims
-    return {key: entry for key, entry in every.items() if entry.document == DOCUMENT}
+    """The tutorial's statements in ``data/claims/tutorial.yaml``, by key."""
+    return _document().entries
 
 
 def bound(key: str) -> float:
@@ -112,9 +114,7 @@ def _claims(_: Path) -> dict[str, Claim]:
         for study, part in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
-    documents = load_claims(ROOT / "data" / "claims.yaml").documents
-    statements = find_all(Claims(documents=documents, claims=entries()), evidence)
-    return {statement.key: statement for statement in statements}
+    return {statement.key: statement for statement in find_all(_document(), evidence)}
 
 
 def pretty(text: str) -> str:

@@ -1,8 +1,9 @@
-"""Rule claims: test every statement of data/claims.yaml on the tables of the workflow."""
+"""Rule claims: test every statement of data/claims/ on the tables of the workflow."""
 
 from pathlib import Path
 
 from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Studies
@@ -20,7 +21,9 @@ class Flags(Strict):
     """Judge the ledger."""
 
     config: Studies = Field(description="the configuration of all studies as JSON")
-    claims: Path = Field(description="the statements, data/claims.yaml")
+    claims: CliPositionalArg[list[Path]] = Field(
+        description="the files of the documents, data/claims/*.yaml"
+    )
     results: Path = Field(description="directory with one folder per study")
     out: Path
 

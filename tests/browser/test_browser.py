@@ -161,9 +161,9 @@ def test_every_link_of_every_statement_leads_somewhere(visit, summary):
         assert row["back"] == row["row"]
         assert row["figure"] == "FIGURE"
         assert row["numbers"] == row["statement"]
-        entries = [place for place in row["places"] if place.startswith("data/claims.yaml: ")]
-        (key,) = {place.partition(": ")[2] for place in entries}
-        assert f"\n  {key}:\n" in (ROOT / "data/claims.yaml").read_text()
+        entries = [place for place in row["places"] if place.startswith("data/claims/")]
+        ((path, _, key),) = {place.partition(": ") for place in entries}
+        assert f"\n  {key}:\n" in (ROOT / path).read_text()
         functions = [place for place in row["places"] if place.startswith("normscope.")]
         assert functions
         for name in functions:

@@ -1,4 +1,4 @@
-"""Statements of data/claims.yaml, judged by tables that a test plants."""
+"""Statements of data/claims/, judged by tables that a test plants."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,8 @@ from normscope.ledger.judgement import Judgement, judge
 from normscope.studies.statements import import_tests
 
 CONFIG: Config = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
-CLAIMS: Claims = load_claims(ROOT / "data" / "claims.yaml")
+FILES = sorted((ROOT / "data/claims").glob("*.yaml"))
+CLAIMS: Claims = load_claims(FILES)
 SELECTION = "undecided: runs diverged, and the others are a selection"
 UNCLEAR = "undecided: p is above 0.05"
 FEW = "undecided: 5 seeds, 6 needed"
@@ -43,8 +44,9 @@ def claim_on(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes:
         changes: to its entry.
     """
     planted = tables if isinstance(tables, Evidence) else evidence(tables)
-    entry = CLAIMS.claims[key].model_copy(update=changes)
-    return Claim(key, entry, TESTS.get(key, find)(entry, planted))
+    ((document, entry),) = [(d, e) for d, k, e in CLAIMS if k == key]
+    entry = entry.model_copy(update=changes)
+    return Claim(document, key, entry, TESTS.get(key, find)(entry, planted))
 
 
 def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> str:
@@ -54,5 +56,6 @@ def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: 
 def judged(claim: Claim, tests: int = 1) -> Judgement:
     """The statement's line in a ledger of so many tests, the others with a p of 1."""
     open_ = Case(effect=0.0, n=20, p_holds=0.5, p_fails=0.5, smallest=2.0**-20)
-    others = [Claim(f"other_{i}", claim.entry, Finding({"": open_})) for i in range(tests - 1)]
+    unknown = Finding({"": open_})
+    others = [Claim(claim.document, f"other_{i}", claim.entry, unknown) for i in range(tests - 1)]
     return judge([claim, *others], 0.05)[0]

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from processes import ROOT
 
-MODELS, LEDGER, STATEMENTS = "evidence/models.csv", "evidence/claims.json", "data/claims.yaml"
+MODELS, LEDGER = "evidence/models.csv", "evidence/claims.json"
+FOLDER, ONE_FILE = "data/claims", "data/claims.yaml"  # one file held all documents before
 OF_A_TEST = "study primary test direction holds_in bound margin scale unit contrast".split()
 
 
@@ -36,9 +37,12 @@ def _history() -> None:
 @cache
 def statements(commit: str | None = None) -> dict[str, dict[str, Any]]:
     """The entries as a commit has them, or the working tree."""
-    path = ROOT / STATEMENTS
-    text = path.read_text() if commit is None else git("show", f"{commit}:{STATEMENTS}")
-    return yaml.safe_load(text)["claims"]
+    if commit is None:
+        texts = [path.read_text() for path in (ROOT / FOLDER).glob("*.yaml")]
+    else:
+        files = git("ls-tree", "-r", "--name-only", commit, FOLDER, ONE_FILE).splitlines()
+        texts = [git("show", f"{commit}:{name}") for name in files if name.endswith(".yaml")]
+    return {key: entry for text in texts for key, entry in yaml.safe_load(text)["claims"].items()}
 
 
 def decisive(entry: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from project import ROOT, Project
 TEXT = "to be or not to be: that is the question\n" * 100
 CHARS = sorted(set(TEXT))
 TOKENS = np.array([CHARS.index(c) for c in TEXT])
-CONFIG, ARMS, CLAIMS = "config.yaml", "src/normscope/nn/arms.py", "data/claims.yaml"
+CONFIG, ARMS, CLAIMS = "config.yaml", "src/normscope/nn/arms.py", "data/claims/notebook.yaml"
 WRONG_ROW = '    Row("rmsnorm", "Again", ZS19, _token(gian=True)),\n'
 INSTALLED = r"installed are pandas [\d.]+ in place of 0\.[\d.]+: run `make tools`"
 NESTED = "[{protocol: small, arms: [layernrm], placements: [pre]}]"

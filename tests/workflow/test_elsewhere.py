@@ -107,16 +107,28 @@ def test_a_module_has_the_values_that_its_parent_gives_it(made, tmp_path):
 
 def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
     elsewhere = user(made, tmp_path / "elsewhere")
-    (elsewhere.root / "data").mkdir()
-    for name in ("claims.yaml", "published.csv"):
+    (elsewhere.root / "data/claims").mkdir(parents=True)
+    for name in ("claims/script.yaml", "published.csv"):
         (elsewhere.root / "data" / name).write_text((made.root / "data" / name).read_text())
+    script = yaml.safe_load((made.root / "data/claims/script.yaml").read_text())
+    asked = {
+        "title": "A reader's question",
+        "claims": {"asked": script["claims"]["softmax_costs_more"]},
+    }
+    (elsewhere.root / "data/claims/asked.yaml").write_text(yaml.safe_dump(asked))
     run = ("-n", "--snakefile", str(made.root / "Snakefile"))
     output = elsewhere.snakemake(*run, "results/paper/manifest.json")
     (files,) = re.findall(r"^ *rule manifest:\n +input: (.*)$", output, re.MULTILINE)
-    assert {"data/claims.yaml", f"{made.root}/data/published.csv"} <= set(files.split(", "))
-    (elsewhere.root / "data/claims.yaml").unlink()
-    (elsewhere.root / "data/claims.yaml").symlink_to("nowhere")
-    assert "data/claims.yaml is a folder or a dangling link" in elsewhere.snakemake(*run, ok=False)
+    read = {"data/claims/asked.yaml", "data/claims/script.yaml"}
+    read |= {f"{made.root}/data/{name}" for name in ("claims/tutorial.yaml", "published.csv")}
+    assert read <= set(files.split(", "))
+    (elsewhere.root / "data/claims/script.yaml").unlink()
+    (elsewhere.root / "data/claims/script.yaml").symlink_to("nowhere")
+    wrong = "data/claims/script.yaml is a folder or a dangling link"
+    assert wrong in elsewhere.snakemake(*run, ok=False)
+    (elsewhere.root / "data/claims/script.yaml").unlink()
+    (elsewhere.root / "data/claims.yaml").write_text("claims: {}")
+    assert "data/claims.yaml is not read" in elsewhere.snakemake(*run, ok=False)
 
 
 def test_nested_values_of_the_command_line_are_numbers(made):

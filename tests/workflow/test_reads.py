@@ -16,6 +16,7 @@ from normscope.io.provenance import closure
 from normscope.io.tables import Tables
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.claim import Evidence
+from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import find_all
 from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests, load_checked
@@ -86,15 +87,16 @@ class Recorder(Evidence):
 def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project):
     """Told from the syntax of its test, and seen when the test runs."""
     config = load(read_yaml(made.root / "config.yaml"))
-    claims = load_checked(made.root / "data/claims.yaml", config.studies)
+    claims = load_checked(sorted((made.root / "data/claims").glob("*.yaml")), config.studies)
     import_tests(config.studies)
     tables = {
         name: Tables(made.root / "results" / name / "tables", study.TABLES)
         for name, study in config.studies.items()
     }
     evidence = Recorder(tables, config.studies, config.level)
-    told = sources(claims, config.studies, "data/claims.yaml")
-    for key, entry in claims.claims.items():
+    told = sources(claims, config.studies)
+    for name, key, entry in claims:
         evidence.asked.clear()
-        find_all(claims.model_copy(update={"claims": {key: entry}}), evidence)
+        alone = claims.documents[name].model_copy(update={"claims": {key: entry}})
+        find_all(Claims({name: alone}), evidence)
         assert evidence.asked == set(told[key]["tables"]), key

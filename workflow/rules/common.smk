@@ -56,20 +56,28 @@ def project(path):
     return held(path if IN_PLACE else os.path.join(PROJECT, path))
 
 
-# files of data/ that the user may replace
-CHOSEN = ("claims.yaml", "prompts.yaml")
-
-
 def data(name):
-    """A file of data/: the project's, or the user's if it exists and may replace that."""
+    """A file of data/: the user's prompts or document, if there is such a file, or the project's."""
     path = f"data/{name}"
-    if name not in CHOSEN or not os.path.lexists(path):
+    is_open = name == "prompts.yaml" or name.startswith("claims/")
+    if not is_open or not os.path.lexists(path):
         return project(path)
     if not os.path.isfile(path):
         raise WorkflowError(
             f"{path} is a folder or a dangling link; fix it, or remove it to use the project's"
         )
     return held(path)
+
+
+def documents():
+    """The files of the documents: the project's and the user's, which win if names are equal."""
+    if os.path.lexists("data/claims.yaml"):
+        raise WorkflowError(
+            "data/claims.yaml is not read: write one file per document, data/claims/NAME.yaml"
+        )
+    folders = [os.path.join(PROJECT, "data/claims"), "data/claims"]
+    names = {path.name for folder in folders for path in Path(folder).glob("*.yaml")}
+    return [data(f"claims/{name}") for name in sorted(names)]
 
 
 def prepended(variable, folder):
@@ -251,10 +259,7 @@ def recipe(jobs):
 @functools.cache
 def traced(wildcards):
     """Where each statement is tested, and the code that measures it. Only the page uses this."""
-    path = Path(data("claims.yaml"))
-    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path
-    places = sources(STATEMENTS, STUDIES, str(shown))
-    return recorded("traces.json", json.dumps(places, indent=1))
+    return recorded("traces.json", json.dumps(sources(STATEMENTS, STUDIES), indent=1))
 
 
 def table_file(study, name):

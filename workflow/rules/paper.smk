@@ -1,4 +1,4 @@
-# reads:  results/<study>/tables/*.csv, data/claims.yaml, the captions in results/paper/figures/, the
+# reads:  results/<study>/tables/*.csv, data/claims/*.yaml, the captions in results/paper/figures/, the
 #         templates in workflow/report/, figures.yaml and section.md of each study, and
 #         evidence/ if it exists
 # writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
@@ -16,7 +16,7 @@ LAYOUTS = (
 )
 TEMPLATES = [project(f"workflow/report/{name}") for name in LAYOUTS]
 TEMPLATES += of_studies("section.md")
-# the project's data files, which the manifest lists: prompts, statements, published numbers
+# the project's data files, which the manifest lists: prompts and published numbers
 DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
 KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
@@ -27,7 +27,7 @@ rule claims:
     input:
         code("claims", "all"),
         TABLES,
-        claims=data("claims.yaml"),
+        claims=documents(),
     output:
         "results/paper/claims.json",
     log:
@@ -41,7 +41,7 @@ rule claims:
     params:
         config=verbatim(CONFIGURATION),
     shell:
-        'python "$NORMSCOPE/scripts/claims.py" --config {params.config:q} --claims {input.claims:q}'
+        'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --config {params.config:q}'
         " --results results --out {output} &> {log}"
 
 
@@ -84,7 +84,7 @@ rule manifest:
             held(f"results/code/{script}.txt")
             for script in sorted(PINS.keys() - {"cost"})
         ],
-        data=[data(name) for name in DATA] + EVIDENCE[:1],
+        data=[data(name) for name in DATA] + documents() + EVIDENCE[:1],
     output:
         "results/paper/manifest.json",
     log:

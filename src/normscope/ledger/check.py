@@ -1,15 +1,14 @@
-"""What is wrong in the statements of a file, told before any job starts. No pandas."""
+"""Errors in the statements, found before any job starts. Needs no pandas."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
 
-from normscope.errors import Explained, suggest
+from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
-from normscope.ledger.expression import settled
-from normscope.ledger.pairs import pairs
-from normscope.ledger.vocabulary import Value, Vocabulary
+from normscope.ledger.expression import columns_in, settled
+from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
 TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
 OPEN = {  # the words for values that a key of a contrast may say
@@ -24,38 +23,40 @@ def problems(
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
     figures: Collection[str] | None = None,
-) -> list[str]:
-    """A line for each fault: the key, what is wrong, and the nearest right word.
+) -> list[tuple[str, str]]:
+    """The document of each fault, and a line with the key, what is wrong, and the nearest word.
 
     Args:
-        vocabularies: of every study, by its name.
-        functions: the study of every key that a function tests.
-        figures: names of figures, which entries are shown by; without them none is looked up.
+        vocabularies: The vocabulary of every study, by name.
+        functions: The study of every key that a function tests.
+        figures: Names of figures. Without them, the figure of an entry is not looked up.
     """
     lines = []
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         faults = _in_entry(key, entry, vocabularies, functions, figures)
-        lines += [f"claims.{key}{place}: {fault}" for place, fault in faults]
+        lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
     lines += _repeated(claims)
     for key, study in functions.items():
-        if key not in claims.claims:
-            near = suggest(key, claims.claims)
-            lines.append(f"claims.{key} is missing: studies/{study}/claims.py tests it; {near}")
+        if key not in claims.entries:
+            near = suggest(key, claims.entries)
+            line = f"claims.{key} is missing: studies/{study}/claims.py tests it; {near}"
+            lines.append(("", line))
     return lines
 
 
 Faults = Iterator[tuple[str, str]]  # place in an entry, what is wrong there
 
 
-def _repeated(claims: Claims) -> Iterator[str]:
-    """Statements of a document that test the same: each would count in Holm's correction."""
+def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
+    """Statements of one document with the same test, which Holm's correction would count twice."""
     tested: dict[tuple, str] = {}
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         if entry.contrast is not None:
             parts = entry.model_dump_json(include=TESTED)
-            first = tested.setdefault((entry.document, parts), key)
+            first = tested.setdefault((document, parts), key)
             if first != key:
-                yield f"claims.{key}: has the same test as claims.{first}: remove one of them"
+                same = f"has the same test as claims.{first}: remove one of them"
+                yield document, f"claims.{key}: {same}"
 
 
 def _in_entry(
@@ -98,27 +99,41 @@ def _in_contrast(
         faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
         faults += _in_numbers(entry, contrast, vocabulary)
     if not faults and entry.test != "fact":
-        faults += _in_grid(contrast, vocabulary, columns)
+        faults += _in_grid(contrast, vocabulary)
     yield from faults
 
 
-def _in_grid(contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]) -> Faults:
-    """Sides with several models of a seed, among those that the configuration trains.
+def _in_grid(contrast: Contrast, vocabulary: Vocabulary) -> Faults:
+    """Sides with several models of one seed, among those that the configuration trains.
 
     Tables without a grid, and columns that are computed from results, cannot be checked.
     """
     grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
-    named = {contrast.replicates, *contrast.told_apart_by, *contrast.cells, *(contrast.other or {})}
-    named |= {*contrast.best.columns} if contrast.best else set()
+    settings = contrast.best.columns if contrast.best else []
+    apart = [contrast.replicates, *contrast.told_apart_by, *settings]
+    named = {*apart, *contrast.cells, *(contrast.other or {})}
     if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
         return
-    known = dict.fromkeys(columns, math.pi) | {"diverged": False, "diverged_at": math.nan}
-    try:
-        for pair in pairs(contrast, [{**known, **row} for row in grid], vocabulary, {}):
-            if all(pair.sides):
-                pair.values(infinite=False)
-    except Explained as e:
-        yield ".contrast.cells", str(e)
+    needed = columns_in(contrast.measure)
+    known = [row for row in grid if not any(_is_nan(row.get(name)) for name in needed)]
+    for cells in contrast.sides:
+        keys = [*apart, *(column for column, given in cells.items() if given in WORDS)]
+        chosen = [
+            row
+            for cell in vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
+            for row in known
+            if agree(row, cell)
+        ]
+        first: dict[tuple, Cell] = {}
+        for row in chosen:
+            twin = first.setdefault(tuple(row.get(key) for key in keys), row)
+            if twin is not row:
+                yield ".contrast.cells", contrast.ambiguity(twin, row)
+                return
+
+
+def _is_nan(value: Value | None) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _in_words(

@@ -61,8 +61,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement beside what was found."""
+    """A statement of a document, and what was found about it."""
 
+    document: str
     key: str
     entry: Entry
     finding: Finding = field(default_factory=lambda: Finding({}))

@@ -1,6 +1,8 @@
 """The part of an entry that says which trained models are compared: its key ``contrast``."""
 
-from typing import Annotated, Literal, Self
+import itertools
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -109,6 +111,11 @@ class Contrast(Strict):
         return self
 
     @property
+    def sides(self) -> list[Cells]:
+        """The cells of each side; reserved words and lists stand for several values."""
+        return [self.cells] if self.other is None else [self.cells, {**self.cells, **self.other}]
+
+    @property
     def partners(self) -> list[str]:
         """The columns that name several values of the second side, each of which is a case."""
         return [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
@@ -135,6 +142,16 @@ class Contrast(Strict):
         for i, need in enumerate(self.needs):
             keys[f"needs.{i}.check"] = columns_in(need.check)
         return keys
+
+    def ambiguity(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> str:
+        """What to do about two rows of one seed that are on the same side."""
+        keys = itertools.takewhile(lambda column: column != self.replicates, first.keys())
+        differ = ", ".join(column for column in keys if first[column] != second[column])
+        return (
+            f"{self.table}: {self.cells} are several rows of {self.replicates} "
+            f"{first[self.replicates]}, which differ in {differ or 'nothing that names a cell'}: "
+            "say which one in cells, or list the column in each"
+        )
 
     def all_cells(self) -> dict[str, Cells]:
         """The cells that each key names."""

@@ -1,5 +1,7 @@
-"""Entries of data/claims.yaml: a statement, where it was made, and the test that decides it."""
+"""The files of data/claims/: a document, its statements, and the test that decides each of them."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
@@ -16,14 +18,6 @@ from normscope.schema import PositiveFloat, Strict
 Word = Annotated[str, Field(min_length=1)]
 Verdict = Literal["holds", "fails", "none"]
 UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
-
-
-class Document(Strict):
-    """Where statements were made."""
-
-    title: Word
-    author: str | None = None
-    link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
 
 
 class Published(Strict):
@@ -56,8 +50,7 @@ class Entry(Strict):
     """
 
     study: Word = Field(description="whose models it is about, and whose section shows it")
-    document: str = Field(description="a key of documents")
-    where: Word = Field(description="part of the document")
+    where: Word = Field(description="the part of the document that makes it")
     primary: bool = Field(
         default=False,
         description="whether its document stands on it: the others are decided only after these",
@@ -171,49 +164,74 @@ class Entry(Strict):
             Explained: there is none.
         """
         if self.bound is None:
-            raise Explained(f"data/claims.yaml: {self.statement!r} has no bound: give its test one")
+            raise Explained(f"{self.statement!r} has no bound: give its test one")
         return self.bound
 
 
-class Claims(Strict):
-    """data/claims.yaml."""
+class Document(Strict):
+    """A document and its statements: one file of data/claims/, whose name is the document's."""
 
-    documents: dict[Key, Document]
-    claims: dict[Key, Entry]
-
-    @model_validator(mode="after")
-    def _documents_are_named(self) -> Self:
-        for key, entry in self.claims.items():
-            if entry.document not in self.documents:
-                near = suggest(entry.document, self.documents)
-                raise ValueError(
-                    f"claims.{key}.document: {entry.document!r} is not in documents; {near}"
-                )
-        return self
+    title: Word
+    author: str | None = None
+    link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
+    claims: dict[Key, Entry] = Field(description="the statements, by a key unique in the ledger")
 
 
-def load(path: Path) -> Claims:
-    """The validated entries of a file.
+@dataclass(frozen=True)
+class Claims:
+    """The documents of the ledger by name, in the order in which they are shown."""
+
+    documents: Mapping[str, Document]
+
+    def __iter__(self) -> Iterator[tuple[str, str, Entry]]:
+        """Name of the document, key and entry of every statement."""
+        for name, document in self.documents.items():
+            for key, entry in document.claims.items():
+                yield name, key, entry
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The entry of every statement, by its key."""
+        return {key: entry for _, key, entry in self}
+
+
+def load(paths: Iterable[Path]) -> Claims:
+    """Read and validate the files of the documents.
 
     Raises:
-        Explained: it is no YAML, or entries are wrong: each with where it is, and what is right.
+        Explained: A file is not YAML, entries are wrong, or a key occurs twice. Every line names
+            the file, the key, and what is right.
     """
-    raw = read_yaml(path)
-    try:
-        return Claims.model_validate(raw, strict=True)
-    except ValidationError as e:
-        reasons: dict[str, list[str]] = {}
-        for error in e.errors():
-            reasons.setdefault(_place(error, raw), []).append(_reason(error))
-        lines = [
-            ": ".join(filter(None, (str(path), place, " or ".join(given))))
-            for place, given in reasons.items()
-        ]
-        raise Explained("\n".join(lines)) from None
+    documents: dict[str, Document] = {}
+    problems: list[str] = []
+    for path in paths:
+        raw = read_yaml(path)
+        try:
+            documents[path.stem] = Document.model_validate(raw, strict=True)
+        except ValidationError as e:
+            problems += [f"{path}: {line}" for line in _explained(e, raw)]
+    claims = Claims(documents)
+    first: dict[str, str] = {}
+    for name, key, _ in claims:
+        if first.setdefault(key, name) != name:
+            problems.append(f"claims.{key} is in the documents {first[key]} and {name}: rename one")
+    if problems:
+        raise Explained("\n".join(problems))
+    return claims
+
+
+def _explained(errors: ValidationError, raw: Any) -> list[str]:
+    """One line for each faulty place: its keys, and the reasons."""
+    reasons: dict[str, list[str]] = {}
+    for error in errors.errors():
+        reasons.setdefault(_place(error, raw), []).append(_reason(error))
+    return [
+        ": ".join(filter(None, (place, " or ".join(given)))) for place, given in reasons.items()
+    ]
 
 
 def _place(error: ErrorDetails, raw: Any) -> str:
-    """Where an error is, by the keys of the file: a kind of value that was tried is none."""
+    """The keys that lead to an error in the file, without the types that pydantic tried."""
     places: list[str] = []
     node: Any = raw
     for part in error["loc"]:
@@ -245,4 +263,4 @@ def _keys_at(places: list[str]) -> Any:
     for place in reversed(places[:-1]):
         if place in models:
             return models[place].model_fields
-    return {"claims": Entry, "documents": Document}.get(places[0], Claims).model_fields
+    return (Entry if len(places) > 1 else Document).model_fields

@@ -79,19 +79,20 @@ class Judgement:
 
 
 def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
-    """Every statement with what its function or its contrast finds, in the order of the file.
+    """Every statement with what its function or its contrast finds, in the order of the documents.
 
     Raises:
         Explained: nothing tests a statement.
     """
     statements = []
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         if key not in TESTS and entry.contrast is None:
             raise Explained(f"nothing tests {key}: give it a contrast, or write its function")
         try:
-            statements.append(Claim(key, entry, TESTS.get(key, find)(entry, evidence)))
+            finding = TESTS.get(key, find)(entry, evidence)
         except Explained as e:
             raise Explained(f"claims.{key}: {e}") from None
+        statements.append(Claim(document, key, entry, finding))
     return statements
 
 
@@ -104,8 +105,8 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
     deciding = [_deciding(claim) for claim in claims]
     adjusted = [math.nan] * len(claims)
     tests = [0] * len(claims)
-    for document in dict.fromkeys(claim.entry.document for claim in claims):
-        own = [i for i, claim in enumerate(claims) if claim.entry.document == document]
+    for document in dict.fromkeys(claim.document for claim in claims):
+        own = [i for i, claim in enumerate(claims) if claim.document == document]
         tiers = [[i for i in own if claims[i].entry.primary is tier] for tier in (True, False)]
         families = gatekeep([[_counted(deciding[i]) for i in tier] for tier in tiers])
         for tier, family in zip(tiers, families, strict=True):

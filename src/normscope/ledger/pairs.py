@@ -1,7 +1,4 @@
-"""The cases of a contrast: for each the rows of its two sides, and why it may not be asked.
-
-The start of the workflow forms pairs of planned models without SciPy, which ``case`` imports.
-"""
+"""The cases of a contrast: for each, the two sides, merged on the seed."""
 
 import itertools
 import math
@@ -9,78 +6,72 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from normscope.errors import Explained
-from normscope.ledger.cells import (
-    Row,
-    Rows,
-    best_of,
+from normscope.ledger.case import SELECTION, too_few
+from normscope.ledger.comparison import EVERY, GREATEST, Cells, Contrast, Need
+from normscope.ledger.evaluation import holds, mean, measure
+from normscope.ledger.selection import (
     common,
     diverged,
     greatest,
     grouped,
-    partners,
+    objects,
+    other_sides,
     select,
 )
-from normscope.ledger.comparison import EVERY, GREATEST, Cells, Contrast, Need
-from normscope.ledger.expression import holds, mean, measure
 from normscope.ledger.vocabulary import Value, Vocabulary
+from normscope.statistics.tuning import chosen
 
-Sides = list[Rows]
+VALUE = "_value"  # the column with the measure of a contrast
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The sides of a case; without a second one the first is compared with the bound alone.
+    """The sides of one case. A single side is compared with the bound alone.
 
     Args:
-        name: of the case.
-        where: what tells it from the other cases of its contrast: values by column.
-        contrast: that it is of.
-        sides: one or two, of rows that are one a seed.
-        needed: for each need the rows of other cells that it is about, by their label.
-        tried: rows of all sides before the best of them were chosen.
+        name: The name of the case.
+        where: What distinguishes it from the other cases of its contrast: values by column.
+        contrast: Its contrast.
+        sides: One or two tables with one row per seed.
+        needed: For each need, the rows of the other cells that it names, by their label.
+        tried: Number of models on all sides, before the best settings were chosen.
     """
 
     name: str
     where: Mapping[str, Value | None]
     contrast: Contrast
-    sides: Sides
-    needed: Sequence[Mapping[str, Rows]]
+    sides: Sequence[pd.DataFrame]
+    needed: Sequence[Mapping[str, pd.DataFrame]]
     tried: int
 
     @property
     def models(self) -> int:
-        """Models that one more replicate would take."""
-        replicates = {row[self.contrast.replicates] for rows in self.sides for row in rows}
-        return round(self.tried / max(1, len(replicates)))
+        """Number of models that one more seed would take."""
+        seeds = {seed for rows in self.sides for seed in rows[self.contrast.replicates]}
+        return round(self.tried / max(1, len(seeds)))
 
     def is_at(self, cells: Cells) -> bool:
-        """Whether the case is that of these values."""
+        """Whether the case has these values."""
         return all(self.where.get(column) == value for column, value in cells.items())
 
     def why_open(self) -> str:
         """Why the case cannot be tested; empty if it can."""
-        from normscope.ledger.case import SELECTION  # noqa: PLC0415
-
         every = [*self.sides, *(rows for sides in self.needed for rows in sides.values())]
-        if not all(every):
+        if any(rows.empty for rows in every):
             return "no data"
-        if any(self._is_lost(row) for rows in every for row in rows):
+        if any((diverged(rows) & rows[VALUE].isna()).any() for rows in every):
             return SELECTION
         for need, others in zip(self.contrast.needs, self.needed, strict=True):
             if why := self._why_not_met(need, others):
                 return why
         return ""
 
-    def _is_lost(self, row: Row) -> bool:
-        """Whether a model diverged, and that is not itself an outcome with a number."""
-        return diverged(row) and math.isnan(measure(self.contrast.measure, row))
-
-    def _why_not_met(self, need: Need, others: Mapping[str, Rows]) -> str:
-        from normscope.ledger.case import too_few  # noqa: PLC0415
-
+    def _why_not_met(self, need: Need, others: Mapping[str, pd.DataFrame]) -> str:
         if isinstance(need.where, dict):
             met = {f"{label} ": holds(need.check, rows) for label, rows in others.items()}
         else:
@@ -94,40 +85,28 @@ class Pair:
         return ""
 
     def values(self, *, infinite: bool) -> list[float]:
-        """What is tested: of each seed that all sides have, where it is known.
+        """The tested values: one per seed that all sides have, where it is known.
 
         Args:
-            infinite: whether infinity is a value, as on a logarithmic scale, which takes it.
+            infinite: Whether infinity is a value, as on a logarithmic scale.
 
         Raises:
-            Explained: a seed has several rows, so that cells are not told apart.
+            Explained: A side has several rows of one seed, so that its cells are not distinct.
         """
-        sides = [self._by_replicate(rows) for rows in self.sides]
-        if len(sides) == 1:
-            return [
-                v for v in sides[0].values() if math.isfinite(v) or (infinite and v == math.inf)
-            ]
-        one, other = sides
-        both = [(one[key], other[key]) for key in one if key in other]
-        return [self._combine(a, b) for a, b in both if math.isfinite(a) and math.isfinite(b)]
-
-    def _by_replicate(self, rows: Rows) -> dict[Value, float]:
         by = self.contrast.replicates
-        chosen: dict[Value, Row] = {}
-        for row in rows:
-            twin = chosen.setdefault(row[by], row)
-            if twin is not row:
-                keys = itertools.takewhile(lambda column: column != by, row)
-                differ = ", ".join(column for column in keys if row[column] != twin[column])
-                raise Explained(
-                    f"{self.contrast.table}: {self.contrast.cells} are several rows of {by} "
-                    f"{row[by]}, which differ in {differ or 'nothing that names a cell'}: say "
-                    "which one in cells, or list the column in each"
-                )
-        return {key: measure(self.contrast.measure, row) for key, row in chosen.items()}
+        for side in self.sides:
+            _require_distinct(self.contrast, side, [by])
+        first, *others = self.sides
+        if not others:
+            values = first[VALUE]
+            known = np.isfinite(values) | (infinite & (values == math.inf))
+            return values[known].tolist()
+        both = first.merge(others[0], on=by, suffixes=("", "_other"))
+        both = both[np.isfinite(both[VALUE]) & np.isfinite(both[f"{VALUE}_other"])]
+        return list(map(self._combine, both[VALUE], both[f"{VALUE}_other"]))
 
     def _combine(self, one: float, other: float) -> float:
-        """The difference; or the ratio, 0 where the first is not positive (as of a saddle)."""
+        """The difference, or the ratio, which is 0 if the first value is not positive."""
         if self.contrast.over is None:
             return one - other
         if one <= 0:
@@ -135,100 +114,120 @@ class Pair:
         return one / other if other > 0 else sys.float_info.max
 
     def chosen(self) -> list[Mapping[str, int]]:
-        """For each side the settings that are best for other replicates, and for how many."""
+        """For each side, the chosen settings, and for how many seeds."""
         columns = self.contrast.best.columns if self.contrast.best else []
         return [
-            Counter(", ".join(str(row[column]) for column in columns) for row in rows)
+            Counter(", ".join(map(str, row)) for row in rows[columns].itertuples(index=False))
             for rows in self.sides
         ]
 
     def means(self) -> list[float]:
-        """The mean of each side; NaN where there is none."""
-        return [mean([measure(self.contrast.measure, row) for row in rows]) for rows in self.sides]
+        """The mean of each side; NaN if it has no value."""
+        return [mean(rows[VALUE]) for rows in self.sides]
 
     def effect_of_means(self) -> float:
-        """The contrast of the means; NaN where one is."""
+        """The contrast of the means; NaN if one is NaN."""
         means = self.means()
         return means[0] if len(means) == 1 else self._combine(*means)
 
 
+def _require_distinct(c: Contrast, rows: pd.DataFrame, columns: list[str]) -> None:
+    """Refuse rows that have the same values of some columns.
+
+    Raises:
+        Explained: Two rows do; with the columns in which they differ.
+    """
+    repeated = rows[rows.duplicated(columns)]
+    if len(repeated):
+        second = repeated.iloc[0]
+        first = rows[(rows[columns] == second[columns]).all(axis=1)].iloc[0]
+        raise Explained(c.ambiguity(first.to_dict(), second.to_dict()))
+
+
 def _all(checks: list[bool | None]) -> bool | None:
-    """Whether all are true; None where one is not known and none is false."""
+    """Whether all are true; None if one is unknown and none is false."""
     if any(check is False for check in checks):
         return False
     return None if None in checks else True
 
 
-def pairs(c: Contrast, rows: Rows, vocabulary: Vocabulary, changes: Cells) -> Iterator[Pair]:
+def pairs(
+    c: Contrast, table: pd.DataFrame, vocabulary: Vocabulary, changes: Cells | None = None
+) -> Iterator[Pair]:
     """The cases of a contrast, in the order of its lists and then of the table.
 
     Args:
-        c: which cells are compared.
-        rows: of its table.
-        vocabulary: of the study that has the table.
-        changes: to the contrast's cells.
+        c: Which cells are compared.
+        table: The contrast's table.
+        vocabulary: The vocabulary of the table's study.
+        changes: Changes to the contrast's cells.
     """
-    cells = c.cells | changes
-    first = _known(c, select(rows, cells, vocabulary))
+    rows = objects(table)
+    rows[VALUE] = measure(c.measure, rows)
+    known = rows[rows[VALUE].notna() | diverged(rows)]
+    cells = c.cells | (changes or {})
+    first = select(known, cells, vocabulary)
     needed = [_cells_of_need(need, cells, rows, vocabulary) for need in c.needs]
-    others = partners(cells, c.other, rows, vocabulary) if c.other is not None else [(None, None)]
+    others = [({}, None)] if c.other is None else other_sides(cells, c.other, rows, vocabulary)
     for differs, other in others:
-        name = f"the pair with {vocabulary.label(*differs)}" if differs else ""
-        partner = dict([differs]) if differs else {}
-        sides = [first]
-        if other is not None:
-            sides.append(_known(c, select(rows, other, vocabulary)))
+        labels = [f"the pair with {vocabulary.label(*item)}" for item in differs.items()]
+        sides = [first] if other is None else [first, select(known, other, vocabulary)]
         for where, parts, tried in _split(c, sides):
             words = [vocabulary.label(column, value) for column, value in where.items()]
-            yield Pair(_joined([name, *words]), {**partner, **where}, c, parts, needed, tried)
+            name = ", ".join(filter(None, [*labels, *words]))
+            yield Pair(name, {**differs, **where}, c, parts, needed, tried)
 
 
-def _joined(words: list[str]) -> str:
-    return ", ".join(word for word in words if word)
-
-
-def _known(c: Contrast, rows: Rows) -> Rows:
-    """The rows that have the measure, or whose model diverged."""
-    return [row for row in rows if diverged(row) or not math.isnan(measure(c.measure, row))]
-
-
-def _split(c: Contrast, sides: Sides) -> Iterator[tuple[dict[str, Any], Sides, int]]:
-    """The sides for each value of the columns ``each``: these values, rows, and rows tried."""
+def _split(
+    c: Contrast, sides: Sequence[pd.DataFrame]
+) -> Iterator[tuple[dict[str, Value | None], list[pd.DataFrame], int]]:
+    """For each value of the columns ``each``: these values, the sides, and the models tried."""
     columns = [name for name in c.each if not (c.at and name == c.at.column)]
     groups = [grouped(rows, columns) for rows in sides]
     for key in groups[0]:
         if any(key not in group for group in groups):
             continue
-        values = dict(zip(columns, key, strict=True))
+        values: dict[str, Value | None] = dict(zip(columns, key, strict=True))
         parts = [group[key] for group in groups]
         if c.at:
-            values[c.at.column] = common(c.at, parts)
-            parts = [_at(rows, c.at.column, values[c.at.column]) for rows in parts]
+            picked = common(c.at, parts)
+            values[c.at.column] = picked
+            parts = [rows[rows[c.at.column] == picked] for rows in parts]
         for column, given in (c.other or {}).items():
             if given == GREATEST:
                 parts[1] = greatest(parts[1], column, parts[0])
         tried = sum(map(len, parts))
         if c.best:
-            parts = [best_of(rows, c.best, c.replicates) for rows in parts]
-        if all(parts) or not values:
+            parts = [_at_best(c, rows) for rows in parts]
+        if not any(rows.empty for rows in parts) or not values:
             order = [*c.each, *(name for name in values if name not in c.each)]
             yield {name: values[name] for name in order}, parts, tried
 
 
-def _at(rows: Rows, column: str, value: Value | None) -> Rows:
-    """The rows with a value; none for None."""
-    return [row for row in rows if value is not None and row[column] == value]
+def _at_best(c: Contrast, rows: pd.DataFrame) -> pd.DataFrame:
+    """For each seed, the row of the setting that is best for the other seeds."""
+    assert c.best is not None
+    _require_distinct(c, rows, [c.replicates, *c.best.columns])
+    return chosen(
+        rows.assign(_by=measure(c.best.by, rows)),
+        [],
+        by="_by",
+        setting=c.best.columns,
+        seed=c.replicates,
+    )
 
 
-def _cells_of_need(need: Need, cells: Cells, rows: Rows, vocabulary: Vocabulary) -> dict[str, Rows]:
-    """The rows of the other cells that a need is about, each value by itself, by its label."""
+def _cells_of_need(
+    need: Need, cells: Cells, rows: pd.DataFrame, vocabulary: Vocabulary
+) -> dict[str, pd.DataFrame]:
+    """The rows of the other cells that a need names, one value at a time, by their label."""
     if not isinstance(need.where, dict):
         return {}
-    chosen = select(rows, cells | need.where, vocabulary)
+    every = select(rows, cells | need.where, vocabulary)
 
     def listed(column: str, given: Value | list[Value]) -> list[Value]:
         if given == EVERY:
-            return list(dict.fromkeys(row[column] for row in chosen))
+            return list(every[column].unique())
         return given if isinstance(given, list) else [given]
 
     values = [listed(column, given) for column, given in need.where.items()]

@@ -17,6 +17,7 @@ def record(judgement: Judgement) -> dict[str, Any]:
     entry = claim.entry
     return {
         "key": claim.key,
+        "document": claim.document,
         **entry.model_dump(exclude={"criterion", "published", "differs_because", "contrast"}),
         "criterion": entry.asks,
         "published_number": entry.published.number,
@@ -79,11 +80,13 @@ def _reason(judgement: Judgement) -> str:
 
 
 def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
-    """What claims.json holds, in the order of data/claims.yaml."""
+    """What claims.json holds, in the order of the documents."""
     records = [record(j) for j in judgements]
     return {
         "level": level,
         "tests": sum(r["p"] is not None for r in records),
-        "documents": {name: d.model_dump() for name, d in claims.documents.items()},
+        "documents": {
+            name: d.model_dump(exclude={"claims"}) for name, d in claims.documents.items()
+        },
         "claims": records,
     }

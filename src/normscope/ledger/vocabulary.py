@@ -58,7 +58,7 @@ class Vocabulary:
             known = [{**a, **b} for a in known for b in parts if agree(a, b)]
         return known
 
-    def label(self, column: str, value: Value) -> str:
+    def label(self, column: str, value: Value | None) -> str:
         """How a case calls a value: ``pre-norm``, ``12 blocks``."""
         words = self.labels.get(column, {})
         return words.format(value) if isinstance(words, str) else words.get(value, str(value))

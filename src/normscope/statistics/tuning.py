@@ -1,5 +1,6 @@
 """Choice of a setting by leave-one-seed-out."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,41 +8,61 @@ import pandas as pd
 
 
 def chosen(
-    table: pd.DataFrame, cell: Sequence[str], by: str, setting: str = "learning_rate"
+    table: pd.DataFrame,
+    cell: Sequence[str],
+    by: str,
+    setting: str | Sequence[str] = "learning_rate",
+    seed: str = "seed",
 ) -> pd.DataFrame:
     """For each cell and seed, the model at the setting with the lowest mean over the *other* seeds.
 
     No seed takes part in choosing the setting at which it is reported. The mean is over seeds that
-    have every setting; a single seed chooses for itself. Ties go to the first setting.
-    ``at_edge``: the setting is the smallest or the largest of three or more, so that the best may
-    lie outside.
+    have every setting, and infinite if a value is NaN; a single seed chooses for itself. Ties go
+    to the first setting. ``at_edge``: the setting is one column, and its value the smallest or the
+    largest of three or more, so that the best may lie outside.
 
     Args:
-        table: one row per model, with the columns of a cell, ``seed``, the setting and ``by``.
-        cell: columns that are compared.
-        by: column to minimize; a number for every model, also for one that diverged.
-        setting: column to choose.
+        table: One row per model, with the columns of a cell, the seed, the setting and ``by``.
+        cell: The columns that identify a cell; with none, the table is one cell.
+        by: The column to minimize.
+        setting: The column or columns to choose.
+        seed: The column that identifies replicates.
     """
-    rows = []
-    for _, group in table.groupby(list(cell), sort=False):
-        at = group.pivot(index="seed", columns=setting, values=by)[group[setting].unique()]
-        complete = at.dropna()
-        for seed, losses in at.iterrows():
-            others = complete.drop(index=seed, errors="ignore")
-            means = (others if len(others) else at.loc[[seed]]).mean()
-            best = means[losses.notna()].idxmin()
-            is_edge = len(means) > 2 and best in (means.index.min(), means.index.max())
-            at_best = group[(group["seed"] == seed) & (group[setting] == best)]
-            rows.append(at_best.assign(at_edge=is_edge))
+    settings = [setting] if isinstance(setting, str) else list(setting)
+    groups = [group for _, group in table.groupby(list(cell), sort=False)] if cell else [table]
+    rows = [_chosen_in_cell(group, by, settings, seed) for group in groups if len(group)]
     return pd.concat(rows, ignore_index=True) if rows else table.head(0).assign(at_edge=False)
+
+
+def _chosen_in_cell(
+    table: pd.DataFrame, by: str, settings: Sequence[str], seed: str
+) -> pd.DataFrame:
+    """One row per seed of a cell, in the order of the seeds."""
+    index = table.groupby(list(settings), sort=False).ngroup()  # numbers in order of appearance
+    values = table.assign(_setting=index, **{by: table[by].astype(float).fillna(math.inf)})
+    losses = values.pivot(index=seed, columns="_setting", values=by)
+    complete = losses.dropna()
+    if len(settings) == 1 and losses.shape[1] > 2:
+        tried = table[settings[0]]
+        edges = {index[tried == tried.min()].iloc[0], index[tried == tried.max()].iloc[0]}
+    else:
+        edges = set()
+    rows = []
+    for replicate in losses.index:
+        others = complete.drop(index=replicate, errors="ignore")
+        means = (others if len(others) else losses.loc[[replicate]]).mean()
+        best = means[losses.loc[replicate].notna()].idxmin()
+        at_best = table[(table[seed] == replicate) & (index == best)]
+        rows.append(at_best.assign(at_edge=best in edges))
+    return pd.concat(rows)
 
 
 def commonest_setting(rows: pd.DataFrame, setting: str = "learning_rate") -> dict[str, Any]:
     """``rate``: the setting of most seeds, and whether it is ``at_edge``.
 
     Args:
-        rows: of one cell, from ``chosen``.
-        setting: the column that was chosen.
+        rows: The rows of one cell, from ``chosen``.
+        setting: The column that was chosen.
     """
     rate = rows[setting].mode().iloc[0]
     return {"rate": rate, "at_edge": bool(rows.loc[rows[setting] == rate, "at_edge"].iloc[0])}

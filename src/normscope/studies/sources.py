@@ -52,13 +52,12 @@ def _tables(name: str, functions: Mapping[str, ast.FunctionDef], seen: set[str])
                 yield from _tables(other, functions, seen)
 
 
-def sources(claims: Claims, studies: Mapping[str, Study], path: str) -> dict[str, dict]:
+def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
     """Where each statement comes from, by its key, as JSON has it.
 
     Args:
         claims: the statements.
         studies: which declare the tables.
-        path: the file of the statements, as the page shows it.
 
     Returns:
         ``test``: the entry; ``tables``: what it reads, as ``study.table``; ``code``: dotted names
@@ -66,7 +65,7 @@ def sources(claims: Claims, studies: Mapping[str, Study], path: str) -> dict[str
     """
     functions = marked_tests()
     found = {}
-    for key, entry in claims.claims.items():
+    for document, key, entry in claims:
         tables, code = [], []
         if entry.contrast is not None:
             study, _, name = entry.contrast.table.partition(".")
@@ -82,5 +81,5 @@ def sources(claims: Claims, studies: Mapping[str, Study], path: str) -> dict[str
                 tables.append(table)
                 code.append(studies[study].TABLES[name].source)
         unique = {"tables": list(dict.fromkeys(tables)), "code": list(dict.fromkeys(code))}
-        found[key] = {"test": f"{path}: {key}", **unique}
+        found[key] = {"test": f"data/claims/{document}.yaml: {key}", **unique}
     return found

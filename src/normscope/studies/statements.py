@@ -13,23 +13,26 @@ from normscope.studies.study import Study
 
 
 def load_checked(
-    path: Path, studies: Mapping[str, Study], figures: Collection[str] | None = None
+    paths: Collection[Path], studies: Mapping[str, Study], figures: Collection[str] | None = None
 ) -> Claims:
-    """The statements of a file, which these studies can test and these figures show. No pandas.
+    """Read statements that these studies can test and these figures can show. Needs no pandas.
 
     Args:
-        path: data/claims.yaml.
-        studies: the configuration's, by name.
-        figures: names of figures; without them an entry's figure is not looked up.
+        paths: The files of the documents, ``data/claims/*.yaml``.
+        studies: The studies of the configuration, by name.
+        figures: Names of figures. Without them, the figure of an entry is not looked up.
 
     Raises:
-        Explained: entries are wrong; each with what is, and the nearest right word.
+        Explained: Entries are wrong. Each line names the file, the key and the closest match.
     """
-    claims = load(path)
+    claims = load(paths)
     tested = {key: test.study for key, test in marked_tests().items()}
     vocabularies = {name: study.vocabulary() for name, study in studies.items()}
+    files = {path.stem: str(path) for path in paths}
     if wrong := problems(claims, vocabularies, tested, figures):
-        raise Explained("\n".join(f"{path}: {line}" for line in wrong))
+        raise Explained(
+            "\n".join(f"{files.get(document, 'data/claims')}: {line}" for document, line in wrong)
+        )
     return claims
 
 

@@ -53,7 +53,7 @@ def bomb(levels: int) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("path", ["config.yaml", "config/tiny.yaml", "data/claims.yaml"])
+@pytest.mark.parametrize("path", ["config.yaml", "config/tiny.yaml", "data/claims/tutorial.yaml"])
 def test_the_projects_files_are_read_as_pyyaml_reads_them(path):
     assert read_yaml(ROOT / path) == yaml.safe_load((ROOT / path).read_text())
 

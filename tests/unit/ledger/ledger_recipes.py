@@ -7,11 +7,10 @@ import yaml
 
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim, Finding
-from normscope.ledger.entry import Claims, Entry
+from normscope.ledger.entry import Claims, Document, Entry
 
 RAW: dict[str, Any] = {
     "study": "made",
-    "document": "paper",
     "where": "section 1",
     "statement": "Norms help.",
     "quantity": "difference",
@@ -24,7 +23,7 @@ RAW: dict[str, Any] = {
     "figure": "loss",
     "differs_because": "one seed",
 }
-DOCUMENTS: dict[str, Any] = {"paper": {"title": "On norms", "author": "A. Author"}}
+PAPER: dict[str, Any] = {"title": "On norms", "author": "A. Author"}
 
 
 def entry(**changes: Any) -> Entry:
@@ -38,21 +37,23 @@ def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **chang
     return Case(**values | changes)
 
 
-def claim(cases: Mapping[str, Case] | Case, key: str = "key", **changes: Any) -> Claim:
+def claim(
+    cases: Mapping[str, Case] | Case, key: str = "key", document: str = "paper", **changes: Any
+) -> Claim:
     """A statement with one case, or several."""
     by_name = {"": cases} if isinstance(cases, Case) else cases
     words = {name: changes.pop(name) for name in ("own", "alone") if name in changes}
     finding = Finding(by_name, published="was", corrected="is", **words)
-    return Claim(key, entry(**changes), finding)
+    return Claim(document, key, entry(**changes), finding)
 
 
 def book(*keys: str, **changes: Any) -> Claims:
     """Entries that differ in nothing but their key."""
     entries = dict.fromkeys(keys, RAW | changes)
-    return Claims.model_validate({"documents": DOCUMENTS, "claims": entries})
+    return Claims({"paper": Document.model_validate(PAPER | {"claims": entries})})
 
 
 def text(**changes: Any) -> str:
     """A file of one statement, ``key``; None removes."""
     raw = {k: v for k, v in (RAW | changes).items() if v is not None}
-    return yaml.safe_dump({"documents": DOCUMENTS, "claims": {"key": raw}})
+    return yaml.safe_dump(PAPER | {"claims": {"key": raw}})

@@ -13,7 +13,8 @@ from statements import FEW, SELECTION, UNCLEAR
 from normscope.errors import Explained
 from normscope.ledger.claim import Claim, Evidence, Finding
 from normscope.ledger.contrast import find
-from normscope.ledger.expression import columns_in, holds, measure
+from normscope.ledger.evaluation import holds, measure
+from normscope.ledger.expression import columns_in
 from normscope.ledger.vocabulary import Vocabulary
 
 NAN = math.nan
@@ -58,7 +59,7 @@ SIX = [1.0, 2.0, 1.5, 1.2, 0.7, 0.4]
 
 
 def reading(finding: Finding) -> str:
-    return Claim("key", entry(), finding).verdict
+    return Claim("paper", "key", entry(), finding).verdict
 
 
 @pytest.mark.parametrize(
@@ -174,11 +175,14 @@ def test_a_case_that_was_named_beforehand_decides_and_the_others_are_shown():
         )
         assert finding.primary == f"the pair with {arm.upper()}"
         assert set(finding.cases) == {"the pair with B", "the pair with C"}
-        claim = Claim("key", entry(contrast=CONTRAST, holds_in="primary"), finding)
+        claim = Claim("paper", "key", entry(contrast=CONTRAST, holds_in="primary"), finding)
         assert claim.verdict == reads
     gone = find_in(*parts, each=["depth"], primary={"depth": 8}, holds_in="primary")
     assert gone.primary is None
-    assert Claim("key", entry(contrast=CONTRAST, holds_in="primary"), gone).verdict == "no data"
+    assert (
+        Claim("paper", "key", entry(contrast=CONTRAST, holds_in="primary"), gone).verdict
+        == "no data"
+    )
 
 
 CONTRAST = {
@@ -265,12 +269,14 @@ def test_a_sentence_has_the_numbers_of_its_case():
 
 
 def test_measures_are_arithmetic_of_columns():
-    row = {"a": 3.0, "b": 4.0, "c": 0.0}
-    assert measure("-a + (b - 1) * 2 / 3", row) == -1
-    assert math.isnan(measure("a / c", row))
+    rows = pd.DataFrame({"a": [3.0, 0.0], "b": [4.0, 4.0], "c": [0.0, 2.0]}, index=[7, 7])
+    assert measure("-a + (b - 1) * 2 / 3", rows).tolist() == [-1, 2]
+    assert measure("1 - 3 / 2", rows).tolist() == [-0.5, -0.5]
+    assert measure("a / c", rows).tolist() == pytest.approx([NAN, 0], nan_ok=True)
     assert columns_in("a * b <= a + 1") == ["a", "b"]
-    assert holds("a < b / 2", [row, {"a": 0.0, "b": 4.0}]) is True  # 1.5 < 2
-    assert holds("a < b", [row | {"b": NAN}]) is None
+    assert holds("a < b / 2", rows) is True  # 1.5 < 2
+    assert holds("a < 1.5", rows) is False
+    assert holds("a < b", rows.assign(b=NAN)) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Entries of the ledger: what a file may say, what is refused and how, and data/claims.yaml."""
+"""The files of the ledger: what they may contain, their errors, and published numbers."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from ledger_recipes import DOCUMENTS, RAW, entry, text
+from ledger_recipes import PAPER, RAW, entry, text
 from processes import ROOT
 
 from normscope.errors import Explained
@@ -16,8 +16,7 @@ from normscope.studies.pretrained.published import h25_verdict
 from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = ROOT / "data"
-FILE = DATA / "claims.yaml"
-BOOK = load(FILE)
+PUBLISHED = {k: e.published for k, e in load(sorted(DATA.glob("claims/*.yaml"))).entries.items()}
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
 NAMES = {"GPT-2 XL": "gpt2-xl", "Large": "gpt2-large", "Medium": "gpt2-medium"}
 NAMES |= {"Pythia-6.9B": "pythia-6.9b", "GPT-J-6B": "gpt-j-6b", "Gemma-7B": "gemma-7b"}
@@ -25,23 +24,31 @@ MARK = {"commit": "497c679", "was": "fails", "why": "the margin was dropped"}
 
 
 def refused(place: Path, written: str) -> list[str]:
-    """The lines of the error, one a fault; each names the file."""
-    path = place / "claims.yaml"
+    """The lines of the error, one for each fault. Every line names the file."""
+    path = place / "paper.yaml"
     path.write_text(written)
     with pytest.raises(Explained) as error:
-        load(path)
+        load([path])
     lines = str(error.value).splitlines()
     assert lines[0].startswith(str(path))
     return lines
 
 
 def test_what_a_file_says_is_loaded(tmp_path):
-    (tmp_path / "claims.yaml").write_text(text(published={"number": "1.5"}))
-    claims = load(tmp_path / "claims.yaml")
-    assert list(claims.claims) == ["key"]
-    assert claims.claims["key"] == entry(published={"number": "1.5"})
+    path = tmp_path / "paper.yaml"
+    path.write_text(text(published={"number": "1.5"}))
+    claims = load([path])
+    assert list(claims) == [("paper", "key", entry(published={"number": "1.5"}))]
     assert claims.documents["paper"].author == "A. Author"
-    assert claims.claims["key"].published.verdict == "holds"
+    assert claims.entries["key"].published.verdict == "holds"
+
+
+def test_a_key_of_two_documents_is_refused(tmp_path):
+    paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
+    for path in paths:
+        path.write_text(text())
+    with pytest.raises(Explained, match=r"^claims\.key is in the documents one and two: rename"):
+        load(paths)
 
 
 WITHIN: dict[str, Any] = {"test": "equivalence", "direction": "within", "margin": 2.0}
@@ -98,7 +105,7 @@ WITHIN |= {"margin_because": "half or twice"}
         ({"criterion": "at {margin:g}"}, "", "{margin} is used, and margin is missing"),
         ({"criterion": "at {margin}"}, "", "{margin} is used, and margin is missing"),
         ({"bound": None, "criterion": "{bound}"}, "", "{bound} is used, and bound is missing"),
-        ({"document": "papers"}, "document", "did you mean paper?"),
+        ({"document": "paper"}, "document", "not permitted"),
         ({"changed_after": MARK | {"commit": "main"}}, "changed_after.commit", "pattern"),
         ({"changed_after": MARK | {"was": "open"}}, "changed_after.was", "'undecided'"),
         (
@@ -118,21 +125,21 @@ def test_a_fault_is_named_with_file_key_and_reason(changes, key, reason, tmp_pat
 
 def test_every_fault_of_a_file_is_named(tmp_path):
     raw = {"one": RAW | {"unit": "seed"}, "two": RAW | {"bound": "0", "where": ""}}
-    written = yaml.safe_dump({"documents": DOCUMENTS, "claims": raw})
+    written = yaml.safe_dump(PAPER | {"claims": raw})
     faults = refused(tmp_path, written)
-    places = [line.removeprefix(f"{tmp_path}/claims.yaml: ").split(":")[0] for line in faults]
+    places = [line.removeprefix(f"{tmp_path}/paper.yaml: ").split(":")[0] for line in faults]
     assert places == ["claims.one.unit", "claims.two.where", "claims.two.bound"]
 
 
 @pytest.mark.parametrize("key", ["Key", "1st", "a-b", "a b", ""])
 def test_a_key_is_a_name_that_macros_can_have(key, tmp_path):
-    written = yaml.safe_dump({"documents": DOCUMENTS, "claims": {key: RAW}})
+    written = yaml.safe_dump(PAPER | {"claims": {key: RAW}})
     assert "pattern" in " ".join(refused(tmp_path, written))
 
 
 @pytest.mark.parametrize("written", ["a: [", "a: b: c", "\t- a", "a: 'b"])
 def test_what_is_no_yaml_is_called_so(written, tmp_path):
-    assert "claims.yaml" in refused(tmp_path, written)[0]
+    assert "paper.yaml" in refused(tmp_path, written)[0]
 
 
 CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
@@ -141,7 +148,7 @@ CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
 @pytest.mark.parametrize(
     ("changes", "entry_changes", "reason"),
     [
-        ({"measure": "loss +"}, {}, "no arithmetic"),
+        ({"measure": "loss +"}, {}, "not arithmetic"),
         ({"measure": "loss ** 2"}, {}, "only columns"),
         ({"measure": "loss / 0"}, {}, "'loss / 0' divides by 0"),
         ({"measure": "1 + loss / -(1 - 1.0)"}, {}, "divides by 0"),
@@ -169,11 +176,13 @@ def test_a_fault_of_a_contrast_is_named(changes, entry_changes, reason, tmp_path
 
 
 def test_a_key_that_is_given_twice_is_an_error(tmp_path):
-    twice = "documents: {}\nclaims:\n  key: {}\n  key: {}\n"
+    twice = "title: On norms\nclaims:\n  key: {}\n  key: {}\n"
     assert "given twice: key" in refused(tmp_path, twice)[0]
 
 
-@pytest.mark.parametrize("written", ["", "[]", "text", "documents: {}", "claims: {}\nmore: 1"])
+@pytest.mark.parametrize(
+    "written", ["", "[]", "text", "title: On norms", "title: a\nclaims: {}\nmore: 1"]
+)
 def test_a_file_of_other_things_is_refused(written, tmp_path):
     assert refused(tmp_path, written)
 
@@ -206,7 +215,7 @@ NUMBER = r"[+-]?\d\.\d+"
     ("key", "metric", "n"), [("dampens", "last_gain", 4), ("inverts", "r_entropy_deviation", 4)]
 )
 def test_published_numbers_of_models_are_those_of_the_references(key, metric, n):
-    number = BOOK.claims[key].published.number
+    number = PUBLISHED[key].number
     assert number is not None
     numbers = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
     assert len(numbers) == len(re.findall(NUMBER, number.replace("6.9B", ""))) == n
@@ -228,7 +237,7 @@ def test_published_numbers_of_several_models_are_those_of_the_references():
         ],
     }
     for key, values in expected.items():
-        number = BOOK.claims[key].published.number
+        number = PUBLISHED[key].number
         assert number is not None
         printed = re.findall(NUMBER, number.replace("6.9B", ""))
         assert len(printed) == len(values), key
@@ -241,7 +250,7 @@ def test_published_ratios_and_h25_are_those_of_the_references():
     gains = REFERENCES[REFERENCES["experiment"] == "final_norm"]
     gains = gains[gains["metric"] == "gain_hidden_states"]
     ratios = dict(zip(gains["model"], gains["value"], strict=True))
-    number = BOOK.claims["true_last_block"].published.number
+    number = PUBLISHED["true_last_block"].number
     assert number is not None
     numbers = re.findall(rf"({'|'.join(NAMES)}) ({NUMBER})", number)
     assert len(numbers) == 2
@@ -249,7 +258,7 @@ def test_published_ratios_and_h25_are_those_of_the_references():
         assert agrees(printed, ratios[NAMES[name]])
     is_claim = (REFERENCES["experiment"] == "h25") & (REFERENCES["metric"] == "h25_correct")
     (row,) = REFERENCES[is_claim].to_dict("records")
-    published = BOOK.claims["h25"].published
+    published = PUBLISHED["h25"]
     assert published.number == f"right for {row['value']:.0f} of {row['n']:.0f}"
     assert published.verdict == "fails"
     assert h25_verdict(int(row["value"]), int(row["n"])) == "FALSIFIED"

@@ -18,7 +18,6 @@ NAN = math.nan
 OPEN = "undecided: p is above 0.05"
 WORDS: dict[str, Any] = {
     "study": "jacobian",
-    "document": "script",
     "where": "here",
     "statement": "The quantity is as it is.",
     "quantity": "quantity",

@@ -237,7 +237,7 @@ def test_the_case_that_was_named_beforehand_decides_alone():
     named = entry(contrast=contrast, holds_in="primary")
     cases = {"a": two_sided(1e-6), "b": two_sided(1 - 1e-9)}
     for primary, verdict in (("a", "holds"), ("b", "fails"), (None, "undecided")):
-        (judgement,) = judged(Claim("key", named, Finding(cases, primary=primary)))
+        (judgement,) = judged(Claim("paper", "key", named, Finding(cases, primary=primary)))
         assert judgement.verdict == verdict
         assert judgement.by.cases == 1
         assert set(judgement.claim.cases) == {"a", "b"}

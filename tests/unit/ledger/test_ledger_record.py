@@ -20,7 +20,7 @@ ORDER = ["zeta", "alpha", "mid", "beta"]
 
 def kept(book_: Claims, **cases: Case) -> dict:
     """claims.json of statements."""
-    claims = [claim(cases.get(key, Case.known(True)), key) for key in book_.claims]
+    claims = [claim(cases.get(key, Case.known(True)), key) for key in book_.entries]
     return ledger(book_, judge(claims, ALPHA), 0.95)
 
 
@@ -115,7 +115,6 @@ def test_a_record_has_what_the_file_says_of_the_test():
     assert row["criterion"] == entry().asks == "it is above 0"
     for name in (
         "study",
-        "document",
         "where",
         "test",
         "direction",
@@ -125,4 +124,5 @@ def test_a_record_has_what_the_file_says_of_the_test():
         "figure",
     ):
         assert row[name] == getattr(entry(), name)
+    assert row["document"] == "paper"
     assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")

@@ -31,7 +31,7 @@ TABLE = Table(
     "normscope.train.session.train",
 )
 STUDIES = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
-CLAIMS = load_checked(ROOT / "data/claims.yaml", STUDIES)
+CLAIMS = load_checked(sorted((ROOT / "data/claims").glob("*.yaml")), STUDIES)
 
 
 def frame() -> pd.DataFrame:
@@ -97,14 +97,14 @@ def test_a_study_declares_each_column_of_a_table_once():
 
 
 def test_every_statement_names_its_tables_and_the_code_that_computes_them():
-    found = sources(CLAIMS, STUDIES, "data/claims.yaml")
-    assert found.keys() == CLAIMS.claims.keys()
-    for key_, entry in CLAIMS.claims.items():
+    found = sources(CLAIMS, STUDIES)
+    assert found.keys() == CLAIMS.entries.keys()
+    for key_, entry in CLAIMS.entries.items():
         tables = found[key_]["tables"]
         assert tables
         assert found[key_]["code"]
         if entry.contrast is not None:
             assert tables[0] == entry.contrast.table
     for key_, test in marked_tests().items():
-        assert found[key_]["code"][0] == test.function or CLAIMS.claims[key_].contrast
+        assert found[key_]["code"][0] == test.function or CLAIMS.entries[key_].contrast
         assert f'@claim("{key_}")' in (FOLDER / test.study / "claims.py").read_text()

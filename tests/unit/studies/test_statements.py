@@ -7,23 +7,21 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from statements import CLAIMS, CONFIG, ROOT
+from statements import CLAIMS, CONFIG, FILES, ROOT
 
 from normscope.config import laid_over, load
 from normscope.errors import Explained
 from normscope.ledger.claim import TESTS, Evidence
+from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import find_all, judge
 from normscope.paper.figures import load as load_figures
 from normscope.studies.folder import FOLDER
 from normscope.studies.sources import marked_tests
 from normscope.studies.statements import load_checked
 
-FILE = ROOT / "data" / "claims.yaml"
 FIGURES = load_figures(FOLDER, CONFIG.studies)
-RAW = yaml.safe_load(FILE.read_text())
 ADDED: dict[str, Any] = {
     "study": "recall",
-    "document": "notebook",
     "where": "a reader's question",
     "statement": "RMSNorm recalls as well as LayerNorm.",
     "quantity": "loss of RMSNorm, less LayerNorm's",
@@ -50,10 +48,14 @@ ADDED: dict[str, Any] = {
 NEED = {"check": "acuracy > 0", "why": "bad"}
 
 
-def checked(place: Path, claims: dict[str, Any]) -> Any:
-    path = place / "claims.yaml"
-    path.write_text(yaml.safe_dump(RAW | {"claims": claims}, sort_keys=False))
-    return load_checked(path, CONFIG.studies, FIGURES)
+def checked(
+    place: Path, claims: dict[str, Any], document: str = "asked", studies: Any = CONFIG.studies
+) -> Claims:
+    """The project's documents and one with these statements."""
+    path = place / f"{document}.yaml"
+    whole = {"title": "Questions of a reader", "claims": claims}
+    path.write_text(yaml.safe_dump(whole, sort_keys=False))
+    return load_checked([*FILES, path], studies, FIGURES)
 
 
 def runs(
@@ -72,10 +74,7 @@ def runs(
 
 def test_a_stranger_adds_a_statement_without_python(tmp_path):
     """Six differences within the margin: 2^-6 one-sided. Other rates and tasks are not asked."""
-    claims = checked(tmp_path, RAW["claims"] | {"rmsnorm_recalls": ADDED})
-    alone = claims.model_copy(
-        update={"claims": {"rmsnorm_recalls": claims.claims["rmsnorm_recalls"]}}
-    )
+    alone = Claims({"asked": checked(tmp_path, {"rmsnorm_recalls": ADDED}).documents["asked"]})
     ln = [0.5, 0.9, 0.7, 0.6, 0.8, 0.4]
     other = [runs("rmsnorm", [9.0] * 6, rate=0.01), runs("rmsnorm", [9.0] * 6, task="copy")]
     for shift, reads in ((0.01, "holds"), (0.2, "fails")):
@@ -175,20 +174,19 @@ def alone(**change: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tmp_path):
     with pytest.raises(Explained) as error:
-        checked(tmp_path, RAW["claims"] | {"rmsnorm_recalls": entry})
+        checked(tmp_path, {"rmsnorm_recalls": entry})
     (line,) = str(error.value).splitlines()
     where = f"claims.rmsnorm_recalls{'.' if place else ''}{place}:"
-    assert line.startswith(f"{tmp_path}/claims.yaml: {where}")
+    assert line.startswith(f"{tmp_path}/asked.yaml: {where}")
     assert near in line
 
 
 def test_a_test_that_stands_twice_in_a_document_is_refused(tmp_path):
     again = ADDED | {"statement": "The same in other words."}
     with pytest.raises(Explained) as error:
-        checked(tmp_path, RAW["claims"] | {"one": ADDED, "two": again})
+        checked(tmp_path, {"one": ADDED, "two": again})
     (line,) = str(error.value).splitlines()
     assert line.endswith("claims.two: has the same test as claims.one: remove one of them")
-    checked(tmp_path, RAW["claims"] | {"one": ADDED, "two": again | {"document": "tutorial"}})
 
 
 @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ def test_a_test_that_stands_twice_in_a_document_is_refused(tmp_path):
 )
 def test_an_entry_that_contradicts_itself_is_refused(change, reason, tmp_path):
     with pytest.raises(Explained, match=r"claims\.rmsnorm_recalls") as error:
-        checked(tmp_path, RAW["claims"] | {"rmsnorm_recalls": change})
+        checked(tmp_path, {"rmsnorm_recalls": change})
     assert reason in str(error.value)
 
 
@@ -215,12 +213,12 @@ def test_of_one_side_no_second_mean_is_told(tmp_path):
     entry = alone(direction="less")
     entry["contrast"]["sentence"] = "{first}, {second}"
     with pytest.raises(Explained, match=r"\{second\} is used, and second is missing"):
-        checked(tmp_path, RAW["claims"] | {"one": entry})
+        checked(tmp_path, {"one": entry})
 
 
 def compared(key: str, cells: dict[str, Any], **change: Any) -> dict[str, Any]:
     """A statement of the project about other cells, with each of its cases to hold."""
-    entry = yaml.safe_load(yaml.safe_dump(RAW["claims"][key]))
+    entry = CLAIMS.entries[key].model_dump(exclude_unset=True)
     for name in ("primary", "each", "best", "as_published"):
         entry["contrast"].pop(name, None)
     entry["contrast"] |= {"cells": cells, **change}
@@ -255,7 +253,7 @@ def test_a_side_of_several_models_of_a_seed_is_refused_before_they_are_trained(
     entry, seed, differ, tmp_path
 ):
     with pytest.raises(Explained) as error:
-        checked(tmp_path, RAW["claims"] | {"one": entry})
+        checked(tmp_path, {"one": entry})
     (line,) = str(error.value).splitlines()
     assert "claims.one.contrast.cells: " in line
     assert f" are several rows of seed {seed}, which differ in {differ}: say which one" in line
@@ -267,20 +265,17 @@ def test_a_measure_of_one_protocol_needs_no_other_to_be_named(tmp_path):
     gain = main.gain.model_copy(update={"protocols": ["small"]})
     studies = {**CONFIG.studies, "main": main.model_copy(update={"gain": gain})}
     entry = compared("inverts", PRE_NORM)
-    path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump(RAW | {"claims": RAW["claims"] | {"one": entry}}))
-    assert load_checked(path, studies, FIGURES).claims["one"].contrast
+    assert checked(tmp_path, {"one": entry}, studies=studies).entries["one"].contrast
     entry["contrast"]["measure"] = "capped_loss"
-    path.write_text(yaml.safe_dump(RAW | {"claims": RAW["claims"] | {"one": entry}}))
     with pytest.raises(Explained, match="differ in protocol"):
-        load_checked(path, studies, FIGURES)
+        checked(tmp_path, {"one": entry}, studies=studies)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.name)
 def test_the_projects_statements_fit_every_configuration_of_the_project(path):
     whole = yaml.safe_load((ROOT / "config.yaml").read_text())
     config = load(laid_over(whole, yaml.safe_load(path.read_text())))
-    assert load_checked(FILE, config.studies) == CLAIMS
+    assert load_checked(FILES, config.studies) == CLAIMS
 
 
 def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():
@@ -288,13 +283,13 @@ def test_a_configuration_that_trains_fewer_arms_needs_no_other_statements():
     recall = CONFIG.recall
     published = recall.published.model_copy(update={"arms": recall.published.arms[:1]})
     fewer = {"recall": recall.model_copy(update={"published": published})}
-    assert load_checked(FILE, {**CONFIG.studies, **fewer}, FIGURES) == CLAIMS
+    assert load_checked(FILES, {**CONFIG.studies, **fewer}, FIGURES) == CLAIMS
 
 
 def test_all_that_is_wrong_is_one_error(tmp_path):
     wrong = {"one": at(study="recal"), "two": at("contrast", measure="los")}
     with pytest.raises(Explained) as error:
-        checked(tmp_path, RAW["claims"] | wrong)
+        checked(tmp_path, wrong)
     assert [line.split(": ")[1] for line in str(error.value).splitlines()] == [
         "claims.one.study",
         "claims.two.contrast.measure",
@@ -302,20 +297,22 @@ def test_all_that_is_wrong_is_one_error(tmp_path):
 
 
 def test_a_function_without_its_entry_is_named(tmp_path):
-    claims = {("h52" if key == "h25" else key): entry for key, entry in RAW["claims"].items()}
+    path = tmp_path / "final_norm.yaml"
+    path.write_text((ROOT / "data/claims/final_norm.yaml").read_text().replace("h25:", "h52:"))
+    others = [other for other in FILES if other.name != path.name]
     with pytest.raises(Explained) as error:
-        checked(tmp_path, claims)
+        load_checked([*others, path], CONFIG.studies)
     text = str(error.value)
     assert "claims.h25 is missing: studies/pretrained/claims.py tests it; did you mean h52?" in text
     assert "claims.h52: nothing tests it" in text
 
 
 def test_the_projects_statements_are_right_and_each_is_tested():
-    assert load_checked(FILE, CONFIG.studies, FIGURES) == CLAIMS
+    assert load_checked(FILES, CONFIG.studies, FIGURES) == CLAIMS
     functions = marked_tests()
     assert functions.keys() == TESTS.keys()
-    assert len(CLAIMS.claims) == 39
-    by_data = {key for key, entry in CLAIMS.claims.items() if entry.contrast}
-    assert by_data | functions.keys() == CLAIMS.claims.keys()
-    statements = [e.statement for e in CLAIMS.claims.values()]
+    assert len(CLAIMS.entries) == 39
+    by_data = {key for key, entry in CLAIMS.entries.items() if entry.contrast}
+    assert by_data | functions.keys() == CLAIMS.entries.keys()
+    statements = [e.statement for e in CLAIMS.entries.values()]
     assert len(set(statements)) == len(statements)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from scipy import stats
-from statements import CONFIG, ROOT
+from statements import CONFIG, FILES
 
 from normscope.errors import Explained
 from normscope.ledger.check import problems
@@ -30,11 +30,11 @@ from normscope.ledger.vocabulary import Vocabulary
 from normscope.paper.figures import load as load_figures
 from normscope.studies.folder import FOLDER
 
-RAW = yaml.safe_load((ROOT / "data" / "claims.yaml").read_text())
+RAW = {k: e for f in FILES for k, e in yaml.safe_load(f.read_text())["claims"].items()}
 FIGURES = load_figures(FOLDER, CONFIG.studies)
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
 PLANTED = {name: replace(v, grids={}) for name, v in VOCABULARIES.items()}  # tables of any rows
-COMPARED = {key: entry for key, entry in RAW["claims"].items() if "contrast" in entry}
+COMPARED = {key: entry for key, entry in RAW.items() if "contrast" in entry}
 KEY = "edited"  # no function of a study tests it
 COLUMNS = sorted({c for v in VOCABULARIES.values() for cs in v.columns.values() for c in cs})
 TABLES = [f"{study}.{table}" for study, v in VOCABULARIES.items() for table in v.columns]
@@ -84,11 +84,11 @@ def loaded(
     entry: dict[str, Any], folder: Path, vocabularies: Mapping[str, Vocabulary] = VOCABULARIES
 ) -> Claims:
     """The statement as a file gives it, checked by all studies; or every fault."""
-    path = folder / "claims.yaml"
-    path.write_text(yaml.safe_dump({"documents": RAW["documents"], "claims": {KEY: entry}}))
-    claims = load(path)
+    path = folder / "asked.yaml"
+    path.write_text(yaml.safe_dump({"title": "Questions", "claims": {KEY: entry}}))
+    claims = load([path])
     if wrong := problems(claims, vocabularies, {}, FIGURES):
-        raise Explained("\n".join(f"{path}: {line}" for line in wrong))
+        raise Explained("\n".join(f"{path}: {line}" for _, line in wrong))
     return claims
 
 
@@ -155,9 +155,9 @@ def test_an_edited_statement_is_refused_by_key_or_judged(
         claims = loaded(entry, tmp_path)
     except Explained as e:
         for line in str(e).splitlines():
-            assert line.startswith(f"{tmp_path}/claims.yaml: claims.{KEY}"), line
+            assert line.startswith(f"{tmp_path}/asked.yaml: claims.{KEY}"), line
         return
-    contrast = claims.claims[KEY].contrast
+    contrast = claims.entries[KEY].contrast
     if contrast is None:  # then the entry of a function
         return
     table = planted(contrast, seeds, np.random.default_rng(draw))
@@ -176,7 +176,7 @@ def test_an_edited_statement_is_refused_by_key_or_judged(
 def plain(draw: st.DrawFn) -> dict[str, Any]:
     """A statement by Student's t about two cells, or one, of a table of the project."""
     usable = [k for k, e in COMPARED.items() if e["test"] == "t" and e.get("scale") != "log"]
-    raw = copy.deepcopy(RAW["claims"][draw(st.sampled_from(usable))])
+    raw = copy.deepcopy(RAW[draw(st.sampled_from(usable))])
     contrast = raw["contrast"]
     vocabulary = VOCABULARIES[contrast["table"].partition(".")[0]]
     cells = vocabulary.cells(contrast["cells"])[0]
@@ -238,7 +238,7 @@ def test_a_plain_contrast_is_judged_as_scipy_does(
         if "whatever was measured" not in str(e):
             raise
         return
-    contrast = claims.claims[KEY].contrast
+    contrast = claims.entries[KEY].contrast
     assert contrast is not None
     draws = np.random.default_rng(draw)
     table = planted(contrast, seeds, draws).assign(diverged_at=math.nan)

@@ -1,4 +1,4 @@
-"""The script's statement that no contrast can say; the others are in data/claims.yaml."""
+"""The script's statement that no contrast can say; the others are in data/claims/."""
 
 import math
 

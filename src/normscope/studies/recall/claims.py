@@ -1,10 +1,12 @@
-"""The notebook's statement that no contrast can say; the others are in data/claims.yaml."""
+"""The notebook's statement that a contrast cannot express; the others are in data/claims/."""
+
+import pandas as pd
 
 from normscope.ledger.case import SELECTION, Case
-from normscope.ledger.cells import Rows, diverged, grouped, records, select
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.ledger.expression import mean
+from normscope.ledger.evaluation import mean
+from normscope.ledger.selection import diverged, select
 from normscope.nn.arms import ARMS
 from normscope.words import number
 
@@ -13,28 +15,28 @@ ALONE = "accuracy_without_context"
 PROTOCOLS = ("published", "corrected")
 
 
-def _arms(evidence: Evidence, protocol: str) -> dict[str, Rows]:
+def _arms(evidence: Evidence, protocol: str) -> dict[str, pd.DataFrame]:
     """The models of the published arms under a protocol, by arm."""
     vocabulary = evidence.studies["recall"].vocabulary()
     cells = {"protocol": protocol, "arms": "published"}
-    rows = select(records(evidence.table("recall.runs")), cells, vocabulary)
-    return {arm: models for (arm,), models in grouped(rows, ["arm"]).items()}
+    rows = select(evidence.table("recall.runs"), cells, vocabulary)
+    return {str(arm): models for arm, models in rows.groupby("arm", sort=False)}
 
 
-def _each(arms: dict[str, Rows], measure: str) -> str:
+def _each(arms: dict[str, pd.DataFrame], measure: str) -> str:
     """The mean of a measure of every arm, as words."""
-    means = {arm: mean([row[measure] for row in rows]) for arm, rows in arms.items()}
+    means = {arm: mean(rows[measure]) for arm, rows in arms.items()}
     return ", ".join(f"{ARMS[arm].label} {number(value)}" for arm, value in means.items())
 
 
-def _why_open(arms: dict[str, Rows], published: int) -> str:
+def _why_open(arms: dict[str, pd.DataFrame], published: int) -> str:
     """Why the task cannot be judged; empty if it can."""
     if len(arms) < published:
         return "no data"
-    if any(diverged(row) for rows in arms.values() for row in rows):
+    if any(diverged(rows).any() for rows in arms.values()):
         return SELECTION
     for arm, rows in arms.items():
-        if not mean([row["accuracy"] for row in rows]) >= LEARNED:
+        if not mean(rows["accuracy"]) >= LEARNED:
             return f"undecided: {ARMS[arm].label} did not learn the task"
     return ""
 
@@ -45,7 +47,7 @@ def copy_is_recall(entry: Entry, evidence: Evidence) -> Finding:
     recall = evidence.studies["recall"]
     was, now = _arms(evidence, "published"), _arms(evidence, "corrected")
     chance = {name: recall.tasks[getattr(recall, name).task].chance for name in PROTOCOLS}
-    alone = [mean([row[ALONE] for row in rows]) for rows in was.values()]
+    alone = [mean(rows[ALONE]) for rows in was.values()]
     why = _why_open(was, len(recall.published.arms))
     case = Case.unknown(why)
     if not why:
