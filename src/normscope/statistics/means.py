@@ -119,7 +119,7 @@ def hedges_g(differences: Sequence[float]) -> float:
     return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))
 
 
-def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
+def units_for_power(effect: float, alpha: float) -> float:
     """Units with which a one-sided t test at ``alpha`` finds an effect; infinity beyond 10,000.
 
     Args:
@@ -132,7 +132,7 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
     test, size = TTestPower(), min(abs(effect), LARGEST)
 
     def reaches(n: int) -> bool:
-        return test.power(size, n, alpha, alternative="larger") >= power
+        return test.power(size, n, alpha, alternative="larger") >= POWER
 
     many = 2  # doubled until enough: scipy's noncentral t fails for very large n
     while not reaches(many):

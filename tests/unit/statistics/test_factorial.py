@@ -57,8 +57,7 @@ def test_every_main_effect_and_every_pair_is_compared_with_the_first_levels():
 
 
 def by_marginal_means(y: np.ndarray, contrast: str) -> float:
-    """The same from the marginal means of an array with an axis a factor, in the order of FACTORS:
-    level minus first; for two factors the difference of two such differences."""
+    """The contrast from the marginal means of an array with one axis per factor of FACTORS."""
     axes, index = [], []
     for part in contrast.split(" x "):
         name, _, levels = part.partition(": ")
