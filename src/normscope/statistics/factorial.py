@@ -68,11 +68,11 @@ def missing_cells(cells: pd.DataFrame, factors: Mapping[str, Levels]) -> list[tu
 def effects(
     runs: pd.DataFrame, factors: Mapping[str, Levels], response: str, level: float
 ) -> pd.DataFrame:
-    """A row per contrast: mean over seeds, its interval, and the interval that all hold together.
+    """One row per contrast: mean over seeds, confidence interval and joint confidence interval.
 
     Args:
-        runs: a column per factor, ``seed`` and the response; a row per trained model.
-        factors: levels in order, the first being what the others are compared with. Crossed.
+        runs: one row per trained model, with a column per factor, ``seed`` and the response.
+        factors: the levels that are crossed; the others are compared with the first.
         response: column to analyse. Several models of one cell and seed count as their mean; a
             seed with a cell that is missing or not finite is left out.
         level: confidence level of each interval; the joint ones are Bonferroni's.
