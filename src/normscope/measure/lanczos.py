@@ -37,8 +37,9 @@ def ritz(operator: Operator) -> Iterator[Ritz]:
 
     Each vector is made orthogonal to all before it, because rounding would repeat eigenvalues
     otherwise. This is done twice: for an operator close to a multiple of the identity, most of the
-    remainder after the first time is rounding. A bound below the rounding of the largest Ritz value is 0, as are all once the vectors span the
-    whole space. The start is Gaussian and the same for every operator of a size.
+    remainder after the first time is rounding. A bound below the rounding of the largest Ritz value
+    is 0, and so are all bounds once the vectors span the whole space. The start is Gaussian and the
+    same for every operator of a size.
     """
     n, g = len(operator.like), torch.Generator().manual_seed(0)
     rest = torch.randn(n, generator=g, dtype=torch.float64).to(operator.like)
