@@ -1,4 +1,4 @@
-"""One test of a statement: in one kind of network, of one model, or of a formula."""
+"""The test of one case of a statement: one kind of network, one model, or a formula."""
 
 import math
 from collections.abc import Sequence
@@ -18,22 +18,23 @@ PLURALS = {"model": "seeds", "prompt": "prompts", "family": "families", "formula
 
 @dataclass(frozen=True)
 class Case:
-    """What was found in one place.
+    """The result of one test.
 
     Args:
-        effect, low, high: the quantity with its interval, in its own unit; NaN where there is none.
-        n: units.
-        unit: what is counted.
-        p_holds, p_fails: one-sided p for the statement and for its contrary; NaN without a test.
-        flips_holds, flips_fails: the same by sign flips, which need no normality.
-        smallest: the least one-sided p that so many units can give.
-        g: Hedges' g of the units' distances from the bound.
-        spread: standard deviation over units, of logarithms on a logarithmic scale.
-        standardized: distance of the mean from the nearest value at which the answer would be
-            another (the bound, or an end of the margin), in spreads.
-        models: trained for one unit, at all settings that were tried; 0 where that is not known.
-        fact: the answer where one case decides and chance has no part.
-        open: why nothing can be said; empty otherwise.
+        effect, low, high: The quantity with its confidence interval; NaN if there is none.
+        n: The number of units.
+        unit: The unit of replication.
+        p_holds, p_fails: One-sided p-values for the statement and for its opposite; NaN without
+            a test.
+        flips_holds, flips_fails: The same from sign flips, which do not assume normality.
+        smallest: The smallest one-sided p-value that this number of units can give.
+        g: Hedges' g of the distances of the units from the bound.
+        spread: Standard deviation over units; of logarithms on a logarithmic scale.
+        standardized: Distance of the mean from the nearest value at which the answer changes (the
+            bound, or an end of the margin), in standard deviations.
+        models: Models trained for one unit, at all settings tried; 0 if unknown.
+        fact: The answer of a deterministic case; None if it is tested.
+        open: Why the case cannot be tested; empty otherwise.
     """
 
     effect: float = math.nan
@@ -54,7 +55,7 @@ class Case:
     open: str = ""
 
     def reading(self, alpha: float = ALPHA) -> str:
-        """The answer of this case alone: holds, fails, or undecided with the reason."""
+        """The answer of this case: holds, fails, or undecided with the reason."""
         if self.open:
             return self.open
         if self.fact is not None:
@@ -69,47 +70,47 @@ class Case:
 
     @classmethod
     def unknown(cls, why: str) -> Self:
-        """Nothing can be said."""
+        """A case that cannot be tested."""
         return cls(open=why)
 
     @classmethod
     def known(cls, answer: bool, effect: float = math.nan) -> Self:
-        """One case decides."""
+        """A deterministic case."""
         return cls(effect=effect, n=1, unit="formula", fact=answer)
 
 
 def too_few(n: int, unit: str = "model") -> str:
-    """Why so few units say nothing; empty if they are enough."""
+    """Why there are too few units for a test; empty if there are enough."""
     if not n:
         return "no data"
     return f"undecided: {units(n, unit)}, {FEWEST} needed" if n < FEWEST else ""
 
 
 def units(n: int, unit: str) -> str:
-    """How many of what: 1 seed, 25 prompts."""
+    """A number of units in words: 1 seed, 25 prompts."""
     return f"{n} {PLURALS[unit] if n != 1 else {'model': 'seed'}.get(unit, unit)}"
 
 
 def log(value: float) -> float:
-    """The logarithm; of 0 and of infinity that of the least and the greatest float."""
+    """The logarithm, with 0 and infinity replaced by the smallest and the largest float."""
     return math.log(min(max(value, SMALLEST), GREATEST))
 
 
 def exp(value: float) -> float:
-    """The exponential; the greatest float where that is beyond it."""
+    """The exponential, at most the largest float."""
     return GREATEST if value >= math.log(GREATEST) else math.exp(value)
 
 
 def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
-    """The test of an entry on a quantity's values, one a unit.
+    """Test an entry on the values of its quantity, one per unit.
 
-    The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t, or by
-    sign flips where the entry asks for these, without an interval; the other one stands beside it.
-    The interval is Student's. Below ``FEWEST`` units there is no p.
+    The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t-test,
+    or by sign flips if the entry asks for them; then there is no interval. The p-value of sign
+    flips is always computed. Below ``FEWEST`` units there is no p-value.
 
     Args:
-        values: in the quantity's own unit; finite but on a logarithmic scale.
-        level: confidence level of the interval.
+        values: The values; finite, except on a logarithmic scale.
+        level: The confidence level of the interval.
     """
     if not len(values):
         return Case.unknown("no data")
@@ -119,7 +120,7 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     distances = [v - limit for v in scaled]
     e = estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
-    if entry.test == "sign_flip":  # of outcomes that are 0 or 1 Student's would leave -1 to 1
+    if entry.test == "sign_flip":  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
         low = high = math.nan
     case = Case(mean, low, high, n=len(scaled), unit=entry.unit, g=hedges_g(distances))
     if len(scaled) < FEWEST:
@@ -140,7 +141,7 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
 
 
 class _Sides(NamedTuple):
-    """One-sided p for and against a statement, and the least that there can be."""
+    """One-sided p-values for and against a statement, and the smallest possible one."""
 
     holds: float
     fails: float
@@ -148,20 +149,19 @@ class _Sides(NamedTuple):
 
 
 def _width(entry: Entry) -> float:
-    """The margin on the entry's scale; 0 without one."""
+    """The margin on the entry's scale; 0 if it has none."""
     if entry.margin is None:
         return 0.0
     return math.log(entry.margin) if entry.scale == "log" else entry.margin
 
 
 def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
-    """A test for and against an entry.
+    """One test for the entry and one against it.
 
-    A statement that a quantity is greater, with a margin, speaks of a difference that counts: what
-    lies clearly below the margin refutes it, a small difference as well as one the other way; for
-    it speaks a mean beyond the margin that is clearly greater than the bound. "Holds" is wrong
-    where there is no difference, "fails" where there is one that counts: never both, so that the
-    level needs no correction.
+    A margin makes a statement about a direction one about a relevant difference. It is supported
+    by a mean beyond the margin that is significantly beyond the bound, and contradicted by a
+    quantity significantly below the margin. "Holds" is an error only without a difference, "fails"
+    only with a relevant one. Both cannot be errors at once, so the level needs no correction.
     """
     width = _width(entry)
     if entry.direction == "within":
@@ -174,7 +174,7 @@ def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
 
 
 def _distance(entry: Entry, distances: Sequence[float]) -> float:
-    """How far the mean is from the nearest value at which the answer would be another."""
+    """The distance of the mean from the nearest value at which the answer changes."""
     mean, width = math.fsum(distances) / len(distances), _width(entry)
     if entry.direction == "within":
         return abs(abs(mean) - width)

@@ -11,7 +11,7 @@ from normscope.ledger.expression import columns_in, settled
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
 TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
-OPEN = {  # the words for values that a key of a contrast may say
+OPEN = {  # the reserved words that a key of a contrast may have
     "less": (OTHERS, GREATEST),
     "over": (OTHERS, GREATEST),
     "where": (EVERY,),
@@ -44,7 +44,7 @@ def problems(
     return lines
 
 
-Faults = Iterator[tuple[str, str]]  # place in an entry, what is wrong there
+Faults = Iterator[tuple[str, str]]  # key of the entry, and what is wrong
 
 
 def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
@@ -93,7 +93,7 @@ def _in_entry(
 def _in_contrast(
     entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
-    """Columns, cells and values that the contrast's table does not have, and what they mean."""
+    """Unknown columns, cells and values, and sides that cannot be compared."""
     faults = list(_in_words(entry, contrast, vocabulary, columns))
     if not faults:
         faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
@@ -110,7 +110,7 @@ def _in_grid(contrast: Contrast, vocabulary: Vocabulary) -> Faults:
     """
     grid = vocabulary.grids.get(contrast.table.partition(".")[2], ())
     settings = contrast.best.columns if contrast.best else []
-    apart = [contrast.replicates, *contrast.told_apart_by, *settings]
+    apart = [contrast.replicates, *contrast.distinguished_by, *settings]
     named = {*apart, *contrast.cells, *(contrast.other or {})}
     if not all(named - vocabulary.names.keys() <= row.keys() for row in grid):
         return
@@ -140,7 +140,7 @@ def _in_words(
     entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
-    if entry.test == "fact":  # of every row by itself
+    if entry.test == "fact":  # tests every row alone
         del named[".contrast.replicates"]
     numbers = [column for column in columns if vocabulary.is_number(column)]
     for place, names in named.items():
@@ -183,16 +183,16 @@ def _in_cells(
 
 
 def _other_kind(value: Value, is_number: bool) -> str:
-    """What a value is that a column cannot have; empty if it can."""
+    """Why a column cannot have a value; empty if it can."""
     if not is_number:
-        return "" if isinstance(value, str) else "no text, which this column has: put it in quotes"
+        return "" if isinstance(value, str) else "not text, which the column has: put it in quotes"
     if isinstance(value, str | bool):
-        return "no number, which this column has: write it without quotes"
+        return "not a number, which the column has: write it without quotes"
     return "" if math.isfinite(value) else "not finite"
 
 
 def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
-    """A bound and checks that no data can meet, or that all data do."""
+    """Bounds and checks whose outcome does not depend on the data."""
     low, high = sides.span(contrast, vocabulary)
     if answer := _foregone(entry, low, high):
         yield (
@@ -209,7 +209,7 @@ def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Fau
 
 
 def _foregone(entry: Entry, low: float, high: float) -> str:
-    """The verdict that a range alone decides; empty if it decides none."""
+    """The verdict if the range of the quantity determines it; empty otherwise."""
     least, most = entry.margins
     if entry.direction == "within":
         return "fails" if most < low or least > high else "holds" * (least <= low and high <= most)

@@ -1,4 +1,4 @@
-"""A statement with what was found: the words of a table, and the cases that decide it."""
+"""A statement and the result of its tests, and the registry of tests that are functions."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ from normscope.ledger.entry import Entry
 
 @dataclass(frozen=True)
 class Evidence:
-    """What statements are judged by.
+    """The data on which statements are tested.
 
     Args:
-        tables: of every study, by its name and theirs.
-        studies: the configuration of every study, by its name.
-        level: confidence level of the intervals.
+        tables: The tables of every study, by the names of the study and the table.
+        studies: The configuration of every study, by name.
+        level: The confidence level of intervals.
     """
 
     tables: Mapping[str, Mapping[str, pd.DataFrame]]
@@ -40,15 +40,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of a statement.
+    """The result of a statement's tests.
 
     Args:
-        cases: its tests by what they are about.
-        published: what its own protocol, or what is in print, shows.
-        own: the verdict of the published rule on that.
-        corrected: what the corrected protocol shows.
-        alone: the verdict where the cases alone do not give its words.
-        primary: name of the case that decides, where the test names one and it is known.
+        cases: The cases by name.
+        published: What the published protocol, or the document itself, shows.
+        own: The verdict of the published rule on that.
+        corrected: What the corrected protocol shows.
+        alone: The verdict in words, if the cases do not determine them.
+        primary: The name of the case that decides, if the entry names one and it is there.
     """
 
     cases: Mapping[str, Case]
@@ -61,7 +61,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a document, and what was found about it."""
+    """A statement of a document, and the result of its tests."""
 
     document: str
     key: str
@@ -74,23 +74,23 @@ class Claim:
 
     @property
     def deciding(self) -> Mapping[str, Case]:
-        """The cases that the verdict rests on: the primary one alone where the entry names one."""
+        """The cases that decide: only the primary one if the entry names one."""
         if self.entry.holds_in != "primary":
             return self.cases
         return {n: case for n, case in self.cases.items() if n == self.finding.primary}
 
     @property
     def verdict(self) -> str:
-        """The answer of this statement alone, case by case."""
+        """The verdict without a correction for the other statements, case by case."""
         return self.finding.alone or together({n: c.reading() for n, c in self.deciding.items()})
 
 
 Test = Callable[[Entry, Evidence], Finding]
-TESTS: dict[str, Test] = {}  # of the modules that were imported, by the key of their entry
+TESTS: dict[str, Test] = {}  # by the key of the entry, from the modules that were imported
 
 
 def claim(key: str) -> Callable[[Test], Test]:
-    """Mark a function as the test of the entry ``key``, where a contrast cannot say it."""
+    """Register a function as the test of the entry ``key``, which a contrast cannot express."""
 
     def mark(test: Test) -> Test:
         if key in TESTS:
@@ -102,7 +102,7 @@ def claim(key: str) -> Callable[[Test], Test]:
 
 
 def together(verdicts: Mapping[str, str]) -> str:
-    """One verdict for several cases: theirs if it is the same, else which holds where."""
+    """The verdict of several cases: the common one, or which verdict each case has."""
     if not verdicts:
         return "no data"
     if len(set(verdicts.values())) == 1:

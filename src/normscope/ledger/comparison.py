@@ -1,4 +1,4 @@
-"""The part of an entry that says which trained models are compared: its key ``contrast``."""
+"""The key ``contrast`` of an entry: which trained models are compared."""
 
 import itertools
 from collections.abc import Mapping
@@ -20,75 +20,81 @@ NUMBERS = dict.fromkeys(("first", "second", "effect", "interval", "n"), "–")  
 
 
 class At(Strict):
-    """At which value of a column each case is taken: one that both sides have."""
+    """The value of a column at which each case is tested; both sides must have it."""
 
     column: Column
     pick: Literal["greatest", "least"]
     at_least: Annotated[float, Field(allow_inf_nan=False)] | None = Field(
-        default=None, description="smaller values are passed over"
+        default=None, description="smaller values are ignored"
     )
 
 
 class Best(Strict):
-    """The setting of each side, for every seed that of least mean over the *other* seeds.
+    """The setting of each side: for each seed, the one with the lowest mean over the *other* seeds.
 
-    So no seed is tested at a setting that it had a part in choosing. One at which the measure is
-    not known comes last.
+    No seed takes part in choosing the setting at which it is tested. A setting at which the
+    measure is unknown comes last.
     """
 
-    columns: Annotated[Columns, Some] = Field(description="that make the setting")
-    by: Measure = Field(description="whose mean over the other seeds is the least")
+    columns: Annotated[Columns, Some] = Field(description="the columns that make up a setting")
+    by: Measure = Field(description="the measure to minimize")
 
 
 class Need(Strict):
-    """What must be true of models before they are compared; else the case is undecided."""
+    """A condition on models without which the case is undecided."""
 
-    check: Check = Field(description="of means over seeds, as accuracy >= 0.9")
+    check: Check = Field(description="a comparison of means over seeds, such as accuracy >= 0.9")
     where: Literal["both", "either"] | Cells = Field(
         default="both",
-        description="both sides, either of them, or other cells: what differs from `cells`, each "
-        "value by itself; `every` for all values of a column",
+        description="both sides, either side, or other cells, given by what differs from `cells`; "
+        "each value is checked separately, and `every` stands for all values of a column",
     )
-    why: Annotated[str, Some] = Field(description="words of a case in which it is not true")
+    why: Annotated[str, Some] = Field(description="words for a case that does not meet it")
 
 
 class Contrast(Strict):
-    """A measure of some cells, alone or less or over that of others, paired by seed.
+    """A measure of some cells, alone, or compared with that of other cells and paired by seed.
 
-    In ``cells``, ``less`` and ``over`` a column has a value or a list of them. A name that the
-    study offers (``protocol: corrected``) stands for the cells that its configuration gives it.
-    ``less`` and ``over`` say what differs from ``cells``; a list there makes a case for each value.
-    Two words stand there for values: ``others``, all but that of ``cells``; and ``greatest``.
+    In ``cells``, ``less`` and ``over`` a column has a value or a list of values. A name of the
+    study (``protocol: corrected``) stands for the cells that the configuration gives it. ``less``
+    and ``over`` give what differs from ``cells``; a list there makes one case per value. Two
+    reserved words are allowed there: ``others``, all values but that of ``cells``, and
+    ``greatest``.
     """
 
-    table: str = Field(pattern=r"^[a-z]+\.[a-z_0-9]+$", description="study.table, a row a model")
-    measure: Measure = Field(description="a column, or arithmetic of columns: r_radial * d")
-    cells: Cells = Field(description="whose models; what a list names comes in its order")
-    less: Cells | None = Field(
-        default=None, description="from which it is subtracted: what differs"
+    table: str = Field(
+        pattern=r"^[a-z]+\.[a-z_0-9]+$", description="study.table, with one row per model"
     )
-    over: Cells | None = Field(default=None, description="by which it is divided: what differs")
-    each: Columns = Field(default=[], description="columns: a case for each of their values")
+    measure: Measure = Field(description="a column, or arithmetic of columns: r_radial * d")
+    cells: Cells = Field(description="the models, by values of columns")
+    less: Cells | None = Field(
+        default=None, description="what differs on the other side, which is subtracted"
+    )
+    over: Cells | None = Field(
+        default=None, description="what differs on the other side, which divides"
+    )
+    each: Columns = Field(default=[], description="columns that make one case per value")
     at: At | None = None
     primary: Cells | None = Field(
-        default=None, description="the case that decides: its values of what tells cases apart"
+        default=None, description="the case that decides, by the values that distinguish cases"
     )
     best: Best | None = None
     needs: list[Need] = Field(default=[])
     as_published: Cells | None = Field(
         default=None,
-        description="what differs from `cells` under the published protocol, which gets a verdict "
-        "of its own, of means alone",
+        description="what differs from `cells` under the published protocol, which gets a separate "
+        "verdict from its means",
     )
     replicates: Column = Field(default="seed", description="what pairs rows and is counted")
     sentence: str | None = Field(
         default=None,
-        description="a case in words, with {first}, {second} (means), {effect}, {interval}, {n}",
+        description="a case in words, with the fields {first}, {second} (means), {effect}, "
+        "{interval} and {n}",
     )
 
     @property
     def other(self) -> Cells | None:
-        """What differs on the second side, if there is one."""
+        """What differs on the second side; None without a second side."""
         return self.less if self.over is None else self.over
 
     @model_validator(mode="after")
@@ -99,9 +105,9 @@ class Contrast(Strict):
             raise ValueError(
                 f"{' and '.join(self.partners)}: only one column may name several values"
             )
-        if unknown := [c for c in self.primary or {} if c not in self.told_apart_by]:
-            known = ", ".join(self.told_apart_by) or "nothing"
-            raise ValueError(f"primary: {', '.join(unknown)}: cases are told apart by {known}")
+        if unknown := [c for c in self.primary or {} if c not in self.distinguished_by]:
+            known = ", ".join(self.distinguished_by) or "nothing"
+            raise ValueError(f"primary: {', '.join(unknown)}: cases differ in {known}")
         if self.sentence is not None:
             second = {"second": None} if self.other is None else {}
             try:
@@ -117,22 +123,21 @@ class Contrast(Strict):
 
     @property
     def partners(self) -> list[str]:
-        """The columns that name several values of the second side, each of which is a case."""
+        """The columns that list several values on the second side, each of which is a case."""
         return [k for k, v in (self.other or {}).items() if isinstance(v, list) or v == OTHERS]
 
     @property
-    def told_apart_by(self) -> list[str]:
-        """The columns whose values name a case."""
+    def distinguished_by(self) -> list[str]:
+        """The columns whose values distinguish cases."""
         return [*self.partners, *self.each, *([self.at.column] if self.at else [])]
 
     @property
     def numbers(self) -> list[str]:
-        """The keys of ``columns`` whose columns are calculated with, or compared by size."""
+        """The keys of ``columns`` whose columns must be numbers."""
         return [key for key in self.columns() if key not in ("each", "replicates", "best.columns")]
 
     def columns(self) -> dict[str, list[str]]:
-        """The columns of the table that each key names, but for those of cells."""
-
+        """The columns of the table that each key names, except those of cells."""
         keys = {"measure": columns_in(self.measure), "each": self.each}
         keys["replicates"] = [self.replicates]
         if self.at:

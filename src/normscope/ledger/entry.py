@@ -21,14 +21,14 @@ UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the colu
 
 
 class Published(Strict):
-    """What a document says of its own statement."""
+    """What a document says about its statement."""
 
     number: str | None = None
     verdict: Verdict = "holds"
 
 
 class Changed(Strict):
-    """How a test was changed after the data that decide it had been seen."""
+    """A change of a test after the data that decide it had been seen."""
 
     commit: Annotated[str, Field(pattern="^[0-9a-f]{7,40}$")] = Field(
         description="the commit that changed the test"
@@ -36,56 +36,57 @@ class Changed(Strict):
     was: Literal["holds", "fails", "undecided"] = Field(
         description="the verdict of the previous test, from the same data"
     )
-    why: Word = Field(description="what was changed, and the reason")
+    why: Word = Field(description="what was changed, and why")
 
 
 class Entry(Strict):
     """A statement and its test.
 
-    ``bound`` is what the quantity is compared with. ``margin`` is how far from it counts as the
-    same (on a logarithmic scale a factor): with ``direction: within`` the statement is that the
-    quantity lies inside of it; with ``greater`` and ``less`` it is the least difference that
-    counts. What a contrast cannot say, a function of the study's module ``claims`` does, marked
-    ``@claim`` with the entry's key.
+    The quantity is compared with ``bound``. ``margin`` is the smallest relevant difference from it
+    (on a logarithmic scale a factor): with ``direction: within``, the statement is that the
+    quantity lies within the margin; with ``greater`` and ``less``, that it differs by more. A test
+    that a contrast cannot express is a function in the study's module ``claims``, decorated with
+    ``@claim`` and the entry's key.
     """
 
-    study: Word = Field(description="whose models it is about, and whose section shows it")
+    study: Word = Field(description="the study that trains its models, and whose section shows it")
     where: Word = Field(description="the part of the document that makes it")
     primary: bool = Field(
         default=False,
-        description="whether its document stands on it: the others are decided only after these",
+        description="a main claim of its document; the others are decided only if all of these are",
     )
     statement: Word
-    restated: Word | None = Field(default=None, description="in plain words, as it is tested")
+    restated: Word | None = Field(default=None, description="the tested statement in plain words")
     quantity: Word
     published: Published = Published()
     test: Literal["t", "equivalence", "sign_flip", "permutation", "fact", "none"]
-    criterion: Word = Field(description="the test in words; {bound} and {margin} are filled in")
+    criterion: Word = Field(description="the test in words, with the fields {bound} and {margin}")
     direction: Literal["greater", "less", "within"] | None = None
     holds_in: Literal["all", "any", "primary"] = Field(
         default="all",
-        description="about all of its cases, about any, or decided by contrast.primary alone",
+        description="whether it is about all of its cases or about any, or is decided by the case "
+        "contrast.primary",
     )
     bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound_because: Word | None = Field(
-        default=None, description="why the bound is this one, where it is not that of no difference"
+        default=None, description="the reason for the bound, unless it is that of no difference"
     )
     margin: PositiveFloat | None = None
-    margin_because: Word | None = Field(default=None, description="why the margin is this one")
+    margin_because: Word | None = Field(default=None, description="the reason for the margin")
     scale: Literal["linear", "log"] = "linear"
     unit: Literal["model", "prompt", "family", "formula"]
     contrast: Contrast | None = None
-    figure: str = Field(description="name of the figure or table that shows it")
-    differs_because: Word = Field(description="why the published verdict may not stand")
+    figure: str = Field(description="the figure or table that shows it")
+    differs_because: Word = Field(description="why the verdict may differ from the published one")
     changed_after: Changed | None = Field(
         default=None,
-        description="marks a verdict as exploratory: its test was changed after its data were seen",
+        description="marks an exploratory verdict: a test changed after its data had been seen",
     )
 
     @model_validator(mode="after")
     def _test_is_whole(self) -> Self:
         if (self.test == "equivalence") != (self.direction == "within"):
-            raise ValueError("test: equivalence goes with direction: within, and no other")
+            raise ValueError("test: equivalence and direction: within go together")
         if self.test == "equivalence" and self.margin is None:
             raise ValueError("test: equivalence needs a margin")
         if (self.margin is None) != (self.margin_because is None):
@@ -99,7 +100,7 @@ class Entry(Strict):
         if self.scale == "log" and self.bound is not None and self.bound <= 0:
             raise ValueError(f"bound: {self.bound} has no logarithm")
         if self.scale == "log" and self.margin is not None and self.margin <= 1:
-            raise ValueError(f"margin: a factor of {self.margin} leaves nothing within it")
+            raise ValueError(f"margin: a factor must be above 1, got {self.margin}")
         is_of_no_difference = self.bound in (None, 1 if self.scale == "log" else 0)
         if not is_of_no_difference and self.bound_because is None:
             raise ValueError("a bound other than 0 (with scale: log 1) needs bound_because")
@@ -109,12 +110,12 @@ class Entry(Strict):
     def _contrast_fits_the_test(self) -> Self:
         c = self.contrast
         if (self.holds_in == "primary") != (c is not None and c.primary is not None):
-            raise ValueError("holds_in: primary goes with contrast.primary, and no other")
+            raise ValueError("holds_in: primary and contrast.primary go together")
         if c is None:
             return self
         if self.test not in ("t", "sign_flip", "equivalence", "fact"):
             raise ValueError(
-                f"test: {self.test} is of no contrast; t, sign_flip, equivalence and fact are"
+                f"test: {self.test} needs a function: not t, sign_flip, equivalence or fact"
             )
         if self.bound is None:
             raise ValueError("contrast: needs a bound to be compared with")
@@ -127,7 +128,9 @@ class Entry(Strict):
         if self.test == "fact" and (
             c.other or c.each or c.at or c.best or c.needs or c.sentence or c.primary is not None
         ):
-            raise ValueError("contrast: a fact is of each row alone, of table, measure and cells")
+            raise ValueError(
+                "contrast: a fact has only table, measure and cells: every row is tested"
+            )
         unit = "formula" if self.test == "fact" else UNITS.get(c.replicates, self.unit)
         if self.unit != unit:
             counted = "a fact" if self.test == "fact" else f"contrast.replicates: {c.replicates}"
@@ -149,7 +152,7 @@ class Entry(Strict):
 
     @property
     def margins(self) -> tuple[float, float]:
-        """The bound less and plus the margin; on a logarithmic scale over and times it."""
+        """The bound minus and plus the margin, which is a factor on a logarithmic scale."""
         if self.scale == "log":
             margin = self.margin or 1.0
             return self.limit / margin, self.limit * margin
@@ -158,10 +161,10 @@ class Entry(Strict):
 
     @property
     def limit(self) -> float:
-        """The bound, which a test that compares needs.
+        """The bound.
 
         Raises:
-            Explained: there is none.
+            Explained: The entry has none.
         """
         if self.bound is None:
             raise Explained(f"{self.statement!r} has no bound: give its test one")

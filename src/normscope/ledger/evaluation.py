@@ -3,7 +3,7 @@
 import ast
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ def holds(check: str, rows: pd.DataFrame) -> bool | None:
     )
     if math.isnan(left) or math.isnan(right):
         return None
-    return COMPARISONS[type(tree.ops[0])](left, right)
+    return bool(COMPARISONS[type(tree.ops[0])](left, right))
 
 
 def mean(values: Iterable[float]) -> float:
@@ -50,5 +50,5 @@ def _values(node: ast.expr, rows: pd.DataFrame) -> Any:
             if isinstance(node.op, ast.Div):
                 right = np.where(right == 0, math.nan, right)
             with np.errstate(all="ignore"):
-                return ARITHMETIC[type(node.op)](left, right)
+                return cast(Any, ARITHMETIC[type(node.op)])(left, right)
     raise TypeError(f"{ast.dump(node)} is not arithmetic")

@@ -30,10 +30,10 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 
 @functools.cache
 def parsed(text: str) -> ast.expr:
-    """The tree of an expression of columns, numbers and + - * / alone, or of one comparison.
+    """The syntax tree of arithmetic of columns and numbers, or of one comparison of two of them.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: The text is something else.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
@@ -59,7 +59,7 @@ def _require_arithmetic(node: ast.expr, text: str) -> None:
             _require_arithmetic(node.left, text)
             _require_arithmetic(node.right, text)
             if isinstance(node.op, ast.Div) and _span(node.right, {}) == (0, 0):
-                raise ValueError(f"{text!r} divides by 0: the result is never known")
+                raise ValueError(f"{text!r} divides by 0")
         case _:
             raise ValueError(f"{text!r}: only columns, numbers, + - * / and brackets are read")
 
@@ -82,7 +82,7 @@ Check = Annotated[_Text, AfterValidator(_is_check)]
 
 
 def columns_in(text: str) -> list[str]:
-    """The columns that an expression names, each once."""
+    """The columns in an expression, each once."""
     names = [node.id for node in ast.walk(parsed(text)) if isinstance(node, ast.Name)]
     return list(dict.fromkeys(names))
 
@@ -92,7 +92,7 @@ ANYTHING: Range = (-math.inf, math.inf)
 
 
 def span(text: str, ranges: Mapping[str, Range]) -> Range:
-    """Least and greatest value that a quantity can have, given those of columns."""
+    """The range of a quantity, given the ranges of columns."""
     return _span(parsed(text), ranges)
 
 
@@ -115,7 +115,7 @@ def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
 
 
 def settled(check: str, ranges: Mapping[str, Range]) -> bool | None:
-    """Whether a check is true, or false, of all values that columns can have; None if neither."""
+    """The outcome of a check if it is the same for all values of the columns; None otherwise."""
     tree = parsed(check)
     assert isinstance(tree, ast.Compare)
     (a, b), (c, d) = (_span(side, ranges) for side in (tree.left, tree.comparators[0]))

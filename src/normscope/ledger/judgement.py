@@ -1,7 +1,7 @@
-"""The verdict of every statement, with Holm's correction over those of its document.
+"""The verdict of every statement, with Holm's correction over the statements of its document.
 
-A document is a family: what it stands on (``primary``) is tested first, and the others only where
-all of that is decided (``gatekeep``).
+A document is a family. Its main claims (``primary``) are tested first, and the others only if all
+main claims are decided (``gatekeep``).
 """
 
 import math
@@ -25,10 +25,11 @@ class Deciding:
     """The case that decides a statement.
 
     Args:
-        name, case: for "holds" the weakest of all, for "fails" the strongest counterexample.
-        holds: which of the two the case speaks for.
-        p: two-sided; NaN where chance has no part, or nothing is known.
-        cases: that p is corrected for.
+        name, case: For "holds" the case with the largest p-value, for "fails" the strongest
+            counterexample.
+        holds: Which of the two verdicts the case supports.
+        p: Two-sided p-value; NaN if the case is deterministic or unknown.
+        cases: The number of cases for which p is corrected.
     """
 
     name: str
@@ -39,28 +40,28 @@ class Deciding:
 
     @property
     def least(self) -> float:
-        """The least p that so many units can give; NaN without a test."""
+        """The smallest p-value that this number of units can give; NaN without a test."""
         least = 2 * self.cases * self.case.smallest
         return least if math.isnan(least) else min(1.0, least)
 
     @property
     def p_flips(self) -> float:
-        """The same p by sign flips; NaN where there are none."""
+        """The same p-value by sign flips; NaN if there are none."""
         side = self.case.flips_holds if self.holds else self.case.flips_fails
         return side if math.isnan(side) else min(1.0, 2 * self.cases * side)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A statement's line in the ledger.
+    """The verdict of a statement.
 
     Args:
-        p_holm: the deciding case's p, adjusted for all tests of its document.
-        tests: of its document, among which its own was.
+        p_holm: The p-value of the deciding case, adjusted for all tests of its document.
+        tests: The number of tests for which it is adjusted.
         verdict: holds, fails or undecided.
-        why: why it is undecided; empty otherwise.
-        units: with which an effect of the size that was seen is found with 90% power; NaN where it
-            is decided, or has no test over units.
+        why: Why it is undecided; empty otherwise.
+        units: The number of units that would detect an effect of the observed size with a power of
+            90%; NaN if the statement is decided or has no test over units.
     """
 
     claim: Claim
@@ -73,16 +74,16 @@ class Judgement:
 
     @property
     def flips_disagree(self) -> bool:
-        """Whether sign flips, at the level of one test, give another answer than t does."""
+        """Whether sign flips and the t-test disagree at the level of one test."""
         p, flips = self.by.p, self.by.p_flips
         return not math.isnan(p + flips) and (p < ALPHA) != (flips < ALPHA)
 
 
 def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
-    """Every statement with what its function or its contrast finds, in the order of the documents.
+    """Test every statement by its function or contrast, in the order of the documents.
 
     Raises:
-        Explained: nothing tests a statement.
+        Explained: A statement has no test.
     """
     statements = []
     for document, key, entry in claims:
@@ -97,20 +98,20 @@ def find_all(claims: Claims, evidence: Evidence) -> list[Claim]:
 
 
 def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
-    """Every statement at level ``alpha``, which is kept for all of a document together.
+    """The verdicts, with a family-wise error rate of at most ``alpha`` in each document.
 
-    A statement that chance has a part in counts among those of its document whether it could be
-    tested or not, so that no outcome decides how many there are.
+    A statement that is not deterministic counts among the tests of its document even if it could
+    not be tested, so that no outcome affects their number.
     """
     deciding = [_deciding(claim) for claim in claims]
     adjusted = [math.nan] * len(claims)
     tests = [0] * len(claims)
     for document in dict.fromkeys(claim.document for claim in claims):
-        own = [i for i, claim in enumerate(claims) if claim.document == document]
-        tiers = [[i for i in own if claims[i].entry.primary is tier] for tier in (True, False)]
-        families = gatekeep([[_counted(deciding[i]) for i in tier] for tier in tiers])
-        for tier, family in zip(tiers, families, strict=True):
-            for i, p in zip(tier, family, strict=True):
+        family = [i for i, claim in enumerate(claims) if claim.document == document]
+        tiers = [[i for i in family if claims[i].entry.primary is tier] for tier in (True, False)]
+        corrected = gatekeep([[_counted(deciding[i]) for i in tier] for tier in tiers])
+        for tier, values in zip(tiers, corrected, strict=True):
+            for i, p in zip(tier, values, strict=True):
                 adjusted[i] = math.nan if math.isnan(deciding[i].p) else p
                 tests[i] = sum(deciding[j].case.fact is None for j in tier)
     return [
@@ -120,18 +121,18 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
 
 
 def _counted(by: Deciding) -> float:
-    """The p of a statement among those of its document: 1 of one that is open; NaN of a fact."""
+    """The p-value for Holm's correction: 1 for an open statement, NaN for a deterministic one."""
     is_open = math.isnan(by.p) and by.case.fact is None
     return 1.0 if is_open else by.p
 
 
 def _deciding(claim: Claim) -> Deciding:
-    """What decides, of the cases that the verdict rests on.
+    """The case that decides a statement.
 
-    A statement about all of them holds if it does in each: its p is the largest, which needs no
-    correction (Berger 1982). It fails if one contradicts it: that p is the smallest, times their
-    number. Cases without an answer count among these, and keep it from holding. A statement about
-    any of them is the other way round.
+    A statement about all cases holds if every case holds: its p-value is the largest, without a
+    correction (Berger 1982). It fails if one case contradicts it: its p-value is the smallest,
+    times the number of cases. Cases that could not be tested count, and keep the statement from
+    holding. For a statement about any case, holding and failing are exchanged.
     """
     entry, cases = claim.entry, claim.deciding
     for name, case in cases.items():
@@ -159,7 +160,7 @@ def _deciding(claim: Claim) -> Deciding:
 
 
 def _unknown(cases: Mapping[str, Case]) -> str:
-    """Why the first case without an answer has none, with its name; empty if all have one."""
+    """Why the first unanswered case has no answer, with its name; empty if all are answered."""
     for name, case in (cases or {"": NOTHING}).items():
         reading = case.reading()
         if case.fact is None and math.isnan(case.p_holds):
@@ -168,7 +169,7 @@ def _unknown(cases: Mapping[str, Case]) -> str:
 
 
 def _judged(claim: Claim, by: Deciding, p_holm: float, tests: int, alpha: float) -> Judgement:
-    """The verdict, why there is none, and how many units would give one."""
+    """The verdict, or the reason for its absence and the number of units that would give one."""
     verdict, why = _verdict(claim, by, p_holm, alpha)
     needed = math.nan
     if verdict == "undecided" and not math.isnan(by.case.standardized):
@@ -177,7 +178,7 @@ def _judged(claim: Claim, by: Deciding, p_holm: float, tests: int, alpha: float)
 
 
 def _verdict(claim: Claim, by: Deciding, p_holm: float, alpha: float) -> tuple[str, str]:
-    """The verdict, and why there is none."""
+    """The verdict, and why the statement is undecided."""
     is_decided = by.case.fact is not None or p_holm < alpha
     unknown = _unknown(claim.deciding)
     if is_decided and not (unknown and by.holds != (claim.entry.holds_in == "any")):
@@ -193,5 +194,5 @@ def _verdict(claim: Claim, by: Deciding, p_holm: float, alpha: float) -> tuple[s
 
 
 def is_against_margin(claim: Claim, by: Deciding) -> bool:
-    """Whether what decides is compared with the margin, and not with the bound."""
+    """Whether the deciding case is compared with the margin instead of the bound."""
     return claim.entry.margin is not None and (claim.entry.direction == "within" or not by.holds)

@@ -1,4 +1,4 @@
-"""The ledger as data, claims.json."""
+"""The content of claims.json."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
 
 def record(judgement: Judgement) -> dict[str, Any]:
-    """A statement with all that is known of it, ready for JSON."""
+    """A statement with its entry, test and verdict, ready for JSON."""
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
     return {
@@ -44,7 +44,7 @@ def record(judgement: Judgement) -> dict[str, Any]:
 
 
 def _numbers(case: Case) -> dict[str, Any]:
-    """Effect, interval, n with its unit, Hedges' g, and the spread over units."""
+    """Effect, interval, n with its unit, Hedges' g, and the standard deviation over units."""
     return {
         "effect": _known(case.effect),
         "low": _known(case.low),
@@ -57,14 +57,14 @@ def _numbers(case: Case) -> dict[str, Any]:
 
 
 def _known(value: float) -> float | None:
-    """The number as the tables have it; nothing for NaN and infinity."""
+    """The number with ``DIGITS`` digits; None for NaN and infinity."""
     return None if not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why there is no verdict, and what would give one; or why it is not the published one.
+    """Why the statement is undecided or differs from the published verdict; empty otherwise.
 
-    And that sign flips say otherwise, where they do. Empty where there is nothing to say.
+    Includes the number of units that would decide it, and whether sign flips disagree.
     """
     entry = judgement.claim.entry
     differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
@@ -80,7 +80,7 @@ def _reason(judgement: Judgement) -> str:
 
 
 def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
-    """What claims.json holds, in the order of the documents."""
+    """The content of claims.json, in the order of the documents."""
     records = [record(j) for j in judgements]
     return {
         "level": level,

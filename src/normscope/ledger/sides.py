@@ -1,4 +1,4 @@
-"""Whether the sides of a contrast can be told apart, whatever the data are. No pandas."""
+"""Whether the sides and cases of a contrast are distinct, whatever the data. Needs no pandas."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,13 +7,13 @@ from normscope.ledger import expression
 from normscope.ledger.comparison import GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
-Faults = Iterator[tuple[str, str]]  # key of the contrast, what is wrong there
+Faults = Iterator[tuple[str, str]]  # key of the contrast, and what is wrong
 
 
 def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
-    """Sides that are the same, and a primary case that cannot be, or is not the only one.
+    """Sides that are equal, and a primary case that is impossible or ambiguous.
 
-    Cells that no row has are no fault: the configuration decides what a name stands for.
+    Cells without rows are allowed, because the configuration decides what a name stands for.
     """
     yield from _in_replicates(c)
     yield from _in_other(c, vocabulary)
@@ -24,7 +24,7 @@ def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
 
 
 def span(c: Contrast, vocabulary: Vocabulary) -> expression.Range:
-    """Least and greatest value that the contrast's quantity can have."""
+    """The range of the contrast's quantity."""
     if c.over is not None:
         return expression.ANYTHING
     low, high = expression.span(c.measure, vocabulary.ranges)
@@ -32,7 +32,7 @@ def span(c: Contrast, vocabulary: Vocabulary) -> expression.Range:
 
 
 def _closed(cells: Cells, vocabulary: Vocabulary) -> list[Cell]:
-    """The cells one by one; a word for values leaves its column open."""
+    """The single cells. A reserved word leaves its column open."""
     return vocabulary.cells({k: v for k, v in cells.items() if v not in WORDS})
 
 
@@ -41,7 +41,7 @@ def _words(cells: Cells) -> str:
 
 
 def _in_replicates(c: Contrast) -> Faults:
-    """What pairs rows is the same on both sides, and cannot tell cases or settings apart."""
+    """The column that pairs rows cannot also distinguish sides, cases or settings."""
     for place, columns in {
         "less": c.less or {},
         "over": c.over or {},
@@ -54,7 +54,7 @@ def _in_replicates(c: Contrast) -> Faults:
 
 
 def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
-    """Whether the other side differs from the cells, and has cases in common with them."""
+    """Whether the second side differs from the cells and has cases in common with them."""
     if c.other is None:
         return
     place = "less" if c.over is None else "over"
@@ -74,13 +74,13 @@ def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
 
 
 def _partner_values(c: Contrast) -> list[Any]:
-    """The values of the column that names several of the other side; None where none does."""
+    """The values of the column that lists several on the second side; None if no column does."""
     given = (c.other or {})[c.partners[0]] if c.partners else None
     return given if isinstance(given, list) else [None]
 
 
 def _is_greatest(c: Contrast) -> bool:
-    """Whether ``greatest`` makes the other side differ: from a value that the cells name."""
+    """Whether a reserved word makes the second side differ from the cells."""
     other = c.other or {}
     is_others = any(given == OTHERS for given in other.values())
     return is_others or any(given == GREATEST and k in c.cells for k, given in other.items())
@@ -91,21 +91,21 @@ def _same(first: list[Cell], second: list[Cell]) -> bool:
 
 
 def _in_primary(c: Contrast, primary: Cells, vocabulary: Vocabulary) -> Faults:
-    """Whether the primary case can be, and is one case alone."""
+    """Whether the primary case exists and is a single case."""
     sides = {"cells": c.cells} | ({"the other side": {**c.cells, **c.other}} if c.other else {})
     for column, given in primary.items():
         if isinstance(given, list):
-            yield f"primary.{column}", "is one case: give one value"
+            yield f"primary.{column}", "must be one case: give one value"
             continue
         targets = vocabulary.cells({column: given})
         if column in c.partners:
             if not _is_partner(c, column, given, vocabulary):
-                yield f"primary.{column}", f"{given!r} is no case of the other side"
+                yield f"primary.{column}", f"{given!r} is not a case of the other side"
             continue
         for side, cells in sides.items():
             known = _closed(cells, vocabulary)
             if known and not any(agree(cell, target) for cell in known for target in targets):
-                yield f"primary.{column}", f"{given!r} is no case: {side} has {_words(cells)}"
+                yield f"primary.{column}", f"{given!r} is not a case: {side} has {_words(cells)}"
                 break
     at = c.at.column if c.at else None
     open_ = [
@@ -121,11 +121,11 @@ def _is_partner(c: Contrast, column: str, given: Value, vocabulary: Vocabulary) 
     listed = (c.other or {})[column]
     if isinstance(listed, list):
         return given in listed
-    own = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
-    return not any(cell.get(column) in own for cell in vocabulary.cells({column: given}))
+    excluded = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
+    return not any(cell.get(column) in excluded for cell in vocabulary.cells({column: given}))
 
 
 def _is_fixed(column: str, c: Contrast, vocabulary: Vocabulary) -> bool:
-    """Whether the cells have one value of a column."""
+    """Whether the cells have a single value of a column."""
     values = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
     return None not in values and len(set(values)) == 1 and column not in c.partners

@@ -1,6 +1,7 @@
-"""What a study offers to statements about it: tables, values of columns, names of cells. No pandas.
+"""The names that statements about a study may use: tables, columns, values and cells.
 
-A study's configuration gives it, so that a statement is checked before any job starts.
+It follows from the configuration, so that statements are checked before any job starts. Needs no
+pandas.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,23 +16,23 @@ COSINE = (-1.0, 1.0)
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that a statement may use of a study.
+    """The names that statements about a study may use.
 
     Args:
-        columns: of every table that a statement may read, by the table's name.
-        values: that a column can have, where these can be listed: an arm of the registry, a
-            placement. A value that is legal and was not trained is no error: it is no data.
-        names: cells that the configuration decides, by a name for them: in
-            ``{"protocol": {"corrected": [{"task": "recall", "learning_rate": 0.001}]}}`` the
-            statement says ``protocol: corrected``. A name goes before a value of a column.
-        texts: columns of text whose values cannot be listed. The other columns are numbers, unless
-            their values are listed and are text.
-        ranges: least and greatest value of columns that have them, such as an accuracy.
-        grids: the rows of tables that the configuration determines, by the table's name: the
-            columns that name a model, and seed. Measures that a row lacks are NaN; others are
-            taken as known. A table whose rows depend on results has no grid.
-        labels: how a case calls a column's value: words by value, or a format string. An empty
-            label leaves the value out.
+        columns: The columns of every table that a statement may read, by table.
+        values: The values of a column, if they can be listed, such as the arms of the registry. A
+            listed value that was not trained is not an error; the statement then has no data.
+        names: Names for cells that the configuration determines. With
+            ``{"protocol": {"corrected": [{"task": "recall", "learning_rate": 0.001}]}}`` a
+            statement may say ``protocol: corrected``. Names take precedence over values.
+        texts: Text columns whose values cannot be listed. Other columns are numbers, unless their
+            values are listed and are text.
+        ranges: The smallest and largest value of a column, such as those of an accuracy.
+        grids: The rows of tables that the configuration determines, by table: the columns that
+            identify a model, and the seed. A measure that a row lacks is NaN. A table whose rows
+            depend on results has no grid.
+        labels: The words for a column's value in the name of a case: by value, or as a format
+            string. With an empty label, the value is left out.
     """
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -43,13 +44,13 @@ class Vocabulary:
     labels: Mapping[str, Mapping[Any, str] | str] = field(default_factory=dict)
 
     def is_number(self, column: str) -> bool:
-        """Whether a column has numbers, or truth values, which count as 0 and 1."""
+        """Whether a column has numbers or truth values, which count as 0 and 1."""
         return column not in self.texts and not any(
             isinstance(value, str) for value in self.values.get(column, ())
         )
 
     def cells(self, given: Mapping[str, Any]) -> list[Cell]:
-        """The cells of a statement one by one, names resolved, in the order of the lists."""
+        """The single cells of a statement, with names resolved, in the order of its lists."""
         known: list[Cell] = [{}]
         for column, of_column in given.items():
             values = of_column if isinstance(of_column, list) else [of_column]
@@ -59,17 +60,17 @@ class Vocabulary:
         return known
 
     def label(self, column: str, value: Value | None) -> str:
-        """How a case calls a value: ``pre-norm``, ``12 blocks``."""
+        """The words for a value in the name of a case: ``pre-norm``, ``12 blocks``."""
         words = self.labels.get(column, {})
         return words.format(value) if isinstance(words, str) else words.get(value, str(value))
 
 
 def planned(models: Iterable[tuple[Any, int]], columns: Sequence[str]) -> list[Cell]:
-    """A grid: one row for each combination of a seed and these columns of its cell."""
+    """A grid with one row for each seed and each combination of these columns of a cell."""
     keys = dict.fromkeys((*(getattr(cell, c) for c in columns), seed) for cell, seed in models)
     return [dict(zip((*columns, "seed"), key, strict=True)) for key in keys]
 
 
 def agree(one: Cell, other: Cell) -> bool:
-    """Whether no column has one value in one cell and another value in the other cell."""
+    """Whether two cells have equal values in the columns that both have."""
     return all(one.get(column, value) == value for column, value in other.items())

@@ -1,4 +1,4 @@
-"""Texts of a statement in which numbers are filled in, such as ``within {margin:g} nats``."""
+"""Texts of a statement with fields for numbers, such as ``within {margin:g} nats``."""
 
 import re
 from collections.abc import Mapping
@@ -10,15 +10,14 @@ WIDE = re.compile(r"\d{3}")  # a width or precision that would fill the page
 
 
 def check_fields(text: str, values: Mapping[str, float | str | None]) -> None:
-    """Whether a text can be filled in.
+    """Check that the fields of a text can be filled in.
 
     Args:
-        text: with fields as ``str.format`` has them: ``{margin}``, ``{margin:g}``.
-        values: of every field that is filled in; None for one that the statement lacks.
+        text: A text with fields for ``str.format``: ``{margin}``, ``{margin:g}``.
+        values: The value of every field; None for one that the statement lacks.
 
     Raises:
-        ValueError: it names another field, one that is missing, or a format that the value does
-            not have.
+        ValueError: A field is unknown or missing, or its format does not fit its value.
     """
     try:
         parts = list(Formatter().parse(text))

@@ -136,8 +136,8 @@ def alone(**change: Any) -> dict[str, Any]:
         (at("contrast", at={"column": "task", "pick": "least"}), "contrast.at.column", "is text"),
         (at("contrast", less={"arm": "greatest"}), "contrast.less.arm", "column of numbers"),
         (at("contrast", less={"learning_rate": "0.01"}), "contrast.less.learning_rate",
-         "'0.01' is no number, which this column has"),
-        (at("contrast", less={"learning_rate": True}), "contrast.less.learning_rate", "no number"),
+         "'0.01' is not a number"),
+        (at("contrast", less={"learning_rate": True}), "contrast.less.learning_rate", "not a n"),
         (at("contrast", less={"learning_rate": math.nan}), "contrast.less.learning_rate",
          "not finite"),
         # sides that are the same
@@ -157,11 +157,12 @@ def alone(**change: Any) -> dict[str, Any]:
          "names nothing that differs"),
         # a case that cannot be, or that is not the only one
         (primary({"task": "copy"}, each=["task"], cells={"task": "recall", "arm": "rmsnorm"}),
-         "contrast.primary.task", "'copy' is no case: cells has task: recall"),
+         "contrast.primary.task", "'copy' is not a case: cells has task: recall"),
         (primary({"task": "copy"}, each=["task"]), "contrast.primary.task", "protocol: corrected"),
         (primary({"arm": "rmsnorm"}, less={"arm": "others"}), "contrast.primary.arm",
-         "'rmsnorm' is no case of the other side"),
-        (primary({"arm": "none"}, less={"arm": ["dyt", "derf"]}), "contrast.primary.arm", "is no"),
+         "'rmsnorm' is not a case of the other side"),
+        (primary({"arm": "none"}, less={"arm": ["dyt", "derf"]}),
+         "contrast.primary.arm", "not a case"),
         (primary({"task": "recall"}, each=["task", "learning_rate"], cells={"arm": "rmsnorm"}),
          "contrast.primary", "give learning_rate too"),
         # what no data can change
