@@ -114,8 +114,6 @@ rule paper:
         rules.all.input,
 
 
-provenance.save(PARSED)
-
 if is_module():
     check_start()  # the handlers below do not run in a module
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from normscope.command import parse
 from normscope.errors import run_script
-from normscope.io import corpus, dataset, intake
+from normscope.io import corpus, dataset
 from normscope.io.files import write_bytes, write_json
 from normscope.schema import Strict
 
@@ -29,7 +29,7 @@ def main() -> None:
     flags = parse(Flags)
     given = corpus.Given.model_validate_json(flags.given.read_text())
     if flags.recipe.directory is not None:
-        data = intake.read(Path(flags.recipe.directory))
+        data = dataset.read_foreign(Path(flags.recipe.directory))
     else:
         assert flags.recipe.sha256 is not None
         raw, source = corpus.fetch(given.sources, flags.recipe.sha256, say)
@@ -40,7 +40,7 @@ def main() -> None:
     for name, content in files.items():
         write_bytes(flags.out / name, content)
     meta = {
-        "origin": corpus.named(flags.recipe),
+        "origin": str(flags.recipe),
         "vocab_size": data.vocab_size,
         "characters": "".join(data.chars) if all(len(c) == 1 for c in data.chars) else None,
         "train_tokens": len(data.train),

@@ -11,7 +11,7 @@ from normscope.io.files import write_bytes, write_text
 from normscope.paper import latex, typeset
 from normscope.paper.frame import read
 from normscope.paper.markdown import summary
-from normscope.paper.page import open_look, page
+from normscope.paper.page import page
 from normscope.paper.template import summary_text
 from normscope.schema import Strict
 from normscope.studies.folder import FOLDER
@@ -33,7 +33,7 @@ def main() -> None:
     text = summary_text(flags.templates, FOLDER, frame)
     svgs = {path.stem: path.read_bytes() for path in flags.figures.glob("*.svg")}
     manifest = json.loads(flags.manifest.read_text())
-    html = page(open_look(flags.templates), text, frame, svgs, manifest)
+    html = page(flags.templates, text, frame, svgs, manifest)
     layout = (flags.templates / "summary.typ").read_text()
     write_text(flags.out / "summary.md", summary(text, frame))
     write_text(flags.out / "summary.html", html)

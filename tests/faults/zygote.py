@@ -49,7 +49,6 @@ def serve(path: str) -> None:
     import safetensors.torch  # noqa: F401, PLC0415
     import scipy.stats  # noqa: F401, PLC0415
     import torch._dynamo  # noqa: F401, PLC0415
-    import tqdm  # noqa: F401, PLC0415
     import transformers  # noqa: F401, PLC0415
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

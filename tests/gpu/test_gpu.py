@@ -150,7 +150,7 @@ def test_a_stack_that_its_memory_cannot_hold_is_halved(tmp_path, narrow, capsys)
     job.runtime, job.text = runtime, text
     narrow(int(2.5 * peak))
     job.train()
-    assert "4 models at once exceed the memory of cuda: 2, then 2\n" in capsys.readouterr().err
+    assert "4 models together exceed the memory of cuda: 2, then 2\n" in capsys.readouterr().err
     metrics = pd.read_csv(job.out / "metrics.csv")
     assert metrics["seed"].tolist() == stack.seeds
     assert metrics["val_loss"].notna().all()

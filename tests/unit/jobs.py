@@ -1,4 +1,4 @@
-"""Training jobs as a script runs them, in a directory, interrupted where a test wants it."""
+"""Training jobs as a script runs them, in a directory, and interrupted on request."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from normscope.train.recipe import Stack
 
 EVERY = 4  # steps between checkpoints
 SEEDS = [1, 2, 3]
-WILD = {"learning_rate": 0.05, "min_lr": 0.05, "warmup_steps": 0}  # of which one loss reaches 1.9
+WILD = {"learning_rate": 0.05, "min_lr": 0.05, "warmup_steps": 0}  # one of the losses reaches 1.9
 KINDS: dict[str, Stack | RecallStack] = {
     "dropout": recipe(dropout=0.3, seeds=SEEDS),
     "batchnorm, one diverges": recipe(
@@ -35,7 +35,7 @@ KINDS: dict[str, Stack | RecallStack] = {
 
 
 class Counted:
-    """A problem that counts its batches, and ends all where one more is asked of it."""
+    """A problem that counts its batches, and interrupts the job after some of them."""
 
     def __init__(self, problem: Problem, left: int) -> None:
         self.training, self.build, self.loss = problem.training, problem.build, problem.loss
@@ -69,7 +69,7 @@ class Job:
         self.config = stack.model_dump() | {"vocab_size": DATA.vocab_size}
 
     def train(self, left: int = -1) -> int:
-        """How many batches were drawn; after ``left`` of them it is interrupted."""
+        """Train, interrupted after ``left`` batches; return how many were drawn."""
         problem = Counted(problem_of(self.stack, self.text), left)
         try:
             session.train(
@@ -87,7 +87,7 @@ class Job:
         return problem.drawn
 
     def sums(self) -> str:
-        """Of all outputs."""
+        """SHA-256 sums of all outputs."""
         return (self.out / SUMS).read_text()
 
     def kept(self) -> list[str]:

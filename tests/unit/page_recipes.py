@@ -1,4 +1,4 @@
-"""A small frame, one whose every text is hostile, and what all pages make of them."""
+"""A small frame, whose texts may be hostile, and the pages that are made of it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,16 +11,15 @@ from processes import ROOT
 from normscope.config import Config, load
 from normscope.formats import INTEGER, SIGNIFICANT, decimals
 from normscope.paper.frame import Figure, Frame
-from normscope.paper.page import open_look, page
+from normscope.paper.page import page
 from normscope.paper.statements import claims_table, ledger_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import tally_table, tiles, trace_table
-from normscope.paper.template import summary_text
+from normscope.paper.template import environment, fill, summary_text
 
 REPORT = ROOT / "workflow" / "report"
 LATEX = REPORT / "latex"
-LOOK = open_look(REPORT)
-HOSTILE = [  # a browser or Markdown would take them for more than text
+HOSTILE = [  # a browser or Markdown would read them as more than text
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
     "' onmouseover='alert(1)",
@@ -30,7 +29,7 @@ HOSTILE = [  # a browser or Markdown would take them for more than text
     "# a_b_c 5% A&B &lt; ]]> {{ 7 * 7 }} {% raw %} \\` $x$ [[x]]",
     "\ue000figures\ue000 - x # y | 1. z",
 ]
-HOSTILE_TEX = (  # TeX or Typst would
+HOSTILE_TEX = [  # TeX or Typst would
     "_ % & # $ { } ~ ^ \\ < > |",
     r"\input{/etc/passwd} \write18{touch owned} \end{document}",
     "\"straight\" 'single' ``back'' “curly” ‘one’ ?` !` -- --- ,, << >>",
@@ -39,7 +38,7 @@ HOSTILE_TEX = (  # TeX or Typst would
     "[1, 2] * & \\\\ [0pt] <% if %> << name >> <# x #>",
     "W" * 120,
     '#panic() #read("/etc/passwd") *b* _e_ `c` @x <y> $z$ //',
-)
+]
 SUMMARY = """# The title {{ title }}
 
 An opening of {{ main.words }}.
@@ -125,34 +124,47 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
 
 
 def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:
-    """Where statements are tested and measured: nowhere."""
+    """traces.json."""
     place = {"test": "claims.yaml:1-2", "tables": ["main.runs"], "code": [words, "a.py:3-4"]}
     return {one["key"]: place for one in stated["claims"]}
 
 
-def frame(words: str = "words", names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
-    """Statements of every verdict, a table of numbers, and figures; ``words`` stands in all."""
+def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
+    """Statements of every verdict, a table of numbers, and figures.
+
+    Args:
+        words: the first stands in all texts; each of them is a statement and a row of a table.
+        names: of the figures.
+    """
+    words = words or ("words",)
+    first = words[0]
     untested = {"p": None, "p_flips": None, "p_holm": None, "effect": None, "hedges_g": None}
+    open_to = {"verdict": "undecided", "published_verdict": first}
     claims = [
         claim(verdict="fails", figure=names[0]),
-        claim(key="b", verdict="undecided", reason=words, quantity=words, **untested),
-        claim(key="c", published_verdict="none", figure=words),
-        claim(key=words, statement=words, verdict="undecided", published_verdict=words, case=words),
+        claim(key="b", verdict="undecided", reason=first, quantity=first, **untested),
+        claim(key="c", published_verdict="none", figure=first),
+        *(claim(key=f"d{i}", statement=w, case=w, **open_to) for i, w in enumerate(words)),
     ]
-    stated = ledger(*claims, author=words)
-    columns = (Column("arm"), Column("loss", decimals()), Column(words, decimals()))
-    rows = (("LayerNorm", 1.9, Quantity(None, 1.892, 1.907)), (words, 2.5, None))
+    stated = ledger(*claims, author=first)
+    columns = (Column("arm"), Column("loss", decimals()), Column(first, decimals()))
+    rows = [(w, 2.5, f"[{i}, {w[:9]}]") for i, w in enumerate(words)]
     tables = {
         "tally": tally_table(stated),
         "ledger": ledger_table(stated),
-        "traces": trace_table(stated, traces(stated, words)),
+        "traces": trace_table(stated, traces(stated, first)),
         "main.claims": claims_table("Statements one by one: main", claims),
-        "main.loss": PageTable(f"Losses {words}", columns, rows),
+        "main.loss": PageTable(
+            f"Losses {first}",
+            columns,
+            (("LayerNorm", 1.9, Quantity(None, 1.892, 1.907)), *rows),
+        ),
         "main.empty": text_table("Empty", ["arm"]),
     }
-    figures = {name: Figure(f"Title {words}", f"Caption {words}") for name in names}
-    numbers = {"layernorm pre loss": Number(1.9, decimals()), f"of {words}": Number(None, INTEGER)}
-    sections = {"main": {"words": words, "steps": 2000}}
+    figures = {name: Figure(f"Title {first}", f"Caption {first}") for name in names}
+    numbers = {"layernorm pre loss": Number(1.9, decimals()), f"of {first}": Number(None, INTEGER)}
+    numbers |= {f"{i} of {w}": Number(i / 1e7, SIGNIFICANT) for i, w in enumerate(words)}
+    sections = {"main": {"words": first, "steps": 2000}}
     return Frame({"title": "of a page"}, sections, tables, figures, numbers, tiles(stated))
 
 
@@ -171,8 +183,15 @@ def template_text(folder: Path, printed: Frame) -> str:
     return summary_text(folder, folder, printed)
 
 
+def opening(folder: Path, printed: Frame, end: str) -> str:
+    """The project's summary up to the words ``end``, on one line."""
+    (folder / "opening.md").write_text((REPORT / "summary.md").read_text().partition(end)[0])
+    words = {**printed.words, "table": "[{}]".format}
+    return " ".join(fill(environment(folder), "opening.md", words).split())
+
+
 def manifest(words: str = "words") -> dict[str, Any]:
-    """Where nothing came from."""
+    """manifest.json."""
     probes = {words: {"missing": None}, "absent": {"missing": "no file"}}
     return {
         "config": {},
@@ -189,39 +208,11 @@ def manifest(words: str = "words") -> dict[str, Any]:
     }
 
 
-def made(folder: Path, words: str = "words") -> str:
-    """The whole page of HTML; its templates are written into a folder."""
-    printed = frame(words)
+def made(folder: Path, *words: str) -> str:
+    """The page of ``frame``; its templates are written into a folder."""
+    printed = frame(*words)
     text = template_text(templates(folder), printed)
-    return page(LOOK, text, printed, dict.fromkeys(printed.figures, SVG), manifest(words))
-
-
-def hostile_frame() -> Frame:
-    """Every text is hostile, in headers, cells, captions and names of numbers."""
-    columns = (Column("a_b", group="100%"), Column("n & m", decimals(1), "100%"), Column("\\x"))
-    rows = tuple((cell, 1.0, f"[{i}, {cell[:9]}]") for i, cell in enumerate(HOSTILE_TEX))
-    table = PageTable(HOSTILE_TEX[0], columns, rows)
-    every = " ".join(HOSTILE_TEX)
-    undecided = claim(verdict="undecided")
-    claims = [undecided | {"key": t, "statement": t, "reason": t, "case": t} for t in HOSTILE_TEX]
-    stated = ledger(*claims, author=HOSTILE_TEX[0])
-    return Frame(
-        {"title": every},
-        {"main": {"words": every, "steps": 1}},
-        {
-            "tally": tally_table(stated),
-            "ledger": ledger_table(stated),
-            "traces": trace_table(stated, traces(stated, HOSTILE_TEX[0])),
-            "main.claims": claims_table("Statements one by one: main", claims),
-            "main.loss": table,
-            "main.empty": PageTable("Empty", table.columns, ()),
-            "recall.a_b": table,
-        },
-        {"loss": Figure(HOSTILE_TEX[0], every)},
-        {f"of 模型 {i}": Number(i / 1e7, SIGNIFICANT) for i in range(9)}
-        | {"claims": Number(38, INTEGER)},
-        tiles(stated),
-    )
+    return page(REPORT, text, printed, dict.fromkeys(printed.figures, SVG), manifest(*words))
 
 
 def rows_of(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Scripts of the project in processes of their own: to the end, to an error, killed on the way."""
+"""Scripts of the project in separate processes: run to the end, to an error, or killed."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ from pydantic import BaseModel
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
 
-# processes that have torch before they start; importing it takes longer than all the rest
+# the server imports torch once for all processes
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
@@ -30,7 +30,7 @@ FORKS.set_forkserver_preload(
 
 
 def run_script(script: Path, arguments: list[str], log: Path, largest_file: int) -> None:
-    """A script, in a process of its own; no file may grow beyond a size."""
+    """Run a script in this process, in which no file may grow beyond a size."""
     with open(log, "w") as f:
         os.dup2(f.fileno(), 2)
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
@@ -39,7 +39,7 @@ def run_script(script: Path, arguments: list[str], log: Path, largest_file: int)
 
 
 def flags(**values: Any) -> list[str]:
-    """A command line: each value a word, models of pydantic as JSON; None is left out."""
+    """A command line: each value is one word, pydantic models are JSON, None is left out."""
     words = []
     for key, value in values.items():
         if value is not None:
@@ -49,10 +49,10 @@ def flags(**values: Any) -> list[str]:
 
 
 class Script:
-    """One of scripts/ with its arguments; what it says goes to a log.
+    """One of scripts/ with its arguments; its output goes to a log.
 
     Args:
-        name: of the script, and after a space the study that it is of: ``probe jacobian``.
+        name: the script, and after a space its study: ``probe jacobian``.
     """
 
     def __init__(self, name: str, arguments: Sequence[object], log: Path) -> None:
@@ -68,7 +68,7 @@ class Script:
         return process
 
     def succeed(self) -> str:
-        """Run to the end; the log."""
+        """Run to the end, and return the log."""
         process = self.start()
         process.join()
         log = self.log.read_text()
@@ -76,7 +76,7 @@ class Script:
         return log
 
     def fail(self, *more: str, largest_file: int = resource.RLIM_INFINITY) -> str:
-        """Run to an error with status 1 and no traceback; its message."""
+        """Run to an error with status 1 and no traceback, and return its message."""
         process = self.start(*more, largest_file=largest_file)
         process.join()
         log = self.log.read_text()
@@ -87,7 +87,7 @@ class Script:
         return message[1]
 
     def kill_when(self, moment: Callable[[], bool]) -> int | None:
-        """Start, SIGKILL at some time within 20 ms after the moment; the exit status."""
+        """Start, and send SIGKILL within 20 ms after the moment; return the exit status."""
         process = self.start()
         while process.is_alive() and not moment():
             time.sleep(0.0005)

@@ -1,4 +1,4 @@
-"""The files of a training job, of models that were not trained, for tests."""
+"""The files of a training job for models that were not trained."""
 
 import math
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from normscope.train.recipe import Stack
 from normscope.train.runtime import CPU
 from normscope.train.trainer import Learner
 
-LOST_AT = 4  # the last step: there a model without a loss diverged
+LOST_AT = 4  # the last step, in which a model without a loss diverged
 
 
 def write(folder: Path, stack: Stack, losses: Sequence[float | None]) -> Path:
-    """Models of a job, away from their start; one without a loss is NaN, and diverged."""
+    """Write models whose parameters differ from their start; one without a loss diverged to NaN."""
     learners = []
     for seed, loss in zip(stack.seeds, losses, strict=True):
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Models trained to the end: by the trainer, and one by itself in a loop that is written out."""
+"""Models trained to the end: by the trainer, and by a reference loop for a single model."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def problem_of(stack: Stack | RecallStack, data: Dataset = DATA) -> Problem:
 
 
 def to_end(trainer: Trainer) -> list[float]:
-    """What every step returned."""
+    """Train to the end, and return the loss of every step."""
     losses = []
     while not trainer.done:
         losses.append(trainer.advance())
@@ -67,7 +67,7 @@ def state(trainer: Trainer, i: int = 0) -> dict[str, Tensor]:
 
 @dataclass
 class Alone:
-    """A model trained by itself, and what was seen in each of its steps."""
+    """A model trained by the reference loop, with its loss and gradient norm in each step."""
 
     model: nn.Module
     losses: list[float] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Alone:
 def alone(problem: Problem, seed: int, *, runtime: Runtime = FP32) -> Alone:
     """nanoGPT's loop; a loss that is NaN or above the bound ends it.
 
-    AdamW is algorithm 2 of Loshchilov & Hutter 2019, clipping torch's own.
+    AdamW is algorithm 2 of Loshchilov & Hutter 2019; torch clips the gradients.
     """
     t = problem.training
     torch.manual_seed(seed)
@@ -110,6 +110,6 @@ def alone(problem: Problem, seed: int, *, runtime: Runtime = FP32) -> Alone:
 
 
 def averages(values: Sequence[float], ends: Sequence[int]) -> list[float]:
-    """Of the values up to the first end, from there to the second, ..."""
+    """Means of the values up to the first end, from there to the second, and so on."""
     spans = zip([0, *ends], ends, strict=False)
     return [sum(values[begin:end]) / (end - begin) for begin, end in spans]

@@ -210,6 +210,6 @@ def test_a_source_that_hangs_is_passed_over_and_named(project: Project, config: 
         (project.root / "config.yaml").write_text(yaml.safe_dump(config))
         project.snakemake("results/dataset/meta.json")
     first, second, third = (project.root / "results/logs/dataset.log").read_text().splitlines()
-    assert first.startswith("passed over: path pipe: OSError: a pipe or a device")
+    assert first.startswith("passed over: path pipe: OSError: not a regular file")
     assert second == f"passed over: url {url}: TimeoutError: no end after 0.5 s, its timeout_s"
     assert third == f"corpus: path sources/{MIXED}"

@@ -118,17 +118,12 @@ from normscope.cost.projection import jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
-from normscope.io import provenance
 from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.pretrained.prompts import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
-
-# cached results of parsing the code, which takes more than a second
-PARSED = Path(".snakemake/normscope/code")
-provenance.restore(PARSED)
 
 
 def reported(make, *arguments):

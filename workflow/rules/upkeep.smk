@@ -5,8 +5,8 @@ import shutil
 import time
 
 from normscope.io import experiments
+from normscope.io.files import is_altered
 from normscope.io.pins import not_as_pinned
-from normscope.io.seals import is_altered
 from normscope.io.store import KEY, keys, lend, remove_damaged
 
 KEPT_IN = "*/[mp]*/*/"  # models and probes

@@ -7,7 +7,7 @@ import pandas as pd
 from normscope import studies
 from normscope.door.arguments import expect, folder_of
 from normscope.errors import Explained, suggest
-from normscope.io.seals import is_altered
+from normscope.io.files import is_altered
 from normscope.io.stored import damaged
 
 STUDIES = {path.parent.name for path in Path(studies.__path__[0]).glob("*/grid.py")}

@@ -1,6 +1,5 @@
-"""The raw text: an ordered list of sources, tried in turn, checked against one SHA-256."""
+"""The raw text: sources that are tried in turn and checked against one SHA-256."""
 
-import codecs
 import hashlib
 import json
 import subprocess
@@ -9,15 +8,12 @@ import tempfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Sequence
-from http.client import HTTPException, HTTPMessage
-from itertools import count
+from http.client import HTTPException
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Annotated, Literal, Self
-from urllib.error import URLError
-from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from typing import Annotated, Literal, Self
+from urllib.request import urlopen
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -26,23 +22,26 @@ from normscope.schema import PositiveFloat, Strict
 
 SPLITS = ("train", "val")
 SHA256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="64 hex digits")]
-LIMIT = 1 << 30  # bytes of a corpus: what is held in memory of a source that does not end
+LIMIT = 1 << 30  # bytes that are read from a URL, in case it does not end
 
 
 class CorpusError(Explained):
-    """No source gave the text; names each one that was tried and why it failed."""
+    """No source has the text, or the text or a directory cannot be used as a corpus."""
 
 
 def one_line(text: str) -> str:
-    """The text; an error that names a character that no file and no shell takes, or two lines."""
+    """Return the text if it has no line breaks or other control characters.
+
+    Raises:
+        ValueError: it has one; file systems and shells reject them.
+    """
     for c in text:
         if unicodedata.category(c) in ("Cc", "Cs"):
             raise ValueError(f"{text[:80]!r} has U+{ord(c):04X}, a control character: remove it")
     return text
 
 
-# in seconds; eleven days, above which clocks overflow
-Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]
+Timeout = Annotated[PositiveFloat, Field(le=1_000_000)]  # seconds; much longer ones overflow
 Line = Annotated[str, Field(min_length=1), AfterValidator(one_line)]
 
 
@@ -54,10 +53,9 @@ class PathSource(Strict):
 
     def fetch(self) -> bytes:
         path = Path(self.path)
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise OSError("a pipe or a device, which may never end: give a file")
-        with open(path, "rb") as file:
-            return _whole(file, path.stat().st_size)
+        if path.exists() and not path.is_file():
+            raise OSError("not a regular file")  # a pipe or a device may never end
+        return path.read_bytes()
 
     def __str__(self) -> str:
         return f"path {self.path}"
@@ -71,8 +69,8 @@ class UrlSource(Strict):
     timeout_s: Timeout = Field(default=30, description="limit for the whole, in seconds")
 
     def fetch(self) -> bytes:
-        # in a separate thread: a socket's timeout restarts with each byte, and a server that
-        # drips must not hold us
+        # In a thread, because a socket's timeout restarts with each byte: a slow server must not
+        # delay the run beyond the limit.
         answers: SimpleQueue[bytes | Exception] = SimpleQueue()
         Thread(target=self._download, args=(answers,), daemon=True).start()
         try:
@@ -81,46 +79,20 @@ class UrlSource(Strict):
             raise TimeoutError(f"no end after {self.timeout_s:g} s, its timeout_s") from None
         if isinstance(answer, Exception):
             raise answer
+        if len(answer) > LIMIT:
+            raise ValueError(f"over {LIMIT:,} bytes, the most that a corpus may have")
         return answer
 
     def _download(self, answers: "SimpleQueue[bytes | Exception]") -> None:
         try:
-            opener = build_opener(_Redirects)
-            # ends the thread, after ``fetch`` has given up and said why
-            with opener.open(self.url, timeout=self.timeout_s + 1) as response:
-                answers.put(_whole(response, getattr(response, "length", None)))
+            # the timeout ends the thread after ``fetch`` has given up
+            with urlopen(self.url, timeout=self.timeout_s + 1) as response:  # noqa: S310 - by hash
+                answers.put(response.read(LIMIT + 1))
         except Exception as e:
             answers.put(e)
 
     def __str__(self) -> str:
         return f"url {self.url}"
-
-
-class _Redirects(HTTPRedirectHandler):
-    """Redirects to the web alone, and from https to nothing that can be read on the way."""
-
-    def redirect_request(  # noqa: PLR0917 - as the library calls it
-        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> Request | None:
-        allowed = ("https",) if urlsplit(req.full_url).scheme == "https" else ("http", "https")
-        if urlsplit(newurl).scheme not in allowed:
-            raise URLError(f"it redirects to {newurl}: only {' or '.join(allowed)} is followed")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _whole(stream: IO[bytes], length: int | None) -> bytes:
-    """All of a stream, whose length may be known; ``read`` itself says if that is cut.
-
-    Raises:
-        ValueError: it has more bytes than a corpus may have.
-    """
-    if length is None:
-        raw = stream.read(LIMIT + 1)
-        if len(raw) <= LIMIT:
-            return raw
-    elif length <= LIMIT:
-        return stream.read()
-    raise ValueError(f"over {LIMIT:,} bytes, the most that a corpus may have")
 
 
 class WheelSource(Strict):
@@ -162,14 +134,14 @@ Source = Annotated[PathSource | UrlSource | WheelSource, Field(discriminator="ki
 
 
 class Given(Strict):
-    """What the rule ``dataset`` is told that decides no token."""
+    """What the rule ``dataset`` needs in addition to what determines the tokens."""
 
     sources: list[Source] = Field(description="where the text may be, tried in turn")
     context: int = Field(description="tokens of the longest window that is trained on or measured")
 
 
 class Origin(Strict):
-    """What decides the tokens: a directory in nanoGPT's format, or the hash of the raw text."""
+    """What determines the tokens: a directory in nanoGPT's format, or the hash of the text."""
 
     sha256: SHA256 | None = None
     directory: Line | None = None
@@ -180,19 +152,25 @@ class Origin(Strict):
             raise ValueError("give either a directory, or sha256 with sources")
         return self
 
+    def __str__(self) -> str:
+        """The origin as ``meta.json`` records it."""
+        if self.directory is not None:
+            return "a nanoGPT-format directory"
+        return f"text with sha256 {self.sha256}"
+
 
 def fetch(
     sources: Sequence[Source], sha256: str, say: Callable[[str], None] = lambda line: None
 ) -> tuple[bytes, str]:
-    """The corpus and the name of the first source whose bytes have ``sha256``.
+    """Return the corpus, and the name of the first source that has it.
 
     Args:
         sources: tried in turn.
         sha256: of the corpus.
-        say: is told of each source that is passed over.
+        say: called with a line for each source that fails.
 
     Raises:
-        CorpusError: every source failed.
+        CorpusError: every source failed; the message gives the reason for each.
     """
     failures, others = [], {}
     for source in sources:
@@ -222,29 +200,20 @@ def fetch(
 
 
 def decode(raw: bytes) -> str:
-    """The corpus as text.
+    """Decode the corpus as UTF-8.
 
     Raises:
-        CorpusError: it is not UTF-8, has NUL characters, or fewer than two kinds of characters.
+        CorpusError: it is not UTF-8, contains NUL characters, or has fewer than two distinct
+            characters.
     """
-    way_out = "convert it with `iconv -f {} -t UTF-8`, and give the sha256 of the result"
-    # the mark of UTF-32 begins with that of UTF-16
-    for encoding, marks in {
-        "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
-        "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
-    }.items():
-        if raw.startswith(marks):
-            raise CorpusError(f"the corpus is {encoding} text: {way_out.format(encoding)}")
+    way_out = "convert it with `iconv -f ENCODING -t UTF-8`, and give the sha256 of the result"
     try:
         text = raw.decode()
     except UnicodeDecodeError as e:
-        raise CorpusError(
-            f"the corpus is not UTF-8 text ({e}): {way_out.format('ENCODING')}"
-        ) from e
+        raise CorpusError(f"the corpus is not UTF-8 text ({e}): {way_out}") from e
     if "\0" in text:
         raise CorpusError(
-            "the corpus has NUL characters: it is a binary file, or UTF-16 text; "
-            f"{way_out.format('UTF-16')}"
+            f"the corpus has NUL characters: it is a binary file, or UTF-16 text; {way_out}"
         )
     if len(set(text)) < 2:
         raise CorpusError(
@@ -255,65 +224,55 @@ def decode(raw: bytes) -> str:
 
 
 def check_length(train: int, val: int, context: int) -> None:
-    """Whether both splits hold the longest window that is trained on or measured.
+    """Check that both splits are longer than the longest window.
 
     Args:
         train, val: tokens of each split.
         context: tokens of that window, without the target of its last token.
 
     Raises:
-        CorpusError: with what is needed.
+        CorpusError: a split is too short; the message says how long a text must be.
     """
     if min(train, val) <= context:
-        whole = next(n for n in count(10 * context) if n - int(n * 0.9) > context)
+        # the validation split is the last tenth of a text
         raise CorpusError(
             f"the corpus is too short: {train:,} characters for training and {val:,} for "
             f"validation, but the longest context of the configuration (block_size {context:,}) "
-            f"needs {context + 1:,} of each, which a text of {whole:,} characters has; give a "
-            "longer text, or a smaller block_size"
+            f"needs {context + 1:,} of each, which a text of {10 * (context + 1):,} characters "
+            "has; give a longer text, or a smaller block_size"
         )
 
 
 def check_known_length(origin: Origin, made: Path, context: int) -> None:
-    """``check_length`` where the lengths are known without making the dataset."""
-    if lengths := known_lengths(origin, made):
-        check_length(*lengths, context)
-
-
-def known_lengths(origin: Origin, made: Path) -> tuple[int, int] | None:
-    """Tokens of both splits where they are known without making the dataset, else None.
+    """Call ``check_length`` if the lengths are known before the dataset is made.
 
     Args:
         origin: of the dataset.
-        made: the ``meta.json`` of one that was made before, perhaps of another origin.
+        made: ``meta.json`` of a dataset that was made earlier, perhaps from another origin.
+        context: tokens of the longest window.
     """
     try:
         if origin.directory is not None:
-            sizes = [Path(origin.directory, f"{name}.bin").stat().st_size for name in SPLITS]
-            return sizes[0] // 2, sizes[1] // 2
-        meta = json.loads(made.read_text())
-        is_same = meta["origin"] == named(origin)
-        return (meta["train_tokens"], meta["val_tokens"]) if is_same else None
-    except (OSError, ValueError, LookupError, TypeError):  # the rule makes it, or says why not
-        return None
-
-
-def named(origin: Origin) -> str:
-    """The origin in the words of ``meta.json``."""
-    if origin.directory is not None:
-        return "a nanoGPT-format directory"
-    return f"text with sha256 {origin.sha256}"
+            train, val = (Path(origin.directory, f"{s}.bin").stat().st_size // 2 for s in SPLITS)
+        else:
+            meta = json.loads(made.read_text())
+            train, val = meta["train_tokens"], meta["val_tokens"]
+            if meta["origin"] != str(origin):
+                return
+    except (OSError, ValueError, LookupError, TypeError):
+        return  # the rule makes the dataset, or says why it cannot
+    check_length(train, val, context)
 
 
 def directory_files(directory: str, made: Path) -> list[str]:
-    """The files of a nanoGPT-format directory.
+    """Return the files of a nanoGPT-format directory.
 
     Args:
         directory: as the configuration names it.
-        made: the folder of the dataset that is made of it.
+        made: the folder of the dataset that is made from it.
 
     Raises:
-        CorpusError: it is missing, lacks some of them, or is ``made`` itself.
+        CorpusError: the directory is missing, lacks files, or is ``made`` itself.
     """
     if not Path(directory).is_dir():
         raise CorpusError(f"dataset.directory: {directory} is not a directory")
@@ -323,14 +282,11 @@ def directory_files(directory: str, made: Path) -> list[str]:
             "folder"
         )
     files = [f"{directory}/{name}" for name in (*(f"{s}.bin" for s in SPLITS), "meta.pkl")]
-    missing = [name for name in files if not Path(name).is_file()]
-    if missing == files[-1:]:
+    if missing := [name for name in files if not Path(name).is_file()]:
         raise CorpusError(
-            f"dataset.directory: missing {missing[0]}, which nanoGPT's "
+            f"dataset.directory: missing {', '.join(missing)}, which nanoGPT's "
             "data/shakespeare_char/prepare.py writes: only datasets of characters are supported. "
             "For BPE tokens, give the text from which they were made, by dataset.sha256 and "
             "dataset.sources"
         )
-    if missing:
-        raise CorpusError(f"dataset.directory: missing {', '.join(missing)}")
     return files

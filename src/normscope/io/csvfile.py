@@ -1,4 +1,4 @@
-"""Writing the workflow's tables. Apart from their looks, which decide no measurement."""
+"""Writing CSV files. Separate from ``tables``, on which no measurement depends."""
 
 import csv
 import io
@@ -10,9 +10,9 @@ from normscope.io.files import write_sealed
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """The same bytes for the same numbers, on every system."""
+    """Write a table, with the same bytes for the same numbers on every system."""
     text = io.StringIO()
-    # in quotes all text, should there be a carriage return: the csv module leaves it bare
+    # the csv module does not quote a carriage return: if there is one, quote all text
     words = [table[name] for name in table if not pd.api.types.is_numeric_dtype(table[name])]
     has_return = any("\r" in str(v) for column in words for v in column)
     quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL

@@ -1,4 +1,4 @@
-"""Writing files so that a kill or a full disk leaves the old file or the new one, never a part."""
+"""Writing files so that a kill or a full disk leaves the old or the new file, never a part."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ SUMS = "SHA256SUMS"  # as ``sha256sum --check`` reads it
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` through a temporary file, synced before it takes the name.
+    """Write a file through a temporary file, which is synced before it is renamed.
 
     Raises:
-        OSError: naming the file and the reason; ``path`` is as it was.
+        OSError: naming the file and the reason; the old file is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # one name, so that what a kill leaves is overwritten by the next try
+    # always the same name, so that the next attempt overwrites what a killed process left
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with _alone(temporary) as f:
@@ -63,11 +63,18 @@ def _alone(path: Path) -> Iterator[BinaryIO]:
 def write_sealed(path: Path, data: bytes) -> None:
     """``write_bytes``, and a hidden file with the SHA-256 next to it, which reveals damage."""
     write_bytes(path, data)
-    write_text(seal(path), hashlib.sha256(data).hexdigest())
+    write_text(_seal(path), hashlib.sha256(data).hexdigest())
 
 
-def seal(path: Path) -> Path:
-    """The path of the file with the SHA-256 of a file."""
+def is_altered(path: Path) -> bool:
+    """Whether a file differs from what ``write_sealed`` wrote; False if it has no hidden file."""
+    seal = _seal(path)
+    if not seal.is_file():
+        return False
+    return hashlib.sha256(path.read_bytes()).hexdigest() != seal.read_text().strip()
+
+
+def _seal(path: Path) -> Path:
     return path.with_name(f".{path.name}.sha256")
 
 
@@ -77,11 +84,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """JSON with sorted keys; NaN and infinities are refused, as JSON has none."""
+    """Write JSON with sorted keys; NaN and infinities are refused, because JSON lacks them."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False))
 
 
 def write_sums(folder: Path, names: Iterable[str]) -> None:
-    """Write the SHA-256 of files of a folder, after the files, so that truncation is noticed."""
+    """Write SHA256SUMS for files of a folder, after the files themselves."""
     sums = (f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}" for n in names)
     write_text(folder / SUMS, "\n".join(sums))

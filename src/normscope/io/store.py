@@ -1,8 +1,9 @@
-"""The store of expensive results: are its entries still what their jobs wrote?
+"""The store of expensive results.
 
-An entry is the files of one job, ``<key><name>``: the key is 64 hex digits, Snakemake's hash of all
-that decides the result. One of them is SHA256SUMS, of the others. Files are read once; later a look
-at size, times and inode is enough, as the time of change (ctime) cannot be set back.
+An entry consists of the files of one job, ``<key><name>``: the key has 64 hex digits and is
+Snakemake's hash of everything that determines the result. One of the files is SHA256SUMS, with the
+sums of the others. Each file is verified once; later only its size, times and inode are compared,
+because the time of change (ctime) cannot be set back.
 """
 
 import hashlib
@@ -19,19 +20,19 @@ KEY = 64  # hex digits of an entry's key
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """SHA-256 by file name, of a file of such sums."""
+    """Read a SHA256SUMS file: the sums by file name."""
     lines = path.read_text(errors="replace").splitlines()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def keys(store: Path) -> set[str]:
-    """Of all entries, whole or not."""
+    """The keys of all entries, including incomplete ones."""
     names = (entry.name for entry in os.scandir(store) if entry.is_file())
     return {name[:KEY] for name in names if _is_key(name)}
 
 
 def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int:
-    """Remove entries by their keys; the bytes that they take."""
+    """Remove entries by key, and return the number of bytes that this frees."""
     gone = set(dropped)
     files = [entry for entry in os.scandir(store) if entry.name[:KEY] in gone]
     freed = sum(entry.stat().st_size for entry in files)
@@ -42,14 +43,14 @@ def remove(store: Path, dropped: Iterable[str], *, dry_run: bool = False) -> int
 
 
 def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
-    """Entries by their keys, of one store, into another one too: links where a disk has both.
+    """Link entries into another store, or copy them if it is on another disk.
 
-    Entries of the other store are kept; entries never change.
+    Entries that the other store has are not replaced, because entries never change.
     """
     wanted = set(lent)
     for entry in os.scandir(store):
         if entry.name[:KEY] in wanted and not (target := other / entry.name).exists():
-            part = other / f".{entry.name}.{os.getpid()}"  # a kill leaves no half of a file
+            part = other / f".{entry.name}.{os.getpid()}"  # a kill leaves no partial entry
             try:
                 os.link(entry, part)
             except OSError:
@@ -58,16 +59,16 @@ def lend(store: Path, other: Path, lent: Iterable[str]) -> None:
 
 
 def remove_damaged(store: Path, seen: Path) -> list[str]:
-    """Remove entries whose files do not fit their sums, so that they are made again.
+    """Remove entries whose files differ from their sums, so that they are made again.
 
-    An entry with a file missing is left: it counts as absent, and storing it again completes it.
+    An entry with a missing file is kept: Snakemake treats it as absent and completes it.
 
     Args:
         store: directory.
-        seen: JSON of what was looked at before; brought up to date.
+        seen: JSON of the files that were verified earlier; updated.
 
     Returns:
-        A line for each removed entry: which, why, and what follows.
+        One line for the log per removed entry.
     """
     now = {e.name: _stamp(e.stat()) for e in os.scandir(store) if e.is_file()}
     before = _read(seen)
@@ -88,7 +89,7 @@ def remove_damaged(store: Path, seen: Path) -> list[str]:
 
 
 def _damaged(store: Path, key: str, names: set[str]) -> str | None:
-    """The name of a file of an entry that does not fit its sum."""
+    """The name of a file of an entry that differs from its sum."""
     if SUMS not in names:
         return None
     sums = read_sums(store / f"{key}{SUMS}")
@@ -111,6 +112,6 @@ def _stamp(stat: os.stat_result) -> list[int]:
 def _read(seen: Path) -> dict[str, list[int]]:
     try:
         stamps = json.loads(seen.read_text())
-    except (OSError, ValueError):  # nothing seen yet, or cut short: everything is looked at again
+    except (OSError, ValueError):  # missing or truncated: everything is verified again
         return {}
     return stamps if isinstance(stamps, dict) else {}

@@ -1,4 +1,4 @@
-"""Files that say what trained models are: config.json, metrics.csv. No torch."""
+"""config.json and metrics.csv of trained models. No torch."""
 
 import json
 from pathlib import Path
@@ -13,15 +13,15 @@ class Damaged(Explained):
 
 
 def damaged(path: Path, reason: str) -> Damaged:
-    """What is wrong, and what to remove: the stored file, as a job's own files are links to it."""
+    """The error for a damaged file; it names the stored file, to which the job's file is a link."""
     return Damaged(f"{path} is damaged ({reason}): remove {path.resolve()} and start again")
 
 
 def read(path: Path, *names: str) -> dict:
-    """Some values of a job's JSON file.
+    """Read values of a job's JSON file.
 
     Raises:
-        Damaged: it is no JSON, or lacks one of them.
+        Damaged: the file is not JSON, or lacks one of them.
     """
     try:
         content = json.loads(path.read_text())
@@ -31,7 +31,7 @@ def read(path: Path, *names: str) -> dict:
 
 
 def metrics(folder: Path) -> pd.DataFrame:
-    """``normscope.train.outputs.METRICS`` of the models of a job, by seed.
+    """Read the metrics of a job's models (``normscope.train.files.METRICS``), by seed.
 
     Raises:
         Damaged: the file is not such a table.
@@ -40,5 +40,5 @@ def metrics(folder: Path) -> pd.DataFrame:
     try:
         table = pd.read_csv(path).astype({"seed": int, "val_loss": float, "diverged_at": "Int64"})
         return table.set_index("seed")
-    except (ValueError, KeyError) as e:  # pandas' own errors of parsing are of these
+    except (ValueError, KeyError) as e:  # pandas' parsing errors are ValueErrors
         raise damaged(path, repr(e)) from e

@@ -1,4 +1,4 @@
-"""The tables of a study: made from the files of its jobs, written, and read."""
+"""The tables of a study: collected from the files of its jobs, checked, written, and read."""
 
 import numbers
 from collections.abc import Callable, Iterator, Mapping
@@ -20,18 +20,18 @@ def collect(
     keys: Mapping[str, Mapping[str, Any]],
     read: Callable[[Path], pd.DataFrame] = pd.read_csv,
 ) -> pd.DataFrame:
-    """The concatenated tables of all jobs, with the keys of each job as first columns.
+    """Concatenate the tables of all jobs, with the keys of each job as first columns.
 
     Args:
         folder: with one folder per job.
         file: name of the table in each of these folders.
-        keys: columns and their values, by the name of the job.
+        keys: columns and their values, by name of the job.
         read: function that reads one table.
     """
     parts = [read(folder / name / file).assign(**key) for name, key in keys.items()]
     if not parts:
         return pd.DataFrame()
-    # an empty one would turn numbers into objects
+    # an empty table would turn numbers into objects
     table = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
     first = list(next(iter(keys.values())))
     return table[first + [column for column in table if column not in first]]
@@ -78,14 +78,14 @@ def _wrong_values(frame: pd.DataFrame, column: Column) -> Iterator[str]:
 
 
 def _is_within(value: float, low: float, high: float) -> bool:
-    """Whether a value is in a range, but for rounding."""
+    """Whether a value is in a range, up to rounding."""
     return low - ROUNDING <= value <= high + ROUNDING
 
 
 def as_declared(
     tables: Mapping[str, pd.DataFrame], declared: Mapping[str, Table]
 ) -> dict[str, pd.DataFrame]:
-    """A study's tables, compared with their declarations, with the columns in declared order.
+    """Check a study's tables against their declarations, and put the columns in declared order.
 
     Raises:
         Explained: a table does not fit its declaration, or is not declared.
@@ -105,7 +105,7 @@ def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> None:
 
 
 def read_table(path: Path, table: Table) -> pd.DataFrame:
-    """Read a table as it is declared: text remains text, even if it is ``NA`` or a number.
+    """Read a declared table: text remains text, even if it is ``NA`` or a number.
 
     Raises:
         Explained: the file does not fit the declaration; make the table again.
@@ -117,7 +117,7 @@ def read_table(path: Path, table: Table) -> pd.DataFrame:
 
 
 class Tables(Mapping[str, pd.DataFrame]):
-    """The tables of a study by their names, each read when it is asked for.
+    """The tables of a study by name. Each is read at its first use.
 
     Args:
         folder: with ``<name>.csv``.

@@ -1,22 +1,20 @@
 """Reading YAML files that people edit."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from normscope.errors import Explained
-from normscope.schema import distinct
 
-DEEPEST = 5000  # levels, of which libyaml needs less than a kilobyte of the stack each
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # with libyaml: ten times as fast
 
 
-class _NoDuplicates(yaml.constructor.SafeConstructor):
-    """Constructs values, and refuses keys that are given twice; YAML would keep the last."""
+class _Loader(LOADER):  # pyright: ignore[reportGeneralTypeIssues]
+    """Refuses keys that are given twice; PyYAML would keep the last."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        # deep, so that an alias inside the value that it names is an error, and never a loop
+        # deep, so that an alias inside the value that it names is an error instead of a loop
         return super().construct_object(node, deep=True)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -33,24 +31,6 @@ class _NoDuplicates(yaml.constructor.SafeConstructor):
         return super().construct_mapping(node, deep)
 
 
-class _Loader(_NoDuplicates, yaml.SafeLoader):
-    """The loader for deep nesting, which is an error, and where PyYAML has no libyaml."""
-
-
-_LIBYAML = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _FastLoader(_NoDuplicates, _LIBYAML):  # pyright: ignore[reportGeneralTypeIssues]
-    """The loader with libyaml, which is about ten times as fast, and crashes on deep nesting."""
-
-
-def _loader(content: bytes) -> Any:
-    """The loader for a file: every level takes a bracket or half a column."""
-    brackets = content.count(b"[") + content.count(b"{")
-    longest = max(map(len, content.splitlines()), default=0)
-    return _FastLoader if brackets + 2 * longest < DEEPEST else _Loader
-
-
 def read_yaml(path: Path) -> Any:
     """Read a YAML file.
 
@@ -58,8 +38,7 @@ def read_yaml(path: Path) -> Any:
         Explained: it is not YAML, or a key is given twice; with the file and the line.
     """
     try:
-        content = path.read_bytes()
-        return yaml.load(content, _loader(content))  # noqa: S506 - a SafeLoader
+        return yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as e:
         mark = e.problem_mark or e.context_mark
         where = f", line {mark.line + 1}" if mark else ""
@@ -71,27 +50,17 @@ def read_yaml(path: Path) -> Any:
         raise Explained(f"{path}: lists or mappings are nested too deep") from e
     except OSError as e:
         raise Explained(f"{path}: {e.strerror}") from e
-    except ValueError as e:  # a number or a date that cannot be
+    except ValueError as e:  # an invalid number or date
         raise Explained(f"{path}: {e}") from e
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A configuration file, in JSON or YAML, with keys at its top.
+    """Read a configuration file, in YAML or JSON, with keys at its top level.
 
     Raises:
-        Explained: it is neither, or a key is given twice.
+        Explained: it is neither, has no keys, or a key is given twice.
     """
-    try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_once)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError, OSError):
-        content = read_yaml(path)
-    except ValueError as e:
-        raise Explained(f"{path}: {e}") from e
+    content = read_yaml(path)
     if not isinstance(content, dict):
         raise Explained(f"{path}: a configuration has keys with values, and this file has none")
     return content
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    distinct([key for key, _ in pairs])
-    return dict(pairs)

@@ -13,9 +13,8 @@ from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.comparison import Cells, Contrast
 from normscope.ledger.entry import Entry
-from normscope.ledger.evaluation import measure
-from normscope.ledger.pairs import Pair, pairs
-from normscope.ledger.selection import objects, select
+from normscope.ledger.expression import measure
+from normscope.ledger.pairs import Pair, objects, pairs, select
 from normscope.ledger.vocabulary import Vocabulary
 
 

@@ -1,17 +1,20 @@
-"""The language of measures and checks: arithmetic of columns, parsed and never run as code.
+"""Measures and checks: arithmetic of columns, parsed and never run as code.
 
 A measure is ``r_radial * d`` or ``(loss - unigram) / 2``; a check compares two of these, as in
-``accuracy >= 0.9``. Needs no pandas; ``evaluation`` computes the values.
+``accuracy >= 0.9``. Does not import pandas, because the start of the workflow reads expressions.
 """
 
 import ast
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
-from typing import Annotated
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, Field
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LONGEST = 200  # characters
 ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -29,7 +32,7 @@ COMPARISONS: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
 
 
 @functools.cache
-def parsed(text: str) -> ast.expr:
+def _parsed(text: str) -> ast.expr:
     """The syntax tree of arithmetic of columns and numbers, or of one comparison of two of them.
 
     Raises:
@@ -65,13 +68,15 @@ def _require_arithmetic(node: ast.expr, text: str) -> None:
 
 
 def _is_measure(text: str) -> str:
-    if isinstance(parsed(text), ast.Compare):
+    if isinstance(_parsed(text), ast.Compare):
         raise ValueError(f"{text!r} compares: give one quantity")
+    if not columns_in(text):
+        raise ValueError(f"{text!r} names no column")
     return text
 
 
 def _is_check(text: str) -> str:
-    if not isinstance(parsed(text), ast.Compare):
+    if not isinstance(_parsed(text), ast.Compare):
         raise ValueError(f"{text!r} compares nothing: give < <= > or >=")
     return text
 
@@ -83,8 +88,47 @@ Check = Annotated[_Text, AfterValidator(_is_check)]
 
 def columns_in(text: str) -> list[str]:
     """The columns in an expression, each once."""
-    names = [node.id for node in ast.walk(parsed(text)) if isinstance(node, ast.Name)]
+    names = [node.id for node in ast.walk(_parsed(text)) if isinstance(node, ast.Name)]
     return list(dict.fromkeys(names))
+
+
+def measure(text: str, rows: "pd.DataFrame") -> "pd.Series":
+    """The value of a measure in each row; NaN for 0 as a divisor."""
+    return _values(_parsed(text), rows)
+
+
+def holds(check: str, rows: "pd.DataFrame") -> bool | None:
+    """Whether a check is true for the means of its sides over rows; None if a mean is NaN."""
+    tree = _parsed(check)
+    assert isinstance(tree, ast.Compare)
+    sides = (_values(side, rows) for side in (tree.left, tree.comparators[0]))
+    left, right = (side if isinstance(side, float) else mean(side) for side in sides)
+    if math.isnan(left) or math.isnan(right):
+        return None
+    return COMPARISONS[type(tree.ops[0])](left, right)
+
+
+def mean(values: Iterable[float]) -> float:
+    """The mean of the finite values; NaN if there is none."""
+    finite = [float(v) for v in values if math.isfinite(v)]
+    return math.fsum(finite) / len(finite) if finite else math.nan
+
+
+def _values(node: ast.expr, rows: "pd.DataFrame") -> Any:
+    """A number, or a series with one number per row."""
+    match node:
+        case ast.Name():
+            return rows[node.id].astype(float)
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp():
+            return -_values(node.operand, rows)
+        case ast.BinOp():
+            left, right = _values(node.left, rows), _values(node.right, rows)
+            if isinstance(node.op, ast.Div) and not isinstance(right, float):
+                right = right.replace(0.0, math.nan)
+            return ARITHMETIC[type(node.op)](left, right)
+    raise TypeError(f"{ast.dump(node)} is not arithmetic")
 
 
 Range = tuple[float, float]
@@ -93,7 +137,7 @@ ANYTHING: Range = (-math.inf, math.inf)
 
 def span(text: str, ranges: Mapping[str, Range]) -> Range:
     """The range of a quantity, given the ranges of columns."""
-    return _span(parsed(text), ranges)
+    return _span(_parsed(text), ranges)
 
 
 def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
@@ -116,7 +160,7 @@ def _span(node: ast.expr, ranges: Mapping[str, Range]) -> Range:
 
 def settled(check: str, ranges: Mapping[str, Range]) -> bool | None:
     """The outcome of a check if it is the same for all values of the columns; None otherwise."""
-    tree = parsed(check)
+    tree = _parsed(check)
     assert isinstance(tree, ast.Compare)
     (a, b), (c, d) = (_span(side, ranges) for side in (tree.left, tree.comparators[0]))
     compare = COMPARISONS[type(tree.ops[0])]

@@ -6,23 +6,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from normscope.errors import Explained
 from normscope.ledger.case import SELECTION, too_few
-from normscope.ledger.comparison import EVERY, GREATEST, Cells, Contrast, Need
-from normscope.ledger.evaluation import holds, mean, measure
-from normscope.ledger.selection import (
-    common,
-    diverged,
-    greatest,
-    grouped,
-    objects,
-    other_sides,
-    select,
-)
+from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Cells, Contrast, Need
+from normscope.ledger.expression import holds, mean, measure
 from normscope.ledger.vocabulary import Value, Vocabulary
 from normscope.statistics.tuning import chosen
 
@@ -168,7 +160,7 @@ def pairs(
     cells = c.cells | (changes or {})
     first = select(known, cells, vocabulary)
     needed = [_cells_of_need(need, cells, rows, vocabulary) for need in c.needs]
-    others = [({}, None)] if c.other is None else other_sides(cells, c.other, rows, vocabulary)
+    others = [({}, None)] if c.other is None else _other_sides(cells, c.other, rows, vocabulary)
     for differs, other in others:
         labels = [f"the pair with {vocabulary.label(*item)}" for item in differs.items()]
         sides = [first] if other is None else [first, select(known, other, vocabulary)]
@@ -183,19 +175,19 @@ def _split(
 ) -> Iterator[tuple[dict[str, Value | None], list[pd.DataFrame], int]]:
     """For each value of the columns ``each``: these values, the sides, and the models tried."""
     columns = [name for name in c.each if not (c.at and name == c.at.column)]
-    groups = [grouped(rows, columns) for rows in sides]
+    groups = [_grouped(rows, columns) for rows in sides]
     for key in groups[0]:
         if any(key not in group for group in groups):
             continue
         values: dict[str, Value | None] = dict(zip(columns, key, strict=True))
         parts = [group[key] for group in groups]
         if c.at:
-            picked = common(c.at, parts)
+            picked = _common(c.at, parts)
             values[c.at.column] = picked
             parts = [rows[rows[c.at.column] == picked] for rows in parts]
         for column, given in (c.other or {}).items():
             if given == GREATEST:
-                parts[1] = greatest(parts[1], column, parts[0])
+                parts[1] = _greatest(parts[1], column, parts[0])
         tried = sum(map(len, parts))
         if c.best:
             parts = [_at_best(c, rows) for rows in parts]
@@ -237,3 +229,71 @@ def _cells_of_need(
         label = " ".join(vocabulary.label(column, value) for column, value in where.items())
         sides[label] = select(rows, {**cells, **where}, vocabulary)
     return sides
+
+
+def objects(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with Python objects as cells, and NaN wherever a value is missing."""
+    return table.astype(object).where(table.notna(), math.nan).reset_index(drop=True)
+
+
+def diverged(rows: pd.DataFrame) -> pd.Series:
+    """Which models diverged, by the column ``diverged`` or ``diverged_at`` (a step, or NaN)."""
+    lost = pd.Series(False, index=rows.index)
+    if "diverged" in rows:
+        lost |= rows["diverged"].astype(bool)
+    if "diverged_at" in rows:
+        lost |= rows["diverged_at"].notna()
+    return lost
+
+
+def select(rows: pd.DataFrame, cells: Mapping[str, Any], vocabulary: Vocabulary) -> pd.DataFrame:
+    """The rows of the cells, in the order of the cells. A reserved word leaves its column open."""
+    closed = {k: v for k, v in cells.items() if v not in (OTHERS, GREATEST, EVERY)}
+    parts = []
+    for cell in vocabulary.cells(closed):
+        chosen = pd.Series(True, index=rows.index)
+        for column, value in cell.items():
+            chosen &= rows[column] == value
+        parts.append(rows[chosen])
+    return pd.concat(parts) if parts else rows.head(0)
+
+
+def _other_sides(
+    cells: Cells, changes: Cells, rows: pd.DataFrame, vocabulary: Vocabulary
+) -> Iterator[tuple[dict[str, Value], Cells]]:
+    """The cells of the second side: one for each value that ``changes`` lists, with that value."""
+    for column, given in changes.items():
+        if isinstance(given, list) or given == OTHERS:
+            values = given if isinstance(given, list) else _others(column, cells, rows, vocabulary)
+            for value in values:
+                yield {column: value}, {**cells, **changes, column: value}
+            return
+    yield {}, {**cells, **changes}
+
+
+def _others(column: str, cells: Cells, rows: pd.DataFrame, vocabulary: Vocabulary) -> list[Value]:
+    """The values of a column in rows that agree with the cells in all other columns."""
+    excluded = [cell.get(column) for cell in vocabulary.cells({column: cells.get(column)})]
+    values = select(rows, {**cells, column: EVERY}, vocabulary)[column].unique()
+    return [value for value in values if value not in excluded]
+
+
+def _grouped(rows: pd.DataFrame, columns: Sequence[str]) -> dict[tuple, pd.DataFrame]:
+    """The rows by their values of some columns, in the order of the rows."""
+    if not columns:
+        return {(): rows}
+    return dict(iter(rows.groupby(list(columns), sort=False, dropna=False)))
+
+
+def _common(at: At, sides: Sequence[pd.DataFrame]) -> Value | None:
+    """The value that ``at`` picks among those that all sides have; None if there is none."""
+    values = set.intersection(*(set(side[at.column]) for side in sides))
+    allowed = [v for v in values if at.at_least is None or v >= at.at_least]
+    pick = max if at.pick == "greatest" else min
+    return pick(allowed, default=None)
+
+
+def _greatest(rows: pd.DataFrame, column: str, other: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the greatest value of a column that the other side does not have."""
+    remaining = rows[~rows[column].isin(other[column])]
+    return remaining[remaining[column] == remaining[column].max()]

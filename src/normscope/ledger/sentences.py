@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from normscope.ledger.case import Case, exp, log, units
 from normscope.ledger.entry import Entry
-from normscope.ledger.evaluation import mean
+from normscope.ledger.expression import mean
 from normscope.ledger.pairs import VALUE, Pair
 from normscope.words import significant_or_tiny
 

@@ -1,1 +1,1 @@
-"""What is printed: every page is made from one frame of words and numbers."""
+"""The paper: every page is made from one frame of words and numbers."""

@@ -1,4 +1,4 @@
-"""What every drawing function takes and returns."""
+"""Types of the functions that draw figures."""
 
 from collections.abc import Callable
 

@@ -1,29 +1,38 @@
-"""The registry of figures, ``figures.yaml`` of each study: what each shows, from which tables.
+"""The registry of figures: ``figures.yaml`` of each study, with what each figure shows.
 
 A figure is an entry and a function ``draw`` in ``figures/<name>.py`` of its study's folder. This
 module knows no study: what an entry may refer to is passed in. The workflow imports it at every
 start, so it imports neither pandas nor matplotlib.
 """
 
-import inspect
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import to_jsonable_python
 
-from normscope.errors import Explained
-from normscope.paper.registry import Entry, Table, Text, listed, read, unknown
-from normscope.schema import Distinct, Some
+from normscope.errors import Explained, suggest
+from normscope.io.names import Key
+from normscope.io.yamlfile import read_yaml
+from normscope.schema import Distinct, Some, Strict
 
 FILE = "figures.yaml"
+Text = Annotated[str, Field(min_length=1)]
 
 
-class Figure(Entry):
-    """What a figure shows, and of what it is drawn."""
+class Table(NamedTuple):
+    """A table of a study: ``results/<study>/tables/<name>.csv``."""
 
+    study: str
+    name: str
+
+
+class Figure(Strict):
+    """What a figure shows, and from which tables it is drawn."""
+
+    study: SkipJsonSchema[Text]  # the folder of the file, not a key of the entry
     title: Text
     category: Text = Field(description="where Snakemake's report lists it")
     caption: Text = Field(description="what is shown, reStructuredText; the drawing adds n")
@@ -38,12 +47,12 @@ class Figure(Entry):
 
     @property
     def sources(self) -> dict[str, Table]:
-        """Every table by the name that the entry and its drawing have for it."""
+        """The tables by the names that the entry and its drawing use."""
         study = self.study
         return {t: Table(*t.split(".", 1)) if "." in t else Table(study, t) for t in self.tables}
 
     def values(self, configuration: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters as JSON has them, references replaced by what they refer to.
+        """The parameters as JSON values, with references replaced by what they refer to.
 
         Raises:
             LookupError: the configuration has no such value.
@@ -59,9 +68,38 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
         studies: their names, in the order of the page.
 
     Raises:
-        Explained: an entry is invalid, or its name is taken.
+        Explained: an entry is invalid, or two figures have the same name.
     """
-    return read(folder, FILE, studies, Figure)
+    figures: dict[str, Figure] = {}
+    for study in studies:
+        path = folder / study / FILE
+        for name, figure in _read(path, study).items() if path.is_file() else ():
+            if name in figures:
+                raise Explained(f"{path}: {name}: the study {figures[name].study} has this name")
+            figures[name] = figure
+    return figures
+
+
+def _read(path: Path, study: str) -> dict[str, Figure]:
+    """The entries of one file by name."""
+    raw = read_yaml(path)
+    if isinstance(raw, dict):
+        for name, fields in raw.items():
+            if isinstance(fields, dict) and fields.setdefault("study", study) != study:
+                raise Explained(f"{path}: {name}.study: the folder says it; remove the key")
+    try:
+        return TypeAdapter(dict[Key, Figure]).validate_python(raw, strict=True)
+    except ValidationError as e:
+        problems = map(_explain, e.errors(include_url=False))
+        raise Explained("\n  ".join([f"{path} has an error:", *problems])) from None
+
+
+def _explain(error: Any) -> str:
+    """One error of pydantic: the key of the entry, and what is wrong with it."""
+    key = ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
+    if error["type"] == "extra_forbidden":
+        return f"{key}: unknown key; {suggest(error['loc'][-1], Figure.model_fields)}"
+    return f"{key}: {error['msg']}"
 
 
 def check(
@@ -70,7 +108,7 @@ def check(
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
 ) -> None:
-    """Whether all that the entries refer to is there.
+    """Check that every table, parameter and drawing that the entries name exists.
 
     Args:
         folder: of the studies.
@@ -79,7 +117,7 @@ def check(
         configuration: what references are looked up in.
 
     Raises:
-        Explained: something is not there; names every entry, with the nearest right word.
+        Explained: names every wrong entry, with the closest known name.
     """
     problems = [
         f"{entry.study}/{FILE}: {name}.{problem}"
@@ -87,7 +125,7 @@ def check(
         for problem in _problems(folder, name, entry, tables, configuration)
     ]
     if problems:
-        raise Explained(listed(folder, problems))
+        raise Explained("\n  ".join([f"{folder} has an error:", *problems]))
 
 
 def _problems(
@@ -97,9 +135,11 @@ def _problems(
     tables: Mapping[str, Collection[str]],
     configuration: BaseModel,
 ) -> Iterator[str]:
-    for table in entry.sources.values():
-        for problem in table.problems(tables):
-            yield f"tables: {problem}"
+    for study, table in entry.sources.values():
+        if study not in tables:
+            yield f"tables: unknown study {study!r}; {suggest(study, tables)}"
+        elif table not in tables[study]:
+            yield f"tables: unknown table of {study} {table!r}; {suggest(table, tables[study])}"
     try:
         entry.values(configuration)
     except LookupError as e:
@@ -107,7 +147,7 @@ def _problems(
     drawing = folder / entry.study / "figures" / f"{name}.py"
     if not drawing.is_file():
         known = [path.stem for path in drawing.parent.glob("[!_]*.py")]
-        yield f"drawing: {unknown('drawing', name, known)}; write {drawing}"
+        yield f"drawing: unknown drawing {name!r}; {suggest(name, known)}; write {drawing}"
 
 
 def _resolve(value: Any, configuration: BaseModel | Mapping[str, Any]) -> Any:
@@ -126,32 +166,18 @@ def _look_up(path: str, configuration: BaseModel | Mapping[str, Any]) -> Any:
     """The value at a dotted path."""
     value: Any = configuration
     for part in path.split("."):
-        known = _parts(value)
+        if isinstance(value, list | tuple):
+            value = {str(i): item for i, item in enumerate(value)}
+        known = value if isinstance(value, Mapping) else _attributes(value)
         if part not in known:
-            raise LookupError(f"config {path}: {unknown('part', part, known)}")
-        if isinstance(value, Mapping):
-            value = value[part]
-        else:
-            value = value[int(part)] if isinstance(value, list | tuple) else getattr(value, part)
-            value = value() if callable(value) else value
+            raise LookupError(f"config {path}: unknown part {part!r}; {suggest(part, known)}")
+        value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+        value = value() if callable(value) else value
     return value
 
 
-def _parts(value: Any) -> list[str]:
-    """What a path may go on with: keys, indices, or what an object says of itself."""
-    if isinstance(value, Mapping):
-        return list(value)
-    if isinstance(value, list | tuple):
-        return [str(i) for i in range(len(value))]
+def _attributes(value: Any) -> list[str]:
+    """The fields, properties and methods that a part of the configuration defines."""
     if not isinstance(value, BaseModel):
         return []
-    own = set(dir(type(value))) - set(dir(BaseModel))
-    derived = sorted(name for name in own if _takes_nothing(getattr(type(value), name)))
-    return [*type(value).model_fields, *derived]
-
-
-def _takes_nothing(member: Any) -> bool:
-    """Whether it is a property or a method without arguments."""
-    if inspect.isfunction(member):
-        return len(inspect.signature(member).parameters) == 1
-    return isinstance(member, property | cached_property)
+    return [*type(value).model_fields, *sorted({*dir(type(value))} - {*dir(BaseModel)})]

@@ -1,6 +1,6 @@
-"""The frame: every word and number that is printed.
+"""The frame: every word and number of the paper.
 
-summary.md, the page, the print and the files for LaTeX are made from the frame alone, so they
+summary.md, the page, the PDF and the files for LaTeX are made from the frame alone, so they
 cannot disagree.
 """
 
@@ -44,14 +44,14 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """What is printed.
+    """Words, tables, figures and numbers of the paper.
 
     Args:
         words: by the names that the summary's template uses.
         sections: the words of each study, in the paper's order.
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
-        numbers: by name, such as "layernorm pre loss".
+        numbers: by name, such as "layernorm pre loss", in alphabetical order.
         tiles: the statements in the ledger's order; see ``normscope.paper.tally.tiles``.
     """
 
@@ -63,14 +63,8 @@ class Frame:
     tiles: Sequence[Mapping[str, Any]] = ()
 
     def write(self, path: Path) -> None:
-        """Write the frame as JSON; mappings whose order matters become lists of pairs."""
-        ordered = {
-            name: list(getattr(self, name).items()) for name in ("sections", "tables", "figures")
-        }
-        write_text(
-            path,
-            json.dumps(vars(self) | ordered, default=vars, allow_nan=False, sort_keys=True),
-        )
+        """Write the frame as JSON."""
+        write_text(path, json.dumps(vars(self), default=vars, allow_nan=False))
 
 
 def read(path: Path) -> Frame:
@@ -78,10 +72,10 @@ def read(path: Path) -> Frame:
     raw = json.loads(path.read_text(), object_hook=_restored)
     tables = {
         name: PageTable(table["title"], tuple(table["columns"]), tuple(map(tuple, table["rows"])))
-        for name, table in raw["tables"]
+        for name, table in raw["tables"].items()
     }
-    figures = {name: Figure(*figure) for name, figure in raw["figures"]}
-    return Frame(**raw | {"sections": dict(raw["sections"]), "tables": tables, "figures": figures})
+    figures = {name: Figure(*figure) for name, figure in raw["figures"].items()}
+    return Frame(**raw | {"tables": tables, "figures": figures})
 
 
 def _restored(record: dict[str, Any]) -> Any:
@@ -99,7 +93,7 @@ def collect(
     evidence: Evidence | None = None,
     demonstration: bool = False,
 ) -> Frame:
-    """All that is printed.
+    """Collect the frame.
 
     Args:
         sections: those of the studies, in the paper's order.
@@ -135,15 +129,16 @@ def collect(
         shown = {CLAIMS: one_by_one, **section.tables}
         tables |= {f"{study}.{name}": table for name, table in shown.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
-    counts = {"claims_count": len(ledger["claims"]), "claims_tests": ledger["tests"]}
     others = {
+        "claims_count": len(ledger["claims"]),
+        "claims_tests": ledger["tests"],
         "demonstration": demonstration,
         "documents": documents(ledger),
         "evidence": compared,
         "totals": totals(ledger, {} if evidence is None else evidence.claims),
     }
     return Frame(
-        words | counts | others,
+        words | others,
         {study: section.words for study, section in sections.items()},
         tables,
         figures,

@@ -3,7 +3,7 @@
 A drawing calls `tell` where it plots; `collect` adds the labels of the axes and the numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -39,27 +39,27 @@ class Places(FixedLocator):
         return self.names[int(np.argmin(np.abs(self.at - self.scale(value))))]
 
 
+Ends = tuple[ArrayLike, ArrayLike]  # low and high ends of the intervals of some points
+
+
 class _Told(NamedTuple):
-    """What a drawing has said about an artist: the series, and the intervals along x and y."""
+    """The tooltip of an artist: its series, and the intervals along x and y."""
 
     series: tuple[str, ...]
-    x: tuple[ArrayLike, ArrayLike] | None
-    y: tuple[ArrayLike, ArrayLike] | None
+    x: Ends | None
+    y: Ends | None
 
 
 _TOLD: WeakKeyDictionary[Artist, _Told] = WeakKeyDictionary()
 
 
 def tell(
-    artist: Line2D | Rectangle,
-    *series: str,
-    x: tuple[ArrayLike, ArrayLike] | None = None,
-    y: tuple[ArrayLike, ArrayLike] | None = None,
+    artist: Line2D | Rectangle, *series: str, x: Ends | None = None, y: Ends | None = None
 ) -> None:
     """Give the points of a line, or a horizontal bar, tooltips.
 
     Args:
-        artist: the points or the bar; its numbers are those that are drawn.
+        artist: the points or the bar; the tooltips show the numbers that are drawn.
         series: the names of what it shows, as the legend has them.
         x: ends of the intervals along x, one pair per point; a pair with NaN is left out.
         y: ends of the intervals along y.
@@ -84,42 +84,24 @@ def collect(figure: Figure) -> dict[str, Mark]:
 
 def _mark(figure: Figure, panels: Sequence[Axes], artist: Artist) -> Mark:
     """The places and words of one artist."""
-    tooltip, axis = _TOLD[artist], artist.axes
+    axis = artist.axes
     assert isinstance(axis, Axes)
     if isinstance(artist, Rectangle):
-        middle = artist.get_y() + artist.get_height() / 2
-        return Mark([], list(_words(axis, panels, tooltip, [(artist.get_width(), middle)])))
-    assert isinstance(artist, Line2D)
-    points = np.column_stack([np.asarray(v, float) for v in artist.get_data(orig=False)])
-    seen = artist.get_transform().transform(points)
-    places = [(float(x), float(figure.bbox.height - y)) for x, y in seen]
-    is_data = artist.get_transform() == axis.transData
-    return Mark(places, list(_words(axis, panels, tooltip, points.tolist(), is_data=is_data)))
-
-
-def _words(
-    axis: Axes,
-    panels: Sequence[Axes],
-    tooltip: _Told,
-    points: Sequence[Sequence[float]],
-    *,
-    is_data: bool = True,
-) -> Iterator[str]:
-    """The tooltip of each point; y is left out where it is no value of the axis."""
-    across, up = _label(axis, panels, "x"), _label(axis, panels, "y")
-    intervals = [_pairs(ends, len(points)) for ends in (tooltip.x, tooltip.y)]
-    for (x, y), of_x, of_y in zip(points, *intervals, strict=True):
-        parts = [_number(axis.xaxis, across, x, of_x)]
-        parts += [_number(axis.yaxis, up, y, of_y)] * is_data
-        if isinstance(axis.yaxis.get_major_locator(), Places):
-            parts.reverse()  # the row first
-        yield "; ".join(filter(None, dict.fromkeys([*tooltip.series, *parts])))
-
-
-def _pairs(ends: tuple[ArrayLike, ArrayLike] | None, n: int) -> np.ndarray:
-    """One low and high end per point, ``[n, 2]``, NaN where there are none."""
-    low, high = ends or (np.nan, np.nan)
-    return np.column_stack([np.broadcast_to(np.asarray(end, float), n) for end in (low, high)])
+        points = np.array([[artist.get_width(), artist.get_y() + artist.get_height() / 2]])
+        places = []
+    else:
+        assert isinstance(artist, Line2D)
+        points = np.column_stack([np.asarray(v, float) for v in artist.get_data(orig=False)])
+        seen = artist.get_transform().transform(points)
+        places = [(float(x), float(figure.bbox.height - y)) for x, y in seen]
+    parts = [_numbers(axis.xaxis, _label(axis, panels, "x"), points[:, 0], _TOLD[artist].x)]
+    # y is left out where it is not a value of the axis
+    if not places or artist.get_transform() == axis.transData:
+        parts.append(_numbers(axis.yaxis, _label(axis, panels, "y"), points[:, 1], _TOLD[artist].y))
+    if isinstance(axis.yaxis.get_major_locator(), Places):
+        parts.reverse()  # the row first
+    told = ([*_TOLD[artist].series, *numbers] for numbers in zip(*parts, strict=True))
+    return Mark(places, ["; ".join(filter(None, dict.fromkeys(words))) for words in told])
 
 
 def _label(axis: Axes, panels: Sequence[Axes], which: str) -> str:
@@ -147,16 +129,17 @@ def _is_aligned(axis: Axes, other: Axes, which: str) -> bool:
     return two.rowspan == one.rowspan
 
 
-def _number(axis: Axis, label: str, value: float, interval: np.ndarray) -> str:
-    """The label, value and interval, or the name of the tick."""
-    places = axis.get_major_locator()
+def _numbers(axis: Axis, label: str, values: np.ndarray, ends: Ends | None) -> list[str]:
+    """The label with each value and its interval, or with the name of the tick."""
+    places, before = axis.get_major_locator(), f"{label}: " if label else ""
     if isinstance(places, Places):
-        name = places.name(value) if len(places.names) else ""
-        return f"{label}: {name}" if label and name and label != name else name
-    words = _digits(value)
-    if interval[0] < interval[1]:
-        words += f" [{', '.join(map(_digits, interval))}]"
-    return f"{label}: {words}" if label else words
+        names = [places.name(value) if len(places.names) else "" for value in values]
+        return [name if name in ("", label) else before + name for name in names]
+    low, high = np.broadcast_arrays(*(ends or (np.nan, np.nan)), values)[:2]
+    return [
+        f"{before}{_digits(value)}" + (f" [{_digits(a)}, {_digits(b)}]" if a < b else "")
+        for value, a, b in zip(values, low, high, strict=True)
+    ]
 
 
 def _digits(value: float) -> str:

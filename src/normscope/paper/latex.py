@@ -2,7 +2,6 @@ r"""The frame for authors: tables, a macro for every number, a small paper that 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from jinja2 import Environment
@@ -10,20 +9,12 @@ from jinja2 import Environment
 from normscope.errors import Explained
 from normscope.paper.frame import CLAIMS, LEDGER, TRACES, Frame
 from normscope.paper.table import Number
-from normscope.paper.template import environment, fill, nearest, open_template
+from normscope.paper.template import environment, fill
 from normscope.paper.tex import Tex, escaped, macro_name, value
 from normscope.paper.textable import breakable, tabular
 
 STATEMENTS = "statement,source,published,corrected,effect,n,p (Holm),why".split(",")
 EXAMPLE = "example.tex"
-
-
-class Macro(NamedTuple):
-    """A line of the list of macros."""
-
-    letters: Tex
-    name: str
-    value: Tex
 
 
 def files(frame: Frame, folder: Path) -> dict[str, str]:
@@ -33,7 +24,9 @@ def files(frame: Frame, folder: Path) -> dict[str, str]:
         folder: of the templates, ``example.tex`` and ``table.tex``.
     """
     templates = open_templates(folder)
-    shown = {name: tabular(frame.tables[name], templates) for name in table_names(frame)}
+    # the statements of the studies are long texts, which the page shows
+    names = [n for n in frame.tables if n not in (LEDGER, TRACES) and not n.endswith(f".{CLAIMS}")]
+    shown = {name: tabular(frame.tables[name], templates) for name in names}
     ledger = frame.tables[LEDGER].select(*STATEMENTS)
     return {
         "numbers.tex": numbers(frame.numbers),
@@ -56,26 +49,10 @@ def open_templates(folder: Path) -> Environment:
         finalize=lambda value: value if isinstance(value, Tex) else escaped(str(value)),
     )
     templates.filters["breakable"] = lambda text: Tex(breakable(text))
-    templates.filters["plain"] = _file_name
+    templates.filters["plain"] = Tex
     # \url reads all other characters literally
     templates.filters["url"] = lambda link: Tex(quote(link, safe="/:?#[]@!$&'()*+,;=~%"))
     return templates
-
-
-def _file_name(name: str) -> Tex:
-    """A file name, which TeX reads literally.
-
-    Raises:
-        Explained: it has characters that TeX would interpret.
-    """
-    if not all(c.isascii() and (c.isalnum() or c in "_-/") for c in name):
-        raise Explained(f"a file for TeX cannot be called {name!r}: letters, digits, _ and - can")
-    return Tex(name)
-
-
-def table_names(frame: Frame) -> list[str]:
-    """The tables without those of statements, in the paper's order."""
-    return [n for n in frame.tables if n not in (LEDGER, TRACES) and n.rpartition(".")[2] != CLAIMS]
 
 
 def path(table: str) -> str:
@@ -104,38 +81,15 @@ def numbers(values: Mapping[str, Number]) -> str:
 
 
 def example(frame: Frame, shown: Mapping[str, str], templates: Environment) -> str:
-    """A small paper: sentences with macros, the ledger, tables, figures, and a list of macros.
-
-    Raises:
-        Explained: the template uses a number that is missing.
-    """
-
-    def number(name: str) -> Tex:
-        if name not in frame.numbers:
-            raise Explained(f"there is no number {name!r}{nearest(name, frame.numbers)}")
-        return Tex(macro_name(name) + "{}")
-
+    """A small paper: sentences with macros, the ledger, tables and figures."""
     tables = [
-        {
-            "title": frame.tables[name].title,
-            "path": path(name),
-            "long": r"\begin{longtable}" in text,
-        }
+        (frame.tables[name].title, path(name), r"\begin{longtable}" in text)
         for name, text in shown.items()
     ]
     words = {
-        "number": number,
-        "known": lambda *names: all(name in frame.numbers for name in names),
         "demonstration": frame.words.get("demonstration", False),
         "documents": frame.words.get("documents", []),
         "tables": tables,
         "figures": list(frame.figures.items()),
-        "macros": [_macro(name) for name in frame.numbers],
     }
-    return fill(open_template(templates, EXAMPLE), words)
-
-
-def _macro(name: str) -> Macro:
-    macro = macro_name(name)
-    letters = r"\allowbreak{}".join(macro[1:][i : i + 9] for i in range(0, len(macro) - 1, 9))
-    return Macro(Tex(letters), name, Tex(macro + "{}"))
+    return fill(templates, EXAMPLE, words)

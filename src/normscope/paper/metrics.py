@@ -1,12 +1,12 @@
-"""What DVC shows of the tables: single numbers and curves, as their columns declare.
+"""Metrics of DVC: single numbers and curves, as the columns of the tables declare.
 
-No study is known here. The name of a number lasts as long as what it names: it consists of the
-values of its keys, whatever else a run has. DVC joins and splits names at dots, so no name has one.
+The name of a number consists of the values of its keys only, so that it is the same in every run.
+DVC joins and splits names at dots, so no name has one.
 """
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class Shown:
     """A column that DVC shows.
 
     Args:
-        study, table: where its numbers stand.
+        study, table: the table of the column.
         column: the column.
         keys: columns that identify a number.
         metric: how DVC shows it.
@@ -37,7 +37,7 @@ class Shown:
 
     @property
     def where(self) -> str:
-        """What errors call it."""
+        """The metric and its table, for errors."""
         return f"metric {self.metric.name}: {self.study}.{self.table}"
 
 
@@ -48,7 +48,7 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
         studies: the declared tables of every study.
 
     Raises:
-        ValueError: two metrics have one name.
+        ValueError: two metrics have the same name.
     """
     metrics: dict[str, Shown] = {}
     for study, tables in studies.items():
@@ -63,32 +63,30 @@ def shown(studies: Mapping[str, Mapping[str, Table]]) -> dict[str, Shown]:
     return metrics
 
 
-def cells(shown: Shown, rows: Sequence[Row]) -> dict[Cell, float]:
+def cells(shown: Shown, rows: Iterable[Row]) -> dict[Cell, float]:
     """The finite numbers of a column, by the values of their keys.
 
     Raises:
         Explained: two rows have keys that DVC cannot tell apart.
     """
     numbers: dict[Cell, float] = {}
-    for row in _finite(shown, rows):
-        cell = _cell(shown, row)
+    for cell, row in _finite(shown, rows):
         if cell in numbers:
             raise Explained(f"{shown.where} has several rows of {', '.join(cell)} for DVC")
         numbers[cell] = row[shown.column.name]
     return numbers
 
 
-def curves(shown: Shown, rows: Sequence[Row]) -> dict[Cell, list[dict[str, float]]]:
+def curves(shown: Shown, rows: Iterable[Row]) -> dict[Cell, list[dict[str, float]]]:
     """The curves of a column: one row per place, with the mean of the numbers there.
 
     Raises:
-        Explained: two curves would have one file name.
+        Explained: two curves would have the same file name.
     """
     along, value = shown.metric.along, shown.column.name
     names: dict[str, Cell] = {}
     places: dict[Cell, dict[float, list[float]]] = {}
-    for row in _finite(shown, rows):
-        cell = _cell(shown, row)
+    for cell, row in _finite(shown, rows):
         if names.setdefault("-".join(cell), cell) != cell:
             raise Explained(f"{shown.where} has two curves called {'-'.join(cell)} for DVC")
         places.setdefault(cell, {}).setdefault(row[along], []).append(row[value])
@@ -112,13 +110,11 @@ def nested(cells: Mapping[Cell, float]) -> dict[str, Any]:
     return tree
 
 
-def _finite(shown: Shown, rows: Sequence[Row]) -> Iterator[Row]:
+def _finite(shown: Shown, rows: Iterable[Row]) -> Iterator[tuple[Cell, Row]]:
+    """The rows with finite numbers, and their keys without the characters at which DVC splits."""
     columns = [shown.column.name, *filter(None, [shown.metric.along])]
-    return (row for row in rows if all(math.isfinite(row[column]) for column in columns))
-
-
-def _cell(shown: Shown, row: Row) -> Cell:
-    """The values of a row's keys, without what DVC splits names at."""
-    values = (row[key] for key in shown.keys)
-    words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
-    return tuple(re.sub(r"[^\w-]+", "_", word) for word in words)
+    for row in rows:
+        if all(math.isfinite(row[column]) for column in columns):
+            values = (row[key] for key in shown.keys)
+            words = (f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+            yield tuple(re.sub(r"[^\w-]+", "_", word) for word in words), row

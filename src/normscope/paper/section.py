@@ -1,4 +1,4 @@
-"""What a study contributes to the paper."""
+"""The part of the paper that a study contributes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
 
 def named(numbers: Iterable[Named]) -> dict[str, Number]:
-    """Numbers by their names.
+    """Numbers by their names, in alphabetical order.
 
     Raises:
         Explained: two numbers have the same name.
@@ -55,7 +55,7 @@ def named(numbers: Iterable[Named]) -> dict[str, Number]:
         if name in by_name:
             raise Explained(f"two numbers are called {name!r}: {by_name[name]} and {number}")
         by_name[name] = number
-    return by_name
+    return dict(sorted(by_name.items()))
 
 
 def declared_numbers(table: Table, frame: pd.DataFrame) -> Iterator[Named]:

@@ -56,6 +56,12 @@ def change_in_words(changed: Mapping[str, Any] | None) -> str:
     )
 
 
+def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
+    """The author of a statement's document, or its title."""
+    document = ledger["documents"][claim["document"]]
+    return document["author"] or document["title"]
+
+
 def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageTable:
     """One row per statement: published verdict, corrected verdict, and what it rests on.
 
@@ -63,11 +69,9 @@ def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageT
         ledger: the contents of claims.json.
         more: columns to insert after the corrected verdict.
     """
-    documents = ledger["documents"]
 
     def source(claim: Row) -> str:
-        document = documents[claim["document"]]
-        return f"{document['author'] or document['title']}, {claim['where']}"
+        return f"{document_name(ledger, claim)}, {claim['where']}"
 
     def published(claim: Row) -> str | None:
         return None if claim["published_verdict"] == "none" else claim["published_verdict"]
@@ -97,13 +101,9 @@ def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageT
 
 def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
     """One row per statement: what each protocol shows, in words. Empty columns are left out."""
-    cells = {"alone": lambda claim: _joined(claim["alone"], _change(claim)), "reasons": _reasons}
-    fields = [
-        derived(title, cells[key]) if key in cells else text(title, key)
-        for key, title in ONE_BY_ONE.items()
-        if any(_reasons(claim) if key == "reasons" else claim[key] for claim in claims)
-    ]
-    return tabulate(title, claims, fields)
+    rows = [{**c, "alone": _joined(c["alone"], _change(c)), "reasons": _reasons(c)} for c in claims]
+    fields = [text(head, key) for key, head in ONE_BY_ONE.items() if any(r[key] for r in rows)]
+    return tabulate(title, rows, fields)
 
 
 def _joined(*parts: str) -> str:

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogFormatterMathtext, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from normscope.paper.hover import DPI, MEAN, Places, collect, tell
-from normscope.paper.svg import finished
+from normscope.paper.svg import titled
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -31,14 +31,14 @@ LINES = (
     (0, (2, 2)),
 )
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
-FEWEST_RATES = 3  # learning rates with which a figure over rates shows something
+FEWEST_RATES = 3  # learning rates that a figure over rates needs
 TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
 MM_PER_INCH = 25.4
 
 
 def use(font_pt: float) -> None:
-    """Set fonts and lines for print, and what makes two writings of a figure the same bytes."""
+    """Set fonts and lines for print, and what makes the bytes of a figure reproducible."""
     mpl.use("agg")
     mpl.rcParams.update(
         {
@@ -60,7 +60,7 @@ def use(font_pt: float) -> None:
 
 
 def parts(width_mm: float, heights_mm: Sequence[float]) -> tuple[Figure, list[SubFigure]]:
-    """A figure of parts one below the other, whose panels are not aligned with each other's."""
+    """A figure of parts below each other, whose panels are aligned within each part only."""
     figure = plt.figure(figsize=(width_mm / MM_PER_INCH, sum(heights_mm) / MM_PER_INCH))
     lines = figure.subfigures(len(heights_mm), 1, squeeze=False, height_ratios=heights_mm)
     return figure, list(lines[:, 0])
@@ -69,7 +69,7 @@ def parts(width_mm: float, heights_mm: Sequence[float]) -> tuple[Figure, list[Su
 def canvas(
     width_mm: float, height_mm: float, rows: int, columns: int, *, shared: bool = True, **grid
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of that size with panels ``[row, column]``; rows share y, columns x, if shared."""
+    """A figure with panels ``[row, column]``; if ``shared``, rows share y and columns share x."""
     size = (width_mm / MM_PER_INCH, height_mm / MM_PER_INCH)
     sharing: dict = {"sharex": "col", "sharey": "row"} if shared else {}
     return plt.subplots(rows, columns, figsize=size, squeeze=False, **sharing, **grid)
@@ -78,7 +78,7 @@ def canvas(
 def wrapped(
     width_mm: float, panel_mm: float, rest_mm: float, n: int, *, rows: int = 1, most: int = 4
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of ``n`` cells in lines of at most so many; panels ``[cell, row]``, none empty."""
+    """A figure of ``n`` cells in lines of at most ``most``; panels ``[cell, row]``."""
     lines = math.ceil(n / most)
     columns = math.ceil(n / lines)
     height = panel_mm * rows * lines + rest_mm
@@ -92,7 +92,7 @@ def wrapped(
 def stacked(
     width_mm: float, row_mm: float, rest_mm: float, counts: Sequence[int]
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of panels one below the other, of so many lines each, on one x axis."""
+    """A figure of panels below each other with a common x axis; ``counts`` are their rows."""
     ratios = [n + rest_mm / row_mm / (len(counts) + 1) for n in counts]
     height = row_mm * sum(counts) + rest_mm * len(counts)
     figure, axes = canvas(width_mm, height, len(counts), 1, shared=False, height_ratios=ratios)
@@ -107,7 +107,7 @@ def dodge(i: int, n: int, width: float) -> float:
 
 
 def dodge_log(i: int, n: int, octaves: float) -> float:
-    """The same as a factor on a logarithmic axis, with the width in octaves."""
+    """The shift as a factor on a logarithmic axis, with the width in octaves."""
     return 2 ** dodge(i, n, octaves)
 
 
@@ -163,7 +163,7 @@ def share_y(rows: Iterable[Axes]) -> None:
 
 
 def is_first(axis: Axes) -> bool:
-    """Whether a panel stands at the left."""
+    """Whether a panel is in the first column."""
     grid = axis.get_subplotspec()
     return grid is not None and grid.is_first_col()
 
@@ -190,14 +190,14 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
 
 
 def place(axis: Axis, places: Sequence[float], names: Sequence[str] | None = None) -> None:
-    """Ticks at all values that there are, with their names, or numbers."""
+    """Ticks at all values, labeled by names or numbers."""
     shown = [f"{value:g}" for value in places] if names is None else list(names)
     axis.set_ticks(list(places), shown)
     axis.set_major_locator(Places(list(places), shown))
 
 
 def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
-    """Differences on x, or y: an axis linear up to ``linear`` and logarithmic beyond."""
+    """An axis for differences: linear up to ``linear`` and logarithmic beyond."""
     line = axis.yaxis if vertical else axis.xaxis
     scale = axis.set_yscale if vertical else axis.set_xscale
     scale("symlog", linthresh=linear)
@@ -211,13 +211,13 @@ def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
 
 
 def name_rows(axis: Axes, names: Sequence[str]) -> None:
-    """A y axis of lines with names, the first at the top."""
+    """A y axis of named rows, the first at the top."""
     place(axis.yaxis, range(len(names)), names)
     axis.set_ylim(max(1, len(names)) - 0.5, -0.5)
 
 
 def log_y(axis: Axes) -> None:
-    """A logarithmic y axis whose ticks can be read: plain numbers where it spans little."""
+    """A logarithmic y axis; its ticks are plain numbers if it spans less than two decades."""
     axis.set_yscale("log")
     low, high = axis.get_ylim()
     if low <= 0:  # nothing is drawn
@@ -233,7 +233,7 @@ def log_y(axis: Axes) -> None:
 
 
 def few_ticks(axis: Axes, *, is_log: bool) -> None:
-    """An x axis of a narrow panel, whose numbers need room: three at most."""
+    """An x axis of a narrow panel, with at most three numbers."""
     if not is_log:
         axis.xaxis.set_major_locator(MaxNLocator(2))
         return
@@ -251,7 +251,7 @@ def few_ticks(axis: Axes, *, is_log: bool) -> None:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Numbers for a logarithmic axis, three or more: the roundest that there are."""
+    """Three or more ticks for a logarithmic axis, as round as possible."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for mantissas in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
         ticks = [m * 10.0**k for k in powers for m in mantissas if low <= m * 10.0**k <= high]
@@ -262,7 +262,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def labelled(axes: Iterable[Axes]) -> dict[str, Artist]:
-    """What has a label in some panels, each label once."""
+    """The labeled artists of some panels, each label once."""
     handles: dict[str, Artist] = {}
     for axis in axes:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
@@ -277,7 +277,7 @@ def samples(axis: Axes, looks: Mapping[str, dict]) -> dict[str, Artist]:
 def legend_below(
     figure: Figure, handles: Mapping[str, Artist], ncols: int, place: str = "center"
 ) -> None:
-    """A legend below the panels, hiding no data: left, center or right."""
+    """A legend below the panels, at the left, center or right."""
     where: dict = {"loc": f"outside lower {place}", "ncols": ncols}
     figure.legend(list(handles.values()), list(handles), **where)
 
@@ -289,14 +289,15 @@ def say(axis: Axes, words: str) -> str:
 
 
 def save(figure: Figure, stem: Path) -> None:
-    """Write ``stem``.pdf and ``stem``.svg without a date; marks of the SVG say their numbers."""
+    """Write ``stem``.pdf and ``stem``.svg without a date; the SVG has tooltips."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
     figure.set_dpi(DPI)
     figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # every drawing would move panels a little
+    figure.set_layout_engine("none")  # otherwise every drawing moves the panels a little
     marks = collect(figure)
     drawn = BytesIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
-    stem.with_suffix(".svg").write_bytes(finished(drawn.getvalue(), marks))
+    undated = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(drawn, format="svg", metadata=undated)
+    stem.with_suffix(".svg").write_bytes(titled(drawn.getvalue(), marks))
     plt.close(figure)

@@ -55,19 +55,12 @@ class Column:
     """A column of a page's table.
 
     Args:
-        title: what stands above it.
+        title: its heading.
         format: of its numbers; None in a column of text.
-        group: what stands above it and its neighbors of the same group.
     """
 
     title: str
     format: Format | None = None
-    group: str = ""
-
-    @property
-    def heading(self) -> str:
-        """Title and group, for pages with one line of headings."""
-        return f"{self.title}, {self.group}" if self.group else self.title
 
     def text(self, cell: Cell) -> str:
         """A cell as readers see it."""
@@ -99,8 +92,8 @@ class PageTable:
 
     @property
     def headings(self) -> list[str]:
-        """What stands above the columns."""
-        return [column.heading for column in self.columns]
+        """The headings of the columns."""
+        return [column.title for column in self.columns]
 
     def texts(self) -> list[list[str]]:
         """The rows as readers see them."""
@@ -156,7 +149,7 @@ def tabulate(title: str, rows: pd.DataFrame | Iterable[Row], fields: Sequence[Fi
 
 
 def known(value: Any) -> Any:
-    """A value as Python's own type; None if it is missing."""
+    """A value as a type of Python instead of NumPy; None if it is missing."""
     if isinstance(value, Quantity):
         return Quantity(known(value.value), known(value.low), known(value.high), value.note)
     if pd.isna(value):
@@ -167,7 +160,7 @@ def known(value: Any) -> Any:
 def crossed(table: pd.DataFrame, keys: Sequence[str], names: str | Sequence[str]) -> list[Row]:
     """One row per combination of ``keys``, in the order in which they first occur.
 
-    A row has the values of its first record; under ``cells`` it has all of its records by their
+    A row has the values of its first record, and under ``cells`` all of its records by their
     ``names``, which ``at`` reads.
     """
     rows: dict[Hashable, dict[str, Any]] = {}
@@ -226,9 +219,9 @@ def yes_no(title: str, name: str) -> Field:
     return derived(title, lambda row: "yes" if row[name] else "no")
 
 
-def number(title: str, name: str, form: Format = DECIMALS, *, group: str = "") -> Field:
+def number(title: str, name: str, form: Format = DECIMALS) -> Field:
     """A column of numbers."""
-    return Field(Column(title, form, group), lambda row: row[name])
+    return derived(title, lambda row: row[name], form)
 
 
 def count(title: str, name: str = "", diverged: str = "") -> Field:

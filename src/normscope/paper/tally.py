@@ -12,6 +12,7 @@ from normscope.paper.statements import (
     DECIDED,
     VERDICTS,
     counts,
+    document_name,
     effect,
     is_exploratory,
     shown_verdict,
@@ -24,11 +25,9 @@ SHOWN = 6  # reasons for undecided statements that the opening lists
 
 def tally_table(ledger: Mapping[str, Any]) -> PageTable:
     """One row per document: counts of verdicts, and how many agree with the published ones."""
-    claims = ledger["claims"]
-    stated = {
-        name: [claim for claim in claims if _document(ledger, claim) == name]
-        for name in dict.fromkeys(_document(ledger, claim) for claim in claims)
-    }
+    stated: dict[str, list[Row]] = {}
+    for claim in ledger["claims"]:
+        stated.setdefault(document_name(ledger, claim), []).append(claim)
     titles = ("statements", *VERDICTS, "as published", "not as published")
     columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
     rows = []
@@ -53,9 +52,9 @@ def is_sure(claim: Row) -> bool:
 def tiles(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The statements as tiles of the picture, in the ledger's order.
 
-    Keys: document and its link; verdict; sign (``=`` as published, ``≠`` not, ``·`` no published
-    verdict, ``?`` undecided, followed by ``*`` if exploratory); is_sure; p (Holm-corrected, 0 if
-    deterministic); words, the description of the tile.
+    Keys: key and study of the statement; document and its link; verdict; sign (``=`` as published,
+    ``≠`` not, ``·`` no published verdict, ``?`` undecided, followed by ``*`` if exploratory);
+    is_sure; p (Holm-corrected, 0 if deterministic); words, the description of the tile.
     """
     return [_tile(claim, ledger) for claim in ledger["claims"]]
 
@@ -74,7 +73,9 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     if p is not None:
         words.append(f"p {SCIENTIFIC.text(p)}")
     return {
-        "document": _document(ledger, claim),
+        "key": claim["key"],
+        "study": claim["study"],
+        "document": document_name(ledger, claim),
         "link": ledger["documents"][claim["document"]]["link"],
         "verdict": claim["verdict"],
         "sign": sign + "*" * is_exploratory(claim),
@@ -84,18 +85,12 @@ def _tile(claim: Row, ledger: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _document(ledger: Mapping[str, Any], claim: Row) -> str:
-    """The author of a statement's document, or its title."""
-    document = ledger["documents"][claim["document"]]
-    return document["author"] or document["title"]
-
-
 def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The documents whose statements are tested: name, title and link."""
-    stated = dict.fromkeys(claim["document"] for claim in ledger["claims"])
+    stated = {claim["document"]: claim for claim in ledger["claims"]}
     return [
-        {"name": given["author"] or given["title"], "title": given["title"], "link": given["link"]}
-        for given in (ledger["documents"][key] for key in stated)
+        {"name": document_name(ledger, claim), **ledger["documents"][key]}
+        for key, claim in stated.items()
     ]
 
 
@@ -139,7 +134,7 @@ def _against(ledger: Mapping[str, Any]) -> list[dict[str, str]]:
     return [
         {
             "statement": claim["statement"].rstrip("."),
-            "document": _document(ledger, claim),
+            "document": document_name(ledger, claim),
             "verdict": shown_verdict(claim),
             "effect": effect(claim) or "",
         }
@@ -157,13 +152,16 @@ def _reasons(claims: Sequence[Row], kept: Mapping[str, Row]) -> list[dict[str, A
         by_reason.setdefault(claim["reason"] or claim["verdict"], []).append(claim)
     reasons = []
     for why, group in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        statement = other = ""
-        if len(group) == 1:
-            statement = group[0]["statement"].rstrip(".")
-            kept_claim = kept.get(group[0]["key"])
-            is_decided = kept_claim is not None and kept_claim["verdict"] in DECIDED
-            other = shown_verdict(kept_claim) if kept_claim and is_decided else ""
-        reasons.append({"why": why, "count": len(group), "statement": statement, "kept": other})
+        one = group[0] if len(group) == 1 else None
+        other = kept.get(one["key"]) if one else None
+        reasons.append(
+            {
+                "why": why,
+                "count": len(group),
+                "statement": one["statement"].rstrip(".") if one else "",
+                "kept": shown_verdict(other) if other and other["verdict"] in DECIDED else "",
+            }
+        )
     return reasons
 
 

@@ -3,18 +3,15 @@
 Unknown names are errors. Values are text, which is escaped for the language of the template.
 """
 
-import difflib
 import re
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, TemplateError
-from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError, UndefinedError
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
-from normscope.errors import Explained
+from normscope.errors import Explained, suggest
 from normscope.paper.frame import Frame
 from normscope.paper.markdown import FIGURES, Markdown, escaped_word, reference
 
@@ -33,54 +30,20 @@ def environment(*folders: Path, **options: Any) -> Environment:
     )
 
 
-def open_template(folder: Environment, name: str) -> Template:
-    """A template by its file name.
+def fill(templates: Environment, name: str, words: Mapping[str, Any]) -> str:
+    """The text of a template with these words.
 
     Raises:
-        Explained: it is missing, or has a syntax error.
+        Explained: the template is missing, has a syntax error, or uses an unknown name; with its
+            file and line.
     """
     try:
-        return folder.get_template(name)
-    except TemplateSyntaxError as e:
-        raise Explained(f"{e.name}, line {e.lineno}: {e.message}") from e
-    except TemplateNotFound as e:
-        raise Explained(f"{e.name} is missing among the templates: restore it") from e
-
-
-def fill(template: Template, words: Mapping[str, Any]) -> str:
-    """A template with its words.
-
-    Raises:
-        Explained: the template uses an unknown name; the error has file, line and nearest name.
-    """
-    try:
-        return template.render(words)
-    except UndefinedError as e:
-        name = re.search(r"'(\w+)' is undefined|has no attribute '(\w+)'", str(e))
-        near = nearest(name[1] or name[2], _names(words)) if name else ""
-        raise Explained(f"{_where(template, e)}: {e.message}{near}") from e
-    except (TemplateError, TypeError, LookupError) as e:
-        raise Explained(f"{_where(template, e)}: {e}") from e
-    except Explained as e:
-        raise Explained(f"{_where(template, e)}: {e}") from e
-
-
-def _names(words: Mapping[str, Any]) -> list[str]:
-    """The names of all words, including those of the studies."""
-    inner = (vars(w) for w in words.values() if isinstance(w, SimpleNamespace))
-    return [*words, *(name for names in inner for name in names)]
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the closest known name; empty if none is similar."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
-
-
-def _where(template: Template, error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [f.lineno for f in frames if f.filename == template.filename]
-    return f"{template.name}, line {lines[-1] if lines else '?'}"
+        return templates.get_template(name).render(words)
+    except (TemplateError, TypeError, LookupError, Explained) as e:
+        frames = traceback.extract_tb(e.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename.endswith(name)]
+        where = getattr(e, "lineno", lines[-1] if lines else "?")
+        raise Explained(f"{name}, line {where}: {e}") from e
 
 
 def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
@@ -104,12 +67,10 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     sections = []
     for study, words in frame.sections.items():
         if (studies / SECTION.format(study)).is_file():
-            template = open_template(templates, SECTION.format(study))
-            text = fill(template, {**frame.words, **words, **_tables(frame, f"{study}.")})
-            sections.append(Markdown(text))
-    by_study = {study: SimpleNamespace(**words) for study, words in frame.sections.items()}
-    words = {**frame.words, **by_study, **_tables(frame, ""), "sections": sections}
-    text = fill(open_template(templates, SUMMARY), words | {"figures": reference(FIGURES)})
+            known = {**frame.words, **words, **_tables(frame, f"{study}.")}
+            sections.append(Markdown(fill(templates, SECTION.format(study), known)))
+    words = {**frame.words, **frame.sections, **_tables(frame, ""), "sections": sections}
+    text = fill(templates, SUMMARY, words | {"figures": reference(FIGURES)})
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -118,7 +79,7 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
 
     def full(name: str) -> str:
         if name not in known:
-            raise Explained(f"there is no table {name!r}{nearest(name, known)}")
+            raise Explained(f"there is no table {name!r}; {suggest(name, known)}")
         return known[name]
 
     return {

@@ -8,19 +8,18 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 
 from jinja2 import Environment
 
 from normscope.paper.table import Cell, Column, PageTable
-from normscope.paper.template import fill, open_template
+from normscope.paper.template import fill
 from normscope.paper.tex import Tex, digits, escaped, visible, with_minus
 
 TEMPLATE = "table.tex"
-LINES = 46  # of a table that stays on one page
+LINES = 46  # lines of a table that fit on one page
 LINE = 114  # characters
 SHORT = (18, 13, 9)  # characters of cells that stay on one line; as few as the line needs
-POWER = 6  # characters that a power of ten takes in addition
+POWER = 6  # additional characters of a power of ten
 WORD = 13  # characters, beyond which words of headings and paragraphs are broken
 LONG = 300  # characters, beyond which a text makes its column no wider
 # type, space between columns in pt, and its size relative to the largest, by number of columns
@@ -36,13 +35,13 @@ class TexColumn:
     """A column of a table in TeX.
 
     Args:
-        column: its title and format.
-        cells: as text; in columns of numbers, as siunitx reads them, and bounds in braces.
+        title: what stands above it.
+        cells: as text; in columns of numbers, as siunitx reads them, and all else in braces.
         is_numeric: whether it is a column of numbers.
         wraps: whether its cells are paragraphs.
     """
 
-    column: Column
+    title: str
     cells: tuple[str, ...]
     is_numeric: bool
     wraps: bool
@@ -50,11 +49,10 @@ class TexColumn:
     @cached_property
     def heading(self) -> list[str]:
         """The lines of its title."""
-        title = visible(self.column.title)
-        longest = max(map(len, title.split()), default=1)
-        return textwrap.wrap(title, max(self.widest, min(WORD, longest))) or [""]
+        longest = max(map(len, self.title.split()), default=1)
+        return textwrap.wrap(self.title, max(self.widest, min(WORD, longest))) or [""]
 
-    @property
+    @cached_property
     def widest(self) -> int:
         """Characters of its longest cell; in a paragraph, of its longest unbroken word."""
         if self.wraps:
@@ -62,7 +60,7 @@ class TexColumn:
             return min(WORD, max(map(len, words), default=1))
         return shape(self.cells)[1] if self.is_numeric else max(map(len, self.cells))
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Least width in characters."""
         return max(self.widest, *map(len, self.heading))
@@ -81,6 +79,22 @@ class TexColumn:
             return rf">{{\raggedright\arraybackslash}}p{{{width:.4f}\linewidth}}"
         return "l"
 
+    def set_heading(self, width: float) -> str:
+        """The heading in braces, which keep siunitx from reading it as a number."""
+        if self.wraps:
+            return f"{{{breakable(self.title, 0.9 * width)}}}"
+        text = r"\\{}".join(map(escaped, self.heading))
+        if len(self.heading) > 1:
+            text = rf"\shortstack[{'r' if self.is_numeric else 'l'}]{{{text}}}"
+        return f"{{{text}}}"
+
+    def set_cell(self, row: int, width: float) -> str:
+        """The cell of a row."""
+        cell = self.cells[row]
+        if self.is_numeric:
+            return cell
+        return breakable(cell, width) if self.wraps else escaped(cell)
+
 
 def columns_of(table: PageTable, short: int) -> list[TexColumn]:
     """The columns of a table; those with cells of more than ``short`` characters wrap."""
@@ -90,7 +104,7 @@ def columns_of(table: PageTable, short: int) -> list[TexColumn]:
         write = _number if is_numeric else _text
         cells = tuple(write(column, cell) for cell in table.cells(i))
         wraps = not is_numeric and max(map(len, cells)) > short
-        columns.append(TexColumn(column, cells, is_numeric, wraps))
+        columns.append(TexColumn(visible(column.title), cells, is_numeric, wraps))
     return columns
 
 
@@ -151,8 +165,8 @@ def breakable(text: str, limit: float = 18) -> str:
 def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -> str:
     r"""A table; one that is longer than a page, or with ``breaks``, is a longtable.
 
-    A short table is a tabular, which shrinks if the line is shorter than 170 mm. Above a longtable
-    stands what ``\normscopecaption`` holds.
+    A short table is a tabular, which shrinks if the line is shorter than 170 mm. The caption of a
+    longtable is ``\normscopecaption``.
     """
     shown = table if table.rows else PageTable(table.title, (Column(""),), (("none",),))
     command, space, size = next(t[1:] for t in TYPES if len(shown.columns) <= t[0])
@@ -160,56 +174,22 @@ def tabular(table: PageTable, templates: Environment, *, breaks: bool = False) -
     choices = [columns_of(shown, short) for short in SHORT]
     fitting = (cs for cs in choices if sum(c.width for c in cs) <= line)
     columns = next(fitting, choices[-1])
-    given = widths(columns, line)
-    body, lines = [], []
-    for i in range(len(shown.rows)):
-        row = [(c, c.cells[i], w) for c, w in zip(columns, given, strict=True)]
-        body.append(_row(_cell(*part) for part in row))
-        lines.append(max(len(cell) / w if c.wraps else 1 for c, cell, w in row))
+    placed = list(zip(columns, widths(columns, line), strict=True))
+    rows = range(len(shown.rows))
+    lines = [max(len(c.cells[i]) / w if c.wraps else 1 for c, w in placed) for i in rows]
+    body = [_row(c.set_cell(i, w) for c, w in placed) for i in rows]
     words = {
         "type": command,
         "space": f"{space:g}",
-        "preamble": "".join(
-            c.preamble(w * size / LINE) for c, w in zip(columns, given, strict=True)
-        ),
-        "head": _head(columns, given),
+        "preamble": "".join(c.preamble(w * size / LINE) for c, w in placed),
+        "head": _row(c.set_heading(w) for c, w in placed),
         "body": ("\n\\addlinespace[3pt]\n" if max(lines) > 1 else "\n").join(body),
     }
     is_long = breaks or sum(1.2 * line + 0.3 for line in lines) > LINES
-    is_tex = {name: Tex(text) for name, text in words.items()}
-    return fill(open_template(templates, TEMPLATE), {**is_tex, "long": is_long})
-
-
-def _cell(column: TexColumn, cell: str, width: float) -> str:
-    if column.is_numeric:
-        return cell
-    return breakable(cell, width) if column.wraps else escaped(cell)
+    return fill(templates, TEMPLATE, {k: Tex(v) for k, v in words.items()} | {"long": is_long})
 
 
 def _row(cells: Iterable[str]) -> str:
     r"""A row; braces keep ``\\`` or a rule from reading its first cell as their option."""
     text = " & ".join(cells)
     return f"{'{}' if text[:1] in {'[', '*', '('} else ''}{text} \\\\"
-
-
-def _head(columns: Sequence[TexColumn], given: Sequence[float]) -> str:
-    names = _row(map(_heading, columns, given))
-    if not any(c.column.group for c in columns):
-        return names
-    above, rules, at = [], [], 1
-    for group, run in groupby(columns, key=lambda c: c.column.group):
-        n = len(list(run))
-        above.append(rf"\multicolumn{{{n}}}{{c}}{{{escaped(group)}}}" if group else "& " * (n - 1))
-        rules += [rf"\cmidrule(lr){{{at}-{at + n - 1}}}"] if group else []
-        at += n
-    return f"{_row(above)}\n{''.join(rules)}\n{names}"
-
-
-def _heading(column: TexColumn, width: float) -> str:
-    """A heading in braces, which keep siunitx from reading it as a number."""
-    if column.wraps:
-        return f"{{{breakable(column.column.title, 0.9 * width)}}}"
-    text = r"\\{}".join(map(escaped, column.heading))
-    if len(column.heading) > 1:
-        text = rf"\shortstack[{'r' if column.is_numeric else 'l'}]{{{text}}}"
-    return f"{{{text}}}"

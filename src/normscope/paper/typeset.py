@@ -1,13 +1,12 @@
-"""The summary in print: its blocks and tables as data, which a Typst template lays out.
+"""The summary as PDF: its blocks and tables as data, which a Typst template lays out.
 
 No text is ever part of a program: the template reads it from JSON.
 """
 
 import json
-import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import typst
@@ -20,9 +19,6 @@ from normscope.paper.table import PageTable
 
 Run = dict[str, str]  # text, its style, and the target of a link
 Part = dict[str, Any]
-LEAST = 18  # characters of a line in a broken cell
-SHEET = 200  # characters of the columns that fit a line in landscape
-SHORT = 16  # characters of a cell that is not broken into lines
 LINE = 125  # characters of the columns that fit a line in portrait
 CLIPPED = 40  # characters, beyond which a longer cell asks for no wider column
 HIGH = 1200  # characters of a cell whose row may break over pages
@@ -31,7 +27,7 @@ INLINE = {"em_open": "em", "strong_open": "strong", "link_open": "link"}
 
 
 def document(text: str, frame: Frame) -> list[Part]:
-    """The parts of the print, in order.
+    """The parts of the PDF, in order.
 
     Args:
         text: the summary's, with marks where tables and figures stand.
@@ -40,41 +36,38 @@ def document(text: str, frame: Frame) -> list[Part]:
     Raises:
         Explained: the text has a kind of block that pages do not support.
     """
-    return _on_sheets([part for block in blocks(text) for part in _parts(block, frame)])
+    return _on_sheets(part for block in blocks(text) for part in _parts(block, frame))
 
 
 def _parts(block: Block, frame: Frame) -> list[Part]:
-    """The parts that a block becomes in print."""
+    """The parts of the PDF that a block becomes."""
     match block.kind:
         case "figures":
             return [_figure(name, figure) for name, figure in frame.figures.items()]
         case "table":
-            part = _table(frame.tables[block.table])
+            return [_table(frame.tables[block.table])]
         case "heading":
-            part = {"kind": HEADING, "level": block.level, "runs": runs(block.inline)}
+            return [{"kind": HEADING, "level": block.level, "runs": runs(block.inline)}]
         case "list":
             items = [runs([token]) for token in block.inline]
-            part = {"kind": "list", "ordered": block.tokens[0].tag == "ol", "items": items}
+            return [{"kind": "list", "ordered": block.tokens[0].tag == "ol", "items": items}]
         case "code":
-            part = {"kind": "code", "text": printable(block.tokens[0].content)}
-        case "paragraph":
-            part = {"kind": "paragraph", "runs": runs(block.inline)}
-    return [part]
+            return [{"kind": "code", "text": printable(block.tokens[0].content)}]
+    return [{"kind": "paragraph", "runs": runs(block.inline)}]
 
 
-def _on_sheets(parts: Sequence[Part]) -> list[Part]:
+def _on_sheets(parts: Iterable[Part]) -> list[Part]:
     """Move wide tables to landscape sheets, each together with the headings above it."""
     sheets: list[Part] = []
     for part in parts:
-        if not part.get("wide"):
-            sheets.append(part)
-            continue
-        last = range(max(0, len(sheets) - 2), len(sheets))
-        near = [i for i in last if sheets[i]["kind"] == HEADING]
-        at = near[0] if near else len(sheets)
-        while at and sheets[at - 1]["kind"] == HEADING:
-            at -= 1
-        sheets[at:] = [{"kind": "sheet", "blocks": [*sheets[at:], part]}]
+        at = len(sheets)
+        if part.get("wide"):
+            near = range(max(0, at - 2), at)
+            at = min((i for i in near if sheets[i]["kind"] == HEADING), default=at)
+            while at and sheets[at - 1]["kind"] == HEADING:
+                at -= 1
+            part = {"kind": "sheet", "blocks": [*sheets[at:], part]}  # noqa: PLW2901
+        sheets[at:] = [part]
     return sheets
 
 
@@ -102,11 +95,7 @@ def runs(tokens: Iterable[Token]) -> list[Run]:
 def _figure(name: str, figure: Figure) -> Part:
     caption = [run(f"{figure.title}.", "em"), run(f" {figure.caption}")]
     title = printable(figure.title)
-    return {"kind": "figure", "path": _path(name), "title": title, "caption": caption}
-
-
-def _path(name: str) -> str:
-    return f"figures/{name}.svg"
+    return {"kind": "figure", "path": f"figures/{name}.svg", "title": title, "caption": caption}
 
 
 def _table(table: PageTable) -> Part:
@@ -124,23 +113,9 @@ def _table(table: PageTable) -> Part:
         "head": [breakable(cell) for cell in head],
         "rows": [[breakable(cell) for cell in row] for row in rows],
         "numbers": [table.is_numeric(i) for i in range(len(head))],
-        "shares": _shares(head, rows, LINE if width <= LINE else SHEET),
         "wide": width > LINE,
         "breaks": max(map(len, cells)) > HIGH,
     }
-
-
-def _shares(head: Sequence[str], rows: Sequence[Sequence[str]], line: int) -> list[float]:
-    """The share of each column in the line that the short ones leave; 0 for those.
-
-    All are 0 if the others would have too little room; Typst then divides the line by itself.
-    """
-    longest = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    titles = [max(map(len, title.split())) for title in head]
-    shares = [0.0 if n <= SHORT else math.sqrt(n) for n in longest]
-    short = [max(pair) for *pair, share in zip(longest, titles, shares, strict=True) if not share]
-    room = line - sum(short) - 2 * len(short)
-    return shares if room >= LEAST * sum(map(bool, shares)) else [0.0] * len(shares)
 
 
 def breakable(text: str) -> str:
@@ -151,17 +126,18 @@ def breakable(text: str) -> str:
 def printable(text: str) -> str:
     """A text with [U+4E2D] for characters that are invisible or that the fonts lack."""
     return "".join(
-        c if c == "\n" or (ord(c) < 0x2C00 and _is_set(c)) else f"[U+{ord(c):04X}]"
+        c if c == "\n" or _is_set(c) else f"[U+{ord(c):04X}]"
         for c in unicodedata.normalize("NFC", text)
     )
 
 
 def _is_set(c: str) -> bool:
-    return unicodedata.category(c)[0] != "C" and not 0x0590 <= ord(c) < 0x1E00
+    is_covered = ord(c) < 0x0590 or 0x1E00 <= ord(c) < 0x2C00
+    return is_covered and unicodedata.category(c)[0] != "C"
 
 
 def pdf(layout_template: str, text: str, frame: Frame, svgs: Mapping[str, bytes]) -> bytes:
-    """The print.
+    """The PDF.
 
     Args:
         layout_template: in Typst; it reads ``document.json``.
@@ -169,14 +145,12 @@ def pdf(layout_template: str, text: str, frame: Frame, svgs: Mapping[str, bytes]
         svgs: figures by their names.
 
     Raises:
-        Explained: a figure is missing, or the template is in error.
+        Explained: the template is in error.
     """
-    if missing := [name for name in frame.figures if name not in svgs]:
-        raise Explained(f"figures without an svg: {', '.join(missing)}; make them: rule figures")
     sources: Any = {  # typst's stubs do not know of several files
         "main.typ": layout_template.encode(),
         "document.json": json.dumps(document(text, frame)).encode(),
-        **{_path(name): svgs[name] for name in frame.figures},
+        **{f"figures/{name}.svg": svgs[name] for name in frame.figures},
     }
     try:
         return typst.compile(sources, ignore_system_fonts=True, format="pdf")

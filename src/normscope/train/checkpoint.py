@@ -1,8 +1,8 @@
-"""Checkpoints that survive SIGKILL, a full disk and a broken file.
+"""Checkpoints that survive SIGKILL, a full disk and a damaged file.
 
-A directory holds the two newest generations, ``step-00000500.ckpt``: a SHA-256 of the payload, then
-the payload. A broken newest file costs one interval. A lock keeps two processes from training the
-same models, as happens when a workflow engine is killed and its job lives on.
+A directory holds the two newest generations, ``step-00000500.ckpt``: the SHA-256 of the payload,
+then the payload. If the newest file is damaged, the one before is used. A lock keeps two processes
+from training the same models, which can happen if a workflow engine is killed and its job runs on.
 """
 
 import hashlib
@@ -29,16 +29,16 @@ class RunInUse(Explained):
 
 
 class BrokenCheckpoint(Explained):
-    """A checkpoint file is truncated or altered, or was never one."""
+    """A file is truncated, altered, or not a checkpoint."""
 
 
 class Checkpoints:
-    """The checkpoints of models that are trained in step.
+    """The checkpoints of models that are trained together.
 
     Args:
         directory: for these checkpoints only; made if missing.
-        fingerprint: of everything that decides the models; other checkpoints are not used.
-        every: steps between checkpoints, the most that a kill can cost.
+        fingerprint: of everything that determines the models; other checkpoints are not used.
+        every: steps between checkpoints.
     """
 
     def __init__(self, directory: Path, fingerprint: str, every: int) -> None:
@@ -50,10 +50,10 @@ class Checkpoints:
         return sorted(self.directory.glob("step-*.ckpt"), reverse=True)
 
     def save(self, step: int, state: dict[str, Any]) -> None:
-        """Write generation ``step``, then drop the oldest.
+        """Write a checkpoint, then remove the oldest.
 
         Raises:
-            OSError: the disk is full; the earlier generations are untouched.
+            OSError: the disk is full; the earlier checkpoints are unchanged.
         """
         buffer = io.BytesIO()
         torch.save({"fingerprint": self.fingerprint, "step": step, "state": state}, buffer)
@@ -63,12 +63,12 @@ class Checkpoints:
         self.keep(GENERATIONS)
 
     def load(self) -> tuple[int, dict[str, Any], list[str]]:
-        """The newest sound checkpoint as (step, state, notes for the log).
+        """Return the newest intact checkpoint as (step, state, notes for the log).
 
-        Step 0 and an empty state mean: start at the beginning.
+        Without one, the step is 0 and the state empty.
 
         Raises:
-            BrokenCheckpoint: there are files, and none of them is sound.
+            BrokenCheckpoint: all files are damaged.
         """
         notes: list[str] = []
         files = self.files()
@@ -80,7 +80,7 @@ class Checkpoints:
                 continue
             if content["fingerprint"] != self.fingerprint:
                 notes.append(f"{path} belongs to other settings, data or code; starting at step 0")
-                self.clear()  # or they would pass for newer than what comes now
+                self.clear()  # their steps may be higher than those of the new checkpoints
                 return 0, {}, notes
             return content["step"], content["state"], notes
         if files:
@@ -96,14 +96,14 @@ class Checkpoints:
             old.unlink()
 
     def clear(self) -> None:
-        """Remove them all."""
+        """Remove all checkpoints, and what a killed process was writing."""
         for path in [*self.files(), *self.directory.glob(".step-*.tmp")]:
             path.unlink()
 
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Reserve the checkpoints of a job for this process, until it ends.
+    """Reserve the checkpoints of a job for this process.
 
     Raises:
         RunInUse: another process is training this job's models.
@@ -133,5 +133,5 @@ def _read(path: Path) -> dict[str, Any]:
         content = torch.load(payload, "cpu", weights_only=True)  # noqa: TID251 - tensors
         return {name: content[name] for name in ("fingerprint", "step", "state")}
     except (UnpicklingError, RuntimeError, EOFError, ValueError, LookupError, TypeError) as e:
-        # torch's own message advises to unpickle the file without restrictions
+        # torch's message recommends unpickling the file without restrictions
         raise BrokenCheckpoint(f"{path} is not a checkpoint of normscope, and is not loaded") from e

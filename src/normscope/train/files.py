@@ -1,6 +1,8 @@
 """The files of a job's trained models."""
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,6 @@ import safetensors.torch
 from torch import Tensor
 
 from normscope.io.files import write_bytes, write_json, write_sums
-from normscope.train.outputs import write_rows
 from normscope.train.trainer import CURVE, Learner
 
 METRICS = "seed val_loss best_val_loss val_loss_window_sd train_loss diverged_at parameters".split()
@@ -17,9 +18,9 @@ METRICS = "seed val_loss best_val_loss val_loss_window_sd train_loss diverged_at
 def write_models(
     out: Path, learners: Sequence[Learner], config: Mapping[str, Any], *, moments: bool = False
 ) -> None:
-    """The trained models of a job, and last the SHA-256 sums of their files.
+    """Write the trained models of a job, and last the SHA-256 sums of their files.
 
-    models.safetensors: each tensor by ``<seed>.<name>``. config.json. curves.csv: one row per seed
+    models.safetensors: each tensor as ``<seed>.<name>``. config.json. curves.csv: one row per seed
     and step, with ``CURVE`` and what the problem watches. metrics.csv: one row per seed, with
     ``METRICS``; the losses of a model that diverged are empty. With ``moments``,
     moments.safetensors: Adam's second moments, under the names of their parameters.
@@ -27,31 +28,34 @@ def write_models(
     Args:
         out: directory of the job.
         learners: its models, trained.
-        config: all that decided them, resolved.
-        moments: whether to keep these too, as large as the models.
+        config: everything that determined them.
+        moments: whether to keep the moments, which are as large as the models.
     """
     tensors = {"models.safetensors": [learner.model.state_dict() for learner in learners]}
     if moments:
         tensors["moments.safetensors"] = [learner.second_moments for learner in learners]
     curves = [{"seed": learner.seed, **row} for learner in learners for row in learner.curve]
-    for name, of_each in tensors.items():
-        write_bytes(out / name, safetensors.torch.save(_named(learners, of_each)))
+    for file, of_each in tensors.items():
+        named: dict[str, Tensor] = {
+            f"{learner.seed}.{name}": tensor.cpu().contiguous()
+            for learner, stored in zip(learners, of_each, strict=True)
+            for name, tensor in stored.items()
+        }
+        write_bytes(out / file, safetensors.torch.save(named))
     write_json(out / "config.json", dict(config))
     columns = dict.fromkeys(["seed", *CURVE, *(column for row in curves for column in row)])
-    write_rows(out / "curves.csv", columns, curves)
-    write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
+    _write_rows(out / "curves.csv", columns, curves)
+    _write_rows(out / "metrics.csv", METRICS, map(_metrics, learners))
     write_sums(out, [*tensors, "config.json", "curves.csv", "metrics.csv"])
 
 
-def _named(
-    learners: Sequence[Learner], of_each: Sequence[Mapping[str, Tensor]]
-) -> dict[str, Tensor]:
-    """The tensors of every learner, each by ``<seed>.<name>``."""
-    return {
-        f"{learner.seed}.{name}": tensor.cpu().contiguous()
-        for learner, tensors in zip(learners, of_each, strict=True)
-        for name, tensor in tensors.items()
-    }
+def _write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a CSV in which cells that are missing or None are empty."""
+    table = io.StringIO()
+    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_bytes(path, table.getvalue().encode())
 
 
 def _metrics(learner: Learner) -> dict[str, Any]:

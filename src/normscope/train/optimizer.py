@@ -1,4 +1,4 @@
-"""AdamW without the Optimizer around it."""
+"""AdamW without torch's Optimizer class."""
 
 from collections.abc import Sequence
 
@@ -10,24 +10,24 @@ EPS = 1e-8  # torch's, of the denominator
 
 
 def preconditioner(second_moments: Sequence[Tensor]) -> Tensor:
-    """What Adam divides each parameter's step by, flat (p,): ``sqrt(v) + EPS``."""
+    """The denominator of Adam's step, ``sqrt(v) + EPS``, flat: (p,)."""
     return torch.cat([v.sqrt().reshape(-1) for v in second_moments]) + EPS
 
 
 def stability_limit(learning_rate: float, beta1: float) -> float:
-    """The preconditioned sharpness up to which a step of full-batch Adam does not swing out.
+    """The preconditioned sharpness up to which full-batch Adam is stable.
 
-    ``(2 + 2 beta1) / ((1 - beta1) learning_rate)``, 38 over the rate at beta1 = 0.9 (Cohen et al.
-    2022, arXiv:2207.14484); training brings the sharpness up to it.
+    ``(2 + 2 beta1) / ((1 - beta1) learning_rate)``, 38 / learning_rate at beta1 = 0.9 (Cohen et al.
+    2022, arXiv:2207.14484). Training increases the sharpness up to it.
     """
     return (2 + 2 * beta1) / ((1 - beta1) * learning_rate)
 
 
 class AdamW:
-    """``torch.optim.AdamW`` to the bit (Loshchilov & Hutter 2019, arXiv:1711.05101).
+    """``torch.optim.AdamW``, with the same bits (Loshchilov & Hutter 2019, arXiv:1711.05101).
 
-    It calls the same kernel, without the class that loads torch's compiler at its first use: 0.6 s,
-    as much as a third of a short run.
+    It calls the same kernel, without the class, whose first use loads torch's compiler: 0.6 s, as
+    much as a third of a short run.
 
     Args:
         parameters: of any shapes, contiguous.
@@ -46,15 +46,9 @@ class AdamW:
 
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor], learning_rate: float) -> None:
-        """Move the parameters against their gradients, which are in the same order.
-
-        Raises:
-            ValueError: not one gradient a parameter.
-        """
-        if len(gradients) != len(self.parameters):
-            raise ValueError(f"{len(gradients)} gradients of {len(self.parameters)} parameters")
+        """Update the parameters with their gradients, given in the same order."""
         for decay in dict.fromkeys(self.decays):
-            alike = [i for i, own in enumerate(self.decays) if own == decay]
+            alike = [i for i, value in enumerate(self.decays) if value == decay]
             lists = (self.parameters, gradients, self.first, self.second, self.steps)
             parameters, grads, first, second, steps = ([each[i] for i in alike] for each in lists)
             adamw(
@@ -75,7 +69,7 @@ class AdamW:
             )
 
     def second_moments(self) -> list[Tensor]:
-        """The running means of squared gradients, corrected for their start, one a parameter."""
+        """The bias-corrected running means of squared gradients, one per parameter."""
         pairs = zip(self.second, self.steps, strict=True)
         return [second / (1 - self.beta2**steps) for second, steps in pairs]
 
@@ -83,7 +77,7 @@ class AdamW:
         return {"first": self.first, "second": self.second, "steps": self.steps}
 
     def restore(self, state: dict[str, list[Tensor]]) -> None:
-        """Take up a state in place."""
-        for name, own in self.state().items():
-            for ours, saved in zip(own, state[name], strict=True):
-                ours.copy_(saved)
+        """Copy a state into this optimizer."""
+        for name, tensors in self.state().items():
+            for tensor, saved in zip(tensors, state[name], strict=True):
+                tensor.copy_(saved)

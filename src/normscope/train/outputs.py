@@ -1,46 +1,40 @@
-"""What every training script is told, says and writes: flags, progress, timing, tables."""
+"""What every training script is told, prints and records: flags, progress, timing."""
 
-import csv
-import io
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from pydantic import Field
-from tqdm import tqdm
 
 from normscope.errors import Explained
-from normscope.io.files import write_bytes, write_text
+from normscope.io.files import write_text
 from normscope.schema import PositiveInt, Strict
 
 LOG_EVERY_S = 5.0
 
 
 class TrainingFlags(Strict):
-    """The flags that every training script has; none of them affects the weights."""
+    """Flags of every training script; only ``threads`` affects the weights."""
 
     out: Path = Field(description="directory for models, config, curves and metrics")
-    checkpoints: Path = Field(description="directory for checkpoints, this job's alone")
-    store: Path | None = Field(default=None, description="where outputs are to be kept")
+    checkpoints: Path = Field(description="directory for the checkpoints of this job")
+    store: Path | None = Field(default=None, description="directory that will keep the outputs")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
-    checkpoint_every: PositiveInt = Field(
-        default=250, description="steps that a kill can cost at most"
-    )
+    checkpoint_every: PositiveInt = Field(default=250, description="steps between checkpoints")
     threads: PositiveInt = Field(
-        default=1, description="CPU threads; sums in another order differ in bits"
+        default=1, description="CPU threads; they decide the order of sums"
     )
 
 
 def check_store(store: Path | None) -> None:
-    """What will keep the outputs must be writable, before hours of work and not after them.
+    """Check that the store can be written before hours of work, not after them.
 
     Raises:
-        Explained: it is not.
+        Explained: it cannot.
     """
     if store is not None and not os.access(store, os.W_OK):
         raise Explained(
@@ -50,55 +44,40 @@ def check_store(store: Path | None) -> None:
 
 
 def say(line: str) -> None:
-    """A line of the log, past a progress bar if there is one."""
-    tqdm.write(line, file=sys.stderr)
+    """Print a line to the log."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Progress:
-    """Step, loss and time left of a job: a bar on a terminal, a line every few seconds in a log.
+    """Prints the step, loss and remaining time of a job every few seconds.
 
     Args:
-        total: steps, of all models together.
+        total: steps of all models together.
     """
 
     def __init__(self, total: int) -> None:
-        self.total, self.before = total, 0
-        self.bar = tqdm(total=total, unit="step", disable=None)  # None: off unless a terminal
-        self.began = self.spoke = self.last = time.monotonic()
-        self.taken = 0  # by this process: a resumed run has had more
-        self.steps: list[float] = []  # seconds of each, one of all models that are in step
+        self.total = total
+        self.finished = 0  # steps of the stacks that have ended
+        self.taken = 0  # steps of this process; a resumed job has taken more
+        self.seconds: list[float] = []  # of each step, which all models of a stack take together
+        self.began = self.printed = self.last = time.monotonic()
 
-    def of(self, models: int) -> Callable[[int, float], None]:
-        """Takes (step, training loss) of models in step, after those that are done."""
-
-        def show(step: int, loss: float) -> None:
-            now, done = time.monotonic(), self.before + models * step
-            self.steps.append(now - self.last)
-            self.taken, self.last = self.taken + models, now
-            self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-            self.bar.update(done - self.bar.n)
-            if self.bar.disable and (now - self.spoke > LOG_EVERY_S or done == self.total):
-                self.spoke = now
-                left = (now - self.began) / self.taken * (self.total - done)
-                say(f"step {done}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
-
-        return show
+    def show(self, models: int, step: int, loss: float) -> None:
+        """Note that a stack of models has taken a step (counted from 1)."""
+        now, done = time.monotonic(), self.finished + models * step
+        self.seconds.append(now - self.last)
+        self.taken, self.last = self.taken + models, now
+        if now - self.printed > LOG_EVERY_S or done == self.total:
+            self.printed = now
+            left = (now - self.began) / self.taken * (self.total - done)
+            say(f"step {done}/{self.total}  loss {loss:.4f}  {left:.0f} s left")
 
 
 def write_timing(path: Path, seconds: float, steps: Sequence[float] = ()) -> None:
-    """A TSV row in the manner of Snakemake's benchmark files, which cached rules cannot have.
+    """Write a TSV like Snakemake's benchmark files, which cached rules cannot have.
 
-    Wall and CPU seconds (of the whole process), its steps, median milliseconds of a step.
+    Columns: wall and CPU seconds of the process, its steps, and the median milliseconds per step.
     """
     step_ms = 1e3 * median(steps) if steps else math.nan
     row = f"{seconds:.1f}\t{time.process_time():.2f}\t{len(steps)}\t{step_ms:.2f}"
     write_text(path, f"s\tcpu_time\tsteps\tms_per_step\n{row}")
-
-
-def write_rows(path: Path, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """A CSV; a missing or None cell stays empty."""
-    table = io.StringIO()
-    writer = csv.DictWriter(table, list(columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_bytes(path, table.getvalue().encode())

@@ -14,8 +14,8 @@ class Plan(NamedTuple):
 
     Args:
         problem: what they learn.
-        tokens, width: of one step of one model, and of the model; these decide how many models are
-            trained at once.
+        tokens, width: tokens in a batch and width of the model, which decide how many models are
+            trained together.
         config: what config.json records in addition to the arithmetic.
         data: files that are trained on.
         keeps_moments: whether Adam's second moments are stored too.

@@ -1,4 +1,4 @@
-"""What models learn: their batches, their loss, and the loss on what they did not learn from."""
+"""What models learn: their batches, their loss, and their evaluation."""
 
 from typing import Protocol
 
@@ -18,32 +18,32 @@ class Problem(Protocol):
     training: Training
 
     def build(self) -> nn.Module:
-        """A model at its start, by torch's generator of random numbers."""
+        """An untrained model, initialized from torch's global generator."""
         ...
 
     def draw(self, g: Generator) -> tuple[Tensor, Tensor]:
-        """Inputs and targets of a step, each (B, ...), in the CPU's memory."""
+        """Inputs and targets of a step, each (B, ...), on the CPU."""
         ...
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Of one model on a batch, in nats: a scalar."""
+        """The loss of one model on a batch, in nats: a scalar."""
         ...
 
     def evaluate(self, model: nn.Module, g: Generator, device: torch.device) -> SplitLoss:
-        """Of one model in evaluation mode; ``g`` is that of its batches."""
+        """The held-out loss of a model in evaluation mode; ``g`` draws its batches."""
         ...
 
     def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
-        """What else a row of the curve has of one model and its batch, by column."""
+        """Further columns of the curve, from a model and its batch."""
         ...
 
 
 class NextCharacter:
-    """nanoGPT's problem: the next character at every position of windows of the training split.
+    """Predict the next character at every position of a window, as in nanoGPT.
 
     Args:
         stack: sizes of the model and of batches.
-        data: tokens; both splits are longer than a window.
+        data: tokens.
 
     Raises:
         DatasetError: a split is too short for a window.
@@ -76,7 +76,7 @@ class NextCharacter:
         return split_loss(model, self.val_tokens.to(device), self.stack.model.block_size)
 
     def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
-        """``sigma``, where the training asks for it."""
+        """``sigma``, if the training records it."""
         if not self.training.records_sigma:
             return {}
         final = {"final": model.get_submodule("final_norm")}

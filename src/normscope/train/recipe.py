@@ -1,4 +1,4 @@
-"""What trained models are: norm, placement, seeds, Transformer, training and device. No torch."""
+"""Recipes of trained models: norm, placement, seeds, Transformer, training, device. No torch."""
 
 from typing import Annotated, Literal, Self
 
@@ -62,19 +62,19 @@ class Training(Strict):
 
 
 class OnDevice(Strict):
-    """A job whose numbers depend on what computes them: sums differ in their last bits."""
+    """A job whose numbers depend on the device in their last bits."""
 
     device: Device = "cpu"
 
 
 class Seeds(OnDevice):
-    """The models that one job trains: a seed each, alike in all else."""
+    """The models that one job trains; they differ only in their seeds."""
 
     seeds: Annotated[list[Seed], Some, Distinct]
 
 
 class Stack(Seeds):
-    """Transformers that one job trains: all that determines their weights, except the data."""
+    """Transformers that one job trains: everything that determines their weights but the data."""
 
     norm: Norm
     placement: Placement
@@ -108,7 +108,7 @@ class Stack(Seeds):
 
 
 def flops(stack: Stack) -> float:
-    """Of a job: 6 for every parameter of a block and token, and those of attention."""
+    """Floating-point operations: 6 per parameter of a block and token, and those of attention."""
     d, length = stack.model.n_embd, stack.model.block_size
     tokens = len(stack.seeds) * stack.training.steps * stack.training.batch_size * length
     return 6.0 * tokens * stack.model.n_layer * (12 * d**2 + 2 * length * d)

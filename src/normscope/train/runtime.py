@@ -1,4 +1,4 @@
-"""How arithmetic runs on this machine: threads, allocator, matrix products, checked at start."""
+"""Threads, allocator, device and precision of a process."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 
 @dataclass(frozen=True)
 class Runtime:
-    """What was set and measured.
+    """The settings of a process, and the measured error of its matrix products.
 
     ``matmul`` is torch's float32 matmul precision setting, ``error`` the relative Frobenius error
     of a product in the training precision against float64.
@@ -46,7 +46,7 @@ class Runtime:
 
     @property
     def recorded(self) -> dict[str, str | int | float]:
-        """What a run's config.json says of the arithmetic."""
+        """What config.json records of the arithmetic."""
         return {
             "device": self.device.type,
             "threads": self.threads,
@@ -57,10 +57,10 @@ class Runtime:
 
 
 def keep_freed_memory() -> None:
-    """Let malloc keep large freed blocks, so that a step's buffers are not mapped afresh each step.
+    """Let malloc keep large freed blocks, so that a step does not map its buffers again.
 
-    Page faults otherwise take a third of a step at nanoGPT's CPU sizes. glibc only; elsewhere the
-    allocator is not changed.
+    Otherwise page faults take a third of a step at nanoGPT's CPU sizes. Only glibc's allocator is
+    changed.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "gnu_get_libc_version"):
@@ -78,10 +78,10 @@ def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
 
 
 def _cuda() -> torch.device:
-    """The GPU, set to give the same bits each time, where torch can.
+    """The GPU, with deterministic algorithms where torch has them.
 
     Raises:
-        Explained: torch finds none that it can use.
+        Explained: torch cannot use a GPU.
     """
     if not torch.cuda.is_available():
         built = torch.version.cuda
@@ -90,8 +90,8 @@ def _cuda() -> torch.device:
             f"device cuda: torch {torch.__version__} {reason}: set device: cpu or auto in "
             "config.yaml, or install a torch that fits the GPU's driver"
         )
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # or cuBLAS sums as it likes
-    torch.use_deterministic_algorithms(True, warn_only=True)  # says where it cannot
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # for a fixed order of sums
+    torch.use_deterministic_algorithms(True, warn_only=True)  # warns of exceptions
     return torch.device("cuda")
 
 
@@ -102,14 +102,13 @@ def start(
     *,
     keep_memory: bool = True,
 ) -> Runtime:
-    """Set threads, allocator and matrix products for a process; measure what they cost in accuracy.
+    """Set threads, allocator and matrix products of a process, and measure the products' error.
 
     torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default
-    on AMD chips with AVX-512. On chips with AMX the same word means bf16 operands, and on a GPU
-    TF32: where the measured error says so, the setting goes back to "highest". ``precision="bf16"``
-    is the explicit choice of autocast: branches and logits in bf16, with products accumulated in
-    fp32. ``keep_memory`` sets the allocator for training: up to 1 GB of freed memory stays with the
-    process.
+    on AMD chips with AVX-512. On chips with AMX "medium" means bf16 operands, and on a GPU TF32: if
+    the measured error shows this, the setting becomes "highest". ``precision="bf16"`` means
+    autocast: branches and logits in bf16, with products accumulated in fp32. With ``keep_memory``,
+    up to 1 GB of freed memory stays with the process.
 
     Raises:
         Explained: the device cannot be used.

@@ -1,4 +1,4 @@
-"""What every training script does: its log, lock, checkpoints and timing."""
+"""A training job: its stacks one after the other, its lock, checkpoints, log and timing."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +11,6 @@ from normscope.train.checkpoint import Checkpoints, locked
 from normscope.train.outputs import Progress, TrainingFlags, check_store, say, write_timing
 from normscope.train.problem import Problem
 from normscope.train.recipe import Seeds
-from normscope.train.resume import run_to_end
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Learner, Trainer
 
@@ -29,27 +28,28 @@ def train(
 ) -> None:
     """Train the models of a job from the newest checkpoints to the end, and write them.
 
-    Checkpoints hold for these seeds, recipe, runtime, code and data alone. The last ones are kept:
-    outputs that are lost before the workflow has stored them are written again without training.
-    Where the device's memory cannot hold a stack, its halves are trained one after the other.
+    Checkpoints are used only for the same seeds, recipe, runtime, code and data. The last ones are
+    kept: if the outputs are lost before the workflow has stored them, they are written again
+    without training. If a stack exceeds the device's memory, its halves are trained one after the
+    other.
 
     Args:
         flags: of the script.
-        recipe: everything except code and data that determines the weights.
+        recipe: everything that determines the weights, except code and data.
         problem: what the models learn.
         runtime: device, threads and precision.
         in_step: how many models are trained together.
-        code: files whose code decides, with all modules that they import.
+        code: files whose code determines the weights, together with all modules that they import.
         data: files that are trained on.
-        write: takes the trained models, in the order of the recipe's seeds.
+        write: called with the trained models, in the order of the recipe's seeds.
     """
     began = time.monotonic()
     check_store(flags.store)
     say(runtime.described)
     statements = provenance.code_digest(provenance.closure(*code))
     tokens = provenance.digest(data)
-    alike = recipe.model_dump_json(exclude={"seeds"})
-    decides = f"{alike} {runtime} {torch.__version__} {statements} {tokens}"
+    shared = recipe.model_dump_json(exclude={"seeds"})
+    conditions = f"{shared} {runtime} {torch.__version__} {statements} {tokens}"
     progress = Progress(problem.training.steps * len(recipe.seeds))
     learners: dict[int, Learner] = {}
     waiting = [recipe.seeds[i : i + in_step] for i in range(0, len(recipe.seeds), in_step)]
@@ -57,7 +57,7 @@ def train(
         while waiting:
             seeds = waiting.pop(0)
             folder = flags.checkpoints / f"{seeds[0]}x{len(seeds)}"
-            checkpoints = Checkpoints(folder, f"{seeds} {decides}", flags.checkpoint_every)
+            checkpoints = Checkpoints(folder, f"{seeds} {conditions}", flags.checkpoint_every)
             try:
                 trained = _trained(problem, seeds, runtime, checkpoints, progress)
             except torch.OutOfMemoryError:
@@ -65,18 +65,17 @@ def train(
                 if not half:
                     raise
                 parts = f"{half}, then {n - half}"
-                say(f"{n} models at once exceed the memory of {runtime.device}: {parts}")
+                say(f"{n} models together exceed the memory of {runtime.device}: {parts}")
                 waiting[:0] = [seeds[:half], seeds[half:]]
                 continue
             for learner in trained:
-                say(_told(learner))
+                say(_outcome(learner))
                 learners[learner.seed] = learner
-            progress.before += len(seeds) * problem.training.steps
+            progress.finished += len(seeds) * problem.training.steps
             checkpoints.keep(1)
         write([learners[seed] for seed in recipe.seeds])
     if flags.timing is not None:
-        write_timing(flags.timing, time.monotonic() - began, progress.steps)
-    progress.bar.close()
+        write_timing(flags.timing, time.monotonic() - began, progress.seconds)
 
 
 def _trained(
@@ -86,14 +85,29 @@ def _trained(
     checkpoints: Checkpoints,
     progress: Progress,
 ) -> list[Learner]:
-    """Train models together; everything else that they hold is freed before the next are built."""
+    """Train models together.
+
+    A resumed run ends with the same bytes as an uninterrupted one. The last step is checkpointed
+    too, so that a failure to write the outputs costs nothing. The optimizer and the stacked
+    gradients are freed on return, before the next stack is built.
+    """
     trainer = Trainer(problem, seeds, runtime)
-    run_to_end(trainer, checkpoints, say=say, progress=progress.of(len(seeds)))
+    step, state, notes = checkpoints.load()
+    for note in notes:
+        say(note)
+    if state:
+        trainer.restore(step, state)
+        say(f"continuing from step {step}")
+    while not trainer.done:
+        loss = trainer.advance()
+        progress.show(len(seeds), trainer.step, loss)
+        if trainer.done or trainer.step % checkpoints.every == 0:
+            checkpoints.save(trainer.step, trainer.state())
     trainer.hand_over()
     return trainer.learners
 
 
-def _told(learner: Learner) -> str:
+def _outcome(learner: Learner) -> str:
     """How a training ended, for the log."""
     if learner.val_loss is None or learner.diverged_at is not None:
         at = f"diverged at step {learner.diverged_at}"

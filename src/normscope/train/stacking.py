@@ -1,29 +1,30 @@
-"""How many models are worth training in step."""
+"""How many models are trained together."""
 
 from normscope.train.recipe import Device, Stack
 
-# multiply-adds of a batch's tokens with a matrix (width, width), up to which a step of several
-# models is faster than their steps one after the other: benchmarks/stacking.py measures it
+# Multiply-adds of a batch with a matrix (width, width) up to which a step of stacked models
+# is faster than the separate steps; measured by benchmarks/stacking.py.
 SMALL = 2**19
 
 
 def in_step(models: int, device: Device, tokens: int, width: int) -> int:
-    """How many models are trained together: all of a job, or one.
+    """Return how many models are trained together: all of a job, or one.
 
     A step of small models is mostly the overhead of its kernels, which a stack shares. On a GPU
-    nearly every model is small; on a CPU only those whose products take no longer than their start.
+    nearly every model is small; on a CPU only those whose products take no longer than their
+    launch.
 
     Args:
-        models: of a job.
-        device: that trains them.
-        tokens: of a batch.
-        width: of the model.
+        models: number of models in the job.
+        device: on which they are trained.
+        tokens: tokens in a batch.
+        width: width of the model.
     """
     return models if device == "cuda" or tokens * width**2 <= SMALL else 1
 
 
 def stack_mb(stack: Stack, device: Device) -> int:
-    """Memory of a job: 1 GB, 8 numbers per parameter of a model, 40 per activation of a block."""
+    """Estimate a job's memory: 1 GB, 8 numbers per parameter, 40 per activation of a block."""
     n, model = len(stack.seeds), stack.model
     tokens = stack.training.batch_size * model.block_size
     numbers = 8 * 12 * n * model.n_embd

@@ -2,36 +2,29 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from normscope.io.stored import damaged, read
 from normscope.nn.model import Transformer
-from normscope.schema import PositiveInt
 from normscope.train.recipe import Stack
 from normscope.train.weights import load
 
 
-class _Trained(Stack):
-    vocab_size: PositiveInt
-
-
 def transformers(folder: Path) -> tuple[Stack, dict[int, Transformer]]:
-    """What the Transformers of a job were trained by, and they by seed, in evaluation mode.
+    """Load the Transformers of a job, by seed and in evaluation mode, and their recipe.
 
     Raises:
-        Damaged: see ``normscope.io.stored``.
+        Damaged: config.json or models.safetensors does not hold what it should.
     """
-    path = folder / "config.json"
+    path, weights = folder / "config.json", folder / "models.safetensors"
+    config = read(path, *Stack.model_fields, "vocab_size")
     try:
-        config = _Trained(**read(path, *_Trained.model_fields))
-    except ValidationError as e:
+        vocab_size = int(config.pop("vocab_size"))
+        stack = Stack(**config)
+    except ValueError as e:  # pydantic's ValidationError is one
         raise damaged(path, str(e)) from e
 
     def build() -> Transformer:
-        return Transformer(config.model, config.norm, config.placement, config.vocab_size)
+        return Transformer(stack.model, stack.norm, stack.placement, vocab_size)
 
-    stack = Stack(**{name: getattr(config, name) for name in Stack.model_fields})
-    weights = folder / "models.safetensors"
     models = load(weights, build)
     if list(models) != sorted(stack.seeds):
         raise damaged(weights, f"it holds seeds {[*models]}, its config.json {stack.seeds}")

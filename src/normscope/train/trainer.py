@@ -1,15 +1,17 @@
-"""Training E models of one shape in step: nanoGPT's recipe, resumable to the bit.
+"""Training E models of one shape together: nanoGPT's recipe, resumable to the bit.
 
 AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with gradient clipping, linear warm-up and cosine
 decay. For one seed every arm sees the same batches in the same order.
 
 A step of a small model is mostly the overhead of its kernels. Stacked, E models share it
-(``torch.func.vmap``): one forward and backward pass, one optimizer. Each has its own batches, masks
-of dropout, clipping, curve and divergence, and ends where it would alone, but for rounding.
+(``torch.func.vmap``): one forward and backward pass, one optimizer. Each model has separate
+batches, dropout masks, clipping, curve and divergence, and ends where it would alone, up to
+rounding.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -29,7 +31,7 @@ CURVE = ("step", "train_loss", "grad_norm", "learning_rate", "val_loss")
 
 
 def learning_rate(step: int, t: Training) -> float:
-    """Rate of step ``step`` (from 0): linear warm-up, then a cosine to ``min_lr`` at the end."""
+    """Rate of a step (from 0): linear warm-up, then a cosine to ``min_lr`` at the end."""
     if step < t.warmup_steps:
         return t.learning_rate * (step + 1) / (t.warmup_steps + 1)
     progress = (step - t.warmup_steps) / (t.steps - t.warmup_steps)
@@ -37,11 +39,11 @@ def learning_rate(step: int, t: Training) -> float:
 
 
 class Learner:
-    """One model's state in a training: its batches and masks, its curve and its end.
+    """One model in training: its generators of batches and dropout masks, its curve and outcome.
 
-    ``curve`` has a row per ``log_every`` steps or evaluation. ``diverged_at`` is the step, counted
-    from 1, whose training loss was NaN or above the bound, or after which the validation loss was;
-    the model stays as it was then.
+    ``curve`` has one row for every ``log_every`` steps and for every evaluation. ``diverged_at`` is
+    the step, counted from 1, whose training loss was NaN or above the bound, or after which the
+    validation loss was; the model stays as it was then.
     """
 
     def __init__(self, model: nn.Module, seed: int, device: torch.device) -> None:
@@ -52,7 +54,7 @@ class Learner:
         self.pending: list[tuple[float, float]] = []  # (loss, gradient norm) since the last row
         self.diverged_at: int | None = None
         self.val_loss: SplitLoss | None = None
-        self.second_moments: dict[str, Tensor] = {}  # Adam's, by parameter: see Trainer.hand_over
+        self.second_moments: dict[str, Tensor] = {}  # set by Trainer.hand_over
 
     def state(self) -> dict[str, Any]:
         return {
@@ -73,7 +75,7 @@ class Learner:
 
 
 def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stacked parameters and buffers, ``(E, ...)``; those of the models become views of them."""
+    """Stack parameters and buffers to ``(E, ...)``; those of the models become views of them."""
     parameters, buffers = stack_module_state(list(models))
     for i, model in enumerate(models):
         for name, parameter in model.named_parameters():
@@ -84,21 +86,13 @@ def share(models: Sequence[nn.Module]) -> tuple[dict[str, Tensor], dict[str, Ten
     return parameters, buffers
 
 
-def make_optimizer(parameters: Sequence[Tensor], t: Training) -> AdamW:
-    """AdamW of stacked parameters ``(E, ...)``.
-
-    Matrices and embeddings decay, gains, biases and scalars only with ``decays: all``.
-    """
-    vector_decay = t.weight_decay if t.decays == "all" else 0.0
-    decays = [t.weight_decay if p.dim() > 2 else vector_decay for p in parameters]
-    return AdamW(parameters, decays, t.beta1, t.beta2)
-
-
 def clip(gradients: Sequence[Tensor], bound: float) -> Tensor:
     """Scale each model's gradients, stacked ``(E, ...)``, to a norm of at most ``bound``.
 
+    The same as ``torch.nn.utils.clip_grad_norm_`` for each model.
+
     Returns:
-        The norms before that, (E,); as ``torch.nn.utils.clip_grad_norm_`` for each.
+        The norms before clipping, (E,).
     """
     E = len(gradients[0])
     parts = [torch.linalg.vector_norm(g.reshape(E, -1), dim=1) for g in gradients]
@@ -109,26 +103,22 @@ def clip(gradients: Sequence[Tensor], bound: float) -> Tensor:
     return norms
 
 
-def _kept(lost: Sequence[bool], tensors: Iterable[Tensor]) -> Callable[[], None]:
-    """Puts the lost models' entries of stacked tensors ``(E, ...)`` back to what they are now."""
-    if not any(lost):
-        return lambda: None
+@contextmanager
+def freeze_diverged(lost: Sequence[bool], tensors: Iterable[Tensor]) -> Iterator[None]:
+    """On exit, restore the diverged models' entries of stacked tensors ``(E, ...)``."""
     at = [i for i, is_lost in enumerate(lost) if is_lost]
-    before = [(tensor, tensor[at].clone()) for tensor in tensors]
-
-    def put_back() -> None:
-        for tensor, entries in before:
-            tensor[at] = entries
-
-    return put_back
+    before = [(tensor, tensor[at].clone()) for tensor in tensors] if at else []
+    yield
+    for tensor, entries in before:
+        tensor[at] = entries
 
 
 class Trainer:
-    """All that changes while models are trained, and how a step changes it.
+    """Models in training, stacked, with their optimizer.
 
     Args:
         problem: what the models learn.
-        seeds: E, one a model.
+        seeds: E, one per model.
         runtime: device, threads and precision.
     """
 
@@ -140,7 +130,10 @@ class Trainer:
             model = problem.build().to(runtime.device)
             self.learners.append(Learner(model, seed, runtime.device))
         self.parameters, self.buffers = share([learner.model for learner in self.learners])
-        self.optimizer = make_optimizer(list(self.parameters.values()), self.training)
+        parameters, t = list(self.parameters.values()), self.training
+        # stacked matrices have three dimensions; gains, biases and scalars have fewer
+        decays = [t.weight_decay if p.dim() > 2 or t.decays == "all" else 0.0 for p in parameters]
+        self.optimizer = AdamW(parameters, decays, t.beta1, t.beta2)
         self.step = 0
 
     @property
@@ -159,7 +152,7 @@ class Trainer:
         }
 
     def hand_over(self) -> None:
-        """Move the state that outlives the training, except the models, to the CPU."""
+        """Give each learner its part of Adam's second moments, on the CPU."""
         stacks = zip(self.parameters, self.optimizer.second_moments(), strict=True)
         for name, stacked in stacks:
             for learner, moments in zip(self.learners, stacked.cpu(), strict=True):
@@ -168,8 +161,8 @@ class Trainer:
     @torch.no_grad()
     def restore(self, step: int, state: dict[str, Any]) -> None:
         for stacked in ("parameters", "buffers"):
-            for name, own in getattr(self, stacked).items():
-                own.copy_(state[stacked][name])
+            for name, tensor in getattr(self, stacked).items():
+                tensor.copy_(state[stacked][name])
         self.optimizer.restore(state["optimizer"])
         for learner, saved in zip(self.learners, state["learners"], strict=True):
             learner.restore(saved)
@@ -178,23 +171,22 @@ class Trainer:
     def advance(self) -> float:
         """One step of every model that has not diverged; returns their mean training loss."""
         lost = self._lost()
-        put_back = _kept(lost, self.buffers.values())  # BatchNorm's: the lost see no more batches
         batches = [self.problem.draw(learner.batches) for learner in self.learners]
         x, y = (torch.stack(part).to(self.runtime.device) for part in zip(*batches, strict=True))
-        losses = self._losses(x, y)
-        values = losses.tolist()
-        for learner, loss, is_lost in zip(self.learners, values, lost, strict=True):
-            if not is_lost and not loss <= self.training.loss_bound:  # NaN compares false
-                self._diverge(learner, loss)
-        if not all(self._lost()):
-            self._update(x, losses, values)
-        put_back()  # after the way back, which reads them
-        return math.fsum(v for v, is_lost in zip(values, lost, strict=True) if not is_lost) / (
-            len(lost) - sum(lost)
-        )
+        # BatchNorm's running statistics; restored after the backward pass, which reads them
+        with freeze_diverged(lost, self.buffers.values()):
+            losses = self._losses(x, y)
+            values = losses.tolist()
+            for learner, loss, is_lost in zip(self.learners, values, lost, strict=True):
+                if not is_lost and not loss <= self.training.loss_bound:  # NaN compares false
+                    self._diverge(learner, loss)
+            if not all(self._lost()):
+                self._update(x, losses, values)
+        going = [value for value, is_lost in zip(values, lost, strict=True) if not is_lost]
+        return math.fsum(going) / len(going)
 
     def _losses(self, x: Tensor, y: Tensor) -> Tensor:
-        """Training loss of every model ``(E,)`` on its own batch, ``x`` and ``y`` (E, B, ...)."""
+        """Training loss of every model ``(E,)`` on its batch, ``x[e]`` and ``y[e]``."""
         first = self.learners[0].model
 
         def forward(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -207,15 +199,15 @@ class Trainer:
             else:
                 with self.runtime.autocast():
                     outputs = (first(x[0]),)
-        # not in the map, where torch's cross-entropy is Python and first loads sympy, for 0.5 s
+        # not inside vmap, where torch's cross-entropy runs in Python and loads sympy in 0.5 s
         pairs = zip(outputs, y, strict=True)
         return torch.stack([self.problem.loss(logits, targets) for logits, targets in pairs])
 
     def _gradients(self, losses: Tensor) -> list[Tensor]:
-        """Of the losses by the stacked parameters, ``(E, ...)`` each."""
+        """Gradients of the losses by the stacked parameters, ``(E, ...)`` each."""
         if len(self.learners) > 1:
             gradients = torch.autograd.grad(losses.sum(), list(self.parameters.values()))
-            # vmap gives transposed memory, which the fused optimizer would read as it lies
+            # vmap can return transposed memory, whose strides the fused optimizer ignores
             return [g.contiguous() for g in gradients]
         parameters = list(self.learners[0].model.parameters())
         return [g[None] for g in torch.autograd.grad(losses[0], parameters)]
@@ -226,13 +218,12 @@ class Trainer:
         learner.curve.append({"step": learner.diverged_at, "train_loss": shown})
 
     def _update(self, x: Tensor, losses: Tensor, values: Sequence[float]) -> None:
-        """Move the parameters of those that have not diverged, and note what was seen of them."""
+        """Take an optimizer step for the models that have not diverged, and record it."""
         t, lost = self.training, self._lost()
         gradients = self._gradients(losses)
         norms = clip(gradients, t.grad_clip or math.inf).tolist()
-        put_back = _kept(lost, [p.detach() for p in self.parameters.values()])
-        self.optimizer.step(gradients, learning_rate(self.step, t))
-        put_back()
+        with freeze_diverged(lost, [p.detach() for p in self.parameters.values()]):
+            self.optimizer.step(gradients, learning_rate(self.step, t))
         self.step += 1
         for i, learner in enumerate(self.learners):
             if not lost[i]:
@@ -240,7 +231,7 @@ class Trainer:
                 self._record(learner, x[i])
 
     def _record(self, learner: Learner, inputs: Tensor) -> None:
-        """A row of the curve, where one is due."""
+        """Append a row to the curve if one is due."""
         t = self.training
         last = self.step == t.steps
         evaluates = last or self.step % t.eval_every == 0
@@ -262,7 +253,7 @@ class Trainer:
         )
 
     def _evaluate(self, learner: Learner) -> None:
-        """Loss on what was not learned from; a divergence if it is NaN or above the bound."""
+        """Evaluate a model; it has diverged if the loss is NaN or above the bound."""
         loss = self.problem.evaluate(learner.model, learner.batches, self.runtime.device)
         is_sound = loss.mean <= self.training.loss_bound  # NaN compares false
         learner.val_loss = loss if is_sound else None

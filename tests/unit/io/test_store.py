@@ -1,4 +1,4 @@
-"""Entries of the store: sound, damaged, half there, dropped."""
+"""Entries of the store: intact, damaged, incomplete, removed, copied to another store."""
 
 import hashlib
 import os
@@ -11,13 +11,13 @@ import pytest
 from normscope.io import store
 from normscope.io.files import write_sums
 
-HALF = b"%s  model\n" % (b"0" * 64)
+INCOMPLETE = b"%s  model\n" % (b"0" * 64)
 A, B = "a" * 64, "0123456789abcdef" * 4
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A store of two entries of two files each, a directory and a stranger."""
+    """A store of two entries with two files each, a directory and an unrelated file."""
     folder = tmp_path / "store"
     folder.mkdir()
     for key in (A, B):
@@ -34,7 +34,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def flip(path: Path) -> None:
-    """A bit of it, and the times as they were."""
+    """Flip a bit of a file, and keep its times."""
     content, times = bytearray(path.read_bytes()), path.stat()
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -52,7 +52,7 @@ def test_sums_are_those_of_sha256sum(tmp_path):
         subprocess.run([tool, "--check", "--strict", "SHA256SUMS"], cwd=tmp_path, check=True)
 
 
-def test_a_sound_store_is_left_alone_and_read_once(place, tmp_path, monkeypatch):
+def test_an_intact_store_is_unchanged_and_read_once(place, tmp_path, monkeypatch):
     before = sorted(place.rglob("*"))
     assert store.remove_damaged(place, tmp_path / "seen.json") == []
     assert sorted(place.rglob("*")) == before
@@ -60,12 +60,14 @@ def test_a_sound_store_is_left_alone_and_read_once(place, tmp_path, monkeypatch)
     assert store.remove_damaged(place, tmp_path / "seen.json") == []
 
 
-@pytest.mark.parametrize("seen_before", [True, False])
+@pytest.mark.parametrize("memory", [None, "", "{", "[]", '{"x": 1}'])
 @pytest.mark.parametrize("name", ["model", "curve.csv", "SHA256SUMS"])
-def test_a_flipped_bit_removes_its_entry_alone(place, tmp_path, name, seen_before):
+def test_a_flipped_bit_removes_only_its_entry(place, tmp_path, name, memory):
     seen = tmp_path / "seen.json"
-    if seen_before:
+    if memory is None:
         store.remove_damaged(place, seen)
+    else:
+        seen.write_text(memory)
     flip(place / f"{A}{name}")
     (line,) = store.remove_damaged(place, seen)
     assert line.startswith(str(place / A))
@@ -74,30 +76,22 @@ def test_a_flipped_bit_removes_its_entry_alone(place, tmp_path, name, seen_befor
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\n", b"\xff\0\n", b"no digest\n", b"x  ../model\n", HALF]
+    "content", [b"", b"\n", b"\xff\0\n", b"no digest\n", b"x  ../model\n", INCOMPLETE]
 )
-def test_sums_that_are_none_remove_the_entry(place, tmp_path, content):
+def test_invalid_sums_remove_the_entry(place, tmp_path, content):
     (place / f"{A}SHA256SUMS").write_bytes(content)
     assert len(store.remove_damaged(place, tmp_path / "seen.json")) == 1
     assert store.keys(place) == {B}
 
 
 @pytest.mark.parametrize("name", ["model", "SHA256SUMS"])
-def test_half_an_entry_is_left_to_be_completed(place, tmp_path, name):
+def test_an_incomplete_entry_is_left_to_be_completed(place, tmp_path, name):
     (place / f"{A}{name}").unlink()
     assert store.remove_damaged(place, tmp_path / "seen.json") == []
     assert store.keys(place) == {A, B}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"x": 1}'])
-def test_a_broken_memory_means_another_look(place, tmp_path, content):
-    seen = tmp_path / "seen.json"
-    seen.write_text(content)
-    flip(place / f"{A}model")
-    assert len(store.remove_damaged(place, seen)) == 1
-
-
-def test_entries_are_dropped_by_key_and_nothing_else(place):
+def test_only_entries_with_these_keys_are_removed(place):
     size = sum(p.stat().st_size for p in place.glob(f"{A}*"))
     assert store.remove(place, {A}, dry_run=True) == size
     assert store.keys(place) == {A, B}
@@ -108,7 +102,7 @@ def test_entries_are_dropped_by_key_and_nothing_else(place):
 
 
 @pytest.mark.parametrize("one_disk", [True, False])
-def test_lent_entries_are_whole_and_no_others_go(place, tmp_path, monkeypatch, one_disk):
+def test_only_these_entries_are_lent(place, tmp_path, monkeypatch, one_disk):
     other = tmp_path / "other"
     other.mkdir()
     (other / f"{A}model").write_bytes(b"as it was")

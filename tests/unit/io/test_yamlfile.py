@@ -1,4 +1,4 @@
-"""YAML and JSON that people edit: read as PyYAML does, or refused with the file and the line."""
+"""YAML that people edit: read as by PyYAML, or refused with the file and the line."""
 
 import json
 from pathlib import Path
@@ -13,16 +13,11 @@ from properties import examples
 from normscope.errors import Explained
 from normscope.io.yamlfile import read_config, read_yaml
 
-# the emitter of PyYAML does not write these line ends so that they are read back
+# PyYAML does not escape these line ends when it writes
 CHARACTERS = st.characters(exclude_characters="\x85\u2028\u2029", codec="utf-8")
 KEYS = st.text("abcxyz_019", min_size=1, max_size=4)
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(CHARACTERS, max_size=8)
-)
+TEXTS = st.text(CHARACTERS, max_size=8)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
 TREES = st.dictionaries(
     KEYS,
     st.recursive(
@@ -75,12 +70,12 @@ def test_the_projects_files_are_read_as_pyyaml_reads_them(path):
         (f"a: {'9' * 5000}\n", ": "),
         ("a: \0\n", ": not text at position"),
         (b"a: \xff\n", ": not text at position"),
-        ("[" * 5000, ": lists or mappings are nested too deep"),
+        ("[" * 5000 + "]" * 5000, ": lists or mappings are nested too deep"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_file_and_the_line(tmp_path, content, reason):
-    assert refused(tmp_path / "choices.yaml", content).startswith(reason)
-    assert refused(tmp_path / "choices.yaml", content, read_config).startswith(reason)
+def test_an_error_names_the_file_and_the_line(tmp_path, content, reason):
+    for read in (read_yaml, read_config):
+        assert refused(tmp_path / "choices.yaml", content, read).startswith(reason)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
@@ -90,16 +85,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
             read_config(path)
 
 
-@pytest.mark.parametrize("content", ["", "# nothing\n", "null", "[]", "[1, 2]", "3", "steps"])
+@pytest.mark.parametrize("content", ["", "# nothing\n", "[1, 2]", "steps"])
 def test_a_configuration_without_keys_is_refused(tmp_path, content):
     assert "this file has none" in refused(tmp_path / "choices.yaml", content, read_config)
-
-
-def test_json_is_read_and_a_key_given_twice_is_refused(tmp_path):
-    path = tmp_path / "choices.json"
-    path.write_text('{\n\t"a": {"b": 1}}')  # which YAML refuses for its tab
-    assert read_config(path) == {"a": {"b": 1}}
-    assert refused(path, '{\n\t"a": {"b": 1, "b": 2}}', read_config) == ": given twice: b"
 
 
 def test_merged_keys_may_be_given_again_and_aliases_are_not_written_out(tmp_path):
@@ -117,8 +105,6 @@ def test_a_tree_is_read_and_a_key_given_twice_is_found_at_its_line(tmp_path, tre
     path = tmp_path / "choices.yaml"
     path.write_text(yaml.safe_dump(tree, default_flow_style=flow, allow_unicode=True))
     assert read_yaml(path) == read_config(path) == tree
-    path.write_text(json.dumps(tree))
-    assert read_config(path) == tree
     key = data.draw(st.sampled_from(sorted(tree)))
     text = yaml.safe_dump(tree, default_flow_style=False)
     said = refused(path, f"{text}{json.dumps(key)}: null\n")

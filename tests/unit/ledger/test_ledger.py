@@ -149,6 +149,7 @@ CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
     ("changes", "entry_changes", "reason"),
     [
         ({"measure": "loss +"}, {}, "not arithmetic"),
+        ({"measure": "1 - 3 / 2"}, {}, "names no column"),
         ({"measure": "loss ** 2"}, {}, "only columns"),
         ({"measure": "loss / 0"}, {}, "'loss / 0' divides by 0"),
         ({"measure": "1 + loss / -(1 - 1.0)"}, {}, "divides by 0"),

@@ -1,6 +1,6 @@
-"""Tables of every study with planted values, as figures read them.
+"""Tables of every study with planted values, from which figures are drawn.
 
-Of ``lost`` arms every run diverged at step 7, and what is measured of it is missing.
+Every run of a ``lost`` arm diverged at step 7, and its measures are missing.
 """
 
 import itertools
@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
+from drawings import FIGURES, Drawn, draw
 from processes import ROOT
 
-from normscope.paper.figures import Figure
 from normscope.studies.depth.measures import ANGLES, RELATIVE, SINGULAR
-from normscope.studies.jacobian.recipe import SETTING, VARIED
+from normscope.studies.folder import declared_tables
 from normscope.studies.pretrained.measures import METRICS, POSITIONS
 from normscope.studies.recall.tabulate import with_factors
 
@@ -21,7 +21,7 @@ NAN = math.nan
 ARMS = ("layernorm", "manual_l2", "none")
 RATES = (0.001, 0.01)
 TRIED = (RATES[0], 0.003, RATES[1])
-STEP = 7  # at which what is lost diverged
+STEP = 7  # at which the lost runs diverged
 UNIGRAM = 3.0
 RULES = (
     ("center_scale", "all", 1.0),
@@ -30,8 +30,9 @@ RULES = (
 )
 DOSE = ("center_scale", "all", 0.5)
 SITES = ("blocks.0.attention.before", "blocks.0.mlp.before", "blocks.0.mlp.after", "final_norm")
+TABLES = declared_tables()
 Tables = dict[str, pd.DataFrame]
-# what entries refer to
+# values to which the entries refer
 CONFIGURATION: dict[str, Any] = {
     "baseline": {"arm": "layernorm", "placement": "pre"},
     "gain": {"protocols": ["nanogpt"]},
@@ -46,7 +47,7 @@ CONFIGURATION: dict[str, Any] = {
 
 
 class Case(NamedTuple):
-    """How much was trained, and what of it diverged."""
+    """The seeds of every arm, and the arms whose runs diverged."""
 
     seeds: Sequence[int] = (1, 2)
     lost: Sequence[str] = ()
@@ -58,8 +59,13 @@ class Case(NamedTuple):
         return {"n": n, "mean": mean, "low": mean - half, "high": mean + half}
 
 
-def table(columns: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=columns.split())
+WHOLE = Case()
+
+
+def planted(study: str, **rows: list[dict[str, Any]]) -> Tables:
+    """Tables with the columns that the study declares; other values are missing."""
+    declared = TABLES[study]
+    return {name: pd.DataFrame(r, columns=declared[name].names) for name, r in rows.items()}
 
 
 def renamed(estimate: dict[str, float], name: str) -> dict[str, float]:
@@ -99,19 +105,17 @@ def main(case: Case) -> Tables:
             measures = renamed(case.estimate(0.1 * depth), "log_norm")
             measures |= renamed(case.estimate(NAN if depth == 0 else 0.2 + i), "log_gain")
             by_depth.append(key | {"positions": "later", "depth": depth, "site": site} | measures)
-    ends = "log_norm log_norm_low log_norm_high log_gain log_gain_low log_gain_high"
-    cell, model = "protocol arm placement", "seed diverged_at failed capped_loss"
-    trained = table(f"{cell} learning_rate {model}", runs)
-    return {
-        "runs": trained,
-        "chosen": trained[trained["learning_rate"] == RATES[0]],
-        "arms": table(f"{cell} n mean low high difference difference_low difference_high", arms),
-        "batches": table(f"{cell} batch_size {model} excess", batches),
-        "curves": table(f"{cell} seed step train_loss val_loss", curves),
-        "gain": table(f"{cell} windows position", gain),
-        "gain_by_depth": table(f"{cell} positions depth site {ends}", by_depth),
-        "gain_by_arm": table(f"{cell} last last_low last_high", by_arm),
-    }
+    return planted(
+        "main",
+        runs=runs,
+        chosen=[run for run in runs if run["learning_rate"] == RATES[0]],
+        arms=arms,
+        batches=batches,
+        curves=curves,
+        gain=gain,
+        gain_by_depth=by_depth,
+        gain_by_arm=by_arm,
+    )
 
 
 def recall(case: Case) -> Tables:
@@ -131,13 +135,8 @@ def recall(case: Case) -> Tables:
                 slices.append(key | cut | {"alpha": alpha, "offset": alpha, "loss": loss})
         for where, k in () if lost else itertools.product(("published", "query"), range(4)):
             spectra.append(key | {"where": where, "index": k, "value": (i + 1) / 2**k})
-    keys = "task arm learning_rate seed"
-    return {
-        "runs": with_factors(table(f"{keys} {measures} diverged_at", runs)),
-        "curves": table(f"{keys} step train_loss", curves),
-        "slices": table(f"{keys} kind direction alpha offset loss", slices),
-        "spectra": table(f"{keys} where index value", spectra),
-    }
+    tables = planted("recall", curves=curves, slices=slices, spectra=spectra)
+    return tables | {"runs": with_factors(pd.DataFrame(runs))}
 
 
 KINDS = ("published", "restored", "filter", "filter")
@@ -171,16 +170,14 @@ def jacobian(case: Case) -> Tables:
             row = {"signal": kind[0], "variant": kind[1], "layer": site, "index": k, "d": 8}
             row |= {"place": "final" if site == "final_norm" else "block", "measure": measure}
             layers.append(setting | row | case.estimate(0.1 * (k + 1)))
-    keys, numbers = " ".join(VARIED), "n mean low high"
-    return {
-        "losses": table(f"{keys} learning_rate seed failed diverged_at", losses),
-        "costs": table(f"{keys} {numbers}", costs),
-        "surrogates": table(f"{keys} seed cost failed", surrogates),
-        "sigma": table(f"{keys} step {numbers}", sigma),
-        "layers_by_cell": table(
-            f"{' '.join(SETTING)} signal variant layer index d place measure {numbers}", layers
-        ),
-    }
+    return planted(
+        "jacobian",
+        losses=losses,
+        costs=costs,
+        surrogates=surrogates,
+        sigma=sigma,
+        layers_by_cell=layers,
+    )
 
 
 INITS = ("gpt2", "xavier")
@@ -209,13 +206,7 @@ def depth(case: Case) -> Tables:
             trainability.append(shape | row | counts | case.estimate(size))
             diverged = {"capped_loss": size, "failed": int(lost), "diverged_at": 7 if lost else NAN}
             models += [shape | row | {"seed": seed} | diverged for seed in case.seeds]
-    keys, numbers = "arm placement residual init depth", "n mean low high"
-    schedule = "learning_rate warmup_steps"
-    return {
-        "by_block": table(f"{keys} state measure block {numbers}", by_block),
-        "losses": table(f"{keys} {schedule} seed capped_loss failed diverged_at", models),
-        "trainability": table(f"{keys} {schedule} unigram diverged failed {numbers}", trainability),
-    }
+    return planted("depth", by_block=by_block, losses=models, trainability=trainability)
 
 
 def textbook(case: Case) -> Tables:
@@ -241,8 +232,8 @@ def textbook(case: Case) -> Tables:
         "scratch": pd.DataFrame(scratch | {"finite": [False, True, True]}),
         "epsilon": pd.DataFrame({"token_std": [0.1, 1], "textbook": [0.9, 1], "torch": [0.8, 1]}),
         "wild": pd.DataFrame(wild),
-        "affine": table(f"index seed {' '.join(stds)}", affine),
-        "batches": table("arm tokens theory mean low high n error", batches),
+        "affine": pd.DataFrame(affine),
+        "batches": pd.DataFrame(batches),
     }
 
 
@@ -275,19 +266,19 @@ def pretrained(case: Case) -> Tables:
     ]
     reading = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
     h25 = [reading | {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1"}]
-    models = {"model": ["ours", "gone"], "norm": [None if lost else "RMSNorm", None]}
-    key, ends = "model bos positions usual", "log_gain low high n"
-    return {
-        "observations": table("model experiment dtype norm category gain entropy", observations),
-        "by_model": table(f"model experiment dtype norm family mean sd {ends}", by_model).assign(
-            n=25
-        ),
-        "models": pd.DataFrame(models),
-        "sensitivity": table(f"{key} metric reads {ends}", sensitivity).assign(n=25),
-        "layers": table(f"{key} site depth {ends}", layers).assign(n=25),
-        "h25_models": pd.DataFrame(h25),
-        "references": pd.read_csv(ROOT / "data/reference_gains.csv"),
-    }
+    models = [{"model": "ours", "norm": None if lost else "RMSNorm"}, {"model": "gone"}]
+    tables = planted(
+        "pretrained",
+        observations=observations,
+        by_model=by_model,
+        models=models,
+        sensitivity=sensitivity,
+        layers=layers,
+        h25_models=h25,
+    )
+    for name in ("by_model", "sensitivity", "layers"):
+        tables[name]["n"] = 25
+    return tables | {"references": pd.read_csv(ROOT / "data/reference_gains.csv")}
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {
@@ -295,6 +286,12 @@ PLANTED: dict[str, Callable[[Case], Tables]] = {
 }
 
 
-def tables_of(entry: Figure, case: Case) -> Tables:
-    """The tables that an entry names."""
-    return {name: PLANTED[t.study](case)[t.name] for name, t in entry.sources.items()}
+def tables_of(name: str, case: Case = WHOLE) -> Tables:
+    """The tables of a figure."""
+    sources = FIGURES[name].sources.items()
+    return {key: PLANTED[table.study](case)[table.name] for key, table in sources}
+
+
+def drawn(name: str, case: Case = WHOLE) -> Drawn:
+    """A figure drawn from the planted tables."""
+    return draw(name, tables_of(name, case), **FIGURES[name].values(CONFIGURATION))

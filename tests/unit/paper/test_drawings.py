@@ -1,17 +1,15 @@
-"""Every figure of the registry, drawn of planted tables: sound, of one seed, of what diverged."""
+"""Every figure of the registry, drawn from planted tables: of two seeds, of one, of none."""
 
 import math
 import re
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from drawings import FIGURES, data, draw, labelled, points, ticks
-from matplotlib import pyplot as plt
 from matplotlib.collections import LineCollection
 from matplotlib.container import BarContainer
-from planted_tables import ARMS, CONFIGURATION, RULES, STEP, Case, tables_of
+from planted_tables import ARMS, RULES, STEP, Case, drawn, tables_of
 
 from normscope.nn.arms import ARMS as REGISTRY
 from normscope.paper import style
@@ -23,7 +21,7 @@ from normscope.studies.pretrained.figures import NORMS
 from normscope.studies.pretrained.measures import METRICS
 
 LOST = (*ARMS, "measured")
-# what a figure says where there is nothing to show
+# what a figure says if there is nothing to show
 EMPTY = {
     "slice": "diverged",
     "decisive": "diverged",
@@ -35,18 +33,6 @@ EMPTY = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _fresh():
-    with mpl.rc_context():
-        yield
-    plt.close("all")
-
-
-def drawn(name: str, case: Case = Case()):  # noqa: B008 - a tuple
-    entry = FIGURES[name]
-    return draw(name, tables_of(entry, case), **entry.values(CONFIGURATION))
-
-
 def test_every_drawing_is_registered():
     paths = FOLDER.glob("*/figures/[!_]*.py")
     drawings = [(path.parts[-3], path.stem) for path in paths]
@@ -54,8 +40,15 @@ def test_every_drawing_is_registered():
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_is_the_same_bytes_again(name, tmp_path):
-    first, again = (drawn(name).save(tmp_path / where / name) for where in ("one", "two"))
+def test_a_figure_has_titles_one_color_per_arm_and_the_same_bytes_again(name, tmp_path):
+    colors = {arm.label: arm_look(key)["color"] for key, arm in REGISTRY.items()}
+    figure = drawn(name)
+    for axis in figure.axes:
+        is_titled = axis.get_title() or axis.get_title(loc="left")
+        assert is_titled or axis.get_label() == "<colorbar>"
+        for line in axis.lines:
+            assert line.get_color() == colors.get(str(line.get_label()), line.get_color())
+    first, again = (f.save(tmp_path / f"{i}" / name) for i, f in enumerate((figure, drawn(name))))
     assert set(first) == {".pdf", ".svg"}
     assert first == again
 
@@ -63,7 +56,7 @@ def test_a_figure_is_the_same_bytes_again(name, tmp_path):
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.filterwarnings("ignore:Data has no positive values")
 @pytest.mark.filterwarnings("ignore:Attempt to set non-positive")
-def test_of_one_seed_and_of_nothing_a_figure_is_drawn(name, tmp_path):
+def test_a_figure_can_be_drawn_from_one_seed_and_from_lost_models(name, tmp_path):
     drawn(name, Case(seeds=(1,))).save(tmp_path / "one")
     empty = drawn(name, Case(lost=LOST))
     empty.save(tmp_path / "lost")
@@ -78,7 +71,7 @@ def test_of_one_seed_and_of_nothing_a_figure_is_drawn(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", [n for n, f in FIGURES.items() if f.study in ("main", "recall")])
-def test_who_diverged_is_named_and_the_others_are_drawn(name):
+def test_diverged_models_are_named_and_the_others_drawn(name):
     figure = drawn(name, Case(lost=("none",)))
     lost = figure.n.partition("Diverged, ")[2].partition(": ")[2]
     assert re.findall(r"(\w+)(?: recall [\d.]+)? seed \d at step 7", lost)
@@ -88,7 +81,7 @@ def test_who_diverged_is_named_and_the_others_are_drawn(name):
 
 
 def test_losses_above_the_baseline_with_mean_and_interval():
-    """Seed by seed: its own hundredths fall out."""
+    """The difference of each seed: the hundredths cancel."""
     figure = drawn("loss", Case(lost=("none",)))
     (axis,) = figure.axes
     assert ticks(axis, "y") == ["LayerNorm, pre", "Unit L2, pre", "No norm"]
@@ -103,7 +96,7 @@ def test_losses_above_the_baseline_with_mean_and_interval():
     assert figure.n.endswith("nanogpt No norm seed 1 at step 7, nanogpt No norm seed 2 at step 7.")
 
 
-def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
+def test_losses_are_drawn_by_rate_with_a_cross_for_failed_models():
     pre, _ = drawn("rates", Case(lost=("manual_l2",))).axes
     color = arm_look("layernorm")["color"]
     line, dots, *_ = [data(x) for x in pre.lines if x.get_color() == color]
@@ -113,18 +106,18 @@ def test_losses_stand_over_their_rates_and_what_failed_is_crossed():
     )
     assert sorted(dots[1]) == pytest.approx([1.51, 1.52, 2.01, 2.01, 2.02, 2.02])
     assert [y for _, y in points(pre, "x")] == [0.97] * 6
-    two = tables_of(FIGURES["rates"], Case())
+    two = tables_of("rates")
     two["runs"] = two["runs"][two["runs"]["learning_rate"] != 0.01]
     figure = draw("rates", two, protocols=["nanogpt"])
     assert figure.n == "Here no arm has 3 learning rates."
 
 
-def test_what_a_small_batch_costs_is_drawn_beside_the_losses():
+def test_the_cost_of_small_batches_is_drawn_next_to_the_losses():
     losses, excess = drawn("batch_size").axes
     assert ticks(losses) == ["1", "8"]
     color = arm_look("manual_l2")["color"]
     line, dots, *_ = [data(x) for x in excess.lines if x.get_color() == color]
-    # of two arms and no norm the second, which stands in the middle
+    # the second of three arms, which is drawn in the middle
     assert line == (pytest.approx([1, 8]), [1, 0])
     assert dots == (pytest.approx([1, 8, 1, 8]), [1, 0, 1, 0])
 
@@ -150,7 +143,7 @@ def test_the_stream_is_drawn_from_the_embedding_to_the_final_norm():
     assert "16 windows of validation text, positions 1 to 31." in figure.n
 
 
-def test_the_notebook_is_of_its_own_cells_and_first_seed():
+def test_the_notebook_shows_the_published_cells_and_first_seed():
     losses, cuts, values = drawn("notebook").axes
     color = arm_look("manual_l2")["color"]
     for axis, y in (
@@ -164,7 +157,7 @@ def test_the_notebook_is_of_its_own_cells_and_first_seed():
     assert "n: 2 trained models each of" in drawn("decisive").n
 
 
-def test_slices_are_the_published_the_restored_and_the_mean_of_filtered_ones():
+def test_slices_are_published_restored_and_means_of_filtered_ones():
     figure = drawn("slice")
     top, bottom = figure.axes[0], figure.axes[3]
     assert labelled(top, "published: offsets accumulate")[1] == pytest.approx([1.25, 1, 1.25])
@@ -199,7 +192,7 @@ def test_a_sweep_needs_three_rates_and_fills_the_best():
     filled = [data(x) for x in marks if len(data(x)[0]) == 1]
     # all rates have the same mean: the least
     assert filled == [([0.001], [pytest.approx(0.15)])]
-    tables = tables_of(FIGURES["sweep"], Case())
+    tables = tables_of("sweep")
     two = tables["runs"].query("learning_rate < 0.005")
     alone = draw("sweep", {"runs": two})
     assert alone.n == "Here no arm has 3 learning rates."
@@ -211,11 +204,11 @@ def test_shares_of_the_gradient_are_drawn_in_units_of_the_width():
     assert len(figure.axes) == 2 * 4
     for axis in figure.axes:
         lines = [data(x) for x in axis.lines if len(data(x)[0]) > 2]
-        # own and true gradient and as published, of two kinds of attention; the final norm apart
+        # three kinds of gradient for two kinds of attention; the final norm is drawn separately
         means = pytest.approx([0.8, 1.6, 2.4])
         assert lines == [(pytest.approx([0, 1, 2], abs=0.1), means)] * 6
     assert ticks(figure.axes[-1]) == ["0a", "0m", "0m'", "final"]
-    tables = tables_of(FIGURES["jacobian"], Case())
+    tables = tables_of("jacobian")
     layers = tables["layers_by_cell"]
     layers.loc[layers["measure"] == "r_mean", "mean"] = 9e-7  # rounding
     without = draw("jacobian", tables, protocols=["script", "small"])
@@ -252,8 +245,8 @@ def test_a_dose_is_a_line_from_nothing_left_in_and_sigma_a_line_over_steps():
     assert lines == [([10, 20], pytest.approx([i] * 2)) for i in (1, 2, 3)]
 
 
-def test_a_surrogate_that_was_not_trained_is_missed():
-    tables = tables_of(FIGURES["surrogates"], Case())
+def test_missing_surrogates_are_reported():
+    tables = tables_of("surrogates")
     exact = {name: table[:0] for name, table in tables.items() if name != "losses"}
     figure = draw("surrogates", tables | exact, protocol="small")
     assert "no surrogate was trained" in figure.words
@@ -282,7 +275,7 @@ def test_singular_values_below_the_panel_are_drawn_at_its_foot():
     assert {y for x in bottom.lines[:-1] for y in data(x)[1]} == {80.0}
 
 
-def test_losses_by_rate_stand_beside_each_other():
+def test_losses_by_rate_have_one_panel_per_depth():
     figure = drawn("trainability")
     axis = figure.axes[0]
     means = [y for x in axis.lines if x.get_marker() in ("o", "X") for y in data(x)[1]]
@@ -332,8 +325,8 @@ def test_a_comparison_is_sorted_and_fills_what_is_measured():
     assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
 
 
-def test_what_was_published_of_a_model_twice_stands_once():
-    tables = tables_of(FIGURES["comparison"], Case())
+def test_a_model_that_was_published_twice_is_drawn_once():
+    tables = tables_of("comparison")
     rows = tables["by_model"]
     again = rows[rows["experiment"] != "measured"].assign(experiment="twins", dtype="bf16")
     axis = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes[0]
@@ -365,7 +358,7 @@ def test_blocks_are_drawn_from_the_second_on():
 
 
 def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
-    tables = tables_of(FIGURES["sensitivity"], Case())
+    tables = tables_of("sensitivity")
     tables["sensitivity"].loc[0, "log_gain"] = math.nan
     matrix = draw("sensitivity", tables).axes[0]
     cells = [text.get_text() for text in matrix.texts]
@@ -373,7 +366,7 @@ def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
 
 
 def test_many_models_are_one_matrix_of_medians():
-    tables = tables_of(FIGURES["sensitivity"], Case())
+    tables = tables_of("sensitivity")
     gains = {"a": -0.1, "b": 0.1, "c": 0.2, "d": 0.3}
     one = tables["sensitivity"]
     reads = {name: "below 1" if gain < 0 else "above 1" for name, gain in gains.items()}
@@ -383,7 +376,7 @@ def test_many_models_are_one_matrix_of_medians():
     assert {text.get_text() for text in figure.axes[0].texts} == {"1.16\n3+ 1−"}
 
 
-def test_trained_arms_of_the_pre_placement_stand_beside_pretrained_models():
+def test_trained_arms_in_pre_placement_are_compared_with_pretrained_models():
     figure = drawn("beside", Case(lost=("manual_l2",)))
     trained, pretrained = figure.axes
     assert ticks(trained, "y") == [REGISTRY["layernorm"].label]

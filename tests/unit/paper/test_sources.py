@@ -5,7 +5,6 @@ import re
 import pytest
 from page_recipes import (
     LATEX,
-    LOOK,
     REPORT,
     claim,
     ledger,
@@ -44,7 +43,7 @@ def text(printed: Frame, tmp_path) -> str:
 
 
 def test_the_page_leads_from_a_statement_to_its_document(printed: Frame, text: str):
-    whole = page(LOOK, text, printed, {}, manifest())
+    whole = page(REPORT, text, printed, {}, manifest())
     href = LINK.replace("&", "&amp;")
     rows = re.findall(r'<tr[^>]* id="statement-\w+".*?</tr>', whole, re.DOTALL)
     assert [f'<a href="{href}">A. Author, page 1</a>' in row for row in rows] == [True, False]
@@ -73,4 +72,4 @@ def test_latex_lists_the_documents(printed: Frame):
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "page.html", "https://a b", "http://<x>"])
 def test_a_link_leads_to_a_page_of_the_web(link: str):
     with pytest.raises(ValidationError, match="link"):
-        Document(title="T", link=link)
+        Document(title="T", claims={}, link=link)

@@ -1,14 +1,13 @@
-"""The first words of a paper: what was found, what is open and why, whatever the verdicts are."""
+"""The opening of the page: findings, open questions with reasons, whatever the verdicts are."""
 
 import pytest
-from page_recipes import REPORT, claim, ledger, shown, traces
+from page_recipes import claim, ledger, opening, shown, traces
 
 from normscope.paper.evidence import Evidence, evidence_columns
 from normscope.paper.frame import collect
 from normscope.paper.section import Section
 from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
 from normscope.paper.tally import tally_table, tiles, totals
-from normscope.paper.template import environment, fill, open_template
 
 FACT = {"p": None, "p_holm": None}
 CLAIMS = [
@@ -21,30 +20,24 @@ CLAIMS = [
 ]
 
 
-def test_what_was_found_is_counted():
-    kept = {"e": claim(key="e", verdict="holds")}
-    words = totals(ledger(*CLAIMS), kept)
-    counts = (
-        "count",
-        "holds",
-        "fails",
-        "undecided",
-        "published",
-        "stand",
-        "tested",
-        "sure",
-        "facts",
-    )
-    assert [words[name] for name in counts] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
+def test_verdicts_are_counted_and_reasons_listed():
+    words = totals(ledger(*CLAIMS), {"e": claim(key="e", verdict="holds")})
+    names = "count holds fails undecided published stand tested sure facts".split()
+    assert [words[name] for name in names] == [6, 1, 2, 3, 2, 1, 2, 1, 1]
     assert str(words["largest_p"]) == "0.0200"
     assert words["reasons"] == [
         {"why": "few seeds", "count": 2, "statement": "", "kept": ""},
         {"why": "no data", "count": 1, "statement": "Of nothing", "kept": "holds"},
     ]
+    (row,) = shown(tally_table(ledger(*CLAIMS)))
+    assert row == {
+        **{"document": "A. Author", "statements": "6", "holds": "1", "fails": "2"},
+        **{"undecided": "3", "as published": "1", "not as published": "1"},
+    }
 
 
-def test_a_tile_is_filled_by_the_number_that_the_text_counts_by():
-    """Of a p that is printed as the limit, too; and says why it is open."""
+def test_a_tile_is_filled_by_the_number_that_the_text_counts():
+    """Also if the printed p equals the limit; and the words give the reason."""
     near = [claim(key=str(p), p_holm=p) for p in (0.00099996, 0.001)]
     drawn = tiles(ledger(*near, *CLAIMS))
     assert [tile["is_sure"] for tile in drawn] == [True, False, True, False, *[True] + [False] * 3]
@@ -53,20 +46,12 @@ def test_a_tile_is_filled_by_the_number_that_the_text_counts_by():
     assert drawn[-2]["words"].startswith("Of nothing. undecided: no data; published: holds; p ")
 
 
-def test_what_is_decided_against_its_document_is_said_the_surest_of_each():
+def test_the_most_certain_contradiction_of_each_document_is_named():
     sure = claim(key="z", verdict="fails", p_holm=0.001, statement="No.")
     (said,) = totals(ledger(*CLAIMS, sure), {})["against"]
     assert (said["statement"], said["document"], said["verdict"]) == ("No", "A. Author", "fails")
     assert said["effect"] == "difference: 0.250 [0.125, 0.500]"
     assert totals(ledger(CLAIMS[0]), {})["against"] == []
-
-
-def test_every_document_has_a_row_and_every_verdict_a_column():
-    (row,) = shown(tally_table(ledger(*CLAIMS)))
-    assert row == {
-        **{"document": "A. Author", "statements": "6", "holds": "1", "fails": "2"},
-        **{"undecided": "3", "as published": "1", "not as published": "1"},
-    }
 
 
 @pytest.mark.parametrize(
@@ -78,35 +63,25 @@ def test_every_document_has_a_row_and_every_verdict_a_column():
     ],
     ids=["nothing decided", "nothing published or tested", "no statement"],
 )
-def test_the_first_words_can_be_written_of_any_ledger(claims):
+def test_the_opening_can_be_written_from_any_ledger(claims, tmp_path):
     stated = ledger(*claims)
     frame = collect({"main": Section({}, {})}, stated, {}, level=0.95, traces=traces(stated, "x"))
-    opening = (REPORT / "summary.md").read_text().partition("{{ table(")[0]
-    template = open_template(environment(REPORT), "summary.md").environment.from_string(opening)
-    text = " ".join(fill(template, frame.words).split())
+    text, words = opening(tmp_path, frame, "The models are trained"), frame.words["totals"]
     assert f"Of {len(claims)} statements, " in text
-    assert ("No statement with a published verdict is decided." in text) == (
-        frame.words["totals"]["published"] == 0
-    )
-    words = frame.words["totals"]
+    is_open = "No statement with a published verdict is decided." in text
+    assert is_open == (words["published"] == 0)
     assert sum(reason["count"] for reason in words["reasons"]) + words["more"] == words["undecided"]
 
 
-def test_a_demonstration_counts_no_verdict_as_a_finding_before_its_first_heading():
+@pytest.mark.parametrize("is_one", [True, False])
+def test_only_a_demonstration_says_first_that_it_has_no_findings(is_one, tmp_path):
     stated = ledger(*CLAIMS)
-    frames = [
-        collect({}, stated, {}, level=0.95, traces=traces(stated, "x"), demonstration=is_one)
-        for is_one in (True, False)
-    ]
-    whole = (REPORT / "summary.md").read_text().partition("{{ table(")[0]
-    template = open_template(environment(REPORT), "summary.md").environment.from_string(whole)
-    demonstration, run = (fill(template, frame.words) for frame in frames)
-    opening, _, rest = demonstration.partition("\n## ")
-    assert "demonstration" in opening
-    assert "make results" in opening
-    assert "statements" not in opening
-    assert "Of 6 statements, " in rest
-    assert "demonstration" not in run
+    places = traces(stated, "x")
+    frame = collect({}, stated, {}, level=0.95, traces=places, demonstration=is_one)
+    first, _, rest = opening(tmp_path, frame, "{{ table(").partition(" ## ")
+    assert ("demonstration" in first) == ("make results" in first) == is_one
+    assert "Of 6 statements, " in (rest if is_one else first)
+    assert ("statements" in first) != is_one
 
 
 CHANGED = {"commit": "497c679", "was": "fails", "why": "the margin was dropped"}

@@ -1,4 +1,4 @@
-"""What a job writes: the files of its models, its progress, its speed."""
+"""The files of a job's models, its log and its timing."""
 
 import csv
 import hashlib
@@ -33,7 +33,7 @@ CURVES: dict[int, list[Row]] = {
 
 
 def learners() -> list[Learner]:
-    """Two models in step, the second diverged in its second step."""
+    """Two models of a stack; the second diverged in its second step."""
     models: list[nn.Module] = []
     for seed in CURVES:
         torch.manual_seed(seed)
@@ -44,13 +44,14 @@ def learners() -> list[Learner]:
     for learner in made:
         learner.curve = CURVES[learner.seed]
         learner.val_loss = SplitLoss(1.5, 0.25)
+        learner.second_moments = {"0.weight": torch.full((2, 3), 0.5 * learner.seed)}
     made[1].diverged_at = 2
     return made
 
 
-def test_weights_of_models_in_step_are_stored_by_seed(tmp_path):
+def test_weights_and_moments_are_stored_by_seed(tmp_path):
     made = learners()
-    write_models(tmp_path, made, {})
+    write_models(tmp_path, made, {}, moments=True)
     stored = safetensors.torch.load_file(tmp_path / "models.safetensors")
     expected = {
         f"{learner.seed}.{name}": tensor
@@ -60,19 +61,12 @@ def test_weights_of_models_in_step_are_stored_by_seed(tmp_path):
     assert stored.keys() == expected.keys()
     assert all(torch.equal(stored[name], t) for name, t in expected.items())
     assert not torch.equal(stored["10.0.weight"], stored["2.0.weight"])
-
-
-def test_moments_are_stored_beside_the_weights_where_they_are_asked_for(tmp_path):
-    made = learners()
-    for learner in made:
-        learner.second_moments = {"0.weight": torch.full((2, 3), 0.5 * learner.seed)}
-    write_models(tmp_path, made, {}, moments=True)
-    stored = tensors_by_seed(tmp_path / "moments.safetensors")
-    assert {seed: float(t["0.weight"].mean()) for seed, t in stored.items()} == {2: 1.0, 10: 5.0}
+    moments = tensors_by_seed(tmp_path / "moments.safetensors")
+    assert {seed: float(t["0.weight"].mean()) for seed, t in moments.items()} == {2: 1.0, 10: 5.0}
     assert "moments.safetensors" in (tmp_path / SUMS).read_text()
 
 
-def test_weights_that_are_no_contiguous_memory_are_stored_as_they_are(tmp_path):
+def test_transposed_weights_are_stored_with_their_values(tmp_path):
     net = nn.Linear(3, 2)
     net.weight = nn.Parameter(torch.arange(6.0).view(3, 2).T)
     write_models(tmp_path, [Learner(net, 0, CPU)], {})
@@ -81,7 +75,7 @@ def test_weights_that_are_no_contiguous_memory_are_stored_as_they_are(tmp_path):
 
 
 def cells(path: Path) -> tuple[list[str], list[dict[str, float | None]]]:
-    """Columns and rows of a table of numbers."""
+    """The columns and rows of a table of numbers."""
     raw = path.read_bytes().decode()
     assert "\r" not in raw
     header, *rows = csv.reader(raw.splitlines())
@@ -97,11 +91,11 @@ def test_curves_keep_every_digit_and_missing_cells_are_empty(tmp_path):
     assert rows == [{"seed": s, **empty, **row} for s, curve in CURVES.items() for row in curve]
 
 
-def test_metrics_have_a_row_a_seed_and_no_loss_of_a_model_that_diverged(tmp_path):
+def test_metrics_have_one_row_per_seed_without_losses_of_a_diverged_model(tmp_path):
     write_models(tmp_path, learners(), {})
     header, rows = cells(tmp_path / "metrics.csv")
     assert header == METRICS
-    # 2 x 3 weights and 2 biases, then gain and bias of 2; running statistics are no parameters
+    # 2 x 3 weights and 2 biases, then gain and bias of 2; running statistics do not count
     counts = {"parameters": 6 + 2 + 2 + 2}
     sound = {"val_loss": 1.5, "best_val_loss": 1.25, "val_loss_window_sd": 0.25}
     assert rows == [
@@ -127,48 +121,29 @@ def test_without_one_of_the_files_there_are_no_sums(tmp_path, name):
     assert not (tmp_path / SUMS).exists()
 
 
-@pytest.fixture
-def seconds(monkeypatch) -> list[float]:
-    """What the clock says next; the last of it remains."""
-    times = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: times.pop(0) if times[1:] else times[0])
-    return times
+def test_timing_is_a_row_in_which_a_finished_job_has_no_step(tmp_path):
+    for steps, expected in (([0.002, 0.004, 0.009], 4), ([], math.nan)):
+        write_timing(tmp_path / "t.tsv", 1.31, steps)
+        row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
+        assert (row["s"], row["steps"]) == (1.3, len(steps))
+        assert row["ms_per_step"] == pytest.approx(expected, nan_ok=True)
 
 
-def test_speed_is_a_row_of_its_own_process(tmp_path, seconds):
-    """Three steps of 2, 4 and 9 ms; the median is 4."""
-    seconds[:] = [0.0, 0.002, 0.006, 0.015]
-    progress = Progress(10)
-    show = progress.of(1)
-    for step in (8, 9, 10):  # resumed at 7
-        show(step, 1.0)
-    write_timing(tmp_path / "t.tsv", 1.31, progress.steps)
-    row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
-    assert row.drop("cpu_time").to_dict() == {"s": 1.3, "steps": 3, "ms_per_step": 4}
-
-
-def test_a_finished_job_started_again_has_no_speed(tmp_path):
-    write_timing(tmp_path / "t.tsv", 3.0)
-    row = pd.read_csv(tmp_path / "t.tsv", sep="\t").iloc[0]
-    assert (row["s"], row["steps"]) == (3, 0)
-    assert math.isnan(row["ms_per_step"])
-
-
-def test_a_log_says_every_few_seconds_how_far_the_job_is(seconds, capsys):
-    """Of 6 models with 10 steps, 4 in step are resumed at 5; a step lasts 3 s, of the others 6."""
+def test_the_log_says_every_few_seconds_how_far_the_job_is(monkeypatch, capsys):
+    """6 models with 10 steps: a stack of 4, resumed at step 5, and one of 2."""
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
     progress = Progress(60)
-    show = progress.of(4)
-    for i, step in enumerate(range(6, 11)):
-        seconds[:] = [3.0 * (i + 1)]
-        show(step, 0.5)
-    progress.before += 40
-    show = progress.of(2)
+    for step in range(6, 11):
+        now += 3
+        progress.show(4, step, 0.5)
+    progress.finished += 40
     for step in range(1, 11):
-        seconds[:] = [15.0 + 6 * step]
-        show(step, 0.25)
-    assert progress.steps == [3.0] * 5 + [6.0] * 10
+        now += 6
+        progress.show(2, step, 0.25)
+    assert progress.seconds == [3.0] * 5 + [6.0] * 10
     lines = capsys.readouterr().err.splitlines()
-    # 8 steps in 6 s, and 60 - 28 are left; then 20 in 15 s and so on
+    # this process has taken 8 steps in 6 s, and 60 - 28 remain; then 16 in 12 s, and so on
     assert lines[:2] == [
         "step 28/60  loss 0.5000  24 s left",
         "step 36/60  loss 0.5000  18 s left",

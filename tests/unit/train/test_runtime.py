@@ -1,4 +1,4 @@
-"""How arithmetic runs: set as asked, and measured."""
+"""Threads, precision and device: set as requested, and their error measured."""
 
 from collections.abc import Iterator
 
@@ -17,23 +17,22 @@ def settings() -> Iterator[None]:
     torch.set_float32_matmul_precision(matmul)
 
 
-def test_fp32_products_are_fp32():
+@pytest.mark.parametrize("threads", [1, 2])
+def test_fp32_products_are_fp32(threads):
     """Unit roundoff of fp32 is 2^-24; one of bf16 operands would be off by about 2^-9."""
-    runtime = start("fp32", 1)
+    runtime = start("fp32", threads)
+    assert runtime.threads == torch.get_num_threads() == threads
+    assert runtime.matmul == torch.get_float32_matmul_precision()
     assert runtime.matmul in ("medium", "highest")
-    assert torch.get_float32_matmul_precision() == runtime.matmul
     assert runtime.error == product_error(torch.float32)
     assert 2**-26 < runtime.error < FP32_ERROR < 2**-12
+    assert product_error(torch.float64) == 0
 
 
 def test_bf16_products_have_bf16_operands():
     runtime = start("bf16", 1)
     assert 1e-4 < runtime.error < 1e-2
     assert runtime.error == product_error(torch.bfloat16)
-
-
-def test_fp64_products_are_exact_beside_them():
-    assert product_error(torch.float64) == 0
 
 
 @pytest.mark.parametrize(
@@ -44,11 +43,6 @@ def test_autocast_sets_the_operands_of_products(precision, dtype):
     with start(precision, 1).autocast():
         assert (x @ x).dtype == dtype
     assert (x @ x).dtype == torch.float32
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_threads_are_as_asked(threads):
-    assert start("fp32", threads).threads == torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,7 @@ def test_a_gpu_that_torch_cannot_use_is_an_error_that_says_what_to_set(
     assert torch.get_num_threads() == threads
 
 
-def test_what_is_recorded_says_what_computed():
+def test_the_arithmetic_is_described_and_recorded():
     runtime = start("bf16", 1)
     assert runtime.device == CPU
     assert runtime.described.endswith("; cpu, 1 thread(s)")
@@ -82,5 +76,5 @@ def test_what_is_recorded_says_what_computed():
         "torch": torch.__version__,
     }
     cuda = Runtime("bf16", 2, "highest", 0.5, torch.device("cuda", 1))
-    assert cuda.recorded["device"] == "cuda"  # whichever of them
+    assert cuda.recorded["device"] == "cuda"  # without its number
     assert cuda.described.endswith("; cuda:1, 2 thread(s)")

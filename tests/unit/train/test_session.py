@@ -1,11 +1,11 @@
-"""A training job: its stacks one after the other, whatever interrupts them, and what it tells."""
+"""A training job: its stacks one after the other, whatever interrupts them, and its log."""
 
 import gc
+import itertools
 import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -21,15 +21,14 @@ from normscope.train import session
 from normscope.train.checkpoint import Checkpoints, RunInUse, locked
 from normscope.train.outputs import TrainingFlags
 from normscope.train.problem import Problem
-from normscope.train.recipe import Stack
 from normscope.train.runtime import Runtime
-from normscope.train.trainer import Learner, Trainer
+from normscope.train.trainer import Trainer
 
 
 @pytest.mark.parametrize("in_step", [2, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_job_writes_the_same_bytes(tmp_path, kind, in_step):
-    """In the first stack and, where there are two, in the second; other numbers are drawn then."""
+    """Interrupted in the first stack and, if there are two, in the second."""
     whole = Job(tmp_path / "whole", KINDS[kind], in_step=in_step)
     total = whole.train()
     diverged = pd.read_csv(whole.out / "metrics.csv")["diverged_at"].notna().sum()
@@ -61,19 +60,20 @@ def test_it_may_be_interrupted_at_any_step(tmp_path, capsys):
         assert job.sums() == whole.sums()
 
 
-def test_a_finished_job_started_again_trains_nothing_and_writes_the_same_bytes(tmp_path):
-    """The workflow may have lost the outputs before it has stored them."""
-    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=2)
+@pytest.mark.parametrize(("bound", "end"), [(20.0, 11), (0.01, 0)])
+def test_a_finished_job_started_again_trains_nothing(tmp_path, bound, end):
+    """The workflow may have lost the outputs before it has stored them; or all models diverged."""
+    job = Job(tmp_path, recipe(seeds=SEEDS, loss_bound=bound), in_step=2)
     job.train()
     sums = job.sums()
-    assert job.kept() == ["1x2/step-00000011.ckpt", "3x1/step-00000011.ckpt"]
+    assert job.kept() == [f"{stack}/step-{end:08d}.ckpt" for stack in ("1x2", "3x1")]
     for path in job.out.iterdir():
         path.unlink()
     assert job.train() == 0
     assert job.sums() == sums
 
 
-def test_models_are_written_in_the_order_of_the_seeds_however_they_were_in_step(tmp_path):
+def test_models_are_written_in_the_order_of_the_seeds_for_stacks_of_any_size(tmp_path):
     seeds = [10, 2, 7]
     weights = []
     for in_step in (1, 2, 3):
@@ -83,102 +83,76 @@ def test_models_are_written_in_the_order_of_the_seeds_however_they_were_in_step(
         assert pd.read_csv(job.out / "curves.csv")["seed"].unique().tolist() == seeds
         weights.append(safetensors.torch.load_file(job.out / "models.safetensors"))
     for other in weights[1:]:
-        assert other.keys() == weights[0].keys()
-        for name, tensor in other.items():
-            torch.testing.assert_close(tensor, weights[0][name], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(other, weights[0], rtol=1e-5, atol=1e-5)
 
 
-def fails_beyond(limit: int, where: str, built: list[Callable[[], object]]) -> type[Trainer]:
-    """A trainer for whose stacks of more than ``limit`` models there is no memory."""
+class Small(Trainer):
+    """A trainer with memory for a limited number of models; earlier trainers must be freed."""
 
-    class Small(Trainer):
-        def __init__(self, problem: Problem, seeds: list[int], runtime: Runtime) -> None:
-            gc.collect()
-            assert [own for own in built if own() is not None] == []  # the others' memory is free
-            super().__init__(problem, seeds, runtime)
-            built.append(weakref.ref(self))
-            if where == "built":
-                self.fail()
+    limit = 2
+    earlier: ClassVar[weakref.WeakSet] = weakref.WeakSet()
 
-        def fail(self) -> None:
-            if len(self.learners) > limit:
-                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+    def __init__(self, problem: Problem, seeds: list[int], runtime: Runtime) -> None:
+        gc.collect()
+        assert not self.earlier
+        super().__init__(problem, seeds, runtime)
+        self.earlier.add(self)
 
-        def advance(self) -> float:
-            if where == "stepped" and self.step == 5:
-                self.fail()
-            return super().advance()
-
-    return Small
+    def advance(self) -> float:
+        if self.step == 5 and len(self.learners) > self.limit:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 MiB.")
+        return super().advance()
 
 
-@pytest.mark.parametrize("where", ["built", "stepped"])
-def test_stacks_that_the_memory_cannot_hold_are_halved(tmp_path, where, monkeypatch, capsys):
-    """5 models where 2 go in: 2 and 3, of which 1 and 2."""
-    built: list[Callable[[], object]] = []
-    monkeypatch.setattr(session, "Trainer", fails_beyond(2, where, built))
+def test_stacks_that_exceed_the_memory_are_halved(tmp_path, monkeypatch, capsys):
+    """5 models with memory for 2: 2 and 3, which become 1 and 2."""
+    monkeypatch.setattr(session, "Trainer", Small)
     stack = recipe(seeds=[1, 2, 3, 4, 5])
     job = Job(tmp_path, stack, in_step=5)
     job.train()
-    assert len(built) == 5
     log = capsys.readouterr().err
     for n, parts in ((5, "2, then 3"), (3, "1, then 2")):
-        assert f"{n} models at once exceed the memory of cpu: {parts}\n" in log
+        assert f"{n} models together exceed the memory of cpu: {parts}\n" in log
     weights = safetensors.torch.load_file(job.out / "models.safetensors")
     for seed in stack.seeds:
         for name, tensor in alone(problem_of(stack), seed).model.state_dict().items():
             torch.testing.assert_close(weights[f"{seed}.{name}"], tensor, rtol=1e-5, atol=1e-5)
     before = job.sums()
-    again = job.train()  # the halves are finished, the wholes are tried again
-    assert again == (0 if where == "built" else 5 + 3)
+    assert job.train() == 5 + 3  # the whole stacks are tried again, their halves are finished
     assert job.sums() == before
 
 
-def test_where_one_model_is_too_large_the_error_goes_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(session, "Trainer", fails_beyond(0, "stepped", []))
+def test_a_model_that_exceeds_the_memory_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "Trainer", Small)
+    monkeypatch.setattr(Small, "limit", 0)
     job = Job(tmp_path, recipe(seeds=SEEDS))
     with pytest.raises(torch.OutOfMemoryError, match="Tried to allocate"):
         job.train()
-    assert "3 models at once exceed the memory of cpu: 1, then 2\n" in capsys.readouterr().err
     assert not job.out.exists()
 
 
-class Seen(Exception):
-    """What checkpoints would be held for, and where they would lie."""
+def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, monkeypatch):
+    stack, places = recipe(seeds=SEEDS), itertools.count()
+    fingerprints: list[str] = []
 
+    def record(folder: Path, fingerprint: str, every: int) -> None:
+        fingerprints.append(fingerprint)
+        raise KeyboardInterrupt
 
-@pytest.fixture
-def fingerprint(monkeypatch) -> Callable[[Job], str]:
-    """Of the first stack of a job."""
+    monkeypatch.setattr(session, "Checkpoints", record)
 
-    def seen(folder: Path, fingerprint: str, every: int) -> None:
-        raise Seen(fingerprint)
-
-    def of_job(job: Job) -> str:
-        monkeypatch.setattr(session, "Checkpoints", seen)
-        with pytest.raises(Seen) as e:
-            job.train()
-        return str(e.value)
-
-    return of_job
-
-
-def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, fingerprint, monkeypatch):
-    stack, places = recipe(seeds=SEEDS), iter(range(100))
-
-    def one(changed: Stack = stack, in_step: int = 3, **changes: Any) -> str:
+    def one(changed: Any = stack, in_step: int = 3, **changes: Any) -> str:
+        """The fingerprint of the first stack of a job."""
         job = Job(tmp_path / str(next(places)), changed, in_step=in_step)
-        code, data = changes.pop("code", None), changes.pop("data", None)
-        if code:
-            job.script.write_text(code)
-        if data:
-            job.data.write_bytes(data)
         for name, value in changes.items():
-            setattr(job, name, value)
-        return fingerprint(job)
+            if name in ("script", "data"):
+                getattr(job, name).write_text(value)
+            else:
+                setattr(job, name, value)
+        job.train(left=0)
+        return fingerprints[-1]
 
     base = one()
-    cuda = torch.device("cuda")
     different = {
         "seeds": one(recipe(seeds=[1, 2, 4])),
         "order": one(recipe(seeds=[1, 3, 2])),
@@ -186,18 +160,18 @@ def test_a_fingerprint_is_of_recipe_seeds_runtime_code_and_data(tmp_path, finger
         "steps": one(recipe(seeds=SEEDS, steps=12)),
         "norm": one(recipe("rmsnorm", seeds=SEEDS)),
         "device of the recipe": one(stack.model_copy(update={"device": "cuda"})),
-        "device": one(runtime=Runtime("fp32", 1, "highest", 0.0, cuda)),
+        "device": one(runtime=Runtime("fp32", 1, "highest", 0.0, torch.device("cuda"))),
         "threads": one(runtime=Runtime("fp32", 2, "highest", 0.0)),
         "products": one(runtime=Runtime("fp32", 1, "medium", 0.0)),
-        "code": one(code="import normscope.io.pins\n"),
-        "more code": one(code="import normscope.io.pins; X = 1\n"),
-        "data": one(data=b"other"),
+        "code": one(script="import normscope.io.pins\n"),
+        "more code": one(script="import normscope.io.pins; X = 1\n"),
+        "data": one(data="other"),
     }
     with monkeypatch.context() as patched:
         patched.setattr(torch, "__version__", "0.0")
         different["torch"] = one()
     assert len({base, *different.values()}) == 1 + len(different)
-    # where files lie, how often they are saved, and seeds that are in another stack
+    # places of files, the interval of checkpoints, and seeds of another stack do not matter
     flags = TrainingFlags(out=tmp_path, checkpoints=tmp_path / "c", checkpoint_every=1, threads=4)
     assert one(flags=flags) == base
     assert one(recipe(seeds=[*SEEDS, 4])) == base
@@ -221,7 +195,7 @@ def test_a_store_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
 
 
 def test_timing_is_of_the_steps_of_this_process(tmp_path):
-    """11 steps of two models in step and 11 of one, 8 of the first from a checkpoint."""
+    """11 steps of a stack of two and 11 of one model, 8 of the first from a checkpoint."""
     job = Job(tmp_path, recipe(seeds=SEEDS), in_step=2)
     job.train(left=2 * 9)
     assert not job.timing.exists()
@@ -236,29 +210,15 @@ def test_timing_is_of_the_steps_of_this_process(tmp_path):
     assert not job.timing.exists()
 
 
-def test_the_log_has_the_arithmetic_and_how_each_model_ended(tmp_path, capsys):
+def test_the_log_has_the_arithmetic_and_the_outcome_of_each_model(tmp_path, capsys):
     job = Job(tmp_path, KINDS["batchnorm, one diverges"], in_step=2)
     job.train()
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == FP32.described
-    ends = [line for line in lines if line.startswith("seed ")]
     table = metrics(job.out)
-    one, two, three = (f"seed {seed}: " for seed in SEEDS)
-    at = table["diverged_at"][2]
-    assert ends == [
-        f"{one}validation loss {table['val_loss'][1]:.4f}",
-        f"{two}diverged at step {at}: the loss is not finite or above the bound",
-        f"{three}validation loss {table['val_loss'][3]:.4f}",
+    assert [line for line in lines if line.startswith("seed ")] == [
+        f"seed 1: validation loss {table['val_loss'][1]:.4f}",
+        f"seed 2: diverged at step {table['diverged_at'][2]}: the loss is not finite or above the "
+        "bound",
+        f"seed 3: validation loss {table['val_loss'][3]:.4f}",
     ]
-
-
-def test_learners_are_handed_on_trained(tmp_path, monkeypatch):
-    """In the order of seeds, and none before all are."""
-    written: list[list[Learner]] = []
-    monkeypatch.setattr(session, "say", lambda line: None)
-    job = Job(tmp_path, recipe(seeds=SEEDS), in_step=1)
-    problem = problem_of(job.stack)
-    keywords = {"in_step": 1, "code": [job.script], "write": written.append}
-    session.train(job.flags, job.stack, problem, FP32, **keywords)
-    assert [[learner.seed for learner in learners] for learners in written] == [SEEDS]
-    assert all(learner.val_loss is not None for learner in written[0])

@@ -1,10 +1,8 @@
-"""Trained models from their files: what was written comes back, and what is damaged is named."""
+"""Trained models from their files: they come back as written, and a damaged file is named."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 import pytest
 import torch
 from recipes import DATA, recipe
@@ -12,7 +10,7 @@ from stored_models import LOST_AT, write
 from trainings import trained
 
 from normscope.io import stored
-from normscope.io.stored import Damaged, read
+from normscope.io.stored import Damaged
 from normscope.train.files import METRICS, write_models
 from normscope.train.recipe import Stack
 from normscope.train.trained import transformers
@@ -22,7 +20,7 @@ SEEDS = [10, 2, 2**40]  # as text, 10 comes before 2
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A job's, of three models, the second diverged."""
+    """The files of three models, of which the second diverged."""
     return write(tmp_path / "job", recipe(seeds=SEEDS), [2.5, None, 1 / 3])
 
 
@@ -54,127 +52,83 @@ def test_trained_models_and_their_recipe_come_back(tmp_path, stack):
         assert torch.equal(model(tokens), learner.model.eval()(tokens))
 
 
-def test_metrics_come_back_by_seed(folder):
+def test_metrics_come_back_by_seed(folder, tmp_path):
+    """Every digit of a loss, and seeds beyond those of a double."""
     table = stored.metrics(folder)
     assert ["seed", *table.columns] == METRICS
     assert table.index.tolist() == SEEDS
     assert table["val_loss"].tolist() == [2.5, pytest.approx(float("nan"), nan_ok=True), 1 / 3]
     assert table["diverged_at"].isna().tolist() == [True, False, True]
     assert table["diverged_at"][2] == LOST_AT
-
-
-def test_metrics_of_models_that_all_diverged_come_back(tmp_path):
-    table = stored.metrics(write(tmp_path, recipe(seeds=[1, 2]), [None, None]))
+    table = stored.metrics(write(tmp_path / "lost", recipe(seeds=[1, 2]), [None, None]))
     assert table["diverged_at"].tolist() == [LOST_AT] * 2
     assert table["val_loss"].isna().all()
 
 
-def damaged(load: Callable[[Path], object], folder: Path) -> str:
+def load(folder: Path, name: str) -> object:
+    return stored.metrics(folder) if name == "metrics.csv" else transformers(folder)
+
+
+def damaged(folder: Path, name: str) -> str:
+    """The reason why a file of a job is damaged."""
+    path = folder / name
     with pytest.raises(Damaged) as e:
-        load(folder)
-    return str(e.value)
+        load(folder, name)
+    start, end = f"{path} is damaged (", f"): remove {path.resolve()} and start again"
+    assert str(e.value).startswith(start)
+    assert str(e.value).endswith(end)
+    return str(e.value)[len(start) : -len(end)]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "noise", "header"])
-def test_damaged_weights_are_named_with_what_to_remove(folder, damage):
-    path = folder / "models.safetensors"
-    raw = path.read_bytes()
-    contents = {"cut": raw[:-5], "empty": b"", "noise": raw[::-1], "header": raw[:20]}
-    path.write_bytes(contents[damage])
-    message = damaged(transformers, folder)
-    assert message.startswith(f"{path} is damaged (it does not hold the models of its config.json")
-    assert message.endswith(f": remove {path} and start again")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(("models.safetensors", content) for content in (b"", b"\x40" + bytes(7), b"}{" * 200)),
+        *(("config.json", content) for content in (b"", b"{", b"\xff\xfe{}", b"[]", b"3")),
+        *(("metrics.csv", content) for content in (b"", b"\xff\xfe", b"seed,val_loss\n1,2\n")),
+        ("metrics.csv", b"seed,val_loss,diverged_at\nx,1,\n"),
+    ],
+)
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_damaged_file_is_named_with_what_to_remove(folder, tmp_path, name, content, is_linked):
+    (folder / name).write_bytes(content)
+    if is_linked:
+        place = tmp_path / "link"
+        place.mkdir()
+        for file in folder.iterdir():
+            (place / file.name).symlink_to(file)
+        damaged(place, name)
+    else:
+        damaged(folder, name)
 
 
 @pytest.mark.parametrize("seeds", [SEEDS[:2], [*SEEDS, 1], [1, 2, 3]])
 def test_weights_of_other_seeds_are_named(folder, tmp_path, seeds):
     other = write(tmp_path / "other", recipe(seeds=seeds), [1.0] * len(seeds))
-    path = (other / "models.safetensors").replace(folder / "models.safetensors")
-    message = damaged(transformers, folder)
-    held = f"it holds seeds {sorted(seeds)}, its config.json {SEEDS}"
-    assert message == f"{path} is damaged ({held}): remove {path} and start again"
+    (other / "models.safetensors").replace(folder / "models.safetensors")
+    reason = f"it holds seeds {sorted(seeds)}, its config.json {SEEDS}"
+    assert damaged(folder, "models.safetensors") == reason
 
 
 def test_weights_of_another_shape_are_named(folder, tmp_path):
     other = write(tmp_path / "other", recipe(n_embd=16, seeds=SEEDS), [1.0] * 3)
     (other / "models.safetensors").replace(folder / "models.safetensors")
-    assert "size mismatch" in damaged(transformers, folder)
+    assert "size mismatch" in damaged(folder, "models.safetensors")
 
 
-def test_what_is_to_be_removed_is_the_stored_file_behind_a_link(folder, tmp_path):
-    link = tmp_path / "link"
-    link.mkdir()
-    for name in ("config.json", "models.safetensors"):
-        (link / name).symlink_to(folder / name)
-    weights = folder / "models.safetensors"
-    weights.write_bytes(b"")
-    message = damaged(transformers, link)
-    assert message.startswith(f"{link / 'models.safetensors'} is damaged (")
-    assert message.endswith(f": remove {weights} and start again")
-
-
-@pytest.mark.parametrize("key", [*Stack.model_fields, "vocab_size"])
-def test_a_config_without_a_key_is_named_with_the_key(folder, key):
+def test_a_config_with_a_missing_or_wrong_value_is_named_with_its_key(folder):
     path = folder / "config.json"
     config = json.loads(path.read_text())
-    del config[key]
-    path.write_text(json.dumps(config))
-    message = f"{path} is damaged (KeyError('{key}')): remove {path} and start again"
-    assert damaged(transformers, folder) == message
+    for key in [*Stack.model_fields, "vocab_size"]:
+        path.write_text(json.dumps({name: v for name, v in config.items() if name != key}))
+        assert damaged(folder, "config.json") == f"KeyError('{key}')"
+    for key, value in (("placement", "sideways"), ("seeds", [-1])):
+        path.write_text(json.dumps(config | {key: value}))
+        assert key in damaged(folder, "config.json")
 
 
-@pytest.mark.parametrize("wrong", [{"placement": "sideways"}, {"vocab_size": "x"}, {"seeds": [-1]}])
-def test_a_config_with_a_wrong_value_is_named_with_the_key(folder, wrong):
-    config = folder / "config.json"
-    config.write_text(json.dumps(json.loads(config.read_text()) | wrong))
-    with pytest.raises(Damaged, match=rf"config.json is damaged(.|\n)*{next(iter(wrong))}"):
-        transformers(folder)
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe{}", b"{'norm': 1}"])
-def test_a_config_that_is_no_json_is_named(folder, content):
-    path = folder / "config.json"
-    path.write_bytes(content)
-    message = damaged(transformers, folder)
-    assert message.startswith(f"{path} is damaged (")
-    assert message.endswith(f"): remove {path} and start again")
-
-
-@pytest.mark.parametrize("content", ["[]", "null", "3", '"norm"'])
-def test_json_that_is_no_object_is_damaged(tmp_path, content):
-    path = tmp_path / "config.json"
-    path.write_text(content)
-    with pytest.raises(Damaged, match=r"config\.json is damaged"):
-        read(path, "norm")
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\xff\xfe", b"seed,val_loss\n1,2\n", b"seed,val_loss,diverged_at\nx,1,\n"]
-)
-def test_metrics_that_are_no_such_table_are_named(folder, content):
-    path = folder / "metrics.csv"
-    path.write_bytes(content)
-    message = damaged(stored.metrics, folder)
-    assert message.startswith(f"{path} is damaged (")
-    assert message.endswith(f"): remove {path} and start again")
-
-
-@pytest.mark.parametrize(
-    ("name", "load"),
-    [
-        ("config.json", transformers),
-        ("models.safetensors", transformers),
-        ("metrics.csv", stored.metrics),
-    ],
-)
-def test_a_missing_file_is_an_error_of_the_system_that_names_it(folder, name, load):
+@pytest.mark.parametrize("name", ["config.json", "models.safetensors", "metrics.csv"])
+def test_a_missing_file_is_an_error_of_the_system_that_names_it(folder, name):
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
-        load(folder)
-
-
-def test_numbers_of_metrics_survive_the_table(folder):
-    """Every digit of a float, and seeds beyond those of a double."""
-    raw = pd.read_csv(folder / "metrics.csv", dtype=str)
-    assert raw["seed"].tolist() == [str(seed) for seed in SEEDS]
-    assert float(raw["val_loss"][2]) == 1 / 3
+        load(folder, name)

@@ -1,7 +1,8 @@
-"""A training script (train.py): killed, out of disk, fed bad flags."""
+"""The training script: killed, on a full disk, with wrong flags."""
 
 import json
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,12 +11,10 @@ from pathlib import Path
 import processes
 import pytest
 import torch
-from recipes import DATA, recipe
-
-from normscope.io import dataset
+from recipes import recipe
 
 OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
-STEPS = 60  # of two models in step, with a checkpoint after each
+STEPS = 60  # of a stack of two models, with a checkpoint after each step
 
 
 class Script(processes.Script):
@@ -36,21 +35,9 @@ class Script(processes.Script):
         return max(steps, default=0)
 
 
-def write_data(directory: Path) -> Path:
-    directory.mkdir()
-    for name, content in dataset.files(DATA).items():
-        (directory / name).write_bytes(content)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory) -> Path:
-    return write_data(tmp_path_factory.mktemp("run") / "data")
-
-
 @pytest.fixture(scope="module")
 def whole(data, tmp_path_factory) -> dict[str, bytes]:
-    """What the script writes when nothing interrupts it, started as people start it."""
+    """What the script writes without an interruption, started from the command line."""
     script = Script(data, tmp_path_factory.mktemp("whole"))
     command = [sys.executable, str(script.path), *script.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -95,19 +82,19 @@ def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
     assert script.outputs() == whole
 
 
-def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path):
-    data = write_data(tmp_path / "data")
-    script = Script(data, tmp_path)
+def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path, data):
+    changed = shutil.copytree(data, tmp_path / "data")
+    script = Script(changed, tmp_path)
     script.kill_when(lambda: script.newest() >= 1)
-    meta = pickle.loads((data / "meta.pkl").read_bytes())
+    meta = pickle.loads((changed / "meta.pkl").read_bytes())
     meta["itos"][6], meta["stoi"]["z"], meta["vocab_size"] = "z", 6, 7
-    (data / "meta.pkl").write_bytes(pickle.dumps(meta))
+    (changed / "meta.pkl").write_bytes(pickle.dumps(meta))
     assert "starting at step 0" in script.succeed()
     assert json.loads(script.outputs()["config.json"])["vocab_size"] == 7
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_set(tmp_path, data):
+def test_a_missing_gpu_is_an_error_that_says_what_to_set(tmp_path, data):
     message = Script(data, tmp_path).fail("--recipe.device", "cuda")
     assert "set device: cpu or auto in config.yaml" in message
     assert not (tmp_path / "checkpoints").exists()
@@ -116,13 +103,10 @@ def test_a_gpu_that_is_not_there_is_an_error_that_says_what_to_set(tmp_path, dat
 @pytest.mark.parametrize(
     ("flag", "value"),
     [
-        ("training.steps", "many"),
         ("training.warmup-steps", "60"),
         ("norm.elementwise", "tanh"),
         ("seeds", "[1,1]"),
-        ("seeds", "[]"),
-        ("device", "tpu"),
     ],
 )
-def test_a_flag_laid_over_the_recipe_that_is_wrong_is_an_error(tmp_path, data, flag, value):
+def test_a_wrong_value_for_a_key_of_the_recipe_is_an_error(tmp_path, data, flag, value):
     assert flag.partition(".")[0] in Script(data, tmp_path).fail(f"--recipe.{flag}", value)

@@ -92,7 +92,7 @@ def layer_table(layers: pd.DataFrame, protocol: str) -> PageTable:
         *([ARM] if shown["arm"].nunique() > 1 else []),
         *map(text, ("attention", "feedback", "layer")),
         *(
-            at(("published", key), number(title, "mean", decimals(4), group="published"))
+            at(("published", key), number(f"{title}, published", "mean", decimals(4)))
             for key, title in PUBLISHED.items()
         ),
         *(

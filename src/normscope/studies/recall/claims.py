@@ -5,8 +5,8 @@ import pandas as pd
 from normscope.ledger.case import SELECTION, Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.entry import Entry
-from normscope.ledger.evaluation import mean
-from normscope.ledger.selection import diverged, select
+from normscope.ledger.expression import mean
+from normscope.ledger.pairs import diverged, select
 from normscope.nn.arms import ARMS
 from normscope.words import number
 
