@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from normscope.measure.decomposition import (
 )
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
-from normscope.nn.recipe import Norm
+from normscope.nn.recipe import Norm, NormBackward
 
 # one of each radius, with a gain and without, centered and not
 TOKEN_ARMS = ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2_gain", "centered_scalenorm"]
@@ -77,6 +78,15 @@ def test_the_shares_are_energies_along_1_and_along_z(eps):
             np.square(basis @ token).sum(),
         ]
         assert [float(part[i]) for part in shares(g, at)] == pytest.approx(expected, abs=1e-10)
+
+
+@CENTER
+@pytest.mark.parametrize("rule", get_args(NormBackward))
+def test_backward_passes_equal_those_of_the_layers(center, rule):
+    layer = build(Norm(center=center, eps=0.1), 9, rule).double()
+    assert isinstance(layer, TokenNorm)
+    x, g = 2 * normal(50, 9) + 1, normal(50, 9, seed=1)
+    close(backward(rule, g, standardize(layer, x)), by_autograd(layer, x, g))
 
 
 @CENTER
