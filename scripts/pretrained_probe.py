@@ -52,18 +52,17 @@ def measured(
     source = flags.recipe.source
     if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
         source = source.model_copy(update={"timeout_s": flags.fetch_s})
-    located = locate(source, flags.weights)
-    if isinstance(source, HubSource) and located.commit is not None:
-        check_commit(flags.revisions, source, located.commit)
+    directory, commit = locate(source, flags.weights), None
+    if isinstance(source, HubSource):
+        commit = directory.name
+        check_commit(flags.revisions, source, commit)
     flags.weights.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=flags.weights) as offload:
-        loaded = load_model(
-            located.directory, flags.recipe, flags.memory_mb / 1e3, device, Path(offload)
-        )
+        loaded = load_model(directory, flags.recipe, flags.memory_mb / 1e3, device, Path(offload))
         sequences, adds_bos = tokenize(loaded.tokenizer, prompts)
         outcomes = run_batches(loaded.model, loaded.body, batches(sequences, device))
         gains, norms = rows(outcomes, loaded.body, loaded.tokenizer)
-    facts = {"source": str(source), "commit": located.commit}
+    facts = {"source": str(source), "commit": commit}
     facts |= loaded.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
     if isinstance(source, WheelSource):
         kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf

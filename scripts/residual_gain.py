@@ -25,7 +25,7 @@ class Flags(Strict):
 def main() -> None:
     flags = parse(Flags)
     tables = {name: read_measurements(flags.tables / f"{name}.csv") for name in Pretrained.TABLES}
-    write_json(flags.out, document(tables, tables["references"], read_prompts(flags.prompts)))
+    write_json(flags.out, document(tables, read_prompts(flags.prompts)))
 
 
 if __name__ == "__main__":

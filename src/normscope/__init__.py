@@ -14,10 +14,10 @@ _ROOMS = {
     "arms": "normscope.door.factors",
     "factors": "normscope.door.factors",
     "gain": "normscope.door.gains",
-    "load": "normscope.door.trained",
-    "models": "normscope.door.trained",
-    "table": "normscope.door.tables",
-    "tables": "normscope.door.tables",
+    "load": "normscope.door.stored",
+    "models": "normscope.door.stored",
+    "table": "normscope.door.stored",
+    "tables": "normscope.door.stored",
     "watch": "normscope.door.watching",
 }
 __all__ = list(_ROOMS)  # pyright: ignore[reportUnsupportedDunderAll]

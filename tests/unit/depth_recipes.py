@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import yaml
 from recipes import changed, recipe
 from torch import Tensor, nn
 
@@ -41,14 +42,6 @@ def symmetric(eigenvalues: Tensor, seed: int = 0) -> Tensor:
     return q @ torch.diag(eigenvalues) @ q.T
 
 
-def complex_unit(d: int, seed: int = 0) -> Tensor:
-    """Orthogonal and antisymmetric: its square is -1."""
-    half = torch.zeros(d, d, dtype=torch.float64)
-    half[: d // 2, d // 2 :] = torch.eye(d // 2)
-    q = orthogonal(d, seed)
-    return q @ (half - half.T) @ q.T
-
-
 def transformer(
     arm: str = "layernorm",
     placement: Placement = "pre",
@@ -75,46 +68,36 @@ def dense(block: nn.Module, x: Tensor) -> np.ndarray:
     return jacobian.detach().numpy().reshape(n, n)
 
 
-KEPT = {"learning_rate": 0.003, "warmup_steps": 2}
-GRID: dict[str, Any] = {
-    "sizes": {"n_head": 2, "n_embd": 8, "block_size": 8},
-    "training": recipe(steps=6, eval_every=6, eval_tokens=30).training.model_dump(),
-    "start": [
-        {
-            "arms": ["layernorm"],
-            "placements": ["pre", "post"],
-            "residual": [True, False],
-            "init": ["gpt2"],
-            "depths": [2, 3],
-            "seeds": [1, 2],
-        },
-        {
-            "arms": ["none"],
-            "placements": ["none"],
-            "residual": [True],
-            "init": ["gpt2", "xavier"],
-            "depths": [2],
-            "seeds": [1],
-        },
-    ],
-    "trained": [
-        {
-            "arms": ["layernorm", "batchnorm"],
-            "placements": ["pre"],
-            "residual": [True],
-            "init": ["gpt2"],
-            "depths": [2],
-            "learning_rates": [0.003, 0.01],
-            "warmup_steps": [0, 2],
-            "steps": 4,
-            "seeds": [1, 2],
-        }
-    ],
-    "stack": 2,
-    "kept": KEPT,
-    "windows": 2,
-    "spectra": 2,
-}
+GRID: dict[str, Any] = yaml.safe_load("""
+sizes: {n_head: 2, n_embd: 8, block_size: 8}
+start:
+- arms: [layernorm]
+  placements: [pre, post]
+  residual: [true, false]
+  init: [gpt2]
+  depths: [2, 3]
+  seeds: [1, 2]
+- arms: [none]
+  placements: [none]
+  residual: [true]
+  init: [gpt2, xavier]
+  depths: [2]
+  seeds: [1]
+trained:
+- arms: [layernorm, batchnorm]
+  placements: [pre]
+  residual: [true]
+  init: [gpt2]
+  depths: [2]
+  learning_rates: [0.003, 0.01]
+  warmup_steps: [0, 2]
+  steps: 4
+  seeds: [1, 2]
+stack: 2
+kept: {learning_rate: 0.003, warmup_steps: 2}
+windows: 2
+spectra: 2
+""") | {"training": recipe(steps=6, eval_every=6, eval_tokens=30).training.model_dump()}
 
 
 def raw_grid(**changes: Any) -> dict[str, Any]:

@@ -151,7 +151,7 @@ def test_probes_read_the_models_of_one_job_and_tables_know_every_cell():
         ("runs.1.seed", "did you mean seeds?"),
         ("protocols.small.modle", "did you mean model?"),
         ("dataset.sources.1.timeout", "did you mean timeout_s?"),
-        ("zzz", "known: model, training, protocols, stack, runs, baseline, "),
+        ("zzz", "known: stack, model, training, protocols, runs, baseline, "),
         ("protocols.small.zzz", "known: model, training"),
     ],
 )

@@ -16,10 +16,10 @@ import pytest
 import torch
 from processes import ROOT
 from safetensors.torch import save_file
+from transformers import GPT2Config
 
-from normscope.hub.recipe import DirectorySource
-from normscope.hub.source import Unavailable, locate
-from normscope.hub.weights import INDEX, BrokenWeights, shards
+from normscope.errors import Explained
+from normscope.hub.loading import SINGLE, stored_types, with_weights
 from normscope.io.dataset import DatasetError, encode, files, read
 from normscope.io.stored import Damaged
 from normscope.train.checkpoint import BrokenCheckpoint, Checkpoints
@@ -81,7 +81,7 @@ GADGETS: dict[str, Callable[[str], bytes]] = {
     "by opcode": lambda path: by_opcode("os", "mkdir", path),
     "before it is cut": lambda path: pickle.dumps((Calls(os.mkdir, path), "end"), 0)[:-5],
 }
-REFUSED = (DatasetError, BrokenCheckpoint, Unavailable)
+REFUSED = (DatasetError, BrokenCheckpoint, Explained)
 
 
 def as_meta(raw: bytes, place: Path) -> None:
@@ -97,9 +97,8 @@ def as_checkpoint(raw: bytes, place: Path) -> None:
 
 
 def as_weights(raw: bytes, place: Path) -> None:
-    (place / "config.json").write_text('{"model_type": "gpt2"}')
     (place / "pytorch_model.bin").write_bytes(raw)
-    locate(DirectorySource(kind="directory", path=str(place)), place / "converted")
+    with_weights(place, GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=9), {})
 
 
 def zipped(raw: bytes) -> bytes:
@@ -162,21 +161,18 @@ HEADERS = {
 def test_a_hostile_header_of_weights_is_refused_by_name(header: str, tmp_path: Path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(HEADERS[header])
-    with pytest.raises(BrokenWeights, match=re.escape(str(path))):
-        shards(tmp_path)
+    with pytest.raises(Explained, match=re.escape(str(path))):
+        stored_types(tmp_path)
     with pytest.raises(Damaged, match=re.escape(str(path))):
         load(path, lambda: torch.nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize("name", ["../model.safetensors", "/etc/passwd", "a/b", ".", "..", "", 5])
-@pytest.mark.parametrize("index", [INDEX, "pytorch_model.bin.index.json"])
-def test_an_index_names_no_file_elsewhere(index: str, name: object, tmp_path: Path):
+@pytest.mark.parametrize("file", SINGLE)
+def test_an_index_names_no_file_elsewhere(file: str, name: object, tmp_path: Path):
     place = tmp_path / "model"
     place.mkdir()
     save_file({"w": torch.zeros(1)}, tmp_path / "model.safetensors")
-    (place / "config.json").write_text("{}")
-    (place / index).write_text(json.dumps({"weight_map": {"w": name}}))
-    source = DirectorySource(kind="directory", path=str(place))
-    with pytest.raises(BrokenWeights, match=f"{place}.*(not a file in its directory|missing)"):
-        shards(locate(source, tmp_path / "converted").directory)
-    assert not (tmp_path / "converted").exists()
+    (place / f"{file}.index.json").write_text(json.dumps({"weight_map": {"w": name}}))
+    with pytest.raises(Explained, match=f"{place}.*not a file in its directory"):
+        stored_types(place)

@@ -7,14 +7,12 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.arguments import expect
-from normscope.door.recognized import channels, check_values, is_transformed, recognized, run
+from normscope.door.recognized import is_transformed, recognized, run
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 
-NORM = "the name of an arm (see normscope.arms()) or a torch.nn.Module"
 TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 COLUMNS = "statistic center radius gain bias elementwise eps".split()
 
@@ -26,8 +24,8 @@ class Factors(NamedTuple):
         centered: x, minus its mean over channels if the norm centers, (..., d).
         projected: ``centered`` divided by its length, (..., d); shorter than 1 because of eps.
         radius: of the sphere, a scalar.
-        gain: (d,), or the shape of the layer's weight; 1 if the norm has no gain.
-        bias: (d,), or the shape of the layer's bias; 0 if the norm has no bias.
+        gain: (d,); 1 if the norm has no gain.
+        bias: (d,); 0 if the norm has no bias.
     """
 
     centered: Tensor
@@ -77,57 +75,48 @@ def factors(norm: str | nn.Module, x: Tensor) -> Factors:
         Factors: with the type and the device of x.
 
     Raises:
-        Explained: the arm is unknown, the norm does not treat one token at a time, or the norm does
-            not accept x.
+        Explained: the arm is unknown, the norm is not one of each token, or it does not accept x.
     """
-    x = _vectors(x)
+    _check_vectors(x)
+    d = x.shape[-1]
     if isinstance(norm, str):
-        layer, shape = _arm(norm, x), x.shape[-1:]
+        layer = _arm(norm, d)
+    elif isinstance(norm, nn.Module):
+        module = getattr(norm, "_orig_mod", norm)  # torch.compile wraps the layer
+        layer = recognized(module, x, run(module, x))
     else:
-        given = expect("norm", norm, nn.Module, NORM)
-        module = getattr(given, "_orig_mod", given)  # torch.compile wraps the layer
-        shape = channels(module, x)
-        check_values(module, x)
-        y = x if isinstance(module, TokenNorm) else run(module, x)
-        layer = recognized(module, x, y)
-    d = math.prod(shape)
+        raise Explained(
+            f"norm is of type {type(norm).__name__}: give the name of an arm (see "
+            "normscope.arms()) or a torch.nn.Module"
+        )
     at = standardize(layer, x.reshape(-1, d).to("cpu", torch.float64))
     fixed = {"sqrt(d)": math.sqrt(d), "1": 1.0}
     radius = layer.size(layer.g) if layer.radius == "learned" else fixed[layer.radius]
-    gain = torch.ones(d) if layer.gain is None else layer.size(layer.gain)
-    bias = torch.zeros(d) if layer.bias is None else layer.bias
     parts = (
         (at.z * at.sigma).reshape(x.shape),
         (at.z / math.sqrt(d)).reshape(x.shape),
         torch.as_tensor(radius, dtype=torch.float64),
-        gain.reshape(shape),
-        bias.reshape(shape),
+        torch.ones(d) if layer.gain is None else layer.size(layer.gain),
+        torch.zeros(d) if layer.bias is None else layer.bias,
     )
-    found = Factors(*(part.detach().to(x) for part in parts))
-    for name, part in found._asdict().items():
-        if not part.isfinite().all():
-            raise Explained(
-                f"the factor {name} is not finite in {x.dtype}: the weights are not finite, or x "
-                "is too large"
-            )
-    return found
+    return Factors(*(part.detach().to(x) for part in parts))
 
 
-def _vectors(x: object) -> Tensor:
-    """Check that the argument x is a dense tensor of finite vectors, and return it.
+def _check_vectors(x: object) -> None:
+    """Check that the argument x is a dense tensor of finite vectors.
 
     Raises:
         Explained: it is not.
     """
-    x = expect("x", x, Tensor, "a torch.Tensor of floating-point vectors, (..., d)")
+    if not isinstance(x, Tensor):
+        raise Explained(f"x is of type {type(x).__name__}: give a torch.Tensor, (..., d)")
     described = f"x is {x.dtype} of shape {tuple(x.shape)}"
-    if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or x.layout != torch.strided:
+    is_dense = x.layout == torch.strided and not x.is_meta
+    if not x.dim() or not x.shape[-1] or x.dtype not in TYPES or not is_dense:
         raise Explained(
-            f"{described}: give floating-point vectors, (..., d), as a dense tensor of float64, "
-            "float32, bfloat16 or float16"
+            f"{described} on {x.device}: give floating-point vectors, (..., d), as a dense tensor "
+            "of float64, float32, bfloat16 or float16, with values"
         )
-    if x.is_meta:
-        raise Explained(f"{described} on the meta device, without values: load it first")
     if is_transformed(x):
         raise Explained(
             f"{described} inside of a transform of torch.func (such as grad or vmap), which shows "
@@ -135,10 +124,9 @@ def _vectors(x: object) -> Tensor:
         )
     if not x.isfinite().all():
         raise Explained(f"{described}, and not finite: give vectors without NaN and infinity")
-    return x
 
 
-def _arm(name: str, x: Tensor) -> TokenNorm:
+def _arm(name: str, d: int) -> TokenNorm:
     """The norm of an arm at initialization, in float64.
 
     Raises:
@@ -146,7 +134,7 @@ def _arm(name: str, x: Tensor) -> TokenNorm:
     """
     if name not in ARMS:
         raise Explained(f"unknown arm {name!r}; {suggest(name, ARMS)}")
-    layer = build(ARMS[name].norm, x.shape[-1])
+    layer = build(ARMS[name].norm, d)
     if not isinstance(layer, TokenNorm):
         raise Explained(
             f"the norm of arm {name} does not project each token on a sphere and has no factors: "

@@ -1,5 +1,6 @@
 """The residual gain of a causal language model in memory."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,6 @@ from normscope.hub.architecture import find_body
 from normscope.hub.batching import batches, tokenize
 from normscope.hub.measurement import rows, run_batches
 from normscope.hub.prompts import SET, Prompt
-from normscope.schema import distinct
 
 
 def gain(
@@ -50,47 +50,32 @@ def gain(
             or the residual stream does not pass the named modules in turn; the stream is not
             finite.
     """
-    texts = _texts(prompts)
-    _check(model, tokenizer)
+    texts = [prompts] if isinstance(prompts, str) else list(prompts)
+    if not texts:
+        raise Explained("no prompts: give at least one text")
+    if twice := [text for text, count in Counter(texts).items() if count > 1]:
+        raise Explained(f"prompts has {twice[0]!r} twice: give distinct texts")
+    _check(model)
     body = find_body(model, blocks, final_norm)
     if not body.blocks:
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
     sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
+    order = {text: i for i, text in enumerate(texts)}
     with _evaluating(model):
         outcomes = run_batches(model, body, batches(sequences, str(model.device)))
         _, norms = rows(outcomes, body, tokenizer)
     table = pd.DataFrame(norms)
     table.insert(list(table).index("log_gain"), "gain", np.exp(table["log_gain"]))
-    order = {text: i for i, text in enumerate(texts)}
     return table.sort_values(
         "prompt", key=lambda names: names.map(order), kind="stable", ignore_index=True
     )
 
 
-def _texts(prompts: Iterable[str]) -> list[str]:
-    """The prompts as a list; a single text is one prompt."""
-    if not isinstance(prompts, str | Iterable):
-        raise Explained(f"prompts is {prompts!r}: give a list of texts")
-    texts = [prompts] if isinstance(prompts, str) else list(prompts)
-    if not texts:
-        raise Explained("no prompts: give at least one text")
-    if wrong := [text for text in texts if not isinstance(text, str)]:
-        raise Explained(f"prompts has {wrong[0]!r}, which is not a text: give a list of texts")
-    if broken := [text for text in texts if any("\ud800" <= c <= "\udfff" for c in text)]:
-        raise Explained(
-            f"prompts has {broken[0]!r}, which has half of a surrogate pair: correct it"
-        )
-    try:
-        return distinct(texts)
-    except ValueError as e:
-        raise Explained(f"prompts: {e}") from e
-
-
-def _check(model: object, tokenizer: object) -> None:
-    """Check that the arguments are a language model with weights and a tokenizer.
+def _check(model: object) -> None:
+    """Check that the argument is a language model with weights.
 
     Raises:
-        Explained: one of them is not.
+        Explained: it is not.
     """
     kind = type(model).__name__
     if not isinstance(model, PreTrainedModel) or model.get_output_embeddings() is None:
@@ -102,11 +87,6 @@ def _check(model: object, tokenizer: object) -> None:
         raise Explained(
             f"{empty[0]} of {kind} is on the device meta and has no values: load the weights "
             "into memory, without offloading them"
-        )
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise Explained(
-            f"tokenizer is of type {type(tokenizer).__name__}: give what AutoTokenizer loads for "
-            "this model"
         )
 
 

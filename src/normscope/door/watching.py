@@ -2,21 +2,19 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.arguments import expect
-from normscope.door.recognized import first_tensor, is_transformed, norms, recognized, tokens
+from normscope.door.recognized import first_tensor, is_transformed, norms, recognized
 from normscope.errors import Explained
 from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
 from normscope.nn.norms import TokenNorm
-
-Result = TypeVar("Result")
 
 NOT_FINITE = (
     "the gradient at the output is not finite: find the layer after it, or the loss, that is "
@@ -49,32 +47,51 @@ class Watched:
         self._passes: dict[str, list[_Pass]] = {name: [] for name in layers}
         self._problems: dict[str, str] = {}
 
-    def keep(self, name: str, inputs: object, output: object) -> None:
+    def keep(
+        self, name: str, module: nn.Module, args: tuple, named: dict[str, object], output: object
+    ) -> None:
         """Keep the input of a norm's forward pass, and its gradient once that arrives.
 
-        This runs in the user's forward pass and never raises: ``table`` reports the problems.
+        This hook runs in the user's forward pass and never raises: ``table`` reports the problems.
 
         Args:
             name: of the norm in the model.
-            inputs: all arguments of its forward pass.
+            module: the norm.
+            args: arguments of its forward pass.
+            named: keyword arguments of its forward pass.
             output: what the forward pass returned.
         """
-        y = first_tensor(output)
-        if y is None:
-            self._problems.setdefault(name, "its output holds no tensor: watch a part without it")
-        elif is_transformed(y):
-            self._problems.setdefault(name, TRANSFORMED)
-        elif y.requires_grad and y.numel():
-            seen = _attempt(_input, self._layers[name], inputs, y)
-            y.register_hook(lambda dy: self._keep_gradient(name, seen, dy))
+        with self._noting_problems(name):
+            y = first_tensor(output)
+            if y is None:
+                raise Explained("its output holds no tensor: watch a part without it")
+            if is_transformed(y):
+                raise Explained(TRANSFORMED)
+            if y.requires_grad and y.numel():
+                layer, x = _input(module, (*args, *named.values()), y)
+                y.register_hook(partial(self._keep_gradient, name, layer, x))
 
-    def _keep_gradient(self, name: str, seen: tuple[TokenNorm, Tensor] | str, dy: Tensor) -> None:
+    def _keep_gradient(self, name: str, layer: TokenNorm, x: Tensor, dy: Tensor) -> None:
         """Keep the gradient at a norm's output; this runs in the user's backward pass."""
-        passed = seen if isinstance(seen, str) else _attempt(_pass, *seen, dy)
-        if isinstance(passed, str):
-            self._problems.setdefault(name, passed)
-        else:
-            self._passes[name].append(passed)
+        with self._noting_problems(name):
+            if is_transformed(dy):
+                raise Explained(TRANSFORMED)
+            dy = dy.detach().reshape(x.shape).to("cpu", torch.float64)
+            if not dy.isfinite().all():
+                raise Explained(NOT_FINITE)
+            self._passes[name].append(_Pass(gradient_at_z(layer, dy), standardize(layer, x)))
+
+    @contextmanager
+    def _noting_problems(self, name: str) -> Iterator[None]:
+        """Note why a norm cannot be measured instead of raising: the user's passes must go on."""
+        try:
+            with torch.no_grad():
+                yield
+        except Explained as e:
+            self._problems.setdefault(name, str(e))
+        except Exception as e:
+            reason = f"{type(e).__name__}: {' '.join(str(e).split())}"
+            self._problems.setdefault(name, f"{reason}; watch a part without it")
 
     def table(self) -> pd.DataFrame:
         """Tabulate the norms that a gradient has passed, one row each, in the model's order.
@@ -90,9 +107,8 @@ class Watched:
         such as a share of a gradient that is zero.
 
         Raises:
-            Explained: no gradient has passed a norm, or one has passed a norm that cannot be
-                measured: the message names the first such norm and its reason, such as a gradient
-                that is not finite.
+            Explained: no gradient has passed a norm, or a norm cannot be measured: the message
+                names the first such norm and its reason, such as a gradient that is not finite.
         """
         if self._problems:
             (name, reason), *more = self._problems.items()
@@ -105,11 +121,6 @@ class Watched:
 
     def _row(self, name: str, passes: list[_Pass]) -> dict[str, Any]:
         """The row of one norm, over the tokens of all its passes."""
-        if len({(p.at.center, p.g.shape[1]) for p in passes}) > 1:
-            raise Explained(
-                f"{name} differs between passes in d or in whether it centers: watch one pass at a "
-                "time"
-            )
         g, z, sigma = (
             torch.cat(parts)
             for parts in zip(*((p.g, p.at.z, p.at.sigma) for p in passes), strict=True)
@@ -120,17 +131,6 @@ class Watched:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "std")  # one token has no deviation: it is missing
             return head | decompose(g, at)
-
-
-def _attempt(step: Callable[..., Result], *args: object) -> Result | str:
-    """The result of a step, or the reason why it failed: the user's passes must go on."""
-    try:
-        with torch.no_grad():
-            return step(*args)
-    except Explained as e:
-        return str(e)
-    except Exception as e:
-        return f"{type(e).__name__}: {' '.join(str(e).split())}; watch a part without it"
 
 
 def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm, Tensor]:
@@ -153,21 +153,7 @@ def _input(module: nn.Module, inputs: object, output: Tensor) -> tuple[TokenNorm
     x = x.detach()
     layer = recognized(module, x, output.detach())
     # a copy, as later layers may change the input in place
-    return layer, tokens(module, x).to("cpu", torch.float64, copy=True)
-
-
-def _pass(layer: TokenNorm, x: Tensor, dy: Tensor) -> _Pass:
-    """The gradient at z for a gradient dy at the output.
-
-    Raises:
-        Explained: it is not finite.
-    """
-    if is_transformed(dy):
-        raise Explained(TRANSFORMED)
-    dy = dy.detach().reshape(x.shape).to("cpu", torch.float64)
-    if not dy.isfinite().all():
-        raise Explained(NOT_FINITE)
-    return _Pass(gradient_at_z(layer, dy), standardize(layer, x))
+    return layer, x.reshape(-1, x.shape[-1]).to("cpu", torch.float64, copy=True)
 
 
 @contextmanager
@@ -191,8 +177,9 @@ def watch(model: nn.Module) -> Iterator[Watched]:
 
     The tokens of all passes of the body are kept in float64 on the CPU, so run one or a few of
     them. Watching changes neither the model nor its gradients nor its random numbers, and never
-    raises in the body: ``table`` reports what could not be measured. A compiled model runs
-    uncompiled in the body, and is not recompiled afterwards.
+    raises in the body: ``table`` reports what could not be measured. A copy of each norm that is
+    not one of torch's classes runs on random tokens too, to find out what it computes. A compiled
+    model runs uncompiled in the body, and is not recompiled afterwards.
 
     Args:
         model: any module. Its norms are ``torch.nn.LayerNorm``, ``torch.nn.RMSNorm``, and modules
@@ -203,42 +190,22 @@ def watch(model: nn.Module) -> Iterator[Watched]:
         Watched: the passes; call its method ``table`` after the backward pass.
 
     Raises:
-        Explained: model is not a module, or has no norm, or a compiled function calls watch.
+        Explained: model is not a module, or has no norm.
     """
-    layers = norms(expect("model", model, nn.Module, "a torch.nn.Module, not its name"))
+    if not isinstance(model, nn.Module):
+        raise Explained(f"model is of type {type(model).__name__}: give a torch.nn.Module")
+    layers = norms(model)
     watched = Watched(layers)
 
-    def hooked(name: str, layer: nn.Module) -> torch.utils.hooks.RemovableHandle:
-        def keep(_: nn.Module, args: tuple, named: dict[str, object], output: object) -> None:
-            watched.keep(name, (*args, *named.values()), output)
-
-        return layer.register_forward_hook(keep, with_kwargs=True)
-
-    handles = [hooked(name, layer) for name, layer in layers.items()]
+    # a graph that was compiled earlier does not call hooks; the compiler takes seconds to load
+    compiled = "torch._dynamo" in sys.modules
+    handles = [
+        layer.register_forward_hook(partial(watched.keep, name), with_kwargs=True)
+        for name, layer in layers.items()
+    ]
     try:
-        with _eager():
+        with torch.compiler.set_stance("force_eager") if compiled else nullcontext():
             yield watched
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _eager() -> AbstractContextManager[object]:
-    """Run compiled models uncompiled, as a graph compiled earlier does not call hooks.
-
-    The compiler takes seconds to load; if it is not loaded, no model was compiled.
-
-    Raises:
-        Explained: watch is called in a function that is being compiled.
-    """
-    inside = Explained(
-        "watch is called inside of a function that torch.compile runs: call it outside"
-    )
-    if torch.compiler.is_compiling():
-        raise inside
-    if "torch._dynamo" not in sys.modules:
-        return nullcontext()
-    try:
-        return torch.compiler.set_stance("force_eager")
-    except RuntimeError as e:
-        raise inside from e

@@ -34,10 +34,6 @@ UNSUITED: dict[tuple[str, object], str] = {
 CAUSAL_ANYWAY = ("gpt_neox", "gpt_neox_japanese")  # they ignore is_decoder
 
 
-class UnknownArchitecture(Explained):
-    """A model is not causal, or its blocks or its final norm are not found."""
-
-
 @dataclass(frozen=True)
 class Body:
     """The modules of a model that the residual stream passes through.
@@ -55,13 +51,13 @@ def check_causal(model: PreTrainedModel) -> None:
     """Check by class and configuration that a model is causal and has one residual stream.
 
     Raises:
-        UnknownArchitecture: the model is something else, such as an encoder.
+        Explained: the model is something else, such as an encoder.
     """
     kind = type(model).__name__
     classes = [c for c in type(model).__mro__ if c.__module__.startswith("transformers.models.")]
     known = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
     if classes and not known.intersection(c.__name__ for c in classes):
-        raise UnknownArchitecture(
+        raise Explained(
             f"{kind} is not a causal language model: give what AutoModelForCausalLM loads"
         )
     config = model.config
@@ -70,7 +66,7 @@ def check_causal(model: PreTrainedModel) -> None:
         if key == "is_decoder" and config.model_type in CAUSAL_ANYWAY:
             continue
         if any(getattr(c, key, None) == value for c in configs):
-            raise UnknownArchitecture(
+            raise Explained(
                 f"{kind} is not a causal language model with one residual stream: {reason}, as "
                 f"its configuration has {key} {value}; give a decoder"
             )
@@ -87,14 +83,11 @@ def find_body(
         final_norm: dotted name of the norm after the last block; ``none`` for a model without one.
 
     Raises:
-        UnknownArchitecture: the model is not causal, or its parts are not found. The message lists
+        Explained: the model is not causal, or its parts are not found. The message lists
             the candidates and the keys to set.
     """
     check_causal(model)
     kind = type(model).__name__
-    for key, name in {"blocks": blocks, "final_norm": final_norm}.items():
-        if not isinstance(name, str | None):
-            raise UnknownArchitecture(f"{key} is {name!r}: give the dotted name of a module")
     depth = _of_decoder(model.config, "layers", "num_hidden_layers")
     if blocks is None:
         blocks = next((name for name in BLOCKS if _find(model, name) is not None), None)
@@ -102,7 +95,7 @@ def find_body(
     if not isinstance(modules, nn.ModuleList) or len(modules) != depth:
         lists = [name for name, m in model.named_modules() if isinstance(m, nn.ModuleList)]
         number = "blocks" if depth is None else f"{depth} blocks"
-        raise UnknownArchitecture(
+        raise Explained(
             f"{kind} has no list of its {number} at {blocks or ', '.join(BLOCKS)}: name it "
             f"with the key blocks (and final_norm) of this model; lists of modules in it: "
             f"{', '.join(lists) or 'none'}"
@@ -113,7 +106,7 @@ def find_body(
         return Body(list(modules), None, names)
     norm = _find(model, name)
     if not isinstance(norm, nn.Module):
-        raise UnknownArchitecture(
+        raise Explained(
             f"{kind} has no module {name}: correct the key final_norm, or set it to {NO_NORM} if "
             "the model has no norm after its last block"
         )
@@ -127,7 +120,7 @@ def _final_norm(model: PreTrainedModel, blocks: str) -> str:
         if hasattr(_find(model, owner), leaf):
             return NO_NORM if _find(model, name) is None else name
     outer = [n for n, _ in model.named_modules() if "norm" in n.lower() and blocks not in n]
-    raise UnknownArchitecture(
+    raise Explained(
         f"{type(model).__name__} has none of the known final norms {', '.join(FINAL_NORMS)}: name "
         f"it with the key final_norm of this model, or set final_norm to {NO_NORM} if it has "
         f"none; norms outside its blocks: {', '.join(outer) or 'none'}"
@@ -166,14 +159,14 @@ def attention_shape(config: Any) -> dict[str, int | float | bool]:
     ``n_heads``), both count query heads.
 
     Raises:
-        UnknownArchitecture: the model has no heads, or different numbers of heads in its blocks.
+        Explained: the model has no heads, or different numbers of heads in its blocks.
     """
     heads = _of_decoder(config, "attention_heads", "num_attention_heads")
     layers = _of_decoder(config, "layers", "num_hidden_layers")
     config = config.get_text_config(decoder=True)
     width = config.hidden_size
     if not isinstance(heads, int) or not heads:
-        raise UnknownArchitecture(
+        raise Explained(
             f"a {config.model_type} model does not have the same number of attention heads in "
             f"every block (num_attention_heads is {heads}): rho is not defined; measure its gain "
             "with normscope.gain"

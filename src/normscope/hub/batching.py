@@ -14,10 +14,6 @@ PADDING = 0.2  # largest share of padding in a batch
 BATCH_TOKENS = 4096  # most tokens in a batch, with padding: a bound for the activations
 
 
-class TokenizerError(Explained):
-    """The tokenizer gives no token for a prompt, or tokens that the model does not have."""
-
-
 @dataclass(frozen=True)
 class PromptTokens:
     """The tokens of one prompt, with or without BOS."""
@@ -49,14 +45,14 @@ def tokenize(tokenizer: Any, prompts: Sequence[Prompt]) -> tuple[list[PromptToke
         special tokens.
 
     Raises:
-        TokenizerError: a prompt has no token.
+        Explained: a prompt has no token.
     """
     bos = tokenizer.bos_token_id
     sequences, adds_bos = [], set()
     for prompt in prompts:
         plain = tuple(tokenizer(prompt.text, add_special_tokens=False)["input_ids"])
         if not plain:
-            raise TokenizerError(f"the tokenizer makes no token of the prompt {prompt.text!r}")
+            raise Explained(f"the tokenizer makes no token of the prompt {prompt.text!r}")
         sequences.append(PromptTokens(prompt, "off", plain))
         default = tuple(tokenizer(prompt.text)["input_ids"])
         if bos is not None:

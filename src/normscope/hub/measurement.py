@@ -11,14 +11,10 @@ from transformers import PreTrainedModel
 
 from normscope.errors import Explained
 from normscope.hub.architecture import Body
-from normscope.hub.batching import Batch, TokenizerError
+from normscope.hub.batching import Batch
 from normscope.measure.residual import NotTheStream, recording, site_names
 
 FLOOR = 1e-10  # lower bound of a probability in the published entropy
-
-
-class NotFinite(Explained):
-    """A norm of the residual stream is 0 or not finite."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,7 @@ def run_batches(model: PreTrainedModel, body: Body, batches: Sequence[Batch]) ->
     """Run one forward pass per batch, and yield its outcome.
 
     Raises:
-        TokenizerError: a token or a position exceeds what the model has.
+        Explained: a token or a position exceeds what the model has.
         NotTheStream: the blocks or the final norm do not pass one residual stream on in turn.
     """
     config = model.config.get_text_config(decoder=True)
@@ -64,16 +60,17 @@ def run_batches(model: PreTrainedModel, body: Body, batches: Sequence[Batch]) ->
     positions = getattr(config, "max_position_embeddings", None) or longest
     vocabulary = getattr(config, "vocab_size", None) or largest + 1
     if longest > positions or largest >= vocabulary:
-        raise TokenizerError(
+        raise Explained(
             f"prompts have up to {longest} tokens, and token numbers up to {largest}; "
             f"{type(model).__name__} has {positions} positions and {vocabulary} tokens: "
             "shorten the prompts, or give the tokenizer of this model"
         )
-    with torch.inference_mode():
-        for batch in batches:
+    for batch in batches:
+        with torch.inference_mode():  # left before yielding, as the caller may never return
             with recording(body.blocks, body.final_norm, body.names) as recorder:
                 logits = last_logits(model, batch)
-            yield Outcome(batch, recorder.stacked(), logits)
+            outcome = Outcome(batch, recorder.stacked(), logits)
+        yield outcome
 
 
 def rows(
@@ -86,7 +83,7 @@ def rows(
 
     Raises:
         NotTheStream: the model does not have one stream per token.
-        NotFinite: a norm is 0 or not finite.
+        Explained: a norm is 0 or not finite.
     """
     sites = site_names(len(body.blocks), body.final_norm is not None)
     gains: list[dict[str, Any]] = []
@@ -104,7 +101,7 @@ def rows(
             bad = (~logs[:, i, :length].isfinite()).any(1).nonzero().flatten().tolist()
             if bad or not outcome.logits[i].isfinite().any():
                 where = ", ".join(sites[j] for j in bad[:3]) or "logits"
-                raise NotFinite(
+                raise Explained(
                     f"{where}: norms are 0 or not finite for the prompt {sequence.prompt.text!r}: "
                     "load the model in float32 if it is in half precision; otherwise its weights "
                     "are damaged, or of another model"

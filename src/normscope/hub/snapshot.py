@@ -4,7 +4,6 @@ The download runs in a separate process, which a timer can end: a server that se
 second never triggers a timeout of the hub's client, and the client's threads cannot be stopped.
 """
 
-import json
 import signal
 import subprocess
 import sys
@@ -22,45 +21,37 @@ from huggingface_hub.errors import (
 from normscope.errors import Explained
 from normscope.hub.recipe import HubSource
 
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-SAFETENSORS = (SINGLE, INDEX, "model-*-of-*.safetensors")
+SAFETENSORS = ("model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors")
 PICKLED = ("pytorch_model.bin", "pytorch_model-*-of-*.bin")
 TEXT = ("*.json", "*.txt", "*.model", "*.jinja")  # configuration and tokenizer
 
 
-class Unavailable(Explained):
-    """A model is not available; the message gives the reason and the way out."""
-
-
 def snapshot(source: HubSource) -> Path:
-    """Download a model, and return its directory in the cache.
+    """Download a model, and return its directory in the cache, which is named by the commit.
 
     Pickled weights are downloaded only if there are no safetensors.
 
     Raises:
-        Unavailable: the hub does not provide the model, or not within the time limit.
+        Explained: the hub does not provide the model, or not within the time limit.
     """
     command = [sys.executable, "-m", __name__, source.model_dump_json()]
     # if it inherited the log as stderr, it would keep this job's lock after the job is killed
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    sys.stderr.write(done.stderr)
+    if done.returncode == 0:
+        return Path(done.stdout.splitlines()[-1])
     if done.returncode == -signal.SIGALRM:
         reason = (
             f"not complete after {source.timeout_s:g} s, its timeout_s: start again to resume the "
             "download, or raise timeout_s"
         )
-    elif done.returncode:
-        reason = f"the process that downloads it ended with status {done.returncode}"
     else:
-        answer = json.loads(done.stdout)
-        if "directory" in answer:
-            return Path(answer["directory"])
-        reason = answer["reason"]
-    raise Unavailable(f"{source}: {reason}")
+        last = (done.stderr.splitlines() or [""])[-1]
+        reason = last or f"the process that downloads it ended with status {done.returncode}"
+    raise Explained(f"{source}: {reason}")
 
 
-def _fetch(source: HubSource) -> dict[str, str]:
-    """The directory of the model, or the reason why it is not available."""
+def _fetch(source: HubSource) -> str:
+    """The directory of the model; where there is none, the process ends with the reason."""
     page = f"https://huggingface.co/{source.repo}"
     try:
         for weights in (SAFETENSORS, PICKLED):
@@ -71,7 +62,7 @@ def _fetch(source: HubSource) -> dict[str, str]:
                 ignore_patterns=["*/*"],
             )
             if any(list(Path(directory).glob(pattern)) for pattern in weights):
-                return {"directory": directory}
+                return directory
         reason = "it has no weights in a known format"
     except GatedRepoError:
         reason = f"it is gated: accept its terms on {page}, then `hf auth login` or set HF_TOKEN"
@@ -83,7 +74,7 @@ def _fetch(source: HubSource) -> dict[str, str]:
         reason = f"the hub does not answer, and the local cache lacks the model ({_cause(e)})"
     except Exception as e:  # no failure of the client may stop the other models
         reason = f"the hub's client failed ({_cause(e)})"
-    return {"reason": reason}
+    sys.exit(reason)
 
 
 def _cause(e: BaseException) -> str:
@@ -93,12 +84,8 @@ def _cause(e: BaseException) -> str:
     return f"{type(e).__name__}: {str(e).strip().partition(chr(10))[0]}"
 
 
-def _main() -> None:
-    source = HubSource.model_validate_json(sys.argv[1])
-    huggingface_hub.logging.set_verbosity_error()  # warnings would repeat text from the server
-    signal.setitimer(signal.ITIMER_REAL, source.timeout_s)  # ends this process with all its threads
-    print(json.dumps(_fetch(source)))
-
-
 if __name__ == "__main__":
-    _main()
+    asked = HubSource.model_validate_json(sys.argv[1])
+    huggingface_hub.logging.set_verbosity_error()  # warnings would repeat text from the server
+    signal.setitimer(signal.ITIMER_REAL, asked.timeout_s)  # ends this process with all its threads
+    print(_fetch(asked))

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from normscope.columns import Table
 from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in
 from normscope.studies.folder import FOLDER
@@ -64,22 +65,22 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
         of the functions that test it and that compute what it reads.
     """
     functions = marked_tests()
+
+    def declared(table: str) -> Table:
+        study, _, name = table.partition(".")
+        return studies[study].TABLES[name]
+
     found = {}
     for document, key, entry in claims:
         tables, code = [], []
         if entry.contrast is not None:
-            study, _, name = entry.contrast.table.partition(".")
-            declared = studies[study].TABLES[name]
             tables.append(entry.contrast.table)
             columns = columns_in(str(entry.contrast.measure))
-            code += [declared.source_of(column) for column in columns]
+            code += [declared(tables[0]).source_of(column) for column in columns]
         if key in functions:
-            test = functions[key]
-            code.append(test.function)
-            for table in test.tables:
-                study, _, name = table.partition(".")
-                tables.append(table)
-                code.append(studies[study].TABLES[name].source)
+            tables += functions[key].tables
+            code.append(functions[key].function)
+            code += [declared(table).source for table in functions[key].tables]
         unique = {"tables": list(dict.fromkeys(tables)), "code": list(dict.fromkeys(code))}
         found[key] = {"test": f"data/claims/{document}.yaml: {key}", **unique}
     return found

@@ -15,7 +15,8 @@ from pydantic import Field, ValidationError
 from normscope.columns import Table
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
-from normscope.train.recipe import Device, Seeds
+from normscope.train.recipe import Device, Seeds, Stack
+from normscope.train.stacking import stack_mb
 
 MODEL_FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", "SHA256SUMS")
 
@@ -101,6 +102,46 @@ class Study(Strict, ABC):
         return iter(())
 
 
+Stacked = Annotated[
+    PositiveInt,
+    Field(
+        default=3,
+        description="seeds of a cell that one job trains; a seed beyond full jobs adds a job",
+    ),
+]
+
+
+class TransformerStudy(Study):
+    """A study of TransformerStudy: a job trains several seeds of a cell."""
+
+    stack: Stacked
+
+    @abstractmethod
+    def models(self) -> list[tuple[Any, int]]:
+        """Cell and seed of every model, in the order of the configuration."""
+
+    @abstractmethod
+    def stack_of(self, cell: Any, seeds: list[int]) -> Stack:
+        """What a job with these seeds of a cell trains."""
+
+    def blocks(self) -> dict[str, tuple[Any, list[int]]]:
+        """Cell and seeds of every training job, by its name."""
+        return blocks(self.models(), self.stack)
+
+    def cells(self) -> dict[str, Any]:
+        """The cell of every training job, by its name."""
+        return {name: cell for name, (cell, _) in self.blocks().items()}
+
+    def trainings(self) -> dict[str, Stack]:
+        return {name: self.stack_of(*block) for name, block in self.blocks().items()}
+
+    def context(self) -> int:
+        return max(stack.model.block_size for stack in self.trainings().values())
+
+    def train_mb(self, stack: Stack, device: Device) -> int:
+        return stack_mb(stack, device)
+
+
 def vocabulary(
     tables: Mapping[str, Table],
     *,
@@ -126,15 +167,6 @@ def vocabulary(
         labels={**{c.name: c.label for c in columns if c.label}, **(labels or {})},
         **fields,
     )
-
-
-Stacked = Annotated[
-    PositiveInt,
-    Field(
-        default=3,
-        description="seeds of a cell that one job trains; a seed beyond full jobs adds a job",
-    ),
-]
 
 
 class Grid(Strict):
@@ -178,6 +210,6 @@ def checked(where: str, build: Callable[[], T]) -> T:
     """
     try:
         return build()
-    except ValidationError as e:
-        reason = e.errors()[0]["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{where}: {reason}") from None
+    except ValueError as e:
+        first = e.errors()[0]["msg"] if isinstance(e, ValidationError) else str(e)
+        raise ValueError(f"{where}: {first.removeprefix('Value error, ')}") from None

@@ -1,6 +1,10 @@
-"""The residual gain in memory: against the workflow's probe, and against hidden states."""
+"""The residual gain in memory: against traces of all modules, and against the workflow's probe."""
 
+import itertools
 import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -9,42 +13,169 @@ import torch
 import transformers
 from pretrained_hub import Job, measure
 from pretrained_models import (
+    LAYERS,
     config_of,
     from_directory,
-    perturb,
+    norm,
     prompts,
     random_model,
     save,
     tokenizer,
 )
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM
 
 import normscope
+from normscope.hub.architecture import find_body
 
 TEXTS = ["The capital of France is", "a", "To be, or not to be"]
+# a well-known one, no final norm (two), an encoder's class as a decoder, a norm used twice,
+# experts, a recurrence
+MEASURED = "gpt2 bart openai-gpt bert nanochat mixtral mamba".split()
+# halves its stream between blocks, four streams, two streams, not causal
+REFUSED = "rwkv deepseek_v4 reformer xlnet".split()
+TWO_STREAMS = "reformer"  # each block passes on one stream that the trace sees, and another one
+STRANGE = ["", ".", "nowhere", "model..norm", "config", "forward", "lm_head.weight", "ä"]
+
+
+@dataclass
+class Call:
+    """One call of a module: its input and output, and its start and end on a counter."""
+
+    began: int
+    taken: Tensor | None
+    ended: int | None = None
+    given: Tensor | None = None
+
+
+def vectors(value: Any) -> Tensor | None:
+    value = value[0] if isinstance(value, tuple | list) and value else value
+    value = getattr(value, "last_hidden_state", value)
+    return value.clone() if isinstance(value, Tensor) and value.is_floating_point() else None
+
+
+def trace(model: nn.Module, ids: list[int]) -> dict[str, list[Call]]:
+    """The calls of all modules in one pass over one prompt."""
+    clock, calls = itertools.count(), defaultdict(list)
+
+    def begin(name: str, _: nn.Module, args: Any, kwargs: Any) -> None:
+        taken = args[0] if args else kwargs.get("hidden_states")
+        calls[name].append(Call(next(clock), vectors(taken)))
+
+    def end(name: str, _: nn.Module, args: Any, output: Any) -> None:
+        call = next(call for call in reversed(calls[name]) if call.ended is None)
+        call.ended, call.given = next(clock), vectors(output)
+
+    handles = []
+    for name, module in model.named_modules():
+        handles.append(module.register_forward_pre_hook(partial(begin, name), with_kwargs=True))
+        handles.append(module.register_forward_hook(partial(end, name)))
+    last = torch.tensor([len(ids) - 1])
+    with torch.inference_mode():
+        model(input_ids=torch.tensor([ids]), logits_to_keep=last, use_cache=False)
+    for handle in handles:
+        handle.remove()
+    return calls
+
+
+def stream(calls: dict[str, list[Call]], blocks: str, final_norm: str) -> list[Tensor] | None:
+    """The norms (positions,) at every site, or None if the modules do not pass on one stream.
+
+    Each block runs once and takes the output of the one before it. The final norm takes the output
+    of the last block, once after it.
+    """
+    of_blocks = [calls.get(f"{blocks}.{i}", []) for i in range(LAYERS)]
+    if any(len(found) != 1 for found in of_blocks):
+        return None
+    chain = [found[0] for found in of_blocks]
+    if final_norm != "none":
+        last = chain[-1].ended
+        after = [c for c in calls.get(final_norm, []) if last is None or c.began > last]
+        if len(after) != 1 or (len(calls[final_norm]) > 1 and final_norm.startswith(blocks)):
+            return None
+        chain += after
+    sites = [chain[0].taken]
+    for call in chain:
+        taken, given, before = call.taken, call.given, sites[-1]
+        if taken is None or given is None or before is None or taken.ndim != 3:
+            return None
+        if not taken.shape == given.shape == before.shape or not torch.allclose(taken, before):
+            return None
+        sites.append(given)
+    return [norm(site[0]) for site in sites if site is not None]
+
+
+def is_causal(model: nn.Module) -> bool:
+    """Whether the logits at a position do not change with the token after it."""
+    one, other = torch.tensor([[5, 6, 7, 8]]), torch.tensor([[5, 6, 7, 300]])
+    with torch.inference_mode():
+        first, second = (model(input_ids=t, use_cache=False).logits[:, :3] for t in (one, other))
+    return torch.allclose(first, second, rtol=1e-3, atol=1e-3 * float(first.abs().max()))
+
+
+@pytest.mark.parametrize("kind", MEASURED + REFUSED)
+def test_the_gain_is_that_of_the_residual_stream_or_the_names_are_refused(kind):
+    """The known names, all lists of blocks, norms, other modules, and names of no module."""
+    model, ids = random_model(kind), tokenizer()
+    traces = {
+        (text, bos): trace(model, [*start, *ids(text, add_special_tokens=False)["input_ids"]])
+        for text in TEXTS
+        for bos, start in {"off": [], "on": [1]}.items()
+    }
+    has_gain = kind != TWO_STREAMS and is_causal(model)
+    names = [name for name, _ in model.named_modules() if name]
+    lists = [n for n in names if n.endswith(("h", "layers", "layer", "blocks"))]
+    norms = [n for n in names if "norm" in n or "ln" in n]
+    tried = [
+        (blocks, final_norm)
+        for blocks in (*lists[:3], None, "nowhere")
+        for final_norm in (None, "none", *norms[-3:], *names[:: len(names) // 4], *STRANGE)
+    ]
+    measured = 0
+    for blocks, final_norm in tried:
+        try:
+            table = normscope.gain(model, ids, TEXTS, blocks=blocks, final_norm=final_norm)
+        except normscope.Explained:
+            if has_gain and blocks and final_norm is not None:
+                assert None in [stream(calls, blocks, final_norm) for calls in traces.values()]
+            continue
+        assert has_gain
+        measured += 1
+        body = find_body(model, blocks, final_norm)
+        last = body.names[-1] if body.final_norm is not None else "none"
+        rows: Any = table.set_index(["prompt", "bos", "positions"])
+        for key, calls in traces.items():
+            sites = stream(calls, body.names[0].rpartition(".")[0], last)
+            assert sites is not None, (blocks, final_norm)
+            at = torch.stack(sites)
+            later = at[:, 1:].log().mean(1).exp()
+            for positions, expected in {
+                "first": at[:, 0],
+                "last": at[:, -1],
+                "later": later,
+            }.items():
+                ours = rows.loc[(*key, positions)].sort_values("depth")
+                assert ours["norm"].to_numpy() == pytest.approx(expected.numpy(), 1e-4, nan_ok=True)
+                gains = (expected[1:] / expected[:-1]).numpy()
+                assert ours["gain"].to_numpy()[1:] == pytest.approx(gains, 1e-4, nan_ok=True)
+    assert bool(measured) == (kind in MEASURED)
 
 
 def test_the_numbers_are_those_of_the_probe(tmp_path):
-    kinds = ("gpt2", "llama")
-    models = {kind: save(random_model(kind), tmp_path / "models" / kind) for kind in kinds}
-    jobs = [
-        Job(tmp_path / kind, from_directory(folder).model_dump(), tmp_path / "revisions")
-        for kind, folder in models.items()
-    ]
-    for job in jobs:
-        measure(job, tmp_path / "home")
     texts = {p.name: p.text for p in prompts()}
-    for job, folder in zip(jobs, models.values(), strict=True):
-        theirs = pd.read_csv(job.out / "norms.csv").query("prompt in @texts")
-        theirs = theirs.assign(prompt=theirs["prompt"].map(texts))
+    for kind in ("gpt2", "llama"):
+        folder = save(random_model(kind), tmp_path / "models" / kind)
+        job = Job(tmp_path / kind, from_directory(folder).model_dump(), tmp_path / "revisions")
+        measure(job, tmp_path / "home")
+        probed = pd.read_csv(job.out / "norms.csv").query("prompt in @texts")
+        probed = probed.assign(prompt=probed["prompt"].map(texts))
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager"
         )
         ours = normscope.gain(model, tokenizer(), texts.values()).drop(columns="gain")
         key = ["prompt", "bos", "positions", "depth"]
-        ours, theirs = (t.sort_values(key, ignore_index=True) for t in (ours, theirs))
-        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-6, atol=1e-6)
+        ours, probed = (t.sort_values(key, ignore_index=True) for t in (ours, probed))
+        pd.testing.assert_frame_equal(ours, probed, rtol=1e-6, atol=1e-6)
 
 
 def test_the_model_is_not_changed_and_its_dropout_is_off():
@@ -58,127 +189,10 @@ def test_the_model_is_not_changed_and_its_dropout_is_off():
     assert list(dict.fromkeys(first["prompt"])) == TEXTS
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("transformer.wte", "it does not run after the last block"),
-        ("transformer.h.0.ln_1", "it does not run after the last block"),
-        ("transformer.h.3", "it does not run after the last block"),
-        ("lm_head", "what enters it is not the output of transformer.h.3"),
-    ],
-)
-def test_a_module_that_is_not_the_final_norm_is_an_error_that_names_it(name, reason):
-    """Recorded in the order in which modules run, every site moved by one without an error."""
-    with pytest.raises(normscope.Explained) as e:
-        normscope.gain(random_model("gpt2"), tokenizer(), TEXTS, final_norm=name)
-    assert str(e.value).startswith(f"{name} is not the norm after the last block ({reason}")
-    assert "key final_norm, or set final_norm to none" in str(e.value)
-
-
-def bart(**changes) -> Any:
-    """Of a depth that its encoder does not have, as DistilBART."""
-    sizes = {"d_model": 24, "decoder_layers": 4, "encoder_layers": 2, "vocab_size": 400}
-    heads = {"decoder_attention_heads": 4, "encoder_attention_heads": 4}
-    ids = {"pad_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
-    ids |= {"decoder_start_token_id": 2, "forced_eos_token_id": None}
-    return transformers.BartConfig(**(sizes | heads | ids), **changes)
-
-
-def bert(**changes) -> Any:
-    sizes = {"hidden_size": 24, "num_hidden_layers": 4, "num_attention_heads": 4}
-    return transformers.BertConfig(**sizes, intermediate_size=24, vocab_size=400, **changes)
-
-
-def test_a_model_without_a_final_norm_is_measured_with_none():
-    """Bart's decoder norms within its blocks; its embedding has a norm that is easily taken."""
-    model = perturb(AutoModelForCausalLM.from_config(bart()))
-    with pytest.raises(normscope.Explained, match="set final_norm to none if it has none"):
-        normscope.gain(model, tokenizer(), TEXTS)
-    taken = "model.decoder.layernorm_embedding"
-    with pytest.raises(normscope.Explained, match=f"{taken} is not the norm after the last block"):
-        normscope.gain(model, tokenizer(), TEXTS, final_norm=taken)
-    table = normscope.gain(model, tokenizer(), TEXTS, final_norm="none")
-    assert list(dict.fromkeys(table["site"])) == ["embedding", *(f"block_{i}" for i in range(4))]
-    ids = tokenizer()(TEXTS[0], add_special_tokens=False)["input_ids"]
-    with torch.inference_mode():
-        states = model(torch.tensor([ids]), output_hidden_states=True, use_cache=False)
-    ours = table.query("prompt == @TEXTS[0] and bos == 'off' and positions == 'last'")
-    expected = [float(s[0, -1].double().norm()) for s in states.hidden_states]
-    assert ours["norm"].tolist() == pytest.approx(expected, rel=1e-5)
-
-
-def test_none_leaves_out_a_final_norm_and_nothing_else():
-    model = random_model("llama")
-    whole = normscope.gain(model, tokenizer(), TEXTS)
-    table = normscope.gain(model, tokenizer(), TEXTS, final_norm="none")
-    rest = whole[whole["site"] != "final_norm"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(table, rest)
-
-
-@pytest.mark.parametrize(
-    ("model", "words"),
-    [
-        (lambda: transformers.BertLMHeadModel(bert()), "is_decoder False"),
-        (lambda: transformers.BertForMaskedLM(bert()), "AutoModelForCausalLM"),
-        (lambda: transformers.BertForMaskedLM(bert(is_decoder=True)), "AutoModelForCausalLM"),
-        (lambda: transformers.BartForConditionalGeneration(bart()), "AutoModelForCausalLM"),
-        (
-            lambda: transformers.T5ForConditionalGeneration(
-                transformers.T5Config(d_model=24, d_kv=6, d_ff=24, num_layers=2, num_heads=4)
-            ),
-            "AutoModelForCausalLM",
-        ),
-        (
-            lambda: random_model("gemma", use_bidirectional_attention=True),
-            "use_bidirectional_attention True",
-        ),
-        (lambda: random_model("llama", is_causal=False), "is_causal False"),
-    ],
-)
-def test_a_model_that_is_not_causal_is_refused_whatever_names_are_given(model, words):
-    made = model().eval()
-    kind = type(made).__name__
-    lists = [name for name, m in made.named_modules() if isinstance(m, nn.ModuleList)]
-    for names in ({}, {"blocks": lists[0], "final_norm": "none"}):
-        with pytest.raises(normscope.Explained, match=rf"{kind} is not a causal .*{words}"):
-            normscope.gain(made, tokenizer(), TEXTS, **names)
-
-
-def test_a_stream_that_changes_between_blocks_is_refused():
-    """RWKV halves its stream after every few blocks: the ratio of outputs is half the gain."""
-    sizes: Any = {"hidden_size": 24, "num_hidden_layers": 4, "vocab_size": 400}
-    names = {"blocks": "rwkv.blocks", "final_norm": "rwkv.ln_out"}
-    model = perturb(transformers.RwkvForCausalLM(transformers.RwkvConfig(**sizes, rescale_every=2)))
-    with pytest.raises(
-        normscope.Explained, match=r"rwkv.blocks.2 is not .*output of rwkv.blocks.1"
-    ):
-        normscope.gain(model, tokenizer(), TEXTS, **names)
-    model = perturb(transformers.RwkvForCausalLM(transformers.RwkvConfig(**sizes, rescale_every=0)))
-    assert len(normscope.gain(model, tokenizer(), TEXTS, **names))
-
-
 def not_finite() -> nn.Module:
     model = random_model("gpt2")
     model.transformer.h[0].mlp.c_fc.bias.fill_(math.nan)
     return model
-
-
-@pytest.mark.parametrize(
-    ("model", "texts", "words"),
-    [
-        (lambda: random_model("gpt2"), [], "no prompts"),
-        (lambda: random_model("gpt2"), ["a", ""], "''"),
-        (lambda: random_model("gpt2"), ["a", "b", "a"], "twice: a"),
-        (lambda: random_model("gpt2"), ["a " * 200], "64 positions"),
-        (lambda: nn.Linear(2, 2), ["a"], "Linear"),
-        (lambda: AutoModel.from_config(config_of("gpt2")), ["a"], "GPT2Model"),
-        (lambda: random_model("gpt2", n_layer=0), ["a"], "no blocks"),
-        (not_finite, ["a"], "block_0"),
-    ],
-)
-def test_what_cannot_be_measured_is_an_error(model, texts, words):
-    with pytest.raises(normscope.Explained, match=words):
-        normscope.gain(model(), tokenizer(), texts)
 
 
 def on_meta() -> nn.Module:
@@ -186,26 +200,47 @@ def on_meta() -> nn.Module:
         return AutoModelForCausalLM.from_config(config_of("gpt2"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"tokenizer": None}, "tokenizer is of type NoneType: give what AutoTokenizer loads"),
-        ({"prompts": [1, 2]}, "prompts has 1, which is not a text"),
-        ({"prompts": None}, "prompts is None: give a list of texts"),
-        ({"prompts": b"abc"}, "prompts has 97"),
-        ({"prompts": ["\ud800"]}, "half of a surrogate pair"),
-        ({"model": on_meta}, r"transformer\.wte\.weight of GPT2LMHeadModel is on the device meta"),
-        ({"model": lambda: None}, "NoneType is not a causal language model"),
-        ({"blocks": 3}, "blocks is 3: give the dotted name of a module"),
-        ({"final_norm": False}, "final_norm is False"),
-        ({"final_norm": ""}, "key final_norm"),
-        ({"blocks": ""}, "key blocks"),
-    ],
-)
-def test_a_wrong_argument_is_an_error_of_one_line(changes, words):
-    arguments = {"model": lambda: random_model("gpt2"), "tokenizer": tokenizer(), "prompts": ["a"]}
-    arguments |= changes
-    arguments["model"] = arguments["model"]()
+GPT2 = partial(random_model, "gpt2")
+ERRORS: dict[str, tuple] = {
+    "the first norm": (GPT2, {"final_norm": "transformer.h.0.ln_1"}, "not run after the last bl"),
+    "the head": (GPT2, {"final_norm": "lm_head"}, "is not the output of transformer.h.3"),
+    "an encoder": (
+        lambda: transformers.BertForMaskedLM(config_of("bert")),
+        {"blocks": "bert.encoder.layer", "final_norm": "none"},
+        "BertForMaskedLM is not a causal .*AutoModelForCausalLM",
+    ),
+    "an encoder's configuration": (
+        lambda: random_model("bert", is_decoder=False),
+        {"blocks": "bert.encoder.layer", "final_norm": "none"},
+        "not a causal .*is_decoder False",
+    ),
+    "an encoder-decoder": (
+        lambda: transformers.BartForConditionalGeneration(config_of("bart")),
+        {"blocks": "model.decoder.layers", "final_norm": "none"},
+        "not a causal .*AutoModelForCausalLM",
+    ),
+    "bidirectional": (
+        lambda: random_model("gemma", use_bidirectional_attention=True),
+        {},
+        "use_bidirectional_attention True",
+    ),
+    "no head": (lambda: AutoModel.from_config(config_of("gpt2")), {}, "GPT2Model is not a causal"),
+    "another module": (lambda: nn.Linear(2, 2), {}, "Linear is not a causal language model"),
+    "no blocks": (lambda: random_model("gpt2", n_layer=0), {}, "no blocks"),
+    "no values": (on_meta, {}, r"transformer\.wte\.weight of GPT2LMHeadModel is on the device m"),
+    "NaN": (not_finite, {}, "block_0"),
+    "no prompts": (GPT2, {"prompts": []}, "no prompts"),
+    "an empty prompt": (GPT2, {"prompts": ["a", ""]}, "''"),
+    "a prompt twice": (GPT2, {"prompts": ["a", "b", "a"]}, "'a' twice"),
+    "a long prompt": (GPT2, {"prompts": ["a " * 200]}, "64 positions"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_what_cannot_be_measured_is_an_error_of_one_line(case):
+    make, changes, words = ERRORS[case]
+    arguments = {"tokenizer": tokenizer(), "prompts": ["a"]} | changes
     with pytest.raises(normscope.Explained, match=words) as e:
-        normscope.gain(**arguments)
+        normscope.gain(make(), **arguments)
     assert "\n" not in str(e.value)
+    assert not torch.is_inference_mode_enabled()

@@ -1,132 +1,293 @@
-"""The share of a gradient that norms remove, compared with autograd's explicit Jacobian."""
+"""``watch`` on drawn layers against autograd's Jacobian, and on what users may do to it."""
 
+import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 import torch
 import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from properties import examples
 from recall_recipes import moved
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import normscope
+from normscope.nn.norms import build
+from normscope.nn.recipe import Norm, NormBackward
 
-D, TOKENS = 12, (4, 5)
+D = 6
+KINDS = ("layernorm", "rmsnorm", "sqrt(d)", "1", "learned")
 LlamaRMSNorm = transformers.models.llama.modeling_llama.LlamaRMSNorm
 GemmaRMSNorm = transformers.models.gemma.modeling_gemma.GemmaRMSNorm
 
 
-class OwnRMSNorm(nn.Module):
-    """A norm of a user, whose gain is called scale."""
+def layer_of(kind: str, d: int, *, center: bool, gain: bool, bias: bool, eps: float) -> nn.Module:
+    """A norm of torch or of the registry."""
+    if kind == "layernorm":
+        return nn.LayerNorm(d, eps=eps, elementwise_affine=gain, bias=bias)
+    if kind == "rmsnorm":
+        return nn.RMSNorm(d, eps=eps, elementwise_affine=gain)
+    radius: Any = kind
+    return build(Norm(center=center, radius=radius, gain=gain, bias=bias, eps=eps), d)
+
+
+def scale_of(layer: nn.Module, d: int) -> Tensor:
+    """``dy / dz``, by channel: gain, and radius over sqrt(d)."""
+    parameters = dict(layer.named_parameters())
+    gain = parameters.get("weight", parameters.get("gain", torch.ones(d).double()))
+    radius = {"1": 1.0, "learned": parameters.get("g")}.get(getattr(layer, "radius", ""))
+    return (gain if radius is None else gain * radius / math.sqrt(d)).detach()
+
+
+@given(
+    kind=st.sampled_from(KINDS),
+    d=st.integers(3, 7),
+    n=st.integers(1, 4),
+    center=st.booleans(),
+    gain=st.booleans(),
+    bias=st.booleans(),
+    eps=st.sampled_from([1e-12, 1e-5, 1e-2, 1.0]),
+    size=st.sampled_from([1e-2, 1.0, 1e2]),
+    mean=st.sampled_from([0.0, 1.0, -30.0]),
+    seed=st.integers(0, 99),
+)
+@examples(60)
+def test_the_table_is_that_of_the_full_jacobian(*, kind, d, n, size, mean, seed, **factors):
+    """Each quantity from the definition: J of autograd, and energies along 1 and along z."""
+    if kind in ("1", "learned"):
+        factors["eps"] = min(
+            factors["eps"], 1e-5
+        )  # shorter tokens than eps have no radial term: see standardize
+    layer = moved(layer_of(kind, d, **factors).double(), seed)
+    g = torch.Generator().manual_seed(seed)
+    x = size * torch.randn(n, d, generator=g, dtype=torch.float64) + mean
+    dy = torch.randn(n, d, generator=g, dtype=torch.float64)
+    with normscope.watch(layer) as norms:
+        inputs = x.clone().requires_grad_()
+        layer(inputs).backward(dy)
+    (row,) = norms.table().to_dict("records")
+
+    scale, centers = scale_of(layer, d), bool(row["center"])
+    assert centers == {"layernorm": True, "rmsnorm": False}.get(kind, factors["center"])
+    assert (row["d"], row["tokens"]) == (d, n)
+    J = torch.autograd.functional.jacobian(layer, x)
+    assert isinstance(J, Tensor)
+    ones = torch.ones(d).double() / math.sqrt(d)
+    at_z, u = scale * dy, x - x.mean(-1, keepdim=True) * centers
+    energy = at_z.square().sum(-1)
+    mean_part = (at_z @ ones).square() * centers
+    radial = (at_z * u / u.norm(dim=-1, keepdim=True)).sum(-1).square()
+    exact = torch.stack([J[i, :, i].T @ dy[i] for i in range(n)])
+    assert inputs.grad is not None
+    assert torch.allclose(inputs.grad, exact)
+    expected = {"r_mean": mean_part, "r_radial": radial, "r_tangent": energy - mean_part - radial}
+    for name, part in expected.items():
+        assert row[name] == pytest.approx(float((part / energy).mean()), rel=1e-6, abs=1e-8), name
+        of_batch = float(part.sum() / energy.sum())
+        assert row[f"{name}_of_batch"] == pytest.approx(of_batch, rel=1e-6, abs=1e-8), name
+    cosine = torch.cosine_similarity(at_z, exact, dim=-1).mean()
+    assert row["cos_straight_through"] == pytest.approx(float(cosine), rel=1e-6, abs=1e-6)
+    error = float((at_z - exact).norm() / exact.norm())
+    assert row["error_straight_through"] == pytest.approx(error, rel=1e-5)
+
+
+class Net(nn.Module):
+    """A norm between two maps."""
+
+    def __init__(self, norm: nn.Module | None = None) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.into, self.norm = nn.Linear(3, D), norm or nn.LayerNorm(D)
+        self.out = nn.Linear(D, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.norm(self.into(x))
+        return self.out(y[0] if isinstance(y, tuple) else y)
+
+
+def inputs() -> Tensor:
+    return torch.randn(4, 3, generator=torch.Generator().manual_seed(1))
+
+
+def plain(model: nn.Module, x: Tensor) -> None:
+    model(x).square().sum().backward()
+
+
+class UserRMSNorm(nn.Module):
+    """A norm of a user, whose gain has another name, and is 1.5."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.scale, self.eps = nn.Parameter(torch.ones(D)), 1e-9
+        self.scale, self.eps = nn.Parameter(torch.full((D,), 1.5)), 1e-6
 
     def forward(self, hidden: Tensor) -> Tensor:
         return self.scale * hidden * (hidden.square().mean(-1, keepdim=True) + self.eps).rsqrt()
 
 
-class Model(nn.Module):
-    """A norm between two linear maps."""
+class PairLayerNorm(nn.LayerNorm):
+    """Returns its output in a tuple, as fused kernels do."""
+
+    def forward(self, input: Tensor) -> Any:
+        return super().forward(input), input.mean()
+
+
+class OverRMSNorm(nn.Module):
+    """Writes over its input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mul_(x.detach().square().mean(-1, keepdim=True).rsqrt())
+
+
+class TextLayerNorm(nn.Module):
+    """Returns no tensor."""
+
+    def forward(self, x: Tensor) -> str:
+        return str(x.shape)
+
+
+class Ignoring(nn.Module):
+    """Calls a norm, and returns its input."""
 
     def __init__(self, norm: nn.Module) -> None:
         super().__init__()
-        self.into, self.norm, self.out = nn.Linear(3, D), norm, nn.Linear(D, 4)
+        self.norm = norm
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        return self.out(self.norm(self.into(inputs).tanh()))
+    def forward(self, x: Tensor) -> Tensor:
+        self.norm(x)
+        return x
 
 
-NORMS: dict[str, Callable[[], nn.Module]] = {
-    "LayerNorm": lambda: nn.LayerNorm(D, eps=1e-9),
-    "LayerNorm without a bias": lambda: nn.LayerNorm(D, eps=1e-9, bias=False),
-    "LayerNorm without weights": lambda: nn.LayerNorm(D, eps=1e-9, elementwise_affine=False),
-    "RMSNorm": lambda: nn.RMSNorm(D, eps=1e-9),
-    "LlamaRMSNorm": lambda: LlamaRMSNorm(D, eps=1e-9),
-    "GemmaRMSNorm": lambda: GemmaRMSNorm(D, eps=1e-9),
-    "OwnRMSNorm": OwnRMSNorm,
+class StdLayerNorm(nn.Module):
+    """Has the name of a norm, and divides by the deviation over d - 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+
+
+def shares(model: nn.Module, run: Callable[[], object]) -> list[dict]:
+    with normscope.watch(model) as norms:
+        run()
+    return norms.table().drop(columns=["norm", "kind"]).to_dict("records")
+
+
+def reference(norm: nn.Module | None = None) -> dict:
+    model = Net(norm)
+    (row,) = shares(model, lambda: plain(model, inputs()))
+    return row
+
+
+def with_gain(norm: nn.Module, gain: float) -> nn.Module:
+    nn.init.constant_(norm.get_parameter("weight"), gain)
+    return norm
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        with_gain(LlamaRMSNorm(D, eps=1e-6), 1.5),
+        with_gain(GemmaRMSNorm(D, eps=1e-6), 0.5),
+        UserRMSNorm(),
+    ],
+)
+def test_an_rmsnorm_of_another_class_has_the_numbers_of_that_of_torch(norm):
+    expected = reference(with_gain(nn.RMSNorm(D, eps=1e-6), 1.5))
+    assert reference(norm) == pytest.approx(expected, rel=1e-5)
+
+
+def checkpointed(model: nn.Module, x: Tensor) -> None:
+    checkpoint(model, x.requires_grad_(), use_reentrant=True).square().sum().backward()
+
+
+def nested(model: nn.Module, x: Tensor) -> None:
+    with normscope.watch(model):
+        plain(model, x)
+
+
+def in_place_after(model: Net, x: Tensor) -> None:
+    y = model.norm(model.into(x))
+    model.out(y.mul_(1)).square().sum().backward()
+
+
+def frozen_gain(model: Net, x: Tensor) -> None:
+    model.norm.requires_grad_(False)
+    plain(model, x)
+
+
+def compiled(model: Net, x: Tensor) -> None:
+    fast: Any = torch.compile(model, backend="eager")
+    plain(fast, x)
+
+
+def in_two_passes(model: Net, x: Tensor) -> None:
+    plain(model, x[:1])
+    plain(model, x[1:])
+
+
+SAME = {
+    "a pair": (lambda: Net(PairLayerNorm(D)), plain),
+    "a wrapper": (lambda: nn.DataParallel(Net()), plain),
+    "without affine": (lambda: Net(nn.LayerNorm(D, elementwise_affine=False)), plain),
+    "transposed": (Net, lambda model, x: plain(model, x.T.contiguous().T)),
+    **{
+        run.__name__: (Net, run)
+        for run in (checkpointed, nested, in_place_after, frozen_gain, compiled, in_two_passes)
+    },
 }
 
 
-def model_and_inputs(name: str) -> tuple[Model, Tensor]:
-    """A model in float64, and its inputs."""
-    torch.manual_seed(1)
-    inputs = torch.randn(*TOKENS, 3, dtype=torch.float64)
-    model = Model(NORMS[name]())
-    moved(model)
-    return model.double(), inputs
+@pytest.mark.parametrize("way", SAME)
+def test_each_way_to_run_gives_the_same_numbers(way):
+    make, run = SAME[way]
+    model = make()
+    (row,) = shares(model, lambda: run(model, inputs()))
+    assert row == pytest.approx(reference(), rel=1e-5)
 
 
-def gain_of(norm: nn.Module) -> Tensor:
-    """As its class has it."""
-    weight = next((p.detach() for n, p in norm.named_parameters() if n != "bias"), torch.ones(D))
-    return 1 + weight if isinstance(norm, GemmaRMSNorm) else weight
+def test_a_model_that_was_compiled_before_gives_the_same_numbers_and_is_not_recompiled():
+    model = Net()
+    fast: Any = torch.compile(model, backend="eager")
+    before = fast(inputs())
+    (row,) = shares(fast, lambda: plain(fast, inputs()))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert torch.equal(fast(inputs()), before)
+    assert row == pytest.approx(reference(), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", NORMS)
-def test_shares_are_those_of_the_null_space_of_the_jacobian(name):
-    """With gain out of the way, what J takes to zero is removed, and all else passes."""
-    model, inputs = model_and_inputs(name)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_near_full(dtype):
+    model = Net().to(dtype)
+    (row,) = shares(model, lambda: plain(model, inputs().to(dtype)))
+    expected = reference()
+    for name in ("r_mean", "r_radial", "r_tangent"):
+        assert row[name] == pytest.approx(expected[name], abs=0.05)
+
+
+def test_a_norm_has_one_row_with_all_its_tokens_if_a_gradient_passes_it():
+    norm = nn.LayerNorm(D)
+    model = nn.ModuleDict({"a": Net(norm), "b": Net(norm), "idle": nn.LayerNorm(D)})
     with normscope.watch(model) as norms:
-        model(inputs).square().sum().backward()
-    (row,) = norms.table().to_dict("records")
-
-    x = model.into(inputs).tanh().detach().flatten(0, 1)  # (tokens, d)
-    y = model.norm(x).detach().requires_grad_()
-    (dy,) = torch.autograd.grad(model.out(y).square().sum(), y)
-    gain = gain_of(model.norm)
-    mean, radial, tangent, cosine = [], [], [], []
-    for token, g in zip(x, gain * dy, strict=True):
-        J = torch.autograd.functional.jacobian(model.norm, token) / gain[:, None]  # (d, d) of z
-        U, S, _ = torch.linalg.svd(J)
-        passes = U[:, 1e-4 * S[0] < S]
-        assert passes.shape[1] == (D - 2 if row["center"] else D - 1)
-        tangent.append((passes.T @ g).square().sum() / g.square().sum())
-        ones = torch.ones(D).double() / D**0.5
-        mean.append((ones @ g).square() / g.square().sum() * row["center"])
-        radial.append(1 - tangent[-1] - mean[-1])
-        cosine.append(torch.cosine_similarity(J.T @ g, g, dim=0))
-    expected = {"r_mean": mean, "r_radial": radial, "r_tangent": tangent}
-    expected |= {"cos_straight_through": cosine}
-    for column, values in expected.items():
-        # transformers' classes compute in float32
-        assert row[column] == pytest.approx(float(torch.stack(values).mean()), abs=1e-5), column
-    assert (row["norm"], row["kind"]) == ("norm", type(model.norm).__name__)
-    assert (row["d"], row["tokens"]) == (D, TOKENS[0] * TOKENS[1])
-    assert row["center"] == isinstance(model.norm, nn.LayerNorm)
-
-
-def test_passes_of_one_body_count_together():
-    model, inputs = model_and_inputs("RMSNorm")
-    with normscope.watch(model) as whole:
-        model(inputs).square().sum().backward()
-    with normscope.watch(model) as parts:
-        for part in inputs:
-            model(part).square().sum().backward()
-    expected, row = (w.table().drop(columns=["norm", "kind"]).loc[0] for w in (whole, parts))
-    assert row.to_dict() == pytest.approx(expected.to_dict(), rel=1e-9)
-
-
-def test_a_norm_that_no_gradient_passes_has_no_row():
-    model, inputs = model_and_inputs("LayerNorm")
-    both = nn.ModuleDict({"used": model, "idle": nn.LayerNorm(D)})
-    with normscope.watch(both) as norms:
-        model(inputs).sum().backward()
-    assert list(norms.table()["norm"]) == ["used.norm"]
+        for name in ("a", "b"):
+            plain(model[name], inputs())
+    assert norms.table()[["norm", "tokens"]].to_numpy().tolist() == [["a.norm", 8]]
 
 
 def test_every_norm_of_a_transformers_model_has_a_row():
     config = transformers.LlamaConfig(
-        hidden_size=D, intermediate_size=D, num_hidden_layers=2, num_attention_heads=2, vocab_size=9
+        hidden_size=D, intermediate_size=D, num_hidden_layers=2, num_attention_heads=1, vocab_size=9
     )
     model = transformers.LlamaForCausalLM(config)
     ids = torch.arange(8)[None]
     with normscope.watch(model) as norms:
         model(ids, labels=ids).loss.backward()
     table = norms.table()
-    names = [n for n, m in model.named_modules() if isinstance(m, LlamaRMSNorm)]
-    assert list(table["norm"]) == names
-    assert len(names) == 5
+    assert list(table["norm"]) == [
+        name for name, m in model.named_modules() if isinstance(m, LlamaRMSNorm)
+    ]
+    assert len(table) == 5
     assert not table["center"].any()
     assert (table["r_mean"] == 0).all()
     # the last token's loss has no target: its gradient has no direction, and counts in no mean
@@ -134,16 +295,104 @@ def test_every_norm_of_a_transformers_model_has_a_row():
     assert shares.tolist() == pytest.approx([1.0] * 5)
 
 
-def test_what_cannot_be_watched_is_an_error():
-    bare = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
-    with (
-        pytest.raises(normscope.Explained, match=r"Sequential.*BatchNorm1d"),
-        normscope.watch(bare),
-    ):
-        pass
-    model, inputs = model_and_inputs("LayerNorm")
-    loss = model(inputs).sum()
+def under(context: Callable[[], Any]) -> Callable[[Net, Tensor], object]:
+    def run(model: Net, x: Tensor) -> None:
+        with context():
+            model(x)
+
+    return run
+
+
+def frozen(model: Net, x: Tensor) -> None:
+    model.into.requires_grad_(False)
+    model.norm.requires_grad_(False)
+    plain(model, x)
+
+
+def transformed(f: Callable[[Net, Tensor], object]) -> tuple:
+    return Net, f, r"norm: torch\.func.*use loss\.backward"
+
+
+def surrogate(rule: NormBackward) -> tuple:
+    layer = partial(build, Norm(center=True, gain=True), D, rule)
+    return lambda: Net(layer()), plain, f"norm: its norm_backward is {rule}.*set its norm_backward"
+
+
+def batched(model: Net, x: Tensor) -> None:
+    torch.autograd.functional.jacobian(model, x, vectorize=True)
+
+
+def late_nan(model: Net, x: Tensor) -> None:
+    (model(x).sum() * math.nan).backward()
+
+
+NAMED: dict[str, tuple] = {
+    "nothing": (Net, lambda model, x: None, "no gradient has passed"),
+    "no backward": (Net, lambda model, x: model(x), r"call loss\.backward"),
+    "no_grad": (Net, under(torch.no_grad), r"without torch\.no_grad"),
+    "inference": (Net, under(torch.inference_mode), r"torch\.inference_mode"),
+    "all frozen": (Net, frozen, "are frozen, call requires_grad_"),
+    "no tokens": (Net, lambda model, x: plain(model, x[:0]), "inputs that are not empty"),
+    "NaN loss": (Net, late_nan, "norm: the gradient at the output is not finite"),
+    "infinite loss": (Net, lambda m, x: (m(x) * math.inf).sum().backward(), "not finite"),
+    "NaN input": (
+        Net,
+        lambda m, x: plain(m, x * math.nan),
+        "norm: the input of LayerNorm is not fin",
+    ),
+    "func.grad": transformed(lambda m, x: torch.func.grad(lambda t: m(t).sum())(x)),
+    "func.vmap": transformed(lambda m, x: torch.func.vmap(m)(x).sum().backward()),
+    "func.jacrev": transformed(lambda m, x: torch.func.jacrev(m)(x)),
+    "vectorized": transformed(batched),
+    "another norm": (lambda: Net(StdLayerNorm()), plain, "norm: StdLayerNorm does not compute"),
+    "center_scale": surrogate("center_scale"),
+    "straight_through": surrogate("straight_through"),
+    "projected": surrogate("projected"),
+    "over its input": (lambda: Net(OverRMSNorm()), plain, "output over its input"),
+    "no tensor": (lambda: Net(Ignoring(TextLayerNorm())), plain, r"norm\.norm: its output holds"),
+    "meta": (lambda: Net().to("meta"), lambda m, x: plain(m, x.to("meta")), "meta tensors"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_an_error_of_one_line_says_what_cannot_be_measured_and_the_passes_go_on(case):
+    make, run, words = NAMED[case]
+    model, unwatched = make(), make()
+    run(unwatched, inputs())
     with normscope.watch(model) as norms:
-        loss.backward()
-    with pytest.raises(normscope.Explained, match="forward"):
+        run(model, inputs())
+    with pytest.raises(normscope.Explained, match=words) as error:
         norms.table()
+    assert "\n" not in str(error.value)
+    assert not any(m._forward_hooks for m in model.modules())
+    for ours, other in zip(model.parameters(), unwatched.parameters(), strict=True):
+        assert (ours.grad is None) == (other.grad is None)
+        if ours.grad is not None and not ours.is_meta:
+            assert torch.equal(ours.grad.nan_to_num(), other.grad.nan_to_num())
+
+
+def test_an_error_names_the_norm_closest_to_the_loss():
+    model = nn.Sequential(*(nn.LayerNorm(D) for _ in range(9)))
+    with normscope.watch(model) as norms:
+        (model(torch.randn(2, D).requires_grad_()) * math.nan).sum().backward()
+    with pytest.raises(normscope.Explained, match="measure 8 and 8 other norms: the gradient"):
+        norms.table()
+
+
+def test_an_exception_in_the_body_is_the_users_and_no_hook_stays():
+    model = Net()
+    with pytest.raises(RuntimeError), normscope.watch(model):
+        model(inputs()).backward()  # not a scalar
+    assert not model.norm._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("gpt2", "model is of type str"),
+        (nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), r"Sequential.*BatchNorm1d"),
+    ],
+)
+def test_what_has_no_norms_is_an_error(model, words):
+    with pytest.raises(normscope.Explained, match=words), normscope.watch(model):
+        pass

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretrained_models import PROMPTS, tokenizer
 
+from normscope.errors import Explained
 from normscope.hub.batching import (
     BATCH_TOKENS,
     PADDING,
     PromptTokens,
-    TokenizerError,
     batches,
     group_by_length,
     tokenize,
@@ -92,5 +92,5 @@ def test_whether_the_tokenizer_adds_bos_is_reported(adds, expected):
 
 
 def test_a_prompt_without_tokens_is_an_error_that_names_it():
-    with pytest.raises(TokenizerError, match="no token of the prompt ''"):
+    with pytest.raises(Explained, match="no token of the prompt ''"):
         tokenize(tokenizer(), [prompt("The capital"), prompt("")])

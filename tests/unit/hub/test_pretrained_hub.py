@@ -10,10 +10,11 @@ import pytest
 from pretrained_hub import COMMITS, Hub, Job, measure
 from pretrained_models import PROMPTS, load, outcomes, random_model, save
 
+from normscope.errors import Explained
 from normscope.hub.measurement import rows
 from normscope.hub.prompts import read_prompts
 from normscope.hub.recipe import HubSource
-from normscope.hub.source import Unavailable, check_commit
+from normscope.hub.source import check_commit
 
 pytestmark = pytest.mark.long
 
@@ -132,7 +133,7 @@ def test_a_commit_is_recorded_and_a_later_one_is_an_error_with_the_way_out(tmp_p
     hub = HubSource(kind="hub", repo="org/model", revision="main")
     check_commit(tmp_path, hub, COMMITS[0])
     check_commit(tmp_path, hub, COMMITS[0])
-    with pytest.raises(Unavailable) as e:
+    with pytest.raises(Explained) as e:
         check_commit(tmp_path, hub, COMMITS[1])
     (record,) = tmp_path.iterdir()
     for part in (*COMMITS, "org/model@main", str(record)):

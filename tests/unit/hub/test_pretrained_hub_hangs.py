@@ -14,8 +14,9 @@ import psutil
 import pytest
 from pretrained_hub import Handler, Hub, Job
 
+from normscope.errors import Explained
 from normscope.hub.recipe import HubSource
-from normscope.hub.snapshot import Unavailable, snapshot
+from normscope.hub.snapshot import snapshot
 
 pytestmark = pytest.mark.long
 
@@ -56,7 +57,7 @@ def given_up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
 
     def fetch(name: str) -> str:
         source = HubSource(kind="hub", repo=name, revision="main", timeout_s=LIMIT_S)
-        with pytest.raises(Unavailable) as e:
+        with pytest.raises(Explained) as e:
             snapshot(source)
         return str(e.value)
 

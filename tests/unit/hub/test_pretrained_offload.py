@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from causal_architectures import model_of
 from pretrained_hub import Job
 from pretrained_models import (
     KINDS,
@@ -20,7 +19,7 @@ from pretrained_models import (
     save,
 )
 
-from normscope.hub.loading import TooLittleMemory
+from normscope.errors import Explained
 
 MB = 10**6
 MEMORY_MB = 150
@@ -81,13 +80,13 @@ def test_weights_stored_in_16_bits_are_computed_in_fp32(dtype, tmp_path):
 
 @pytest.mark.parametrize("kind", ["mixtral", "nanochat"])
 def test_converted_experts_and_a_norm_used_twice_can_be_offloaded(kind, tmp_path):
-    check_same_numbers(save(model_of(kind), tmp_path), "F32")
+    check_same_numbers(save(random_model(kind), tmp_path), "F32")
 
 
 def test_an_architecture_that_cannot_be_offloaded_is_an_error_with_the_way_out(tmp_path):
-    directory = save(model_of("roberta"), tmp_path)
+    directory = save(random_model("roberta"), tmp_path)
     names = {"blocks": "roberta.encoder.layer", "final_norm": "none"}
-    with pytest.raises(TooLittleMemory, match=r"roberta model .*raise memory_gb"):
+    with pytest.raises(Explained, match=r"roberta model .*raise memory_gb"):
         load(directory, 2 * half_of_memory(directory) - 1e-9, **names)
 
 

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from normscope.config import ConfigError, load
 from normscope.hub.prompts import PromptsError
 from normscope.io.names import Key, survives_tables
-from normscope.studies.pretrained.prompts import check_prompts
+from normscope.studies.pretrained.grid import check_prompts
 
 RAW = yaml.safe_load((ROOT / "config.yaml").read_text())
 MODEL = {"source": {"kind": "directory", "path": "m"}, "family": "F"}

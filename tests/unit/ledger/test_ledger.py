@@ -12,8 +12,8 @@ from processes import ROOT
 
 from normscope.errors import Explained
 from normscope.ledger.entry import load
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import h25_verdict
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = ROOT / "data"
 PUBLISHED = {k: e.published for k, e in load(sorted(DATA.glob("claims/*.yaml"))).entries.items()}

@@ -7,16 +7,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
-from processes import ROOT
+from statements import CLAIMS, CONFIG
 
 from normscope.columns import SHARE, Column, Table, count, flag, key, text
-from normscope.config import load
 from normscope.errors import Explained
 from normscope.io.tables import as_declared, check, read_table, write_tables
 from normscope.studies.folder import FOLDER, declared_tables
 from normscope.studies.sources import marked_tests, sources
-from normscope.studies.statements import load_checked
 
 TABLE = Table(
     "one trained model",
@@ -30,8 +27,6 @@ TABLE = Table(
     ),
     "normscope.train.session.train",
 )
-STUDIES = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
-CLAIMS = load_checked(sorted((ROOT / "data/claims").glob("*.yaml")), STUDIES)
 
 
 def frame() -> pd.DataFrame:
@@ -71,40 +66,34 @@ def test_a_table_that_does_not_fit_its_declaration_is_named(change, words):
         check("runs", change(frame()), TABLE)
 
 
-def test_a_table_is_made_and_declared_or_neither():
-    with pytest.raises(Explained, match="not both: chosen, runs"):
-        as_declared({"runs": frame()}, {"chosen": TABLE})
-
-
-def test_columns_come_in_declared_order():
+def test_tables_are_those_that_are_declared_with_columns_in_declared_order():
     shuffled = {"runs": frame()[TABLE.names[::-1]]}
     assert list(as_declared(shuffled, {"runs": TABLE})["runs"]) == TABLE.names
+    with pytest.raises(Explained, match="not both: chosen, runs"):
+        as_declared(shuffled, {"chosen": TABLE})
 
 
-def test_every_column_names_a_function_that_exists():
-    for tables in declared_tables().values():
-        for table in tables.values():
-            for column in table.names:
-                module, _, function = table.source_of(column).rpartition(".")
-                assert callable(getattr(import_module(module), function)), column
-
-
-def test_a_study_declares_each_column_of_a_table_once():
-    for study, tables in declared_tables().items():
-        for name, table in tables.items():
-            assert len(table.by_name) == len(table.columns), f"{study}.{name}"
-            assert all(c.meaning and c.meaning[-1] != "." for c in table.columns)
+@pytest.mark.parametrize("study", declared_tables())
+def test_a_study_declares_each_column_once_with_a_meaning_and_a_function_that_exists(study):
+    for table in declared_tables()[study].values():
+        assert len(table.by_name) == len(table.columns)
+        for column in table.columns:
+            assert column.meaning
+            assert column.meaning[-1] != "."
+            module, _, function = table.source_of(column.name).rpartition(".")
+            assert callable(getattr(import_module(module), function)), column.name
 
 
 def test_every_statement_names_its_tables_and_the_code_that_computes_them():
-    found = sources(CLAIMS, STUDIES)
+    found = sources(CLAIMS, CONFIG.studies)
     assert found.keys() == CLAIMS.entries.keys()
-    for key_, entry in CLAIMS.entries.items():
-        tables = found[key_]["tables"]
-        assert tables
-        assert found[key_]["code"]
+    functions = marked_tests()
+    for name, entry in CLAIMS.entries.items():
+        assert found[name]["tables"]
         if entry.contrast is not None:
-            assert tables[0] == entry.contrast.table
-    for key_, test in marked_tests().items():
-        assert found[key_]["code"][0] == test.function or CLAIMS.entries[key_].contrast
-        assert f'@claim("{key_}")' in (FOLDER / test.study / "claims.py").read_text()
+            assert found[name]["tables"][0] == entry.contrast.table
+            assert found[name]["code"]
+        else:
+            assert found[name]["code"][0] == functions[name].function
+    for name, test in functions.items():
+        assert f'@claim("{name}")' in (FOLDER / test.study / "claims.py").read_text()

@@ -1,6 +1,5 @@
-"""What all studies share: the seeds of a cell in jobs, and recipes that a command line carries."""
+"""What all studies share: the seeds of a cell in jobs, and recipes on a command line."""
 
-import copy
 import re
 from collections.abc import Sequence
 
@@ -9,9 +8,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
-from snakemake.utils import update_config
+from recipes import changed
 
-from normscope.config import Config, load
+from normscope.config import laid_over, load
 from normscope.studies.study import blocks
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -25,97 +24,56 @@ def test_seeds_go_to_jobs_in_the_order_of_the_configuration():
         ("a-8", ("a", [8])),
         ("b-1", ("b", [1])),
     ]
-    # the order is theirs: another one has other jobs
+    # in another order, the jobs are others
     assert blocks([("a", 2), ("a", 5)], 2) == {"a-2": ("a", [2, 5])}
     assert blocks([("a", 2), ("a", 5)], 1).keys() == {"a-2", "a-5"}
     assert blocks([], 3) == {}
 
 
 @given(st.lists(st.integers(0, 99), min_size=1, unique=True), st.integers(1, 5))
-def test_a_seed_more_leaves_full_jobs_as_they_are(seeds: Sequence[int], size: int):
+def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: int):
     before = blocks([("a", seed) for seed in seeds], size)
     after = blocks([("a", seed) for seed in [*seeds, 100]], size)
     assert [seed for _, listed in before.values() for seed in listed] == list(seeds)
     full = {name: job for name, job in before.items() if len(job[1]) == size}
     assert full.items() <= after.items()
-    if len(seeds) % size == 0:  # it has a job of its own
+    if len(seeds) % size == 0:  # it has a new job
         assert after == before | {"a-100": ("a", [100])}
     else:  # the last job takes it, under the same name
         assert after.keys() == before.keys()
 
 
-def changed(*path: str | int, seeds: Sequence[int]) -> Config:
-    """config.yaml with other seeds in one of its grids."""
-    raw = yaml.safe_load(yaml.safe_dump(MAIN))
-    node = raw
-    for part in path:
-        node = node[part]
-    node["seeds"] = list(seeds)
-    return load(raw)
-
-
 @pytest.mark.parametrize(
     ("study", "grid", "cells"),
-    [  # of config.yaml: its cells by hand
-        ("main", ("runs", 0), ["nanogpt-layernorm-pre-0.001", "nanogpt-layernorm-pre-0.003"]),
-        (
-            "recall",
-            ("recall", "runs", 1),
-            [f"copy_small-manual_l2-{rate}" for rate in (0.003, 0.01, 0.03)],
-        ),
-        (
-            "jacobian",
-            ("jacobian", "runs", 0),
-            [
-                f"published-layernorm-{attention}-fa-exact-all-1.0-0.0-0.001"
-                for attention in ("softmax", "sigmoid")
-            ],
-        ),
-        (
-            "depth",
-            ("depth", "trained", 0),
-            [
-                f"layernorm-{placement}-residual-gpt2-12-{rate}-{warm_up}"
-                for placement in ("pre", "post")
-                for rate in ("0.001", "0.005")
-                for warm_up in (0, 200)
-            ],
-        ),
+    [  # the number of cells in a block of config.yaml
+        ("main", "runs.0", 2),
+        ("recall", "recall.runs.1", 3),
+        ("jacobian", "jacobian.runs.0", 2),
+        ("depth", "depth.trained.0", 8),
     ],
 )
 def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, cells):
-    """Whose own is the first of its name; no other job, of this study or another, is another."""
+    """No other job changes, of this study or of another."""
     stack = load(MAIN).studies[study].stack  # pyright: ignore[reportAttributeAccessIssue]
-    first = changed(*grid, seeds=range(1, stack + 1))
-    more = changed(*grid, seeds=range(1, stack + 2))
+    seeds = list(range(1, stack + 2))
+    first = load(changed(MAIN, ".", {f"{grid}.seeds": seeds[:-1]}))
+    more = load(changed(MAIN, ".", {f"{grid}.seeds": seeds}))
     for name in first.studies:
         before, after = first.studies[name].trainings(), more.studies[name].trainings()
-        new = {f"{cell}-{stack + 1}" for cell in cells} if name == study else set()
-        assert after.keys() - before.keys() == new
-        assert before == {job: recipe for job, recipe in after.items() if job not in new}
+        new = after.keys() - before.keys()
+        assert len(new) == (cells if name == study else 0)
+        assert all(job.endswith(f"-{stack + 1}") for job in new)
         assert all(after[job].model_dump()["seeds"] == [stack + 1] for job in new)
+        assert before == {job: recipe for job, recipe in after.items() if job not in new}
         probes = more.studies[name].probes().keys() - first.studies[name].probes().keys()
-        # whose probes are placements, and tasks
+        # a probing job of depth or recall measures several training jobs
         assert probes == (set() if name in ("depth", "recall") else new)
 
 
-def variants() -> dict[str, Config]:
-    """The project's config.yaml alone, and with each file of config/ laid over it."""
-    loaded = {"project": load(MAIN)}
-    for path in sorted((ROOT / "config").glob("*.yaml")):
-        raw = copy.deepcopy(MAIN)
-        update_config(raw, yaml.safe_load(path.read_text()))
-        loaded[path.stem] = load(raw)
-    return loaded
-
-
-VARIANTS = variants()
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_every_recipe_survives_the_command_line(name):
-    """As scripts read it; and a job's name is one of a file."""
-    config = VARIANTS[name]
+@pytest.mark.parametrize("path", [None, *sorted((ROOT / "config").glob("*.yaml"))])
+def test_every_recipe_survives_the_command_line(path):
+    """As the scripts read it; and the name of every job is a name of a file."""
+    config = load(laid_over(MAIN, yaml.safe_load(path.read_text()) if path else {}))
     for study in config.studies.values():
         trainings, probes = study.trainings(), study.probes()
         tables = study.tabulation(config.settings)

@@ -2,13 +2,13 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Self, get_args
+from typing import Annotated, ClassVar, Self, TypeVar, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
-from normscope.nn.recipe import Model, Placement
+from normscope.nn.recipe import Init, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, distinct
 from normscope.studies.depth import tables
 from normscope.studies.depth.measures import LAYERS, STATES
@@ -23,10 +23,17 @@ from normscope.studies.depth.recipe import (
     Start,
     WarmUp,
 )
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
-from normscope.train.recipe import Device, Stack, Training, flops
+from normscope.studies.study import (
+    Grid,
+    Job,
+    Settings,
+    Study,
+    TransformerStudy,
+    checked,
+    vocabulary,
+)
+from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
-from normscope.train.stacking import stack_mb
 
 
 class StartGrid(Grid):
@@ -61,24 +68,35 @@ class StartGrid(Grid):
 class TrainedGrid(StartGrid):
     """One block of models that are trained: every combination, at every rate and warm-up."""
 
+    # gpt2_flat is probed at the start alone
+    init: Annotated[list[Init], Some, Distinct]  # pyright: ignore[reportIncompatibleVariableOverride]
     learning_rates: Annotated[list[Rate], Some, Distinct]
     warmup_steps: Annotated[list[WarmUp], Some, Distinct]
     steps: PositiveInt = Field(description="after the warm-up, whose steps are added to them")
 
-    @model_validator(mode="after")
-    def can_be_built(self) -> Self:
-        if "gpt2_flat" in self.init:
-            raise ValueError("init gpt2_flat is probed at the start alone: give gpt2 or xavier")
-        return self
+    @property
+    def schedules(self) -> list[tuple[float, int]]:
+        """Every learning rate with every warm-up."""
+        return list(itertools.product(self.learning_rates, self.warmup_steps))
 
     def cells(self) -> Iterator[Cell]:
-        schedules = list(itertools.product(self.learning_rates, self.warmup_steps))
         for shape in self.shapes():
-            for rate, warmup in schedules:
+            for rate, warmup in self.schedules:
                 yield Cell(*shape, rate, warmup, self.steps)
 
 
-class Depth(Study):
+G = TypeVar("G", bound=StartGrid)
+
+
+def _distinct_shapes(grids: list[G]) -> list[G]:
+    distinct([str(shape) for grid in grids for shape in grid.shapes()])
+    return grids
+
+
+DistinctShapes = AfterValidator(_distinct_shapes)
+
+
+class Depth(TransformerStudy):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
     TABLES: ClassVar = tables.TABLES
@@ -88,9 +106,8 @@ class Depth(Study):
 
     sizes: Sizes
     training: Training
-    stack: Stacked
-    start: Annotated[list[StartGrid], Some]
-    trained: list[TrainedGrid]
+    start: Annotated[list[StartGrid], Some, DistinctShapes]
+    trained: Annotated[list[TrainedGrid], DistinctShapes]
     kept: Kept = Field(description="the schedule of the trained models that are probed")
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")
     spectra: PositiveInt = Field(
@@ -99,101 +116,66 @@ class Depth(Study):
 
     @model_validator(mode="after")
     def can_be_trained(self) -> Self:
-        for shape in (shape for grid in self.start for shape in grid.shapes()):
-            checked("sizes", lambda shape=shape: self._model(shape))
+        checked("sizes", lambda: [self.sizes.model(shape) for shape in self._start()])
         checked("trained", self.trainings)
-        kept = (self.kept.learning_rate, self.kept.warmup_steps)
-        for grid in self.trained:
-            if kept not in itertools.product(grid.learning_rates, grid.warmup_steps):
-                raise ValueError(
-                    f"trained: no models at learning rate {kept[0]:g} with {kept[1]} steps of "
-                    "warm-up, which are to be kept: add both"
-                )
+        rate, warmup = self.kept.learning_rate, self.kept.warmup_steps
+        if any((rate, warmup) not in grid.schedules for grid in self.trained):
+            raise ValueError(
+                f"trained: no models at learning rate {rate:g} with {warmup} steps of "
+                "warm-up, which are to be kept: add both"
+            )
         return self
 
-    @model_validator(mode="after")
-    def shapes_are_distinct(self) -> Self:
-        for name, grids in {"start": self.start, "trained": self.trained}.items():
-            try:
-                distinct([str(shape) for grid in grids for shape in grid.shapes()])
-            except ValueError as e:
-                raise ValueError(f"{name}: {e}") from None
-        return self
-
-    def _model(self, shape: Shape) -> Model:
-        return self.sizes.model(shape.depth, shape.residual, shape.init)
-
-    def _training(self, cell: Cell) -> Training:
-        """Its warm-up comes before its steps, and takes none of them."""
-        steps = cell.warmup_steps + cell.steps
-        whole = self.training.model_copy(update={"steps": steps})
-        return at_schedule(whole, cell.learning_rate, cell.warmup_steps)
-
-    def _all(self) -> list[tuple[Cell, int]]:
-        """Cell and seed of every trained model."""
+    def models(self) -> list[tuple[Cell, int]]:
         return [(c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds]
 
-    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
-        """Cell and seeds of every training job, by its name."""
-        return blocks(self._all(), self.stack)
-
-    def _kept(self) -> dict[Shape, list[str]]:
-        """Of every trained shape the jobs whose models are probed."""
-        names: dict[Shape, list[str]] = {}
-        kept = self.kept.learning_rate, self.kept.warmup_steps
-        for name, (cell, _) in self.blocks().items():
-            if (cell.learning_rate, cell.warmup_steps) == kept:
-                names.setdefault(cell.shape, []).append(name)
-        return names
-
-    def trainings(self) -> dict[str, Stack]:
-        return {
-            name: Stack(
-                norm=ARMS[cell.arm].norm,
-                placement=cell.placement,
-                seeds=seeds,
-                model=self._model(cell.shape),
-                training=self._training(cell),
-            )
-            for name, (cell, seeds) in self.blocks().items()
-        }
+    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
+        steps = cell.warmup_steps + cell.steps  # the warm-up takes none of the steps
+        whole = self.training.model_copy(update={"steps": steps})
+        return Stack(
+            norm=ARMS[cell.arm].norm,
+            placement=cell.placement,
+            seeds=seeds,
+            model=self.sizes.model(cell.shape),
+            training=at_schedule(whole, cell.learning_rate, cell.warmup_steps),
+        )
 
     def context(self) -> int:
         return self.sizes.block_size
 
-    def train_mb(self, stack: Stack, device: Device) -> int:
-        return stack_mb(stack, device)
+    def _start(self) -> dict[Shape, list[int]]:
+        """The seeds of every shape that is probed at the start."""
+        return {shape: grid.seeds for grid in self.start for shape in grid.shapes()}
+
+    def _kept(self) -> dict[Shape, list[str]]:
+        """The jobs of every trained shape whose models are probed."""
+        names: dict[Shape, list[str]] = {}
+        kept = self.kept.learning_rate, self.kept.warmup_steps
+        for name, cell in self.cells().items():
+            if (cell.learning_rate, cell.warmup_steps) == kept:
+                names.setdefault(cell.shape, []).append(name)
+        return names
 
     def probes(self) -> dict[str, Place]:
         """Models by placement: what each probing job probes."""
-        start, trained = self._probed_at_start(), self._kept()
-        shapes: dict[Placement, list[Shape]] = {}
+        start, trained = self._start(), self._kept()
+        probes: dict[str, list[Probe]] = {}
         for shape in dict.fromkeys([*start, *trained]):
-            shapes.setdefault(shape.placement, []).append(shape)
-        return {
-            placement: Place(
-                placement=placement,
-                sizes=self.sizes,
-                probes=[
-                    Probe(
-                        arm=shape.arm,
-                        norm=ARMS[shape.arm].norm,
-                        residual=shape.residual,
-                        init=shape.init,
-                        depth=shape.depth,
-                        seeds=start.get(shape, []),
-                        trained=trained.get(shape, []),
-                    )
-                    for shape in shapes[placement]
-                ],
-                windows=self.windows,
-                spectra=self.spectra,
+            probe = Probe(
+                shape=shape,
+                norm=ARMS[shape.arm].norm,
+                seeds=start.get(shape, []),
+                trained=trained.get(shape, []),
             )
-            for placement in shapes
-        }
+            probes.setdefault(shape.placement, []).append(probe)
+        shared = {"sizes": self.sizes, "windows": self.windows, "spectra": self.spectra}
+        return {place: Place(probes=listed, **shared) for place, listed in probes.items()}
+
+    def probed(self, name: str) -> list[str]:
+        """The training jobs of a placement, after which the probing job is called."""
+        return [n for s, names in self._kept().items() for n in names if s.placement == name]
 
     def vocabulary(self) -> Vocabulary:
-        """What statements about its models may say."""
         stated = ("rates", "layers", "losses", "sensitivity", "warm_ups")
         return vocabulary(
             {name: self.TABLES[name] for name in stated},
@@ -204,17 +186,13 @@ class Depth(Study):
                 "state": STATES,
                 "layer": tuple(LAYERS),
             },
-            grids={"losses": planned(self._all(), Cell._fields)},
+            grids={"losses": planned(self.models(), Cell._fields)},
         )
-
-    def probed(self, name: str) -> list[str]:
-        """The training jobs of a placement, after which the probing job is called."""
-        return [n for s, names in self._kept().items() for n in names if s.placement == name]
 
     def tabulation(self, settings: Settings) -> DepthTables:
         return DepthTables(
-            places=[place.placement for place in self.probes().values()],
-            jobs={name: cell for name, (cell, _) in self.blocks().items()},
+            places=list(self.probes()),
+            jobs=self.cells(),
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
         )
@@ -225,12 +203,8 @@ class Depth(Study):
             yield Job("depth_train", name, "", flops(stack))
         for name, place in self.probes().items():
             blocks = sum(
-                probe.depth
+                probe.shape.depth
                 * (len(probe.seeds) + sum(len(trainings[n].seeds) for n in probe.trained))
                 for probe in place.probes
             )
             yield Job("depth_probe", name, "", blocks * place.windows * place.spectra)
-
-    def _probed_at_start(self) -> dict[Shape, list[int]]:
-        """The seeds of every shape."""
-        return {shape: grid.seeds for grid in self.start for shape in grid.shapes()}

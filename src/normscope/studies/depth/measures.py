@@ -12,16 +12,4 @@ NORM = "layernorm"  # the tutorial's
 PLACEMENTS = {"pre": "pre-norm", "post": "post-norm", "peri": "peri-norm", "none": "no norm"}
 INITS = {"gpt2": "", "gpt2_flat": "unscaled start", "xavier": "Xavier's start"}
 NEAR = 6  # blocks from the last one, as many as have twelve sublayers
-LAYERS = {"block": 1, "sublayer": 2, "matrix": 4}  # of what is called a layer, how many in a block
-RATES = {  # measure of a model over its blocks: whether its mean is geometric
-    "gradient_rate": True,
-    "gradient_kept": True,
-    "gradient_near": True,
-    "stream_rate": True,
-    "stream_growth": True,
-    "last_gradient": True,
-    "smallest": False,
-    "largest": True,
-    "from_identity": False,
-    "lost": False,
-}
+LAYERS = {"block": 1, "sublayer": 2, "matrix": 4}  # how many a block has of each

@@ -1,6 +1,6 @@
 """Signals by depth and trainings in words and tables, made from the study's tables alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 
@@ -21,44 +21,31 @@ from normscope.paper.table import (
     tabulate,
     text,
     to_rows,
-    yes_no,
 )
 from normscope.statistics.estimate import FEWEST
 from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS
 from normscope.studies.depth.recipe import Shape
-from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.tables import RATES, TABLES
 from normscope.studies.depth.tabulate import SHAPE
 from normscope.studies.study import Settings
 
-RATES = {  # measures of by_shape.csv with the titles of their columns
-    "gradient_rate": "gradient per block",
-    "gradient_kept": "gradient, second to last",
-    "stream_rate": "stream per block",
-    "stream_growth": "stream, last to first",
-    "smallest": "least singular value",
-    "largest": "largest",
-    "from_identity": "farthest from 1, over norm of J",
-    "lost": "lost a token",
-}
 NETWORK = [
     text("norm", "arm", lambda arm: ARMS[arm].label),
-    text("placement"),
-    yes_no("residual", "residual"),
-    text("start", "init"),
-    count("blocks", "depth"),
+    *declared(TABLES["by_shape"], "placement", "residual", "init", "depth"),
 ]
 
 
 def rate_table(by_shape: pd.DataFrame) -> PageTable:
     """One row per network and state: what one block does, and what all of them do."""
-    shown = by_shape[by_shape["measure"].isin(list(RATES))]
+    titles = {name: title for name, (_, title) in RATES.items() if title}
+    shown = by_shape[by_shape["measure"].isin(list(titles))]
     fields = [
         *NETWORK,
         text("state"),
         derived("n", _models),
-        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in RATES.items()),
+        *(at(key, estimate(title, form=SCIENTIFIC)) for key, title in titles.items()),
     ]
     rows = crossed(shown, [*SHAPE, "state"], "measure")
     return tabulate("Signal and gradient, block by block", rows, fields)
@@ -80,12 +67,6 @@ def training_table(trainability: pd.DataFrame) -> PageTable:
         derived("below frequencies", lambda row: row["unigram"] - row["mean"], decimals(sign=True)),
     ]
     return tabulate("What a short training reaches", trainability, fields)
-
-
-def _numbers(by_shape: pd.DataFrame) -> Iterator[Named]:
-    for row in to_rows(by_shape):
-        shape = Shape._make(row[key] for key in SHAPE)
-        yield Named((shape, row["state"], row["measure"]), row["mean"], SCIENTIFIC)
 
 
 def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -112,5 +93,10 @@ def section(study: Depth, tables: Mapping[str, pd.DataFrame], settings: Settings
             "rates": rate_table(tables["by_shape"]),
             "trainability": training_table(tables["trainability"]),
         },
-        numbers=list(_numbers(tables["by_shape"])),
+        numbers=[
+            Named(
+                (Shape._make(r[k] for k in SHAPE), r["state"], r["measure"]), r["mean"], SCIENTIFIC
+            )
+            for r in to_rows(tables["by_shape"])
+        ],
     )

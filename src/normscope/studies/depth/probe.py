@@ -16,7 +16,7 @@ from normscope.measure.signals import Row, signals
 from normscope.measure.windows import validation_windows
 from normscope.nn.model import Transformer
 from normscope.studies.depth.measures import MEASURES, TOKENS
-from normscope.studies.depth.recipe import Place, Probe, Shape
+from normscope.studies.depth.recipe import Place, Probe, Shape, Sizes
 from normscope.studies.stage import ProbeInputs
 from normscope.train.outputs import say
 from normscope.train.trained import transformers
@@ -30,33 +30,31 @@ def probe(recipe: Place, inputs: ProbeInputs, device: torch.device) -> dict[str,
     windows = validation_windows(data.val, recipe.sizes.block_size, recipe.windows)
     tokens, targets = (part.to(device) for part in windows)
     rows = []
-    for of_shape in recipe.probes:
-        for shape, state, seed, model in models(recipe, of_shape, inputs.models, data.vocab_size):
-            key = shape._asdict() | {"state": state, "seed": seed}
+    for one in recipe.probes:
+        for state, seed, model in models(recipe.sizes, one, inputs.models, data.vocab_size):
+            key = one.shape._asdict() | {"state": state, "seed": seed}
             measured = probed(model.to(device), tokens, targets, recipe.spectra)
             rows += [key | row for row in measured]
-        say(f"{of_shape.arm}, {of_shape.init}, {of_shape.depth} blocks: probed")
+        say(f"{one.shape}: probed")
     return {"blocks": pd.DataFrame(rows, columns=list(COLUMNS))}
 
 
 def models(
-    place: Place, probe: Probe, trained: Path, vocab_size: int
-) -> Iterator[tuple[Shape, str, int, Transformer]]:
-    """Shape, state, seed and model: at the start, then trained, but for those that diverged."""
-    shape = Shape(probe.arm, place.placement, probe.residual, probe.init, probe.depth)
-    model = place.sizes.model(probe.depth, probe.residual, probe.init)
-
+    sizes: Sizes, probe: Probe, trained: Path, vocab_size: int
+) -> Iterator[tuple[str, int, Transformer]]:
+    """State, seed and model: at the start, then trained, except those that diverged."""
+    shape = probe.shape
     for seed in probe.seeds:
         torch.manual_seed(seed)
-        start = Transformer(model, probe.norm, place.placement, vocab_size)
-        if probe.init == "gpt2_flat":
+        start = Transformer(sizes.model(shape), probe.norm, shape.placement, vocab_size)
+        if shape.init == "gpt2_flat":
             flatten(start)
-        yield shape, "start", seed, start
+        yield "start", seed, start
     for name in probe.trained:
         sound = stored.metrics(trained / name)["diverged_at"].isna()
         for seed, end in transformers(trained / name)[1].items():
             if sound[seed]:
-                yield shape, "trained", seed, end
+                yield "trained", seed, end
 
 
 @torch.no_grad()
@@ -68,13 +66,13 @@ def flatten(model: Transformer) -> None:
 
 
 def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:
-    """A row per block, and of the embedding: see ``signals``; with singular values of some blocks.
+    """One row per block and one for the embedding: ``signals``, and singular values of some blocks.
 
-    In training mode, as the gradients that it is about: BatchNorm takes the statistics of this
-    batch. In float64, in which gradients that vanish can still be told from zero.
+    The model is in training mode, in which the gradients occur: BatchNorm uses the statistics of
+    this batch. It is in float64, in which gradients that vanish still differ from zero.
 
     Args:
-        model: without dropout; its running statistics, if it has them, change.
+        model: without dropout; running statistics of its norms change.
         tokens, targets: (windows, T).
         spectra: blocks, spread evenly up to the last, with the ``spectrum`` of their Jacobian over
             the first ``TOKENS`` tokens.

@@ -10,10 +10,6 @@ from normscope.train.recipe import OnDevice
 
 WarmUp = Annotated[int, Field(ge=0, lt=2**63, description="steps of linear warm-up")]
 
-
-RESIDUAL = {True: "residual", False: "plain"}  # words of names: with and without connections
-
-
 # how weights start: gpt2_flat is gpt2 without the shrinking of the branches' last matrices with
 # depth, which is meant for residual connections; it is probed at the start alone
 Start = Literal["gpt2", "gpt2_flat", "xavier"]
@@ -30,7 +26,7 @@ class Shape(NamedTuple):
 
     def __str__(self) -> str:
         """``layernorm-pre-residual-gpt2-24``, the name of its files and macros."""
-        kind = RESIDUAL[self.residual]
+        kind = "residual" if self.residual else "plain"
         return f"{self.arm}-{self.placement}-{kind}-{self.init}-{self.depth}"
 
 
@@ -41,14 +37,14 @@ class Sizes(Strict):
     n_embd: PositiveInt
     block_size: PositiveInt
 
-    def model(self, depth: int, residual: bool, start: Start) -> Model:
-        """The Transformer of a depth; its weights start as gpt2 for ``gpt2_flat`` too."""
-        init: Init = "xavier" if start == "xavier" else "gpt2"
-        return Model(n_layer=depth, residual=residual, init=init, **self.model_dump())
+    def model(self, shape: Shape) -> Model:
+        """The Transformer of a shape; its weights start as gpt2 for ``gpt2_flat`` too."""
+        init: Init = "xavier" if shape.init == "xavier" else "gpt2"
+        return Model(n_layer=shape.depth, residual=shape.residual, init=init, **self.model_dump())
 
 
 class Cell(NamedTuple):
-    """What has one trained model a seed: a shape, and how its rate goes."""
+    """A shape and a learning-rate schedule, with one trained model per seed."""
 
     arm: str
     placement: Placement
@@ -78,11 +74,8 @@ class Kept(Strict):
 class Probe(Strict):
     """Models of one shape to be probed: at the start, and after training where they are trained."""
 
-    arm: str
+    shape: Shape
     norm: Norm
-    residual: bool
-    init: Start
-    depth: PositiveInt
     seeds: list[Seed]
     trained: list[str] = Field(description="names of the jobs that trained them")
 
@@ -90,7 +83,6 @@ class Probe(Strict):
 class Place(OnDevice):
     """All models of one placement, which one job probes."""
 
-    placement: Placement
     sizes: Sizes
     probes: list[Probe]
     windows: PositiveInt
@@ -98,12 +90,16 @@ class Place(OnDevice):
 
 
 class DepthTables(Strict):
-    """The placements that were probed, the cell of every training job, and on what losses are.
+    """What the tables are made from.
 
-    ``eval_tokens``: of the validation split, from its begin; None is all of it.
+    Args:
+        places: the placements that were probed.
+        jobs: the cell of every training job.
+        eval_tokens: of the validation split, from its start, over which losses are; None is all.
+        level: confidence level.
     """
 
-    places: list[Placement]
+    places: list[str]
     jobs: dict[str, Cell]
     eval_tokens: PositiveInt | None
     level: float

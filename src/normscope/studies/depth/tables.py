@@ -43,6 +43,32 @@ SCHEDULE = (
 MODEL = (*SHAPE, STATE, SEED)
 BLOCK = key("block", "block, counted from 1; 0 is the embedding", int)
 
+RATES = {  # meaning of a measure of a model over its blocks, and its heading if it is on the page
+    "gradient_rate": ("factor of the gradient per block towards the input", "gradient per block"),
+    "gradient_kept": (
+        "gradient at the second block over that at the last",
+        "gradient, second to last",
+    ),
+    "gradient_near": ("gradient six blocks before the last over that at the last", ""),
+    "stream_rate": ("factor of the stream's RMS per block towards the output", "stream per block"),
+    "stream_growth": (
+        "RMS after the last block over that after the first",
+        "stream, last to first",
+    ),
+    "last_gradient": ("norm of the gradient of the last block's parameters", ""),
+    "smallest": (
+        "smallest singular value of I + J over the blocks but the first",
+        "least singular value",
+    ),
+    "largest": ("largest singular value of I + J over the blocks but the first", "largest"),
+    "from_identity": (
+        "largest distance of a singular value from 1, over norm of J",
+        "farthest from 1, over norm of J",
+    ),
+    "lost": ("singular values that are 0, per token: the least number", "lost a token"),
+}
+ARITHMETIC = ("smallest", "from_identity", "lost")  # the means of the others are geometric
+
 TABLES = {
     "blocks": Table(
         "one block of a model",
@@ -91,20 +117,7 @@ TABLES = {
         "one model",
         (
             *MODEL,
-            *many(
-                {
-                    "gradient_rate": "factor of the gradient per block towards the input",
-                    "gradient_kept": "gradient at the second block over that at the last",
-                    "gradient_near": "gradient six blocks before the last over that at the last",
-                    "stream_rate": "factor of the stream's RMS per block towards the output",
-                    "stream_growth": "RMS after the last block over that after the first",
-                    "last_gradient": "norm of the gradient of the last block's parameters",
-                    "smallest": "smallest singular value of I + J over the blocks but the first",
-                    "largest": "largest singular value of I + J over the blocks but the first",
-                    "from_identity": "largest distance of a singular value from 1, over norm of J",
-                    "lost": "singular values that are 0, per token: the least number",
-                }
-            ),
+            *(Column(name, meaning, title=title) for name, (meaning, title) in RATES.items()),
         ),
         f"{HERE}.rates",
     ),
@@ -119,13 +132,7 @@ TABLES = {
     ),
     "by_shape": Table(
         "one measure of a network, over models",
-        (
-            *SHAPE,
-            STATE,
-            MEASURE,
-            N,
-            *estimate("mean", "mean over models", "low", "high", format=SCIENTIFIC),
-        ),
+        (*SHAPE, STATE, MEASURE, *mean(format=SCIENTIFIC)),
         f"{HERE}.by_shape",
     ),
     "sensitivity": Table(

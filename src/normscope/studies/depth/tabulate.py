@@ -10,15 +10,13 @@ from normscope.io.tables import collect
 from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import split, summarize
 from normscope.statistics.tuning import chosen
-from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RATES, RELATIVE, SIZES
-from normscope.studies.depth.recipe import DepthTables, Shape
-from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RELATIVE, SIZES
+from normscope.studies.depth.recipe import DepthTables
+from normscope.studies.depth.tables import ARITHMETIC, RATES, TABLES
 from normscope.studies.stage import TableInputs
 
-SHAPE = list(Shape._fields)
-MODEL = [*SHAPE, "state", "seed"]
-SCHEDULE = ["learning_rate", "warmup_steps", "steps"]
-LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at"]
+MODEL = TABLES["rates"].keys
+SHAPE = MODEL[:-2]  # all but state and seed
 
 
 def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -26,7 +24,8 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
     data = dataset.read(inputs.corpus)
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
-    models = collect(inputs.models, "metrics.csv", keys).reindex(columns=LOSSES)
+    columns = [*TABLES["losses"].keys, "val_loss", "diverged_at"]
+    models = collect(inputs.models, "metrics.csv", keys).reindex(columns=columns)
     losses = with_outcome(models, data.vocab_size, unigram).assign(unigram=unigram)
     losses = losses.astype({"diverged_at": "Int64"})
     blocks = collect(inputs.probes, "blocks.csv", {place: {} for place in recipe.places})
@@ -45,20 +44,19 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
 
 
 def by_block(blocks: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape, state, block and measure: n models, mean and t interval.
+    """One row per shape, state, block and measure: n models, mean and t interval.
 
-    Sizes are averaged in logarithms, and so are the gradient over that at the last block
-    (``RELATIVE``) and the largest singular value. A model in which a size is 0 or not finite is
-    left out.
+    Sizes, their ratios to the last block (``RELATIVE``) and the largest singular value are averaged
+    in logarithms; a model in which one is 0 or not finite is left out.
 
     Args:
-        blocks: blocks.csv, a row a block of every model.
+        blocks: blocks.csv.
         level: confidence level.
     """
-    at_last = blocks.sort_values("block").drop_duplicates(MODEL, keep="last").set_index(MODEL)
-    last = blocks.set_index(MODEL).index.map(at_last["gradient"].to_dict())
-    blocks = blocks.assign(**{RELATIVE: blocks["gradient"] / np.asarray(last, dtype=float)})
+    gradient = blocks.sort_values("block").groupby(MODEL)["gradient"]
+    relative = blocks["gradient"] / gradient.transform(lambda of_model: of_model.iloc[-1])
     keys, sizes = [*SHAPE, "state", "block"], (*SIZES, RELATIVE, "largest")
+    blocks = blocks.assign(**{RELATIVE: relative})
     table = summarize(blocks, keys, (*MEASURES, RELATIVE), level, geometric=sizes)
     return table[table["n"] > 0]
 
@@ -79,22 +77,13 @@ def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
 
 
 def rates(blocks: pd.DataFrame) -> pd.DataFrame:
-    """A row per model: what one block does to sizes, and what all of them do.
+    """One row per model, with what one block does to sizes and what all of them do.
 
-    - ``gradient_rate``: factor of the gradient's norm per block towards the input, from the last
-      block to the second. The first block is left out: it takes the embedding, whose scale is its
-      own.
-    - ``gradient_kept``: its norm at the second block over that at the last.
-    - ``gradient_near``: its norm six blocks, which are twelve sublayers, before the last block over
-      that at the last.
-    - ``stream_rate``: factor of the stream's RMS per block towards the output, from the first
-      block's output to the last one's.
-    - ``stream_growth``: the RMS that leaves the last block over the one that leaves the first.
-    - ``last_gradient``: the norm of the gradient of the last block's parameters.
-    - ``smallest``, ``largest``: singular values of the blocks' Jacobians I + J, the least and the
-      greatest over the measured blocks but the first.
-    - ``from_identity``: the farthest that a singular value is from 1, in units of the norm of J.
-    - ``lost``: singular values that are 0, a token; the least number.
+    Gradients and singular values are those of all blocks but the first, whose input is the
+    embedding, with a scale of another origin.
+
+    Args:
+        blocks: blocks.csv.
     """
     rows = []
     for row, group in split(blocks, MODEL):
@@ -117,13 +106,13 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
-    """A row per model and meaning of "layer": ``gradient_rate`` of a block as a factor per layer.
+    """One row per model and meaning of "layer": ``gradient_rate`` of a block as a factor per layer.
 
     A block has two sublayers, which a residual connection would span, and on its longest path four
     matrices: values, projection, and two of the MLP. The factor is a root of the block's.
 
     Args:
-        of_models: rates.csv, a row a model.
+        of_models: rates.csv.
     """
     parts = [
         of_models[MODEL].assign(layer=layer, factor=of_models["gradient_rate"] ** (1 / parts))
@@ -133,64 +122,56 @@ def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape, state and measure of ``rates``: n models, mean and t interval."""
-    geometric = [measure for measure, is_geometric in RATES.items() if is_geometric]
+    """One row per shape, state and measure of ``rates``: n models, mean and t interval."""
+    geometric = RATES.keys() - ARITHMETIC
     table = summarize(of_models, [*SHAPE, "state"], RATES, level, geometric)
     return table[table["n"] > 0]
 
 
 def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
-    """A row per shape, warm-up and seed that was trained at several rates: what the rate decides.
+    """One row per shape, warm-up and seed that was trained at several rates.
 
-    - ``sensitivity``: the mean over rates of the capped loss, less the least (Wortsman et al. 2023,
-      arXiv:2309.14322).
-    - ``failures``: at how many of the ``rates`` it failed.
+    ``sensitivity`` is the mean over rates of the capped loss minus the lowest (Wortsman et al.
+    2023, arXiv:2309.14322).
 
     Args:
-        losses: losses.csv, a row a trained model.
+        losses: losses.csv.
     """
-    keys, rows = [*SHAPE, "warmup_steps", "seed"], []
-    for key, group in split(losses, keys):
+    table, rows = TABLES["sensitivity"], []
+    for key, group in split(losses, table.keys):
         capped, rates = group["capped_loss"], group["learning_rate"].nunique()
         if rates > 1:
             spread = {"sensitivity": capped.mean() - capped.min(), "rates": rates}
             rows.append(key | spread | {"failures": group["failed"].sum()})
-    return pd.DataFrame(rows, columns=TABLES["sensitivity"].names)
+    return pd.DataFrame(rows, columns=table.names)
 
 
 def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
-    """A row per shape, rate and seed that was trained with and without warm-up.
+    """One row per shape, rate and seed that was trained with and without warm-up.
 
-    - ``rate``: the learning rate of both, as a word; ``tuned``: each is at its own, which is best
-      over the other seeds.
-    - ``gained``: the capped loss without warm-up, less that with the longest one.
+    At the rate ``tuned``, each of the two has the learning rate that is best over the other seeds.
+    ``gained`` is the capped loss without warm-up minus that with the longest one.
 
     Args:
-        losses: losses.csv, a row a trained model.
+        losses: losses.csv.
     """
-    tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss")
-    table = pd.concat(
-        [
-            losses.assign(rate=losses["learning_rate"].map("{:g}".format)),
-            tuned.assign(rate="tuned"),
-        ]
-    )
-    keys, rows = [*SHAPE, "rate", "seed"], []
-    for key, group in split(table, keys):
+    tuned = chosen(losses, [*SHAPE, "warmup_steps"], by="capped_loss").assign(rate="tuned")
+    at_rates = losses.assign(rate=losses["learning_rate"].map("{:g}".format))
+    table, rows = TABLES["warm_ups"], []
+    for key, group in split(pd.concat([at_rates, tuned]), table.keys):
         capped = group.set_index("warmup_steps")["capped_loss"].sort_index()
         if capped.index[0] == 0 and len(capped) > 1:
             rows.append(key | {"gained": capped.iloc[0] - capped.iloc[-1]})
-    return pd.DataFrame(rows, columns=TABLES["warm_ups"].names)
+    return pd.DataFrame(rows, columns=table.names)
 
 
 def trainability(losses: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per shape and schedule: capped loss over seeds, and how many models failed."""
-    keys = [*SHAPE, *SCHEDULE]
-    groups = losses.groupby(keys, sort=False)
+    """One row per shape and schedule: capped loss over seeds, and how many models failed."""
+    keys = TABLES["trainability"].keys
     table = summarize(losses, keys, ["capped_loss"], level).drop(columns="measure")
-    table["failed"], table["diverged"] = (
-        list(groups["failed"].sum()),
-        list(groups["diverged_at"].count()),
+    groups = losses.groupby(keys, sort=False)
+    return table.assign(
+        failed=list(groups["failed"].sum()),
+        diverged=list(groups["diverged_at"].count()),
+        unigram=list(groups["unigram"].first()),
     )
-    table["unigram"] = list(groups["unigram"].first())
-    return table

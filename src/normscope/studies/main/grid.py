@@ -1,8 +1,8 @@
 """The main study's part of the configuration: one Transformer per cell and seed."""
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Self, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -13,10 +13,17 @@ from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
-from normscope.train.recipe import Device, Stack, Training, flops
+from normscope.studies.study import (
+    Grid,
+    Job,
+    Settings,
+    Study,
+    TransformerStudy,
+    checked,
+    vocabulary,
+)
+from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
-from normscope.train.stacking import stack_mb
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
 
@@ -87,11 +94,13 @@ class Gain(Strict):
     )
 
 
-class Main(Study):
+class Main(TransformerStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
     PROBED: ClassVar = ("stream", "laws")
+    # settings are compared with those of the published numbers
+    TABLES_READ: ClassVar = (*Study.TABLES_READ, "config.json")
     FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
 
     model: ExactModel
@@ -99,7 +108,6 @@ class Main(Study):
     protocols: dict[ProtocolName, MainProtocol] = Field(
         default={}, description=f"others than {NANOGPT}, which is that of model and training"
     )
-    stack: Stacked
     runs: Annotated[list[MainGrid], Some]
     baseline: Baseline
     gain: Gain
@@ -109,12 +117,11 @@ class Main(Study):
         """Protocols by name, that of the keys ``model`` and ``training`` first."""
         return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
 
-    def _all(self) -> list[tuple[Cell, int]]:
-        """Cell and seed of every run, in the order of the configuration."""
+    def models(self) -> list[tuple[Cell, int]]:
         return [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
 
     @model_validator(mode="after")
-    def protocols_are_there(self) -> Self:
+    def runs_fit(self) -> Self:
         if NANOGPT in self.protocols:
             raise ValueError(f"protocols.{NANOGPT}: its keys are model and training, at the top")
         known = self.every_protocol
@@ -123,16 +130,10 @@ class Main(Study):
         for where, name in named.items():
             if name not in known:
                 raise ValueError(f"{where}: unknown protocol {name!r}; known: {', '.join(known)}")
-        return self
-
-    @model_validator(mode="after")
-    def runs_fit(self) -> Self:
-        try:
-            distinct([f"{cell}-{seed}" for cell, seed in self._all()])
-        except ValueError as e:
-            raise ValueError(f"runs: {e}") from None
-        for cell in dict.fromkeys(cell for cell, _ in self._all()):
-            checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda c=cell: self._stack(c, [0]))
+        checked("runs", lambda: distinct([f"{cell}-{seed}" for cell, seed in self.models()]))
+        for cell in dict.fromkeys(cell for cell, _ in self.models()):
+            where = f"arm {cell.arm}, protocol {cell.protocol}"
+            checked(where, lambda c=cell: self.stack_of(c, [0]))
         _ = self.reference
         return self
 
@@ -144,30 +145,26 @@ class Main(Study):
             ValueError: no run has it.
         """
         arm, placement = self.baseline.arm, self.baseline.placement
-        for cell, _ in self._all():
+        for cell, _ in self.models():
             if cell[:-1] == (NANOGPT, arm, placement):
                 return cell
         raise ValueError(f"baseline: no run of {NANOGPT}-{arm}-{placement} among runs")
 
-    def _stack(self, cell: Cell, seeds: list[int]) -> Stack:
+    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
         protocol = self.every_protocol[cell.protocol]
-        warmup_steps = protocol.training.warmup_steps
+        training = protocol.training
         return Stack(
             norm=ARMS[cell.arm].norm,
             placement=cell.placement,
             seeds=seeds,
             model=protocol.model,
-            training=at_schedule(protocol.training, cell.learning_rate, warmup_steps),
+            training=at_schedule(training, cell.learning_rate, training.warmup_steps),
         )
-
-    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
-        """Cell and seeds of every training job, by its name."""
-        return blocks(self._all(), self.stack)
 
     @property
     def reference_jobs(self) -> list[str]:
         """Names of the jobs that train the baseline's reference."""
-        return [name for name, (cell, _) in self.blocks().items() if cell == self.reference]
+        return [name for name, cell in self.cells().items() if cell == self.reference]
 
     @property
     def batch_sizes(self) -> list[dict[str, int]]:
@@ -179,12 +176,14 @@ class Main(Study):
         return [sizes for sizes in alike.values() if len(sizes) > 1]
 
     def vocabulary(self) -> Vocabulary:
-        grids = {
-            table: planned(self._all(), columns)
-            for table, columns in {"runs": Cell._fields, "chosen": Cell._fields[:-1]}.items()
-        }
-        measured = (*tables.GAINS, *tables.LAWS)
-        unmeasured = dict.fromkeys((column.name for column in measured), math.nan)
+        unmeasured = {column.name: math.nan for column in (*tables.GAINS, *tables.LAWS)}
+
+        def grid(columns: Sequence[str]) -> list[Mapping[str, Any]]:
+            rows = planned(self.models(), columns)
+            return [
+                r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
+            ]
+
         return vocabulary(
             {name: self.TABLES[name] for name in ("runs", "chosen", "batches")},
             values={
@@ -192,35 +191,16 @@ class Main(Study):
                 "arm": ARMS,
                 "placement": get_args(Placement),
             },
-            grids={
-                table: [
-                    r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
-                ]
-                for table, rows in grids.items()
-            },
+            grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
         )
 
-    def trainings(self) -> dict[str, Stack]:
-        return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
-
-    def context(self) -> int:
-        return max(stack.model.block_size for stack in self.trainings().values())
-
-    def train_mb(self, stack: Stack, device: Device) -> int:
-        return stack_mb(stack, device)
-
     def probes(self) -> dict[str, StreamProbe]:
-        measured = (n for n, (c, _) in self.blocks().items() if c.protocol in self.gain.protocols)
+        measured = [n for n, cell in self.cells().items() if cell.protocol in self.gain.protocols]
         return dict.fromkeys(measured, StreamProbe(windows=self.gain.windows))
-
-    def tabulated(self, settings: Settings) -> list[str]:
-        # its settings are compared with those of the published numbers
-        reference = f"main/models/{self.reference_jobs[0]}/config.json"
-        return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
         return MainTables(
-            jobs={name: cell for name, (cell, _) in self.blocks().items()},
+            jobs=self.cells(),
             probed=list(self.probes()),
             baseline=self.reference,
             batch_sizes=self.batch_sizes,
@@ -230,7 +210,7 @@ class Main(Study):
     def jobs(self) -> Iterator[Job]:
         probes = self.probes()
         for name, (cell, seeds) in self.blocks().items():
-            stack = self._stack(cell, seeds)
+            stack = self.stack_of(cell, seeds)
             yield Job("main_train", name, stack.training.precision, flops(stack))
             if name in probes:
                 yield Job("main_probe", name, cell.protocol, len(seeds))

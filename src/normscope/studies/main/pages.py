@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import pandas as pd
 
-from normscope.formats import GENERAL, INTEGER, decimals
+from normscope.formats import INTEGER, decimals
 from normscope.nn.arms import ARMS
 from normscope.paper.section import Section
 from normscope.paper.table import (
@@ -22,11 +22,10 @@ from normscope.paper.table import (
     number,
     setting,
     tabulate,
-    text,
     to_rows,
 )
 from normscope.statistics.estimate import FEWEST
-from normscope.statistics.summary import describe, select, split
+from normscope.statistics.summary import select, summarize
 from normscope.studies.arms import count as count_models
 from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import NANOGPT, Main
@@ -119,10 +118,7 @@ def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
         return f"{row['differs_because']}; the standard error of such a sample is {error:.3f}"
 
     fields = [
-        text("quantity"),
-        number("as published", "value", GENERAL),
-        text("protocol"),
-        text("source"),
+        *declared(TABLES["published"], "quantity", "value", "protocol", "source"),
         derived("corrected", corrected, decimals()),
         derived("n", lambda row: row["n"] or None, INTEGER),
         derived("why they differ", why),
@@ -143,30 +139,20 @@ def notes(arms: Iterable[str]) -> list[str]:
 
 def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
     """Loss by arm and batch size, and how much higher it is than at the greatest size."""
-    rows = [
-        cell
-        | {"n": len(group), "failed": int(group["failed"].sum())}
-        | {"loss": group["capped_loss"].mean(), "excess": group["excess"].mean()}
-        | {k: v for k, v in describe(group["excess"], level).items() if k in ("low", "high")}
-        for cell, group in split(batches, ["arm", "placement", "batch_size"])
-    ]
+    by = ["arm", "placement", "batch_size"]
+    groups = batches.groupby(by, sort=False)
+    failed, loss = list(groups["failed"].sum()), list(groups["capped_loss"].mean())
+    rows = summarize(batches, by, ["excess"], level).assign(failed=failed, loss=loss)
     fields = [
         ARM,
-        count("batch size", "batch_size"),
+        *declared(TABLES["batches"], "batch_size"),
         count("n"),
         count("failed"),
         number("loss", "loss"),
-        number("above the greatest size", "excess", SIGNED),
+        number("above the greatest size", "mean", SIGNED),
         interval("interval", form=SIGNED),
     ]
-    keys = [*"arm placement batch_size n failed loss excess low high".split()]
-    return tabulate("Validation loss by batch size", pd.DataFrame(rows, columns=keys), fields)
-
-
-def _sizes(study: Main, name: str) -> dict[str, object]:
-    """Sizes and training of a protocol, for the page."""
-    protocol = study.every_protocol[name]
-    return {"name": name, **protocol.model.model_dump(), **protocol.training.model_dump()}
+    return tabulate("Validation loss by batch size", rows, fields)
 
 
 def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
@@ -180,6 +166,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
     measured = list(dict.fromkeys(gains["protocol"]))
+    protocols = study.every_protocol
     reference = select(runs, **study.reference._asdict())
     (corpus,) = to_rows(tables["corpus"])
     return Section(
@@ -188,7 +175,10 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             **study.training.model_dump(),
             "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
             "reference": str(study.reference),
-            "protocols": [_sizes(study, name) for name in shown],
+            "protocols": [
+                {"name": p, **protocols[p].model.model_dump(), **protocols[p].training.model_dump()}
+                for p in shown
+            ],
             "measured": measured,
             "needed": FEWEST,
             "characters": corpus["characters"],

@@ -1,7 +1,6 @@
 """Trained models: norms and gains of their residual stream, and gain against entropy."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import pandas as pd
 import torch
@@ -29,26 +28,23 @@ def probe(
     batches = tokens[start[:, None] + torch.arange(T)].to(device).split(EVAL_BATCH)
     rows, of_models = [], []
     for seed, model in models.items():
-        windows = passed(model.to(device), batches)
-        rows += [{"seed": seed, **row} for row in stream(model, windows.norms)]
-        of_models.append({"seed": seed, "windows": len(windows.entropy), **laws(model, windows)})
+        norms, entropy = passed(model.to(device), batches)
+        rows += [{"seed": seed, **row} for row in stream(model, norms)]
+        of_models.append({"seed": seed, "windows": len(entropy), **laws(model, norms, entropy)})
     return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models)}
 
 
-class Passed(NamedTuple):
-    """What windows were to a model.
+def passed(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Norms of the stream and entropies of predictions, by one pass over all windows.
 
     Args:
-        norms: of the stream, (sites, windows, positions).
-        entropy: of the prediction at the last position, in nats, (windows,).
+        model: whose stream is measured.
+        batches: tokens, each (windows, positions).
+
+    Returns:
+        The norms, (sites, windows, positions), and the entropy of the prediction at the last
+        position in nats, (windows,).
     """
-
-    norms: Tensor
-    entropy: Tensor
-
-
-def passed(model: Transformer, batches: Sequence[Tensor]) -> Passed:
-    """One pass of all windows; batches of (windows, positions)."""
     entropies = []
 
     def forward(tokens: Tensor) -> None:
@@ -56,7 +52,7 @@ def passed(model: Transformer, batches: Sequence[Tensor]) -> Passed:
         entropies.append(torch.special.entr(p).sum(-1))
 
     norms = stream_norms(forward, list(model.blocks), final_norm(model), batches).double()
-    return Passed(norms, torch.cat(entropies))
+    return norms, torch.cat(entropies)
 
 
 def final_norm(model: Transformer) -> nn.Module | None:
@@ -81,13 +77,13 @@ def stream(model: Transformer, norms: Tensor) -> list[dict[str, float | str | No
     ]
 
 
-def laws(model: Transformer, windows: Passed) -> dict[str, float]:
+def laws(model: Transformer, norms: Tensor, entropy: Tensor) -> dict[str, float]:
     """Pearson's r over windows of the entropy with the last block's gain, and with abs(gain - 1).
 
-    Both at the last position, where a model has seen most.
+    Both are measured at the last position, which attends to the whole window.
     """
     last = len(model.blocks)
-    gain = log_gain(windows.norms)[last - 1, :, -1].exp()
+    gain = log_gain(norms)[last - 1, :, -1].exp()
     columns = {"r_entropy_gain": gain, "r_entropy_deviation": (gain - 1).abs()}
-    entropy = windows.entropy.tolist()
-    return {name: correlation(entropy, x.tolist(), LEVEL).r for name, x in columns.items()}
+    known = entropy.tolist()
+    return {name: correlation(known, x.tolist(), LEVEL).r for name, x in columns.items()}

@@ -10,17 +10,14 @@ import pandas as pd
 from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.statistics.outcome import unigram_loss, with_outcome
-from normscope.statistics.summary import describe, select, split
+from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.main.recipe import Cell, MainTables
-from normscope.studies.main.tables import TABLES
+from normscope.studies.main.tables import LAWS, PARTS, TABLES
 from normscope.studies.stage import TableInputs
 
-KEYS = [*Cell._fields, "seed"]
-COMPARED = ["protocol", "arm", "placement"]  # all of a cell but its learning rate
-LAWS = ["r_entropy_gain", "r_entropy_deviation"]  # of the last block's gain, over windows
-PARTS = ("first", "later", "last")  # blocks of a model
-BOUNDS = ("mean", "low", "high")
+KEYS = TABLES["runs"].keys
+COMPARED = TABLES["arms"].keys
 
 
 def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -31,11 +28,8 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
     gain, level = rows_of(sound(picked), stream), recipe.level
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
-    corpus = {
-        "characters": meta["vocab_size"],
-        "train_tokens": meta["train_tokens"],
-        "val_tokens": meta["val_tokens"],
-    }
+    corpus = {"characters": meta["vocab_size"]}
+    corpus |= {name: meta[name] for name in ("train_tokens", "val_tokens")}
     return {
         "runs": runs,
         "chosen": picked,
@@ -59,7 +53,7 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     runs = with_outcome(runs, data.vocab_size, unigram)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
-    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *LAWS]]
+    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(law.name for law in LAWS)]]
     runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
     return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
 
@@ -83,40 +77,33 @@ def beside_published(
 
 
 def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: float) -> pd.DataFrame:
-    """A row per protocol, arm and placement, at the rates chosen for it.
+    """One row per protocol, arm and placement, at the rates chosen for it.
 
-    n, mean and interval of the last loss, capped where a run diverged, and of the best; how many
-    diverged and how many failed (``normscope.statistics.outcome``). ``rates`` were tried, ``rate``
-    is the one that most seeds are reported at, ``at_edge`` if the best may lie beyond it. Then the
-    difference of the last losses to the baseline's over shared seeds.
-
-    The intervals of the differences hold together at ``level`` in a protocol: Bonferroni over those
-    with more than one pair. ``alpha`` is what is left to one of them.
+    Differences to the baseline are those of the capped losses over shared seeds. Their intervals
+    hold jointly at ``level`` within a protocol: Bonferroni over those with more than one pair.
 
     Args:
         runs: one row per model, at every rate.
-        chosen: those of them at the rate that is best on other seeds.
+        chosen: those at the rate that is best on the other seeds.
         baseline: whose arm and placement the others are compared with.
         level: confidence level.
     """
     tried = runs.groupby(COMPARED, sort=False)["learning_rate"].nunique().to_dict()
     rows = []
     for _, of_protocol in chosen.groupby("protocol", sort=False):
-        own = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
-        reference = own.set_index("seed")["capped_loss"]
-        is_own = of_protocol.index.isin(own.index)
-        pairs = of_protocol[of_protocol["seed"].isin(reference.index) & ~is_own]
+        same = select(of_protocol, arm=baseline.arm, placement=baseline.placement)
+        reference = same.set_index("seed")["capped_loss"]
+        others = of_protocol.drop(index=same.index)
+        pairs = others[others["seed"].isin(reference.index)]
         compared = int((pairs.groupby(["arm", "placement"]).size() > 1).sum())
         alpha = (1 - level) / max(compared, 1)
         for cell, group in split(of_protocol, COMPARED):
             loss = group.set_index("seed")["capped_loss"]
-            row = cell | {"rates": tried[tuple(cell.values())]}
-            row |= commonest_setting(group) | describe(loss, level)
-            row |= {"diverged": int(group["diverged_at"].notna().sum())}
-            row |= {"failed": int(group["failed"].sum()), "alpha": alpha}
-            row |= _named("best", describe(group["best_val_loss"], level))
             paired = (loss - reference).dropna()
-            row |= {"pairs": len(paired)}
+            row = cell | commonest_setting(group) | describe(loss, level)
+            row |= {"rates": tried[tuple(cell.values())], "alpha": alpha, "pairs": len(paired)}
+            row |= {"diverged": group["diverged_at"].count(), "failed": group["failed"].sum()}
+            row |= _named("best", describe(group["best_val_loss"], level))
             if (cell["arm"], cell["placement"]) != (baseline.arm, baseline.placement):
                 row |= _named("difference", describe(paired, 1 - alpha))
             rows.append(row)
@@ -124,7 +111,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
 
 
 def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
-    """The models of protocols that differ in the batch size alone, least size first.
+    """The models of protocols that differ in the batch size alone, smallest size first.
 
     With ``batch_size``, and ``excess``: the capped loss above that of the same arm, placement and
     seed at the greatest batch size that it has.
@@ -136,15 +123,14 @@ def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.D
     parts = []
     for sizes in families:
         rows = chosen[chosen["protocol"].isin(list(sizes))]
-        rows = rows.assign(batch_size=rows["protocol"].map(sizes)).sort_values(
-            "batch_size", kind="stable"
-        )
+        rows = rows.assign(batch_size=rows["protocol"].map(sizes))
+        rows = rows.sort_values("batch_size", kind="stable")
         last = rows.groupby(["arm", "placement", "seed"])["capped_loss"].transform("last")
         rows = rows.assign(excess=rows["capped_loss"] - last)
         several = rows.groupby(["arm", "placement"])["batch_size"].transform("nunique") > 1
         parts.append(rows[several])
     if not parts:
-        return pd.DataFrame(columns=[*chosen, "batch_size", "excess"])
+        return pd.DataFrame(columns=TABLES["batches"].names)
     return pd.concat(parts, ignore_index=True)
 
 
@@ -155,7 +141,7 @@ def _named(name: str, bounds: dict[str, float]) -> dict[str, float]:
 
 
 def rows_of(runs: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of another table that are of these models."""
+    """The rows of another table that belong to these models."""
     return table.merge(runs[KEYS].astype({"seed": int, "learning_rate": float}), on=KEYS)
 
 
@@ -165,9 +151,10 @@ def sound(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Means over positions in each run, then over runs; position 0 sees itself only: it is apart.
+    """Means over positions in each run, then over runs.
 
-    ``norm`` is a geometric mean, so that ``ln norm`` and ``log_gain`` are means of one kind.
+    Position 0, which attends only to itself, is separate. Norms are averaged in logarithms, as
+    gains are.
     """
     table = table.assign(
         positions=np.where(table["position"] == 0, "first", "later"), log_norm=np.log(table["norm"])
@@ -184,10 +171,10 @@ def by_depth(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
-    """Gains of the first block, of the later ones and of the last, as factors with intervals.
+    """Gains of the first block, of a later block and of the last, as factors with intervals.
 
-    Geometric means over positions but the first, over blocks (later: the gain of one block) and
-    over runs. The first block lifts the embedding, which starts small, so it stands alone.
+    They are geometric means over all positions but the first, over the later blocks, and over runs.
+    The first block is separate because the embedding starts small.
     """
     rows = []
     for row, runs in split(gains(table), COMPARED):
@@ -199,16 +186,14 @@ def by_arm(table: pd.DataFrame, level: float) -> pd.DataFrame:
 
 
 def gains(table: pd.DataFrame) -> pd.DataFrame:
-    """A row per run: gain of the first block, of a later one and of the last.
+    """One row per run: gains of the first block, of a later one and of the last.
 
-    Geometric means over positions but the first: columns ``gain_first``, ``gain_later``,
-    ``gain_last``.
+    They are geometric means over all positions but the first.
     """
     blocks = table[table["site"].str.startswith("block_") & (table["position"] > 0)]
-    depth = blocks["depth"]
-    last = depth.groupby([blocks[key] for key in KEYS]).transform("max")
+    runs, depth = [blocks[key] for key in KEYS], blocks["depth"]
+    last = depth.groupby(runs).transform("max")
     parts = dict(zip(PARTS, (depth == 1, depth > 1, depth == last), strict=True))
-    runs = [blocks[key] for key in KEYS]
     means = {
         f"gain_{part}": np.exp(blocks["log_gain"].where(rows).groupby(runs, sort=False).mean())
         for part, rows in parts.items()
@@ -225,19 +210,19 @@ def is_covered(reference: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
 
 
 def published(
-    table: pd.DataFrame, is_comparable: Sequence[bool], own: pd.DataFrame, level: float
+    table: pd.DataFrame, is_comparable: Sequence[bool], models: pd.DataFrame, level: float
 ) -> pd.DataFrame:
     """Published numbers, each with n, mean and interval of the baseline's models.
 
     Args:
         table: one row per number; ``measure`` names the column that it is compared with.
-        is_comparable: whether ours were had with the same settings.
-        own: rows of the baseline's models.
+        is_comparable: whether our models were trained with the same settings.
+        models: rows of the baseline's models.
         level: confidence level.
     """
     rows = [
-        {"n": 0} | (describe(own[measure], level) if is_same else {})
+        describe(models[measure], level) if is_same else {"n": 0}
         for measure, is_same in zip(table["measure"], is_comparable, strict=True)
     ]
-    beside = pd.DataFrame(rows, columns=["n", *BOUNDS], index=table.index)
-    return pd.concat([table.assign(comparable=list(is_comparable)), beside], axis=1)
+    ours = pd.DataFrame(rows, columns=BOUNDS, index=table.index)
+    return table.assign(comparable=list(is_comparable)).join(ours)

@@ -6,7 +6,7 @@ norm the unit is a family. One model is enough to reject "every".
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -18,22 +18,19 @@ from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
-from normscope.studies.pretrained.cases import (
-    family_case,
-    gain_case,
-    prediction_case,
-)
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import (
     CONSISTENT,
     dichotomy,
     h25_verdict,
     hypothesis_status,
     inversion,
+    measured_ratios,
     overall,
+    published_ratios,
 )
 from normscope.studies.pretrained.statistics import base_models, reads
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
-from normscope.words import interval, number, significant
+from normscope.words import interval, number, records, significant
 
 VALIDATED = ("gpt2-xl", "gpt2-large", "gpt2-medium")  # what the published validation measures
 REFERENCE = "pythia-6.9b"
@@ -45,23 +42,18 @@ STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
 
 
-def _by_model(evidence: Evidence) -> pd.DataFrame:
-    return evidence.table("pretrained.by_model")
-
-
 def _models(evidence: Evidence) -> pd.DataFrame:
     """``base_models``, with p that are Holm's over these, and what each reads."""
-    models = base_models(_by_model(evidence))
+    models = base_models(evidence.table("pretrained.by_model"))
     models["p_holm"] = holm(list(models["p"]))
-    sides = [reads(*v) for v in zip(models["log_gain"], models["p_holm"], strict=True)]
-    return models.assign(reads=sides)
+    return models.assign(reads=reads(models["log_gain"], models["p_holm"]))
 
 
 def _published(evidence: Evidence, *models: str) -> list[dict]:
     """Rows of published base models, in the order given."""
-    table = _by_model(evidence)
-    table = table[table["experiment"].isin(FIRST_STUDIES)].set_index("model")
-    return [{"model": m, **table.loc[m].to_dict()} for m in models if m in table.index]
+    table = evidence.table("pretrained.by_model")
+    table = table[table["experiment"].isin(FIRST_STUDIES)].set_index("model", drop=False)
+    return table.loc[[m for m in models if m in table.index]].to_dict("records")
 
 
 def _p(value: float) -> str:
@@ -75,8 +67,13 @@ def _gain(row: dict) -> str:
     return f"{row['model']}{where} {number(math.exp(row['log_gain']))} {bounds}"
 
 
-def _names(rows: Sequence[dict]) -> str:
-    return ", ".join(row["model"] for row in rows) or "none"
+def _listed(words: Iterable[str], separator: str = ", ") -> str:
+    return separator.join(words) or "none"
+
+
+def _deviation(row: dict) -> str:
+    """A model with its r of entropy and abs(gain - 1)."""
+    return f"{row['model']} {number(row['r_deviation'], 3, True)}"
 
 
 def _with_norm(evidence: Evidence, norm: str) -> list[dict]:
@@ -88,6 +85,41 @@ def _first(answers: dict[str, bool]) -> str:
     return next(answer for answer, applies in answers.items() if applies)
 
 
+def gain_case(row: Mapping, *, above: bool) -> Case:
+    """Whether a model's gain is on one side of 1: Student's t over prompts, of the log-gain."""
+    return _gain_case(row, *(math.exp(row[k]) for k in ("log_gain", "low", "high")), above=above)
+
+
+def prediction_case(row: Mapping) -> Case:
+    """Whether a model's gain is on the side of 1 that H25 predicts: Student's t over prompts."""
+    above = row["predicted"] == "above 1"
+    return _gain_case(row, row["gain"], row["low"], row["high"], above=above)
+
+
+def _gain_case(row: Mapping, gain: float, low: float, high: float, *, above: bool) -> Case:
+    """The two-sided p-value of a gain against 1 as a one-sided one."""
+    if math.isnan(row["p"]):
+        return replace(Case.unknown("no data"), effect=gain, low=low, high=high)
+    near, far = row["p"] / 2, 1 - row["p"] / 2
+    p_holds, p_fails = (near, far) if (gain > 1) == above else (far, near)
+    sides = {"p_holds": p_holds, "p_fails": p_fails, "smallest": 0.0}
+    return Case(gain, low, high, n=int(row["n"]), unit="prompt", **sides)
+
+
+def family_case(row: Mapping) -> Case:
+    """Whether RMSNorm's mean log-gain is the higher: exact permutation over families."""
+    return Case(
+        math.exp(row["difference"]),
+        math.exp(row["low"]),
+        math.exp(row["high"]),
+        n=int(row["layernorm"] + row["rmsnorm"]),
+        unit="family",
+        p_holds=row["p"],
+        p_fails=1.0,  # a test of the one side alone
+        smallest=row["smallest"],
+    )
+
+
 @claim("dampens")
 def dampens(_: Entry, evidence: Evidence) -> Finding:
     """Every LayerNorm model is a case."""
@@ -97,19 +129,18 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
         for r in validated
     ]
     models = _with_norm(evidence, "LayerNorm")
-    rows = [r for r in models if r["reads"] in SIDES]
-    groups = {side: [r for r in rows if r["reads"] == side] for side in SIDES}
-    listed = [f"{side}: {'; '.join(map(_gain, group)) or 'none'}" for side, group in groups.items()]
+    groups = {side: [r for r in models if r["reads"] == side] for side in SIDES}
+    listed = [f"{side}: {_listed(map(_gain, group), '; ')}" for side, group in groups.items()]
     statuses = [r["status"] for r in validated]
     answers = {
-        "no data": not rows,
+        "no data": not any(groups.values()),
         "rejected": bool(groups["above 1"]),
         "not rejected": not groups["not told apart from 1"],
         "not shown: not all are told apart from 1": True,
     }
     return Finding(
         cases={r["model"]: gain_case(r, above=False) for r in models},
-        published=f"{', '.join(tests) or 'none'}; p one-sided, of a mean below 1.",
+        published=f"{_listed(tests)}; p one-sided, of a mean below 1.",
         own=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
         corrected=f"geometric means {'. '.join(listed)}.",
         alone=_first(answers),
@@ -176,10 +207,9 @@ def norms_decide(_: Entry, evidence: Evidence) -> Finding:
         cases["families"] = family_case(decisive[0])
     return Finding(
         cases=cases,
-        published=f"{'; '.join(ends) or 'none'}.",
+        published=f"{_listed(ends, '; ')}.",
         own=dichotomy(*gains.values()),
-        corrected=f"{'; '.join(tests) or 'none'}. Families also differ in data, width, depth and "
-        "heads.",
+        corrected=f"{_listed(tests, '; ')}. Families also differ in data, width, depth and heads.",
         alone=_sides(_models(evidence)) or (_separation(decisive[0]) if decisive else "no data"),
     )
 
@@ -209,24 +239,17 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
     """Trained models are the units; prompts show only how well the r of one model is known."""
     trained = find(entry, evidence)
     validated = _published(evidence, *VALIDATED)
-    was = [
-        f"{r['model']} {number(r['r_deviation'], 3, True)}"
-        for r in (*_published(evidence, REFERENCE), *validated)
-    ]
+    was = map(_deviation, [*_published(evidence, REFERENCE), *validated])
     rows = [r for r in _with_norm(evidence, "LayerNorm") if not math.isnan(r["r_deviation"])]
-    now = [
-        f"{r['model']} {number(r['r_deviation'], 3, True)} (raw {number(r['r'], 3, True)})"
-        for r in rows
-    ]
-    flipped = [r for r in rows if r["below_one"] == r["n"]]
+    now = [f"{_deviation(r)} (raw {number(r['r'], 3, True)})" for r in rows]
+    flipped = _listed(r["model"] for r in rows if r["below_one"] == r["n"])
     return replace(
         trained,
-        published=f"{', '.join(was) or 'none'}.",
+        published=f"{_listed(was)}.",
         own=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
         corrected=f"{trained.corrected}. Of pretrained models, with raw r of entropy and gain: "
-        f"{', '.join(now) or 'none'}{_told_apart(rows)}. Where every gain is below 1 "
-        f"({_names(flipped)}), abs(gain - 1) is 1 - gain: one is the other with the other sign, by "
-        "algebra.",
+        f"{_listed(now)}{_told_apart(rows)}. Where every gain is below 1 ({flipped}), "
+        "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
     )
 
 
@@ -234,8 +257,7 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
 def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     """Trained models are the units; what one category of prompts carries is said of the others."""
     trained = find(entry, evidence)
-    published = _published(evidence, *_by_model(evidence)["model"].unique())
-    was = [f"{r['model']} {number(r['r_deviation'], 3, True)}" for r in published]
+    published = _published(evidence, *evidence.table("pretrained.by_model")["model"].unique())
     rows = _models(evidence).dropna(subset="r").to_dict("records")
     now = [
         f"{r['model']} {number(r['r'], 2, True)}, without Nonsense "
@@ -244,9 +266,9 @@ def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     ]
     return replace(
         trained,
-        published=f"r of entropy and abs(gain - 1): {', '.join(was) or 'none'}.",
+        published=f"r of entropy and abs(gain - 1): {_listed(map(_deviation, published))}.",
         own=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        corrected=f"{trained.corrected}. Of pretrained models: {'; '.join(now) or 'none'}"
+        corrected=f"{trained.corrected}. Of pretrained models: {_listed(now, '; ')}"
         f"{_told_apart(rows)}.",
     )
 
@@ -262,77 +284,53 @@ def _told_apart(rows: Sequence[dict]) -> str:
 @claim("true_last_block")
 def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
     """One measured model with another number decides."""
-    was, published = _published_ratios(evidence)
-    measured = _measured_ratios(evidence)
-    pairs = {k: pair for k, pair in (published | measured).items() if all(map(math.isfinite, pair))}
-    listed = [f"{name}: {number(a, 4)} and {number(b, 4)}" for name, (a, b) in pairs.items()]
-    here = [pairs[name] for name in measured if name in pairs]
-    errors = [abs(ratio / gain - 1) for ratio, gain in here]
-    apart = [error for error in errors if error > entry.limit]
+    references = evidence.table("pretrained.references")
+    published = published_ratios(references)
+    measured = measured_ratios(evidence.table("pretrained.sensitivity"))
+    n = select(references, experiment="final_norm", metric="gain_hidden_states")
+    n = n.set_index("model")["n"]
+    was = [
+        f"{r.Index} {number(r.gain_hidden_states, 4)}, with the final norm "
+        f"{number(r.gain_with_final_norm, 4)} (n {n[r.Index]:.0f})"
+        for r in records(published)
+    ]
+    compared = ["gain_hidden_states", "last_gain"]
+    published, measured = (t.reindex(columns=compared).dropna() for t in (published, measured))
+    listed = [
+        f"{r.Index}, {where}: {number(r.gain_hidden_states, 4)} and {number(r.last_gain, 4)}"
+        for where, table in (("published", published), ("measured", measured))
+        for r in records(table)
+    ]
+    errors = (measured["gain_hidden_states"] / measured["last_gain"] - 1).abs()
+    apart = int((errors > entry.limit).sum())
     answers = {
-        "no data": not pairs,
-        "undecided: the published two are of other prompts": not here,
-        f"rejected: other numbers in {len(apart)} of {len(here)} measured": bool(apart),
+        "no data": not listed,
+        "undecided: the published two are of other prompts": errors.empty,
+        f"rejected: other numbers in {apart} of {len(errors)} measured": bool(apart),
         "not rejected": True,
     }
-    case = Case.known(not apart, max(errors)) if here else Case.unknown(_first(answers))
+    reads = _first(answers)
+    case = Case.unknown(reads) if errors.empty else Case.known(not apart, float(errors.max()))
     return Finding(
         cases={"": case},
-        published=f"{'; '.join(was) or 'none'}.",
+        published=f"{_listed(was, '; ')}.",
         own="CORRECT",
-        corrected=f"that ratio and the last block's gain from hooks: {'; '.join(listed) or 'none'} "
+        corrected=f"that ratio and the last block's gain from hooks: {_listed(listed, '; ')} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
         "only after the final norm.",
-        alone=_first(answers),
+        alone=reads,
     )
-
-
-Ratios = dict[str, tuple[float, float]]  # by model: hidden_states' ratio, the last block's gain
-
-
-def _published_ratios(evidence: Evidence) -> tuple[list[str], Ratios]:
-    """The published numbers in words, and the ratios with the published gains."""
-    words, ratios = [], {}
-    references = select(evidence.table("pretrained.references"), experiment="final_norm")
-    for model in filter(None, references["model"].dropna().unique()):
-        rows = select(references, model=model).set_index("metric")
-        values = rows["value"].astype(float)
-        ratio, with_norm = values["gain_hidden_states"], values["gain_with_final_norm"]
-        n = rows.loc["gain_hidden_states", "n"]
-        words.append(
-            f"{model} {number(ratio, 4)}, with the final norm {number(with_norm, 4)} (n {n:.0f})"
-        )
-        for row in _published(evidence, model):
-            ratios[f"{model}, published"] = (ratio, row["mean"])
-    return words, ratios
-
-
-def _measured_ratios(evidence: Evidence) -> Ratios:
-    """Of the models that were measured here."""
-    usual = select(evidence.table("pretrained.sensitivity"), usual=True, positions="last")
-    ratios = {}
-    for model, rows in usual.groupby("model", sort=False):
-        logs = rows.set_index("metric")["log_gain"]
-        ratios[f"{model}, measured"] = (
-            math.exp(logs["gain_hidden_states"]),
-            math.exp(logs["last_gain"]),
-        )
-    return ratios
 
 
 @claim("h25")
 def crowding(_: Entry, evidence: Evidence) -> Finding:
     """Every model is a case: one on the other side of 1 than is predicted refutes it."""
-    table = select(evidence.table("pretrained.h25_models"), metric="gain_hidden_states")
-    models = table[table["experiment"].isin(H25_CASES)].to_dict("records")
-    studies = {
-        r["experiment"]: r
-        for r in select(evidence.table("pretrained.h25"), metric="gain_hidden_states").to_dict(
-            "records"
-        )
-        if r["experiment"] in STUDIES
-    }
+    models, accuracy = (
+        select(evidence.table(f"pretrained.{name}"), metric="gain_hidden_states").to_dict("records")
+        for name in ("h25_models", "h25")
+    )
+    studies = {r["experiment"]: r for r in accuracy if r["experiment"] in STUDIES}
     references = select(evidence.table("pretrained.references"), metric="h25_correct")
     was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
@@ -341,10 +339,10 @@ def crowding(_: Entry, evidence: Evidence) -> Finding:
     now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
     row = studies.get("h25")
     return Finding(
-        cases={r["model"]: prediction_case(r) for r in models},
-        published=f"{'; '.join(was) or 'none'}.",
+        cases={r["model"]: prediction_case(r) for r in models if r["experiment"] in H25_CASES},
+        published=f"{_listed(was, '; ')}.",
         own=h25_verdict(row["right"], row["n"]) if row else "no data",
-        corrected=f"{'; '.join(now) or 'none'}.",
+        corrected=f"{_listed(now, '; ')}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
         or "no data",
     )

@@ -1,10 +1,12 @@
 """Which pretrained models are measured: ``pretrained`` in the configuration. No torch."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from normscope.hub.prompts import SET, PromptsError, read_prompts
 from normscope.hub.recipe import Measured, ModelName, Sourced
 from normscope.io.corpus import Line
 from normscope.io.names import survives_tables
@@ -24,11 +26,6 @@ class Listed(Strict):
     base: ModelName | None = Field(
         default=None, description="name of the model that this one was fine-tuned from"
     )
-
-    @property
-    def is_tuned(self) -> bool:
-        """Whether it is said to be, or has a base."""
-        return self.tuned or self.base is not None
 
 
 class PretrainedModel(Sourced, Listed):
@@ -99,3 +96,20 @@ class Pretrained(Study):
     def jobs(self) -> Iterator[Job]:
         for model in self.models:
             yield Job("pretrained_probe", model.name, "", 1)
+
+
+def check_prompts(path: Path) -> None:
+    """Whether models can be measured on the prompts of a file, and its names stand in tables.
+
+    Raises:
+        PromptsError: they cannot; with the file, the name and the reason.
+    """
+    prompts = read_prompts(path)
+    if SET not in {prompt.set for prompt in prompts}:
+        raise PromptsError(f"{path} has no set {SET}: statistics over prompts are of it")
+    for prompt in prompts:
+        for name in (prompt.set, prompt.category, prompt.name):
+            try:
+                survives_tables(name)
+            except ValueError as e:
+                raise PromptsError(f"{path}: sets.{prompt.set}.{prompt.category}: {e}") from None

@@ -6,6 +6,7 @@ rho is heads over head dimension. The published metric is that of the penultimat
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
@@ -18,14 +19,14 @@ from normscope.statistics.inference import (
     proportion,
 )
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.published import CROWDED, h25, h25_verdict, t_of_summary
+from normscope.studies.pretrained.published import CROWDED, h25_verdict, t_of_summary
 from normscope.studies.pretrained.tables import TABLES
 
 METRICS = ("gain_hidden_states", "last_gain")
 
 
 def published_models(references: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per experiment, model and metric with a published mean gain and rho."""
+    """One row per experiment, model and metric with a published mean gain and rho."""
     rows = []
     for r in references[references["metric"].isin(METRICS)].to_dict("records"):
         if math.isnan(r["n_heads"]) or math.isnan(r["sd"]):
@@ -41,7 +42,7 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
     """The same of measured models: geometric means, intervals over resampled prompts.
 
     Args:
-        gains: rows of ``tables.as_published``.
+        gains: rows of ``statistics.as_published``.
     """
     rows = []
     keys = ["experiment", "model", "family", "norm", "n_layers", "rho"]
@@ -50,9 +51,9 @@ def measured_models(gains: pd.DataFrame, level: float, resamples: int) -> pd.Dat
             logs = [math.log(v) for v in prompts[metric].dropna()]
             if logs:
                 e = bootstrap_mean(logs, level, resamples)
-                bounds = {"gain": e.mean, "low": e.low, "high": e.high}
-                bounds = {name: math.exp(v) for name, v in bounds.items()}
-                rows.append({**key, "metric": metric, "n": e.n, **bounds, "p": mean_test(logs)})
+                gain, low, high = map(math.exp, (e.mean, e.low, e.high))
+                row = key | {"metric": metric, "n": e.n, "p": mean_test(logs)}
+                rows.append(row | {"gain": gain, "low": low, "high": high})
     return _judged(rows)
 
 
@@ -66,18 +67,18 @@ def _p(reference: Mapping) -> float:
 
 
 def _judged(rows: list[dict]) -> pd.DataFrame:
-    """With the prediction of H25, and what the gain and its interval say of it."""
-    for row in rows:
-        row["predicted"] = "below 1" if row["rho"] >= CROWDED else "above 1"
-        row["as_published"] = "below 1" if row["gain"] < 1 else "above 1"
-        row["correct"] = h25([row["rho"]], [row["gain"]])[0]
-        below, above = row["high"] < 1, row["low"] > 1
-        row["reading"] = "below 1" if below else "above 1" if above else "neither"
-    return pd.DataFrame(rows, columns=TABLES["h25_models"].names)
+    """With the prediction of H25, and what the gain and its interval say about it."""
+    table = pd.DataFrame(rows, columns=TABLES["h25_models"].names)
+    below, above = table["high"] < 1, table["low"] > 1
+    table["predicted"] = np.where(table["rho"] >= CROWDED, "below 1", "above 1")
+    table["as_published"] = np.where(table["gain"] < 1, "below 1", "above 1")
+    table["correct"] = table["predicted"] == table["as_published"]
+    table["reading"] = np.select([below, above], ["below 1", "above 1"], "neither")
+    return table
 
 
 def accuracy(models: pd.DataFrame, level: float) -> pd.DataFrame:
-    """A row per experiment and metric: how often H25 is right, and the correlations.
+    """One row per experiment and metric: how often H25 is right, and the correlations.
 
     As published every model counts as one or the other. Corrected: of those whose interval does not
     cover 1 (``decided``). ``r`` is Pearson's of rho and gain, ``r_given_depth`` with the number of

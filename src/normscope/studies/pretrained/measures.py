@@ -1,4 +1,4 @@
-"""Names of the measures of pretrained models. No torch."""
+"""Names of the pretrained study: its measures, the published studies, BOS. No torch."""
 
 POSITIONS = ("first", "later", "last")
 METRICS = {
@@ -12,3 +12,10 @@ KEY = ["prompt", "bos", "positions"]
 PREDICTION = ("entropy", "entropy_as_published", "top_token", "top_prob")
 GAIN_COLUMNS = [*KEY, "tokens", *METRICS, *PREDICTION]
 NORM_COLUMNS = [*KEY, "depth", "site", "norm", "log_gain"]
+BOS = {"off": "no BOS", "on": "BOS"}  # BOS: a token for the beginning of the text
+
+MODEL = ["experiment", "model", "family", "norm", "dtype"]  # columns that describe a model
+VALIDATION = (  # the seven models of the published comparison
+    "gpt2-xl gpt2-large gpt2-medium pythia-6.9b mistral-7b llama-3.1-8b gemma-7b".split()
+)
+FIRST_STUDIES = ("benchmark", "gpt2", "gptj")  # one measurement of each of the eight base models

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from normscope.formats import INTEGER, Format, decimals
+from normscope.formats import Format, decimals
 from normscope.paper.section import Section
 from normscope.paper.table import (
     CELLS,
@@ -18,19 +18,15 @@ from normscope.paper.table import (
     derived,
     estimate,
     interval,
-    number,
     tabulate,
     text,
 )
 from normscope.studies.pretrained.grid import Pretrained
-from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.pretrained.studies import BOS
+from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
 
 SIGNED = decimals(sign=True)
-FACTOR = decimals(log=True)
-STUDY = text("study", "experiment")
 
 
 def gain_table(by_model: pd.DataFrame) -> PageTable:
@@ -87,17 +83,16 @@ def h25_table(h25: pd.DataFrame) -> PageTable:
         """The published verdict, which is about the penultimate block."""
         return row["verdict"] if row["metric"] == "gain_hidden_states" else None
 
+    declaration = TABLES["h25"]
     fields = [
-        STUDY,
+        *declared(declaration, "experiment"),
         text("gain of", "metric", lambda metric: METRICS[metric]),
         derived("models (families)", lambda row: f"{row['n']} ({row['families']})"),
-        number("right", "right", INTEGER),
+        *declared(declaration, "right"),
         derived("by the published rule", published_rule),
         estimate("share", "share", form=decimals(2)),
         derived("decided, right", lambda row: f"{row['decided']}, {row['decided_right']}"),
-        number("r of rho", "r", decimals(2, sign=True)),
-        number("given depth", "r_given_depth", decimals(2, sign=True)),
-        number("its p", "p_given_depth", decimals(2)),
+        *declared(declaration, "r", "r_given_depth", "p_given_depth"),
     ]
     return tabulate("H25: heads over head dimension", h25, fields)
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import scipy  # its parts load at their first use: figures need none
 
 CROWDED = 0.2  # rho from which H25 predicts a gain below 1
@@ -70,11 +71,6 @@ def dichotomy(layernorm: Mapping[str, float], rmsnorm: Mapping[str, float]) -> s
     return "STRONGLY CONFIRMED" if is_apart else "mixed"
 
 
-def h25(rhos: Sequence[float], gains: Sequence[float]) -> list[bool]:
-    """For each model, whether "rho of 0.2 or more dampens, less expands" is right."""
-    return [(rho >= CROWDED) == (gain < 1) for rho, gain in zip(rhos, gains, strict=True)]
-
-
 def h25_verdict(correct: int, n: int) -> str:
     """The word for its accuracy; none without a model."""
     if n == 0:
@@ -82,3 +78,22 @@ def h25_verdict(correct: int, n: int) -> str:
     if correct == n:
         return "VALIDATED"
     return "PARTIALLY_VALIDATED" if correct >= n / 2 else "FALSIFIED"
+
+
+def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of norms of the models in the notebook on the final norm: one row per model.
+
+    Its two ratios, and the gain of the last block, which two other notebooks measure with hooks.
+    """
+    notebook = references[references["experiment"] == "final_norm"]
+    hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
+    table = pd.concat([notebook, hooked[hooked["metric"] == "last_gain"]])
+    table = table[table["model"].isin(notebook["model"].dropna())]
+    return table.pivot_table("value", index="model", columns="metric", sort=False)
+
+
+def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
+    """The same ratios of measured models: geometric means, BOS as the tokenizer has it."""
+    table = sensitivity[sensitivity["usual"] & (sensitivity["positions"] == "last")]
+    table = table.assign(value=np.exp(table["log_gain"]))
+    return table.pivot_table("value", index="model", columns="metric", sort=False)

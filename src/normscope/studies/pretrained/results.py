@@ -1,46 +1,37 @@
 """residual_gain.json: what the published notebook saves, under the field's names."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from normscope.hub.prompts import Prompt
+from normscope.studies.pretrained.measures import MODEL, VALIDATION
 from normscope.studies.pretrained.published import (
     hypothesis_status,
     inversion,
     overall,
     t_of_summary,
 )
-from normscope.studies.pretrained.studies import MODEL, VALIDATION
 
 STATISTICS = "n mean sd min max t p_one_sided status r_deviation p_deviation".split()
 CORRECTED = "log_gain low high p_holm reads r r_low r_high r_p_holm r_given_words".split()
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON stores it: None for a missing number."""
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _rows(table: pd.DataFrame, columns: Iterable[Any] | None = None) -> list[dict[Any, Any]]:
+    """Rows as JSON stores them: None for a missing number."""
+    chosen = table if columns is None else table[list(columns)]
+    return chosen.astype(object).where(chosen.notna(), None).to_dict("records")
 
 
-def _rows(table: pd.DataFrame, columns: Iterable[Any]) -> list[dict[str, Any]]:
-    return [{k: plain(r[k]) for k in columns} for r in table.to_dict("records")]
-
-
-def document(
-    tables: Mapping[str, pd.DataFrame], references: pd.DataFrame, prompts: Sequence[Prompt]
-) -> dict[str, Any]:
-    """All of it.
+def document(tables: Mapping[str, pd.DataFrame], prompts: Sequence[Prompt]) -> dict[str, Any]:
+    """The content of residual_gain.json.
 
     Args:
-        tables: of rule pretrained, by name.
-        references: reference_gains.csv.
-        prompts: that were measured.
+        tables: the tables of the study, by name.
+        prompts: the prompts that were measured.
     """
-    models, by_model = tables["models"], tables["by_model"]
+    models, by_model, references = (tables[name] for name in ("models", "by_model", "references"))
     measured = by_model[by_model["experiment"] == "measured"]
     layernorm = measured[measured["norm"] == "LayerNorm"]
     loaded = models.dropna(subset="norm")
@@ -52,7 +43,7 @@ def document(
     last_gains = references[references["metric"] == "last_gain"]
     return {
         "prompts": texts,
-        "models": _rows(loaded, [c for c in loaded if c != "missing"]),
+        "models": _rows(loaded.drop(columns="missing")),
         "not_measured": _rows(models[models["norm"].isna()], ["model", "family", "missing"]),
         "n_models": len(loaded),
         "n_prompts": len(prompts),
@@ -64,17 +55,17 @@ def document(
         "published_validation": list(VALIDATION),
         "statistics_as_published": _rows(by_model, [*MODEL, *STATISTICS]),
         "statistics_corrected": _rows(by_model, [*MODEL, *CORRECTED]),
-        "mean_by_category": _rows(tables["by_category"], list(tables["by_category"])),
+        "mean_by_category": _rows(tables["by_category"]),
         "hypothesis_as_published": {  # of the measured LayerNorm models
             "layernorm_dampening": hypothesis_status(list(layernorm["status"])),
             "printed": overall(list(layernorm["status"])),
             "bentov_inversion": inversion(list(layernorm["r_deviation"].dropna())),
         },
-        "norms": _rows(tables["by_norm"], list(tables["by_norm"])),
-        "h25": _rows(tables["h25"], list(tables["h25"])),
-        "measurements": _rows(tables["gains"], list(tables["gains"])),
+        "norms": _rows(tables["by_norm"]),
+        "h25": _rows(tables["h25"]),
+        "measurements": _rows(tables["gains"]),
         "sites": {
-            model: _rows(layers, [c for c in layers if c != "model"])
+            model: _rows(layers.drop(columns="model"))
             for model, layers in tables["layers"].groupby("model", sort=False)
         },
     }

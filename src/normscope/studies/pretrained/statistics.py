@@ -1,7 +1,7 @@
 """Tables of residual gain: measured and published, each as published and corrected. No torch."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +18,18 @@ from normscope.statistics.inference import (
     separation,
 )
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.measures import METRICS
+from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, MODEL, VALIDATION
 from normscope.studies.pretrained.published import dampening
-from normscope.studies.pretrained.studies import FIRST_STUDIES, MODEL, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
 
 OBSERVATION = TABLES["observations"].names
 ADDED = ("reads", "base")  # columns of by_model that come after its statistics
 TEXT = ("top_token", "text")
-COUNTS = "n_layers n_embd n_heads n_kv_heads head_dim parameters threads".split()
+COUNTS = [column.name for column in TABLES["models"].columns if column.role == "count"]
 
 
 def read_measurements(path: Path) -> pd.DataFrame:
-    """A probe's table; a predicted token such as ``NA`` stays text, a count whole."""
+    """Read a table of measurements: a token such as ``NA`` remains text, counts remain whole."""
     numbers = [name for name in pd.read_csv(path, nrows=0) if name not in TEXT]
     missing: dict = {name: [""] for name in numbers}
     types: dict = dict.fromkeys(TEXT, str) | dict.fromkeys(COUNTS, "Int64")
@@ -38,41 +37,50 @@ def read_measurements(path: Path) -> pd.DataFrame:
 
 
 def published_observations(prompts: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
-    """The published gain of the last block, a row per experiment, model and prompt."""
+    """The published gain of the last block: one row per experiment, model and prompt."""
     facts = references[references["metric"] == "last_gain"][MODEL]
     table = prompts.merge(facts, on=["experiment", "model"], validate="many_to_one")
     words = [len(text.split()) for text in table["prompt"]]
     return table.assign(words=words, gain=table["last_gain"])[OBSERVATION]
 
 
+def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
+    """The table with the column ``usual``: whether BOS is as the model's tokenizer has it.
+
+    A tokenizer without BOS, whose ``tokenizer_adds_bos`` is missing, adds none.
+    """
+    adds = models.loc[models["tokenizer_adds_bos"].eq(True), "model"]
+    usual = table["bos"] == np.where(table["model"].isin(adds), "on", "off")
+    return table.assign(usual=usual.astype(bool))
+
+
 def as_published(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
     """Measured rows under the published protocol: last token, BOS as the tokenizer has it.
 
     Args:
-        gains: of all models, with their prompts.
-        models: what is known of the models; their columns are joined to the rows.
+        gains: gains of all models, with their prompts.
+        models: the models table, whose facts are joined to the rows.
     """
     measured = models.dropna(subset="norm")
-    adds = measured["tokenizer_adds_bos"].eq(True)  # missing: it does neither
-    bos = adds.astype(object).where(~adds, "on").where(adds, "off")
-    measured = measured.assign(bos=bos, experiment="measured", dtype=measured["computed"])
-    measured = measured[[*MODEL, "bos", "n_layers", "rho"]]
-    rows = gains[(gains["set"] == SET) & (gains["positions"] == "last")]
-    return rows.merge(measured, on=["model", "bos"], validate="many_to_one")
+    measured = measured.assign(experiment="measured", dtype=measured["computed"])
+    rows = with_usual(gains[(gains["set"] == SET) & (gains["positions"] == "last")], models)
+    facts = measured[[*MODEL, "n_layers", "rho"]]
+    return rows[rows["usual"]].merge(facts, on="model", validate="many_to_one")
 
 
 def measured_observations(gains: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The measured gain of the last block, as ``published_observations`` has the published one."""
+    """The measured gain of the last block, in the form of ``published_observations``."""
     table = as_published(gains, models)
     return table.assign(prompt=table["text"], gain=table["last_gain"])[OBSERVATION]
 
 
 def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.DataFrame:
-    """A row per experiment and model: as published, then corrected.
+    """One row per experiment and model: as published, then corrected.
 
     As published: mean, t against 1, r of entropy with abs(gain - 1). Corrected: the log-gain with
-    an interval from resampled prompts, and raw correlations: of entropy, of entropy with the number
-    of words partialled out, and without each category in turn. p-values are Holm's within a table.
+    its bootstrap interval over prompts, and the raw r of entropy with the gain, given the number of
+    words, and without each category in turn. Holm's correction is over the published base models,
+    and separately over the measured models.
     """
     rows = []
     for key, group in split(observations, MODEL):
@@ -91,32 +99,27 @@ def by_model(observations: pd.DataFrame, level: float, resamples: int) -> pd.Dat
             | {"log_gain": e.mean, "low": e.low, "high": e.high, "p": mean_test(logs)}
             | {"r": raw.r, "r_low": raw.low, "r_high": raw.high, "r_p": raw.p}
             | {"r_given_words": r_words, "p_given_words": p_words}
-            | {"r_without_low": min(without.values(), default=math.nan)}
-            | {"r_without_high": max(without.values(), default=math.nan)}
+            | {"r_without_low": without.min(), "r_without_high": without.max()}
             | {"r_without_nonsense": without.get("Nonsense", math.nan)}
             | {"below_one": int((gains < 1).sum())}
         )
     table = pd.DataFrame(rows, columns=[c for c in TABLES["by_model"].names if c not in ADDED])
-    # Holm over the models of a study taken together: what was published, and what is measured
     for tests in (table["experiment"] == "measured", table["experiment"].isin(FIRST_STUDIES)):
         for p in ("p", "r_p", "p_given_words"):
             table.loc[tests, f"{p}_holm"] = holm(list(table.loc[tests, p]))
-    return table.assign(
-        reads=[reads(*v) for v in zip(table["log_gain"], table["p_holm"], strict=True)]
-    )
+    return table.assign(reads=reads(table["log_gain"], table["p_holm"]))
 
 
 def base_models(by_model: pd.DataFrame) -> pd.DataFrame:
-    """Every model once, as measured here or else as published; none that is fine-tuned."""
+    """Every model once, as measured here or else as published; fine-tuned models are left out."""
     untuned = by_model[by_model["base"].isna()]
-    here = untuned[untuned["experiment"] == "measured"]
+    measured = untuned[untuned["experiment"] == "measured"]
     published = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
-    both = [here, published[~published["model"].isin(here["model"])]]
-    return pd.concat(both, ignore_index=True)
+    return pd.concat([measured, published]).drop_duplicates("model", ignore_index=True)
 
 
 def comparisons(by_model: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Which models LayerNorm and RMSNorm are compared over; none that is fine-tuned."""
+    """The models over which LayerNorm and RMSNorm are compared, by the name of the comparison."""
     untuned = by_model[by_model["base"].isna()]
     first = untuned[untuned["experiment"].isin(FIRST_STUDIES)]
     return {
@@ -135,58 +138,54 @@ def tuned_pairs(references: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_base(by_model: pd.DataFrame, pairs: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """The table with each model's base; of a tuned one whose base is not known "not listed"."""
+    """The table with the base of each fine-tuned model, or "not listed" if it is unknown."""
     table = by_model.merge(pairs, on=["experiment", "model"], how="left")
     tuned = models.loc[models["tuned"].eq(True), "model"]
     is_tuned = (table["experiment"] == "measured") & table["model"].isin(tuned)
     return table.assign(base=table["base"].mask(is_tuned & table["base"].isna(), "not listed"))
 
 
-def _without(group: pd.DataFrame, level: float) -> dict[str, float]:
+def _without(group: pd.DataFrame, level: float) -> pd.Series:
     """Raw r of entropy and gain with one category left out, by its name."""
-    correlations = {}
-    for name in group["category"].unique():
-        rest = group[group["category"] != name]
-        correlations[name] = correlation(list(rest["entropy"]), list(rest["gain"]), level).r
-    return {name: r for name, r in correlations.items() if not math.isnan(r)}
+    rests = {name: group[group["category"] != name] for name in group["category"].unique()}
+    r = {
+        name: correlation(list(rest["entropy"]), list(rest["gain"]), level).r
+        for name, rest in rests.items()
+    }
+    return pd.Series(r, dtype=float)
 
 
-def reads(log_gain: float, p: float) -> str:
-    """Where a model's gain lies, by Holm's p."""
-    if math.isnan(p):
-        return "–"
-    if p >= ALPHA:
-        return "not told apart from 1"
-    return "above 1" if log_gain > 0 else "below 1"
+def reads(log_gain: pd.Series, p: pd.Series) -> np.ndarray:
+    """Where the gains of models lie, by their Holm-corrected p-values."""
+    conditions = [p.isna(), p >= ALPHA, log_gain > 0]
+    return np.select(conditions, ["–", "not told apart from 1", "above 1"], "below 1")
 
 
 def by_category(observations: pd.DataFrame) -> pd.DataFrame:
-    """Mean gain and geometric mean gain by category, a row per experiment, model and category."""
-    keys = ["experiment", "model", "category"]
-    groups = observations.groupby(keys, sort=False)["gain"]
-    table = pd.DataFrame({"mean": groups.mean(), "n": groups.size()})
-    table["geometric"] = [math.exp(np.log(values).mean()) for _, values in groups]
-    return table.reset_index()
+    """Mean and geometric mean gain: one row per experiment, model and category."""
+    groups = observations.groupby(["experiment", "model", "category"], sort=False)["gain"]
+    table = groups.agg(mean="mean", n="size", geometric=lambda gains: np.log(gains).mean())
+    return table.assign(geometric=np.exp(table["geometric"])).reset_index()
 
 
 def by_norm(
     observations: pd.DataFrame,
-    comparisons: Iterable[tuple[str, pd.DataFrame]],
+    comparisons: Mapping[str, pd.DataFrame],
     level: float,
     resamples: int,
 ) -> pd.DataFrame:
-    """LayerNorm against RMSNorm: a row per comparison and unit, a model or a family.
+    """LayerNorm against RMSNorm: one row per comparison and unit, a model or a family.
 
-    ``difference`` is of mean log-gains, RMSNorm's minus LayerNorm's, of families' means where those
-    are the unit. Its interval is over prompts alone, which all models share, with the models as
-    they are; the p is over units, exact, and ``smallest`` the least that they can give.
+    ``difference`` is that of mean log-gains, RMSNorm's minus LayerNorm's, over models or over means
+    of families. Its interval is over the prompts that all models share, with the models held fixed.
+    ``p`` is that of an exact permutation test over units, and ``smallest`` the smallest possible.
 
     Args:
-        observations: of prompts.
-        comparisons: names, and rows of ``by_model`` that are compared.
+        observations: gains by prompt.
+        comparisons: rows of ``by_model`` that are compared, by the name of the comparison.
     """
     rows = []
-    for name, compared in comparisons:
+    for name, compared in comparisons.items():
         models = compared[compared["norm"].isin(["LayerNorm", "RMSNorm"])]
         families = models.groupby(["family", "norm"], as_index=False)["log_gain"].mean()
         over_prompts = _contrast_by_prompt(observations, models)
@@ -210,10 +209,8 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
     if models["norm"].nunique() < 2:
         return {"model": [], "family": []}
     chosen = observations.merge(models[["experiment", "model"]], on=["experiment", "model"])
-    wide = chosen.assign(log=np.log(chosen["gain"])).pivot_table(
-        index="prompt", columns=["norm", "family", "model"], values="log"
-    )
-    wide = wide.dropna()
+    gains = chosen.pivot_table("gain", index="prompt", columns=["norm", "family", "model"])
+    wide = gains.dropna().apply(np.log)
     of_family = wide.T.groupby(level=["norm", "family"]).mean().T
     contrasts = {}
     for unit, table in (("model", wide), ("family", of_family)):
@@ -223,12 +220,12 @@ def _contrast_by_prompt(observations: pd.DataFrame, models: pd.DataFrame) -> dic
 
 
 def twins(
-    observations: pd.DataFrame, pairs: Sequence[tuple[str, str, str]], level: float, resamples: int
+    observations: pd.DataFrame, pairs: Iterable[tuple[str, str, str]], level: float, resamples: int
 ) -> pd.DataFrame:
-    """Fine-tuned models against their base, prompt by prompt: the log-ratio of their gains.
+    """Fine-tuned models against their base, paired by prompt: the log-ratio of their gains.
 
     Args:
-        pairs: experiment, base and fine-tuned model.
+        pairs: experiment, base model and fine-tuned model.
     """
     rows = []
     for experiment, base, tuned in pairs:
@@ -246,20 +243,13 @@ def twins(
     return table.assign(p_holm=holm(list(table["p"])))
 
 
-def with_usual(table: pd.DataFrame, models: pd.DataFrame) -> pd.DataFrame:
-    """Whether a row is with BOS as the model's tokenizer has it."""
-    adds = set(models.loc[models["tokenizer_adds_bos"].eq(True), "model"])
-    usual = ["on" if model in adds else "off" for model in table["model"]]
-    return table.assign(usual=(table["bos"] == usual).astype(bool))
-
-
 def sensitivity(
     gains: pd.DataFrame, models: pd.DataFrame, level: float, resamples: int
 ) -> pd.DataFrame:
-    """Every metric at every position, with and without BOS: a row per model and cell.
+    """Every metric at every position, with and without BOS: one row per model and cell.
 
-    The geometric mean over prompts with a bootstrap interval, and where it lies. A ratio is missing
-    where a prompt has one token alone (later), or a model no final norm.
+    The mean log-gain over prompts with its bootstrap interval. A ratio is missing where a prompt
+    has only one token (later positions), or a model no final norm.
     """
     rows = []
     observed = gains[gains["set"] == SET]
@@ -285,7 +275,7 @@ def side(low: float, high: float) -> str:
 def by_layer(
     norms: pd.DataFrame, models: pd.DataFrame, names: Sequence[str], level: float
 ) -> pd.DataFrame:
-    """Norm and log-gain at every site, over the published prompts: t intervals over prompts."""
+    """Norm and log-gain at every site, with t intervals over the prompts in ``names``."""
     observed = norms[norms["prompt"].isin(names)]
     keys = ["model", "bos", "positions", "depth", "site"]
     rows = []

@@ -19,9 +19,10 @@ from normscope.studies.pretrained.measures import METRICS
 
 HERE = "normscope.studies.pretrained"
 STATISTICS = f"{HERE}.statistics"
-SIGNED = decimals(sign=True)
+SIGNED, SIGNED_2 = decimals(sign=True), decimals(2, sign=True)
 LOG = {"format": decimals(log=True), "unit": "natural logarithm"}
 R = {"range": COSINE, "format": SIGNED}
+R_OF_RHO = {"range": COSINE, "format": SIGNED_2}  # over few models
 
 EXPERIMENT = key("experiment", "published study, or measured", title="study")
 MODEL = key("model", "name of the model")
@@ -40,10 +41,8 @@ N_LAYERS = count("n_layers", "blocks")
 PROMPTS = count("n", "prompts", title="n prompts")
 LOG_GAIN = estimate("log_gain", "mean log-gain over prompts", "low", "high", **LOG)
 RATIOS = many({name: f"ratio of norms: {meaning}" for name, meaning in METRICS.items()})
-HEADS = (
-    count("n_heads", "attention heads"),
-    count("head_dim", "width of a head"),
-)
+N_HEADS = count("n_heads", "attention heads")
+HEAD_DIM = count("head_dim", "width of a head")
 RHO = Column("rho", "heads over head dimension", format=decimals(4))
 SUMMARY = (
     count("n", "prompts", title="n prompts"),
@@ -65,10 +64,10 @@ TABLES = {
             NORM,
             N_LAYERS,
             count("n_embd", "width"),
-            HEADS[0],
+            N_HEADS,
             count("n_kv_heads", "heads for keys and values"),
             flag("grouped_queries", "whether several heads share keys and values"),
-            HEADS[1],
+            HEAD_DIM,
             RHO,
             Column("rho_as_published", "rho as the published code computes it"),
             count("parameters", "parameters"),
@@ -82,7 +81,7 @@ TABLES = {
             flag("tokenizer_adds_bos", "whether its tokenizer adds BOS"),
             text("missing", "why it was not measured; empty otherwise"),
         ),
-        f"{HERE}.collect.facts",
+        f"{HERE}.tabulate.facts",
     ),
     "gains": Table(
         "one prompt, policy and position of a model",
@@ -103,7 +102,7 @@ TABLES = {
             count("words", "words of the prompt"),
             count("complexity", "complexity that its author gave it"),
         ),
-        f"{HERE}.collect.measurements",
+        f"{HERE}.tabulate.measurements",
     ),
     "norms": Table(
         "one site of a prompt, policy and position of a model",
@@ -116,7 +115,7 @@ TABLES = {
             Column("norm", "geometric mean of the norm of the stream"),
             Column("log_gain", "mean log-gain to the previous site"),
         ),
-        f"{HERE}.collect.measurements",
+        f"{HERE}.tabulate.measurements",
     ),
     "sensitivity": Table(
         "one ratio, policy and position of a model, over prompts",
@@ -163,12 +162,7 @@ TABLES = {
         (
             *WHO,
             *SUMMARY,
-            Column(
-                "t",
-                "t of the mean gain against 1",
-                format=decimals(2, sign=True),
-                title="t against 1",
-            ),
+            Column("t", "t of the mean gain against 1", format=SIGNED_2, title="t against 1"),
             p_value("p_one_sided", "one-sided p-value as published"),
             text("status", "reading by the published rule", title="by the published rule"),
             Column(
@@ -178,16 +172,12 @@ TABLES = {
                 **R,
             ),
             p_value("p_deviation", "its p-value"),
-            *(
-                column.but(
-                    title="geometric mean",
-                    format=decimals(4, log=True),
-                    macro="{model} {experiment} last gain",
-                )
-                if column.role == "estimate"
-                else column
-                for column in LOG_GAIN
+            LOG_GAIN[0].but(
+                title="geometric mean",
+                format=decimals(4, log=True),
+                macro="{model} {experiment} last gain",
             ),
+            *LOG_GAIN[1:],
             p_value("p", "p-value of the log-gain against 0"),
             *estimate("r", "correlation of entropy with the gain", title="raw r", **R),
             p_value("r_p", "its p-value"),
@@ -291,11 +281,11 @@ TABLES = {
             count("decided_right", "those that H25 predicts"),
             Column("decided_low", "lower end of the interval of that share", range=SHARE),
             Column("decided_high", "upper end of the interval of that share", range=SHARE),
-            Column("r", "correlation of rho with the gain", **R),
+            Column("r", "correlation of rho with the gain", title="r of rho", **R_OF_RHO),
             p_value("r_p", "its p-value"),
-            Column("r_given_depth", "the same given the number of blocks", **R),
-            p_value("p_given_depth", "its p-value"),
-            Column("r_depth", "correlation of rho with the number of blocks", **R),
+            Column("r_given_depth", "the same given the depth", title="given depth", **R_OF_RHO),
+            p_value("p_given_depth", "its p-value", title="its p", format=decimals(2)),
+            Column("r_depth", "correlation of rho with the number of blocks", **R_OF_RHO),
         ),
         f"{HERE}.h25.accuracy",
     ),
@@ -316,7 +306,8 @@ TABLES = {
             Column("max", "published maximum"),
             count("n", "prompts"),
             N_LAYERS,
-            *HEADS,
+            N_HEADS,
+            HEAD_DIM,
             text("status", "published, or recomputed from published tables"),
             text("source", "where it was published"),
         ),

@@ -1,12 +1,17 @@
 """Tables of residual gain in pretrained models: measured ones, published ones, and statistics."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pandas as pd
 
-from normscope.hub.prompts import SET, PromptsError, read_prompts
+from normscope.hub.prompts import SET, Prompt, read_prompts
+from normscope.io.stored import read
+from normscope.io.tables import collect
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.collect import facts, measurements, with_prompts
-from normscope.studies.pretrained.grid import PretrainedTables
+from normscope.studies.pretrained.grid import Listed, PretrainedTables
 from normscope.studies.pretrained.statistics import (
+    COUNTS,
     as_published,
     by_category,
     by_layer,
@@ -15,12 +20,18 @@ from normscope.studies.pretrained.statistics import (
     comparisons,
     measured_observations,
     published_observations,
+    read_measurements,
     sensitivity,
     tuned_pairs,
     twins,
     with_base,
 )
+from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.stage import TableInputs
+
+LISTED = ["model", "family", "tuned", "base"]  # columns that the configuration fills
+FACTS = [name for name in TABLES["models"].names if name not in LISTED]
+PROMPT = ["set", "category", "text", "words", "complexity"]
 
 
 def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -29,63 +40,68 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     ``files`` has prompts.yaml, reference_gains.csv (published gains) and reference_prompts.csv
     (published gains prompt by prompt).
     """
+    level, resamples = recipe.level, recipe.resamples
     references = pd.read_csv(inputs.files["reference_gains.csv"])
-    measured = collected(recipe, inputs)
-    of_prompts = pd.read_csv(inputs.files["reference_prompts.csv"])
-    published = published_observations(of_prompts, references)
-    statistics = compared(recipe, measured["gains"], measured["models"], published, references)
-    return {**measured, **statistics, "references": references}
-
-
-def collected(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
-    """What was measured: models, gains, norms, sensitivity, layers."""
     prompts = read_prompts(inputs.files["prompts.yaml"])
-    names = [prompt.name for prompt in prompts if prompt.set == SET]
-    if not names:
-        path = inputs.files["prompts.yaml"]
-        raise PromptsError(f"{path} has no set {SET}: statistics over prompts are of it")
     models = facts(inputs.probes, recipe.models)
     gains = with_prompts(measurements(inputs.probes, recipe.models, "gains"), prompts)
     norms = measurements(inputs.probes, recipe.models, "norms")
+
+    of_prompts = pd.read_csv(inputs.files["reference_prompts.csv"])
+    observations = published_observations(of_prompts, references)
+    h25_models = h25.published_models(references, level)
+    if len(measured := measured_observations(gains, models)):
+        observations = pd.concat([observations, measured])
+        untuned = models[~models["tuned"].eq(True) & models["base"].isna()]
+        judged = h25.measured_models(as_published(gains, untuned), level, resamples)
+        h25_models = pd.concat([h25_models, judged])
+
+    pairs = tuned_pairs(references, models)
+    of_models = with_base(by_model(observations, level, resamples), pairs, models)
+    names = [prompt.name for prompt in prompts if prompt.set == SET]
     return {
         "models": models,
         "gains": gains,
         "norms": norms,
-        "sensitivity": sensitivity(gains, models, recipe.level, recipe.resamples),
-        "layers": by_layer(norms, models, names, recipe.level),
-    }
-
-
-def compared(
-    recipe: PretrainedTables,
-    gains: pd.DataFrame,
-    models: pd.DataFrame,
-    published: pd.DataFrame,
-    references: pd.DataFrame,
-) -> dict[str, pd.DataFrame]:
-    """Statistics of published and measured models alike.
-
-    Args:
-        gains, models: of ``collected``.
-        published: observations of ``published_observations``.
-        references: reference_gains.csv.
-    """
-    level, resamples = recipe.level, recipe.resamples
-    measured = measured_observations(gains, models)
-    observations = pd.concat([published, measured]) if len(measured) else published
-    pairs = tuned_pairs(references, models)
-    of_models = with_base(by_model(observations, level, resamples), pairs, models)
-    rho = [h25.published_models(references, level)]
-    if len(measured):
-        untuned = as_published(gains, models[~models["tuned"].eq(True)])
-        rho.append(h25.measured_models(untuned, level, resamples))
-    h25_models = pd.concat(rho)
-    return {
+        "sensitivity": sensitivity(gains, models, level, resamples),
+        "layers": by_layer(norms, models, names, level),
         "observations": observations,
         "by_model": of_models,
         "by_category": by_category(observations),
-        "by_norm": by_norm(observations, comparisons(of_models).items(), level, resamples),
-        "twins": twins(observations, list(pairs.itertuples(index=False)), level, resamples),
+        "by_norm": by_norm(observations, comparisons(of_models), level, resamples),
+        "twins": twins(observations, pairs.itertuples(index=False), level, resamples),
         "h25_models": h25_models,
         "h25": h25.accuracy(h25_models, level),
+        "references": references,
     }
+
+
+def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
+    """One row per model: its properties, or why it could not be measured (``missing``).
+
+    Raises:
+        Damaged: a file lacks a property (see ``normscope.io.stored``).
+    """
+    rows = []
+    for model in listed:
+        path = probes / model.name / "model.json"
+        known = read(path, "missing")
+        if known["missing"] is None:
+            known = read(path, *FACTS)
+        rows.append({"model": model.name, **model.model_dump(exclude={"name"}), **known})
+    table = pd.DataFrame(rows, columns=[*LISTED, *FACTS])
+    return table.astype(dict.fromkeys(COUNTS, "Int64"))
+
+
+def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFrame:
+    """``gains`` or ``norms`` of all models."""
+    keys = {model.name: {"model": model.name} for model in listed}
+    table = collect(probes, f"{name}.csv", keys, read_measurements)
+    columns = [column for column in TABLES[name].names if column not in PROMPT]
+    return table if len(table) else pd.DataFrame(columns=columns)
+
+
+def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:
+    """The gains with set, category, text, words and complexity of their prompts."""
+    rows = [{"prompt": p.name} | {name: getattr(p, name) for name in PROMPT} for p in prompts]
+    return gains.merge(pd.DataFrame(rows), on="prompt", how="left", validate="many_to_one")

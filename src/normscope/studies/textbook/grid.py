@@ -5,12 +5,19 @@ from typing import ClassVar
 from pydantic import Field
 
 from normscope.ledger.vocabulary import Vocabulary
-from normscope.schema import PositiveInt
+from normscope.schema import PositiveInt, Strict
 from normscope.studies.study import Settings, Study, vocabulary
 from normscope.studies.textbook import tables
-from normscope.studies.textbook.recipe import TextbookTables
 
 VECTORS = ("value", "normalized", "outlier", "outlier_normalized")  # rows of wild_summary.csv
+
+
+class TextbookTables(Strict):
+    """Names of the trained models whose norms are measured, and on how many windows."""
+
+    models: list[str]
+    windows: PositiveInt
+    level: float
 
 
 class Textbook(Study):

@@ -6,7 +6,7 @@ from normscope.io import dataset
 from normscope.measure.windows import validation_windows
 from normscope.studies.stage import TableInputs
 from normscope.studies.textbook import tutorial
-from normscope.studies.textbook.recipe import TextbookTables
+from normscope.studies.textbook.grid import TextbookTables
 from normscope.studies.textbook.tables import TABLES
 from normscope.train import runtime
 from normscope.train.outputs import say
@@ -26,14 +26,14 @@ def tabulate(recipe: TextbookTables, inputs: TableInputs) -> dict[str, pd.DataFr
             if not rows:
                 say(f"{name}: no norm has token statistics; affine.csv has no row of it")
             affine += [{"seed": seed, **row} for row in rows]
-    vectors, summary = tutorial.wild()
+    wild, wild_summary = tutorial.wild()
     return {
         "scratch": pd.DataFrame(tutorial.scratch()),
         "epsilon": pd.DataFrame(tutorial.small_tokens()),
         "affine": pd.DataFrame(affine, columns=TABLES["affine"].names),
         "sharing": pd.DataFrame(tutorial.sharing()),
         "batches": pd.DataFrame(tutorial.batches(recipe.level)),
-        "wild": pd.DataFrame(vectors),
-        "wild_summary": pd.DataFrame(summary),
+        "wild": wild,
+        "wild_summary": wild_summary,
         "undo": pd.DataFrame(tutorial.undo()),
     }

@@ -1,7 +1,7 @@
 """LayerNorm built from scratch by a tutorial, and what it says of norms, measured.
 
-The tutorial is L05, "Normalization & Residuals", of snowch.github.io. Each function tests a thing
-that it says and returns the rows of a table. All in float64; every draw is of a fixed generator.
+The tutorial is L05, "Normalization & Residuals", of snowch.github.io. Each function tests one of
+its statements and returns the rows of a table. All in float64, with a fixed random generator.
 """
 
 import math
@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,10 +29,6 @@ Row = dict[str, str | int | float]
 DIMENSIONS = (1, 2, 4, 8, 16, 64, 128, 768)
 SIZES = tuple(2**k for k in range(9))  # tokens in a batch
 SCALE_SPREADS, MEAN_SPREADS = (0.0, 0.1, 0.3, 1.0), (0.0, 0.3, 1.0)
-AFFINE = (
-    *("layer", "index", "d", "tokens", "mean_before", "std_before", "mean_after", "std_after"),
-    *("std_after_sd", "gain_min", "gain_max", "recovered"),
-)
 SHARING = (
     ("layernorm", "training"),
     ("rmsnorm", "training"),
@@ -44,7 +41,7 @@ SHARING = (
 class TextbookLayerNorm(Affine):
     """``gain * (x - <x>) / (std + eps) + bias`` as the tutorial's code has it, wrong on purpose.
 
-    Its std is over d - 1, and eps stands outside the root; the tutorial's own formula, Ba et al.
+    Its std is over d - 1, and eps stands outside the root; the formula in its text, Ba et al.
     2016 (eq. 4) and torch divide by ``sqrt(var + eps)`` with the variance over d. Hence at eps = 0
     it is ``sqrt((d - 1) / d)`` of LayerNorm, and NaN at d = 1, where LayerNorm is 0.
     """
@@ -78,7 +75,7 @@ def _passed(layer: nn.Module, x: Tensor, dy: Tensor) -> tuple[Tensor, Tensor]:
     return y.detach(), dx
 
 
-def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Row]:
+def scratch(tokens: int = 32) -> list[Row]:
     """The tutorial's layer and this package's, compared with torch's: one row per width d.
 
     ``ratio`` is that of the tutorial's output to torch's with eps = 0 in both, in Frobenius norms;
@@ -88,7 +85,7 @@ def scratch(dimensions: Sequence[int] = DIMENSIONS, tokens: int = 32) -> list[Ro
     -1 and 1 whatever x is.
     """
     rows: list[Row] = []
-    for d in dimensions:
+    for d in DIMENSIONS:
         g = _generator()
         x, dy = _normal(g, tokens, d), _normal(g, tokens, d)
         torchs = _passed(nn.LayerNorm(d).double(), x, dy)
@@ -238,7 +235,7 @@ def batches(level: float, sizes: Sequence[int] = SIZES, draws: int = 20, C: int 
     return rows
 
 
-def wild() -> tuple[list[Row], list[Row]]:
+def wild() -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tutorial's vector of 100 features and one with an outlier, normalized: rows, a summary.
 
     The outlier is its largest feature, grown to 100 times the next. ``share`` is that of the
@@ -251,23 +248,14 @@ def wild() -> tuple[list[Row], list[Row]]:
     outlier[sizes.argmax()] = 100 * np.sort(sizes)[-2]
     vectors = {"value": value, "normalized": _normalized(value)}
     vectors |= {"outlier": outlier, "outlier_normalized": _normalized(outlier)}
-    d = len(value)
-    summary: list[Row] = [
-        {
-            "vector": name,
-            "mean": float(v.mean()),
-            "std": float(v.std()),
-            "std_unbiased": float(v.std(ddof=1)),
-            "largest": float(np.abs(v).max()),
-            "share": float(np.square(v).max() / np.square(v).sum()),
-            "bound": math.sqrt(d - 1) if name.endswith("normalized") else math.nan,
-        }
+    summary = [
+        {"vector": name, "mean": v.mean(), "std": v.std(), "std_unbiased": v.std(ddof=1)}
+        | {"largest": np.abs(v).max(), "share": np.square(v).max() / np.square(v).sum()}
+        | {"bound": math.sqrt(len(v) - 1) if name.endswith("normalized") else math.nan}
         for name, v in vectors.items()
     ]
-    rows: list[Row] = [
-        {"index": i, **{name: float(v[i]) for name, v in vectors.items()}} for i in range(d)
-    ]
-    return rows, summary
+    wild = pd.DataFrame(vectors).rename_axis("index").reset_index()
+    return wild, pd.DataFrame(summary)
 
 
 def _normalized(v: np.ndarray) -> np.ndarray:
@@ -275,30 +263,25 @@ def _normalized(v: np.ndarray) -> np.ndarray:
 
 
 def recovered(x: Tensor, z: Tensor) -> float:
-    """R^2 of x from ``gain * z + bias``, by least squares a channel; both (tokens, d)."""
+    """R^2 of x from ``gain * z + bias``, by least squares per channel; both (tokens, d)."""
     x, z = x - x.mean(0), z - z.mean(0)
     rest = x - (x * z).sum(0) / z.square().sum(0) * z
     return float(1 - rest.square().sum() / x.square().sum())
 
 
-def undo(
-    scales: Sequence[float] = SCALE_SPREADS,
-    means: Sequence[float] = MEAN_SPREADS,
-    tokens: int = 1 << 16,
-    d: int = 16,
-) -> list[Row]:
-    """How much of tokens ``m + r z`` gain and bias can bring back after LayerNorm: ``r2``.
+def undo(tokens: int = 1 << 16, d: int = 16) -> list[Row]:
+    """How much of tokens ``m + r z`` gain and bias can recover after LayerNorm: ``r2``.
 
-    They are constants of a channel, and m and r differ by token: m is N(0, ``sd_mean``^2), ln r is
-    N(0, ``sd_ln_scale``^2), z is on the sphere. The best gain is E r, so that ``theory`` is
-    ``(E r)^2 / (E r^2 + var m) = exp(a^2) / (exp(2 a^2) + sd_mean^2)`` with a = sd_ln_scale: 1
-    where all tokens have one mean and one scale.
+    Gain and bias are constant per channel, while m and r differ by token: m is N(0, ``sd_mean``^2),
+    ln r is N(0, ``sd_ln_scale``^2), and z lies on the sphere. The best gain is E r, so that
+    ``theory`` is ``(E r)^2 / (E r^2 + var m) = exp(a^2) / (exp(2 a^2) + sd_mean^2)`` with
+    a = sd_ln_scale: 1 where all tokens have the same mean and scale.
     """
     g, layer = _generator(), _registered("layernorm_plain", d)
     z = F.layer_norm(_normal(g, tokens, d), (d,), eps=0)
     m, ln_r = _normal(g, tokens, 1), _normal(g, tokens, 1)
     rows: list[Row] = []
-    for sd_ln_scale, sd_mean in product(scales, means):
+    for sd_ln_scale, sd_mean in product(SCALE_SPREADS, MEAN_SPREADS):
         x = sd_mean * m + (sd_ln_scale * ln_r).exp() * z
         theory = math.exp(sd_ln_scale**2) / (math.exp(2 * sd_ln_scale**2) + sd_mean**2)
         row: Row = {"sd_ln_scale": sd_ln_scale, "sd_mean": sd_mean}

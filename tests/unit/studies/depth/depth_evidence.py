@@ -1,4 +1,4 @@
-"""Tables of models planted with values, from which the tutorial's statements read a verdict."""
+"""Small tables of the depth study: networks and losses that a test plants."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,49 +6,46 @@ from typing import Any
 import pandas as pd
 
 from normscope.statistics.outcome import with_outcome
-from normscope.studies.depth.measures import RATES
-from normscope.studies.depth.tabulate import MODEL, SCHEDULE, SHAPE, by_layer, sensitivity, warm_ups
+from normscope.studies.depth.tables import TABLES
+from normscope.studies.depth.tabulate import by_layer, sensitivity, warm_ups
 
 UNIGRAM, CHARACTERS = 3.3, 65
 SEEDS = 6
-LOSSES = [*SHAPE, *SCHEDULE, "seed", "val_loss", "diverged_at", "unigram"]
+SHAPE = {"arm": "layernorm", "placement": "pre", "residual": True, "init": "gpt2", "depth": 12}
+SCHEDULE = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600, "unigram": UNIGRAM}
 Row = dict[str, Any]
 
 
-def shape(**changes: Any) -> Row:
-    default = {"arm": "layernorm", "placement": "pre", "residual": True, "init": "gpt2"}
-    return default | {"depth": 12} | {k: v for k, v in changes.items() if k in SHAPE}
-
-
-def rate(**changes: Any) -> Row:
-    """A row of rates.csv."""
-    return shape(**changes) | {"state": "start", "seed": 1} | changes
+def near(value: float, spread: float = 0.01) -> list[float]:
+    """Six values around one, in proportion."""
+    return [value * (1 + spread * (i - (SEEDS - 1) / 2)) for i in range(SEEDS)]
 
 
 def rates_of(measure: str, values: Sequence[float], **changes: Any) -> list[Row]:
-    """A measure of seeds 0, 1, ... of one network."""
-    return [rate(seed=seed, **{measure: v}, **changes) for seed, v in enumerate(values)]
+    """Rows of rates.csv: a measure of seeds 0, 1, ... of one network."""
+    model = SHAPE | {"state": "start"} | changes
+    return [model | {"seed": seed, measure: value} for seed, value in enumerate(values)]
 
 
 def frame_of_rates(rows: Sequence[Row]) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=[*MODEL, *RATES])
+    return pd.DataFrame(list(rows), columns=TABLES["rates"].names)
 
 
 def losses(values: Sequence[float | None], **changes: Any) -> list[Row]:
     """Rows of losses.csv of seeds 0, 1, ...; None is a divergence."""
-    schedule = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600, "unigram": UNIGRAM}
     return [
-        shape(**changes)
-        | schedule
-        | {"seed": seed, "val_loss": v, "diverged_at": 9 if v is None else None}
+        SHAPE
+        | SCHEDULE
+        | {"seed": seed, "val_loss": value, "diverged_at": 9 if value is None else None}
         | changes
-        for seed, v in enumerate(values)
+        for seed, value in enumerate(values)
     ]
 
 
 def frame_of_losses(*parts: Sequence[Row]) -> pd.DataFrame:
-    table = pd.DataFrame([row for part in parts for row in part], columns=LOSSES)
-    table = table.astype({"val_loss": float, "diverged_at": "Int64"})
+    table = pd.DataFrame(
+        [row for part in parts for row in part], columns=TABLES["losses"].names
+    ).astype({"val_loss": float, "diverged_at": "Int64"})
     return with_outcome(table, CHARACTERS, UNIGRAM)
 
 
@@ -62,8 +59,3 @@ def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd
         "depth.sensitivity": sensitivity(losses),
         "depth.warm_ups": warm_ups(losses),
     }
-
-
-def near(value: float, n: int = SEEDS, spread: float = 0.01) -> list[float]:
-    """Values around one, in proportion."""
-    return [value * (1 + spread * (i - (n - 1) / 2)) for i in range(n)]

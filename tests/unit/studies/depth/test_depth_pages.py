@@ -7,7 +7,7 @@ import pandas as pd
 from page_recipes import config, shown
 
 from normscope.paper.section import named
-from normscope.studies.depth.pages import rate_table, section, training_table
+from normscope.studies.depth.pages import rate_table, section
 from normscope.studies.textbook.pages import scratch_table
 from normscope.studies.textbook.pages import section as textbook_section
 
@@ -21,18 +21,6 @@ def rate(measure: str, mean: float, n: int = 6, **changes: Any) -> dict[str, Any
     return {**SHAPE, "state": "start", "measure": measure, "n": n, "mean": mean, **bounds} | changes
 
 
-def schedule(n: int = 2, failed: int = 0, diverged: int = 0, **changes: Any) -> dict[str, Any]:
-    """A row of trainability.csv."""
-    times = {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600}
-    return (
-        SHAPE
-        | times
-        | {"n": n, "failed": failed, "diverged": diverged}
-        | {"mean": 2.1, "low": 2.0, "high": 2.2, "unigram": 3.3}
-        | changes
-    )
-
-
 def test_a_network_has_its_rates_with_intervals_and_dashes():
     rows = [
         rate("gradient_rate", 0.5, n=2),
@@ -41,40 +29,31 @@ def test_a_network_has_its_rates_with_intervals_and_dashes():
         rate("stream_rate", 1.5, n=1, residual=False, depth=4),
     ]
     deep, shallow = shown(rate_table(pd.DataFrame(rows)))
+    dashes = ("gradient, second to last", "stream per block", "stream, last to first", "largest")
     assert deep == {
         **{"norm": "LayerNorm", "placement": "pre", "residual": "yes", "start": "gpt2"},
         **{"blocks": "12", "state": "start", "n": "2–6"},
-        **{"gradient per block": "0.500 [0.250, 1.00]", "gradient, second to last": "–"},
-        **{"stream per block": "–", "stream, last to first": "–", "largest": "–"},
+        **{"gradient per block": "0.500 [0.250, 1.00]"},
         **{"least singular value": "1.00e-05 [5.00e-06, 2.00e-05]"},
-        **{"farthest from 1, over norm of J": "–", "lost a token": "–"},
+        **dict.fromkeys([*dashes, "farthest from 1, over norm of J", "lost a token"], "–"),
     }
     assert (shallow["residual"], shallow["blocks"], shallow["n"]) == ("no", "4", "1")
     assert shallow["stream per block"] == "1.50"
 
 
-def test_a_schedule_has_its_loss_beside_that_of_frequencies_and_its_failures():
-    table = pd.DataFrame([schedule(), schedule(2, 2, 1, warmup_steps=0, mean=4.0)])
-    first, second = shown(training_table(table))
-    assert (first["learning rate"], first["warm-up"], first["steps"]) == ("0.001", "40", "600")
-    assert (first["n"], first["failed"]) == ("2", "0")
-    assert (first["loss"], first["interval"]) == ("2.100", "[2.000, 2.200]")
-    assert first["below frequencies"] == "+1.200"
-    assert (second["n"], second["failed"], second["warm-up"]) == ("2, 1 diverged", "2", "0")
-    assert second["below frequencies"] == "\u2212" + "0.700"
-
-
-def test_a_section_says_the_sizes_and_names_its_numbers():
-    whole = config()
+def test_a_section_has_the_losses_of_schedules_its_sizes_and_numbers():
+    schedule = SHAPE | {"learning_rate": 0.001, "warmup_steps": 40, "steps": 600, "n": 2}
+    losses = {"failed": 2, "diverged": 1, "mean": 4.0, "low": 3.9, "high": 4.1, "unigram": 3.3}
     tables = {
         "by_shape": pd.DataFrame([rate("smallest", 0.5), rate("last_gradient", 7.0)]),
-        "trainability": pd.DataFrame([schedule()])[:0],
+        "trainability": pd.DataFrame([schedule | losses]),
     }
+    whole = config()
     part = section(whole.depth, tables, whole.settings)
-    assert {name: len(table.rows) for name, table in part.tables.items()} == {
-        "rates": 1,
-        "trainability": 0,
-    }
+    assert len(part.tables["rates"].rows) == 1
+    (row,) = part.tables["trainability"].texts()
+    assert row[:8] == "LayerNorm pre yes gpt2 12 0.001 40 600".split()
+    assert row[8:] == ["2, 1 diverged", "2", "4.000", "[3.900, 4.100]", "−0.700"]
     kept = whole.depth.kept
     assert part.words["kept"].startswith(f"learning rate {kept.learning_rate:g}, ")
     assert part.words["seeds"] == 6

@@ -1,4 +1,4 @@
-"""What passes the blocks: closed forms of linear networks, plain autograd, hooks that go away."""
+"""What passes through the blocks, compared with plain autograd and with closed forms."""
 
 import math
 
@@ -6,30 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from depth_recipes import (
-    B,
-    C,
-    Linear,
-    T,
-    dense,
-    normal,
-    orthogonal,
-    tokens,
-    transformer,
-)
+from depth_recipes import B, C, Linear, T, dense, normal, orthogonal, tokens, transformer
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.measure.hooks import passing
-from normscope.measure.signals import Row, angle, length, signals
-from normscope.studies.depth.measures import MEASURES
+from normscope.measure.signals import angle, length, signals
 from normscope.studies.depth.probe import probed
+from normscope.studies.depth.recipe import Shape
+from normscope.studies.depth.tables import TABLES
 from normscope.studies.depth.tabulate import rates
 
-D, L = 6, 7
-N = 10  # tokens
+D, N = 6, 10  # width, tokens
 
 
 @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=12), st.integers(-300, 300))
@@ -59,118 +49,65 @@ def test_an_angle_is_that_of_a_rotation(degrees, scale):
     assert angle(x, y) == pytest.approx(degrees, abs=5e-6)
 
 
-class Stack(nn.Module):
-    """x0 through L equal linear blocks to a loss that is linear in what leaves them."""
-
-    def __init__(self, weight: Tensor, *, residual: bool = True, depth: int = L) -> None:
-        super().__init__()
-        d = len(weight)
-        self.blocks = [Linear(weight.clone(), residual=residual) for _ in range(depth)]
-        self.x, self.c = normal(N, d, seed=1).requires_grad_(), normal(N, d, seed=2)
-
-    def loss(self) -> Tensor:
-        x = self.x
-        for block in self.blocks:
-            x = block(x)
-        return (x * self.c).sum() / N
-
-    def rows(self) -> list[Row]:
-        return signals(self.loss, self.blocks)[0]
-
-
-@pytest.mark.parametrize("residual", [True, False])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_of_linear_blocks_streams_and_gradients_are_powers_of_the_map(residual, seed):
-    """x_l = A^l x, dL/dx_(l-1) = (A^T)^(L-l+1) c / N, dL/dW_l their outer product; A = I + W."""
-    weight = 0.4 * normal(D, D, seed=seed + 5)
-    stack = Stack(weight, residual=residual)
-    a = (weight + torch.eye(D) if residual else weight).numpy()
-    x, c = stack.x.detach().numpy(), stack.c.numpy() / N
-    rows, streams = signals(stack.loss, stack.blocks)
-    power = np.linalg.matrix_power
-    assert [row["block"] for row in rows] == list(range(L + 1))
-    assert rows[0].keys() == {"block", "activation_rms"}
-    for at, row in enumerate(rows):
-        passed = x @ power(a, at).T
-        assert row["activation_rms"] == pytest.approx(np.sqrt(np.mean(passed**2)), rel=1e-10)
-        if at == 0:
-            continue
-        entered, reached = x @ power(a, at - 1).T, c @ power(a, L - at)
-        np.testing.assert_allclose(streams[at - 1].numpy(), entered, rtol=1e-8, atol=1e-10)
-        assert row["gradient"] == pytest.approx(np.linalg.norm(reached @ a), rel=1e-10)
-        assert row["gradient_parameters"] == pytest.approx(
-            np.linalg.norm(reached.T @ entered), rel=1e-10
-        )
-
-
-def tabled(rows: list[Row]) -> pd.Series:
-    shape = {"arm": "a", "placement": "pre", "residual": True, "init": "gpt2", "depth": L}
-    frame = pd.DataFrame([shape | {"state": "start", "seed": 0} | row for row in rows])
-    return rates(frame.reindex(columns=[*shape, "state", "seed", "block", *MEASURES])).iloc[0]
-
-
 def test_without_residuals_gradients_far_below_the_root_of_the_least_number_are_measured():
     """Scaling by 1e-50 in 6 blocks: 1e-250 and 1e-300, whose squares are 0."""
-    rows = Stack(1e-50 * orthogonal(D), residual=False, depth=6).rows()
-    of_loss = float((normal(N, D, seed=2) / N).norm())
-    for at in range(1, 7):
-        expected = of_loss * 10.0 ** (-50 * (7 - at))
-        assert rows[at]["gradient"] == pytest.approx(expected, rel=1e-8)
-    assert tabled(rows)["gradient_rate"] == pytest.approx(1e-50, rel=1e-6)
+    blocks = [Linear(1e-50 * orthogonal(D), residual=False) for _ in range(6)]
+    x, c = normal(N, D, seed=1).requires_grad_(), normal(N, D, seed=2)
+
+    def loss() -> Tensor:
+        return (nn.Sequential(*blocks)(x) * c).sum()
+
+    rows, _ = signals(loss, blocks)
+    for at, row in enumerate(rows[1:], 1):
+        expected = c.norm().item() * 10.0 ** (-50 * (7 - at))
+        assert row["gradient"] == pytest.approx(expected, rel=1e-8)
+    shape = dict.fromkeys([*Shape._fields, "state", "seed"], 0)
+    table = pd.DataFrame([shape | row for row in rows])
+    table = table.reindex(columns=TABLES["blocks"].names)
+    assert rates(table)["gradient_rate"].item() == pytest.approx(1e-50, rel=1e-6)
 
 
 def loss_of(model: nn.Module) -> Tensor:
     return F.cross_entropy(model(tokens(1)).flatten(0, 1), tokens(2).flatten())
 
 
-CELLS = [
-    ("layernorm", "pre", True),
-    ("layernorm", "pre", False),
-    ("rmsnorm", "post", True),
-    ("batchnorm", "peri", True),
-    ("none", "none", True),
-    ("none", "none", False),
-]
-CELL = pytest.mark.parametrize(("arm", "placement", "residual"), CELLS)
-
-
-@CELL
-def test_of_a_transformer_they_are_those_of_plain_autograd(arm, placement, residual):
+@pytest.mark.parametrize(
+    ("arm", "placement", "residual"),
+    [
+        ("layernorm", "pre", True),
+        ("layernorm", "pre", False),
+        ("rmsnorm", "post", True),
+        ("batchnorm", "peri", True),
+        ("none", "none", True),
+        ("none", "none", False),
+    ],
+)
+def test_signals_of_a_transformer_are_those_of_plain_autograd(arm, placement, residual):
+    """Also the angles between the stream and the output of a branch."""
     model = transformer(arm, placement, residual=residual, init="xavier", n_layer=3)
     rows, streams = signals(lambda: loss_of(model), list(model.blocks))
-    x = model.token_embedding(tokens(1)) + model.position_embedding.weight[:T]
-    passed = [x]
+    passed = [model.token_embedding(tokens(1)) + model.position_embedding.weight[:T]]
     for block in model.blocks:
         passed.append(block(passed[-1]))
     logits = F.linear(model.final_norm(passed[-1]), model.token_embedding.weight)
     loss = F.cross_entropy(logits.flatten(0, 1), tokens(2).flatten())
-    gradients = torch.autograd.grad(loss, passed[:-1], retain_graph=True)
     torch.testing.assert_close(streams, torch.stack(passed[:-1]).detach(), rtol=1e-12, atol=1e-14)
-    for at, row in enumerate(rows):
-        rms = float(passed[at].detach().square().mean().sqrt())
-        assert row["activation_rms"] == pytest.approx(rms, rel=1e-10)
-        if at:
-            of_block = torch.autograd.grad(
-                loss, list(model.blocks[at - 1].parameters()), retain_graph=True
-            )
-            norm = math.sqrt(sum(float(g.square().sum()) for g in of_block))
-            assert row["gradient"] == pytest.approx(float(gradients[at - 1].norm()), rel=1e-10)
-            assert row["gradient_parameters"] == pytest.approx(norm, rel=1e-10)
-
-
-@CELL
-def test_angles_are_between_the_stream_and_what_a_branch_adds_to_it(arm, placement, residual):
-    model = transformer(arm, placement, residual=residual, init="xavier", n_layer=3)
-    rows, streams = signals(lambda: loss_of(model), list(model.blocks))
-    for block, row, x in zip(model.blocks, rows[1:], streams, strict=True):
+    rms = [x.square().mean().sqrt().item() for x in passed]
+    assert [row["activation_rms"] for row in rows] == pytest.approx(rms, rel=1e-10)
+    assert rows[0].keys() == {"block", "activation_rms"}
+    for block, row, x in zip(model.blocks, rows[1:], passed[:-1], strict=True):
+        gradient, *weights = torch.autograd.grad(loss, [x, *block.parameters()], retain_graph=True)
+        of_weights = torch.cat([g.flatten() for g in weights])
+        assert row["gradient"] == pytest.approx(gradient.norm().item(), rel=1e-10)
+        assert row["gradient_parameters"] == pytest.approx(of_weights.norm().item(), rel=1e-10)
+        stream = x
         for name in ("attention", "mlp"):
             branch = getattr(block, name)
-            added = branch.after(branch.f(branch.before(x)))
-            cosine = F.cosine_similarity(x, added, dim=-1).detach().numpy()
+            added = branch.after(branch.f(branch.before(stream)))
+            cosine = F.cosine_similarity(stream, added, dim=-1).detach().numpy()
             expected = np.degrees(np.arccos(cosine)).mean()
             assert row[f"angle_{name}"] == pytest.approx(expected, rel=1e-8)
-            x = branch.outside(x + added if residual else added).detach()  # noqa: PLW2901
-    assert not any(key.startswith("angle") for key in rows[0])
+            stream = branch.outside(stream + added if residual else added)
 
 
 def hooks(model: nn.Module) -> int:
@@ -200,8 +137,7 @@ def test_hooks_go_away_when_the_pass_breaks_off():
 def test_spectra_are_of_blocks_spread_up_to_the_last(spectra, at):
     model = transformer(n_layer=5)
     rows = probed(model, tokens(1), tokens(2), spectra)
-    assert [row["block"] for row in rows if "largest" in row] == list(at)
-    assert [row["block"] for row in rows if "smallest" in row] == list(at)
+    assert [row["block"] for row in rows if row.keys() >= {"largest", "smallest"}] == list(at)
 
 
 @pytest.mark.parametrize("arm", ["layernorm", "batchnorm"])

@@ -1,4 +1,4 @@
-"""The main study's tables: what each says, and what it refuses to say."""
+"""The tables of the main study's page, and what a difference may be read as."""
 
 import json
 import math
@@ -12,11 +12,8 @@ from processes import ROOT
 from snakemake.utils import update_config
 
 from normscope.config import load
-from normscope.errors import Explained
-from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
 from normscope.paper.section import declared_numbers, named
-from normscope.studies.main.figures import arm_label
 from normscope.studies.main.pages import (
     batch_table,
     gain_table,
@@ -24,11 +21,9 @@ from normscope.studies.main.pages import (
     notes,
     published_table,
     section,
-    verdict,
 )
 from normscope.studies.main.tables import TABLES
-from normscope.studies.main.tabulate import is_covered
-from normscope.studies.main.tabulate import published as beside
+from normscope.studies.main.tabulate import is_covered, published
 from normscope.train.files import METRICS
 from normscope.train.recipe import Training
 
@@ -37,79 +32,66 @@ ENDS = ("", "_low", "_high")
 DATA = ROOT / "data"
 
 
-def row(**changes: Any) -> dict[str, Any]:
-    """A baseline of six models; changes make it another arm."""
+def arm(*difference: float, **changes: Any) -> dict[str, Any]:
+    """A row of arms.csv, of six models; without a difference it is the baseline's."""
+    difference = difference or (NAN, NAN, NAN)
     key = {"protocol": "nanogpt", "arm": "layernorm", "placement": "pre", "n": 6, "pairs": 6}
     rates = {"rates": 3, "rate": 0.003, "at_edge": False, "diverged": 0, "failed": 0}
     bounds = {"mean": 1.9, "low": 1.85, "high": 1.95}
-    differences = dict.fromkeys((f"difference{end}" for end in ENDS), NAN)
+    differences = {f"difference{end}": v for end, v in zip(ENDS, difference, strict=True)}
     return key | rates | bounds | differences | changes
 
 
-def against(difference: float, low: float, high: float, **changes: Any) -> dict[str, Any]:
-    bounds = {"difference": difference, "difference_low": low, "difference_high": high}
-    return row(**bounds, **changes)
-
-
 CASES = [
-    (row(), "baseline"),
-    (row(n=1, low=NAN, high=NAN, pairs=1), "baseline"),
-    (row(pairs=0), "no seed shared with the baseline"),
-    (against(-0.5, NAN, NAN, n=1, pairs=1), "1 seed: no claim"),
-    (against(0.5, 0.01, 0.99), "worse"),
-    (against(-0.5, -0.99, -0.01), "better"),
-    (against(0.5, -0.01, 1.01), "not told apart"),
-    (against(-0.5, -1.01, 0.01), "not told apart"),
-    (against(0.5, 0.0, 1.0), "not told apart"),
-    (against(0.5, 0.01, 0.99, n=5, pairs=5), "5 seeds: no claim"),
+    (arm(), "baseline"),
+    (arm(n=1, low=NAN, high=NAN, pairs=1), "baseline"),
+    (arm(pairs=0), "no seed shared with the baseline"),
+    (arm(-0.5, NAN, NAN, n=1, pairs=1), "1 seed: no claim"),
+    (arm(0.5, 0.01, 0.99, n=5, pairs=5), "5 seeds: no claim"),
+    (arm(0.5, 0.01, 0.99), "worse"),
+    (arm(0.5, 0.01, 0.99, at_edge=True), "worse at the rates tried"),
+    (arm(-0.5, -0.99, -0.01), "better"),
+    (arm(0.5, -0.01, 1.01), "not told apart"),
+    (arm(-0.5, -1.01, 0.01), "not told apart"),
+    (arm(0.5, 0.0, 1.0), "not told apart"),
 ]
 
 
-@pytest.mark.parametrize(("case", "reads"), CASES)
-def test_a_difference_reads_as_its_interval_allows(case, reads):
-    assert verdict(case) == reads
-
-
-def test_losses_stand_beside_their_intervals_and_differences():
+def test_losses_have_intervals_and_differences_that_read_as_these_allow():
     table = shown(loss_table(pd.DataFrame([case for case, _ in CASES])))
     assert [r["reads"] for r in table] == [reads for _, reads in CASES]
-    assert table[4] == {
+    assert table[5] == {
         **{"arm": "LayerNorm, pre", "n": "6", "rates": "3", "learning rate": "0.003"},
         **{"failed": "0", "loss": "1.900", "interval": "[1.850, 1.950]"},
         **{"difference": "+0.500", "its interval": "[+0.010, +0.990]", "reads": "worse"},
     }
     assert (table[1]["interval"], table[3]["its interval"]) == ("–", "–")
-    (edge,) = shown(loss_table(pd.DataFrame([row(rate=0.01, at_edge=True)])))
-    assert edge["learning rate"] == "0.01 (at the edge)"
+    assert table[6]["learning rate"] == "0.003 (at the edge)"
 
 
 def test_gains_have_a_dash_for_a_diverged_arm():
-    parts = ("first", "later", "last")
-    gains = pd.DataFrame({"arm": ["layernorm", "dyt"], "placement": ["pre", "post"], "n": [2, NAN]})
-    values = {part + end: [1.25, NAN] for part in parts for end in ENDS}
+    gains = pd.DataFrame(
+        {"arm": ["layernorm", "none"], "placement": ["pre", "none"], "n": [2, NAN]}
+    )
+    values = {part + end: [1.25, NAN] for part in ("first", "later", "last") for end in ENDS}
     assert gain_table(gains.assign(**values), "small").texts() == [
         ["LayerNorm, pre", "2", *["1.250 [1.250, 1.250]"] * 3],
-        ["DyT, post", "0", "–", "–", "–"],
+        ["No norm", "0", "–", "–", "–"],
     ]
 
 
-@pytest.mark.parametrize("arm", ["layernorm", "manual_l2", "none"])
-def test_an_arm_is_called_by_its_label_and_placement(arm):
-    assert arm_label(arm, "pre") == f"{ARMS[arm].label}, pre"
-    assert arm_label(arm, "none") == ARMS[arm].label
-
-
-def published(**changes: Any) -> pd.DataFrame:
-    text = {"quantity": "validation loss", "protocol": "20 batches", "source": "nanoGPT, README"}
+def number(**changes: Any) -> pd.DataFrame:
+    """A row of published.csv."""
+    words = {"quantity": "validation loss", "protocol": "20 batches", "source": "nanoGPT, README"}
     numbers = {"measure": "val_loss", "value": 1.88, "windows": 240, "differs_because": "a sample"}
-    return pd.DataFrame([text | numbers | changes])
+    return pd.DataFrame([words | numbers | changes])
 
 
 LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_same", "own", "cells"),
+    ("changes", "is_same", "models", "cells"),
     [
         # 0.31 / sqrt(240); t of one degree of freedom: 12.706
         ({}, True, LOSSES, ("1.900 [1.265, 2.535]", "2", 0.020)),
@@ -119,9 +101,9 @@ LOSSES = {"val_loss": [1.85, 1.95], "best_val_loss": [1.65, 1.75]}
         ({"measure": "best_val_loss"}, True, LOSSES, ("1.700 [1.065, 2.335]", "2", 0.020)),
     ],
 )
-def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, own, cells):
-    beside_ours = beside(published(**changes), [is_same], pd.DataFrame(own), 0.95)
-    (line,) = shown(published_table(beside_ours, window_sd=0.31))
+def test_a_published_number_is_compared_under_the_same_settings(changes, is_same, models, cells):
+    compared = published(number(**changes), [is_same], pd.DataFrame(models), 0.95)
+    (line,) = shown(published_table(compared, window_sd=0.31))
     ours, n, error = cells
     assert (line["as published"], line["corrected"], line["n"]) == ("1.88", ours, n)
     why = f"; the standard error of such a sample is {error:.3f}" if error else ""
@@ -129,8 +111,7 @@ def test_a_published_number_is_compared_under_the_same_settings(changes, is_same
 
 
 @pytest.mark.parametrize(("settings", "variant"), [("cpu", None), ("gpu", "gpu.yaml")])
-def test_the_published_settings_are_all_choices_but_how_a_model_is_run(settings, variant):
-    """And those of a configuration that is here."""
+def test_the_published_settings_are_all_scientific_choices_of_a_configuration(settings, variant):
     reference = json.loads((DATA / f"nanogpt_{settings}.json").read_text())
     assert set(reference["model"]) == set(Model.model_fields)
     free = {"eval_every", "log_every", "loss_bound", "records_sigma", "precision"}
@@ -139,9 +120,9 @@ def test_the_published_settings_are_all_choices_but_how_a_model_is_run(settings,
     if variant:
         update_config(raw, yaml.safe_load((ROOT / "config" / variant).read_text()))
     main = load(raw).main
-    own = main.trainings()[main.reference_jobs[0]]
+    ours = main.trainings()[main.reference_jobs[0]]
     baseline = f"{main.baseline.arm}-{main.baseline.placement}"
-    assert is_covered(reference, reference | {"baseline": baseline} | own.model_dump())
+    assert is_covered(reference, reference | {"baseline": baseline} | ours.model_dump())
 
 
 def test_published_numbers_have_settings_and_a_measure_of_ours():
@@ -150,41 +131,38 @@ def test_published_numbers_have_settings_and_a_measure_of_ours():
     assert set(table["measure"]) <= set(METRICS)
 
 
-def test_notes_are_those_of_the_arms_that_are_there():
+def test_notes_are_those_of_the_arms_that_were_trained():
     assert notes({"layernorm", "none"}) == []
     assert "BatchNorm" in " ".join(notes({"layernorm", "batchnorm"}))
     assert len(notes({"batchnorm", "manual_l2", "derf"})) == 3
 
 
-def batch(arm: str, size: int, excess: float, **changes: Any) -> dict[str, Any]:
-    key = {"protocol": f"batch_{size}", "arm": arm, "placement": "pre", "batch_size": size}
-    return key | {"capped_loss": 2.0 + excess, "excess": excess, "failed": 0} | changes
+def batch(size: int, excess: float, failed: int = 0) -> dict[str, Any]:
+    key = {"protocol": f"batch_{size}", "arm": "batchnorm", "placement": "pre", "batch_size": size}
+    return key | {"capped_loss": 2.0 + excess, "excess": excess, "failed": failed}
 
 
-def test_batch_sizes_stand_below_each_other():
-    rows = [batch("batchnorm", 1, excess) for excess in (0.2, 0.4)]
-    table = shown(batch_table(pd.DataFrame([*rows, batch("batchnorm", 8, 0, failed=1)]), 0.95))
-    assert [r["batch size"] for r in table] == ["1", "8"]
-    first, last = table
+def test_batch_sizes_have_losses_and_their_excess():
+    batches = pd.DataFrame([batch(1, 0.2), batch(1, 0.4), batch(8, 0, failed=1)])
+    first, last = batch_table(batches, 0.95).texts()
     # t of one degree of freedom: 12.706, times 0.1
-    assert (first["n"], first["loss"], first["above the greatest size"]) == ("2", "2.300", "+0.300")
-    assert first["interval"] == "[-0.971, +1.571]".replace("-", "−")
-    assert (last["failed"], last["interval"]) == ("1", "–")
+    assert first[1:] == ["1", "2", "0", "2.300", "+0.300", "[−0.971, +1.571]"]
+    assert last[1:] == ["8", "1", "1", "2.000", "+0.000", "–"]
+    assert batch_table(batches[:0], 0.95).rows == ()
 
 
-def test_a_section_has_its_words_tables_and_numbers_and_no_two_of_one_name():
+def test_a_section_has_its_words_and_tables():
     gains = {f"{part}{end}": 1.25 for part in ("first", "later", "last") for end in ENDS}
     key = {"protocol": "nanogpt", "arm": "layernorm", "placement": "pre"}
     model = key | {"learning_rate": 0.001, "seed": 1, "diverged_at": NAN, "failed": 0}
     runs = [model | {"val_loss_window_sd": 0.31}, model | {"protocol": "small", "failed": 1}]
-    small = row(protocol="small")
-    batches = pd.DataFrame([batch("batchnorm", 1, 0.3), batch("batchnorm", 32, 0)])
+    arms = [arm(), arm(arm="dyt", mean=NAN), arm(protocol="small"), arm(protocol="batch_1")]
     tables = {
         "runs": pd.DataFrame(runs),
-        "arms": pd.DataFrame([row(), row(arm="dyt", mean=NAN), small, row(protocol="batch_1")]),
-        "batches": batches,
+        "arms": pd.DataFrame(arms),
+        "batches": pd.DataFrame([batch(1, 0.3), batch(32, 0)]),
         "gain_by_arm": pd.DataFrame([{**key, "n": 2, **gains}]),
-        "published": beside(published(), [True], pd.DataFrame(LOSSES), 0.95),
+        "published": published(number(), [True], pd.DataFrame(LOSSES), 0.95),
         "corpus": pd.DataFrame([{"characters": 65, "train_tokens": 12345, "val_tokens": 9}]),
     }
     whole = config()
@@ -196,11 +174,10 @@ def test_a_section_has_its_words_tables_and_numbers_and_no_two_of_one_name():
     assert (words["baseline"], words["n_layer"]) == ("layernorm-pre", whole.model.n_layer)
     assert words["count"] == "1 trained model of LayerNorm pre 0.001"
     assert (words["others"], words["models"], words["failed"]) == (1, 2, 1)
-    of_arms = declared_numbers(TABLES["arms"], tables["arms"])
-    numbers = named([*of_arms, *declared_numbers(TABLES["gain_by_arm"], tables["gain_by_arm"])])
+
+
+def test_macros_have_the_name_of_protocol_arm_and_placement():
+    arms = pd.DataFrame([arm(), arm(arm="dyt", mean=NAN)])
+    numbers = named(declared_numbers(TABLES["arms"], arms))
     assert str(numbers["nanogpt layernorm pre loss low"]) == "1.850"
-    assert str(numbers["nanogpt layernorm pre last gain"]) == "1.250"
     assert "nanogpt dyt pre loss" not in numbers
-    twice = pd.DataFrame([row(), row(arm="dyt"), row(arm="dyt")])
-    with pytest.raises(Explained, match="two numbers are called 'nanogpt dyt pre loss'"):
-        named(declared_numbers(TABLES["arms"], twice))

@@ -1,117 +1,174 @@
-"""Verdicts on the statements on residual gain: made-up tables whose right answer is plain."""
+"""Statements on residual gain, judged by planted tables and by the published numbers."""
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
+import numpy as np
 import pandas as pd
 import pytest
 import statements
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from pretrained_claimed import (
-    AT_CHANCE,
-    CONSISTENT,
-    DAMPENS,
-    ENTROPY,
-    H25,
-    INVERTS,
-    LAST_BLOCK,
-    NORM,
-    NOW,
+    KEYS,
     REFERENCES,
-    WAS,
     cells,
-    claims,
+    claim,
     compared,
-    evidence,
-    frame,
     judged,
     model,
+    predicted,
     published,
-    row,
-    studies,
-    table_of_words,
     trained_models,
-    verdict,
 )
+from processes import ROOT
+from properties import examples
 from scipy import stats
 
-from normscope.ledger.claim import kind
+from normscope.ledger.claim import Claim, kind
+from normscope.statistics.inference import separation
 from normscope.studies.pretrained import h25
-from normscope.studies.pretrained.statistics import by_norm
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained.statistics import by_model, by_norm, published_observations
 
-ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "reads": "above 1"}
-ABOVE |= {"status": "REJECTED", "below_one": 0}
-UNTOLD = {"reads": "not told apart from 1", "p": 0.1, "p_holm": 0.3}
-
-
-def test_where_all_layernorm_gains_are_below_1_dampening_is_not_rejected():
-    line = row(DAMPENS, evidence())
-    assert (line[NOW], line[WAS]) == (
-        "not rejected",
-        "STRONGLY CONFIRMED in print, CONFIRMED in the file of results",
-    )
-    words = "above 1: none. below 1: gpt2-xl, published, 0.819 [0.811, 0.827];"
-    assert line["corrected"].startswith(f"geometric means {words}")
+NAN = math.nan
+ABOVE = {"log_gain": 0.2, "mean": 1.2, "low": 0.19, "high": 0.21, "status": "REJECTED"}
+LAYERNORM = [row["model"] for row in published() if row["norm"] == "LayerNorm"]
+NOT_SHOWN = "not shown: not all are told apart from 1"
 
 
-def test_a_single_layernorm_model_above_1_rejects_that_layernorm_dampens():
-    line = row(DAMPENS, evidence(model("bloom-3b", 0.05)))
-    assert line[NOW] == "rejected"
-    # exp 0.05, 0.04 and 0.06
-    words = "above 1: bloom-3b 1.051 [1.041, 1.062]. below 1: "
-    assert line["corrected"].startswith(f"geometric means {words}")
-    assert line[WAS] == row(DAMPENS, evidence())[WAS]
+@given(st.lists(st.floats(-1, 1), min_size=3, max_size=25, unique=True))
+@examples(50)
+def test_the_p_value_of_a_gain_is_that_of_scipys_one_sided_test(logs):
+    assume(np.ptp(logs) > 1e-3 and abs(np.mean(logs)) > 1e-9)
+    mean = float(np.mean(logs))
+    row = model("a", mean, p=float(stats.ttest_1samp(logs, 0).pvalue), n=len(logs))
+    sides: tuple[tuple[bool, Literal["greater", "less"]], ...]
+    sides = (True, "greater"), (False, "less")
+    for above, side in sides:
+        case = gain_case(row, above=above)
+        p = float(stats.ttest_1samp(logs, 0, alternative=side).pvalue)
+        assert (case.p_holds, case.p_fails) == pytest.approx((p, 1 - p))
+        assert (case.n, case.unit) == (len(logs), "prompt")
+        gains = np.exp([mean, mean - 0.01, mean + 0.01])
+        assert (case.effect, case.low, case.high) == pytest.approx(tuple(gains))
 
 
-@pytest.mark.parametrize("measured", [model("bloom-3b", 0.05, **UNTOLD), model("a", 2, "RMSNorm")])
-def test_a_gain_that_is_not_told_apart_or_of_rmsnorm_rejects_no_dampening(measured):
-    line = row(DAMPENS, evidence(measured))
-    untold = measured["norm"] == "LayerNorm"
-    words = "not shown: not all are told apart from 1" if untold else "not rejected"
-    assert line[NOW] == words
-    assert line["corrected"].startswith("geometric means above 1: none.")
-    named = "bloom-3b 1.051 [1.041, 1.062]" if untold else "none"
-    assert line["corrected"].endswith(f". not told apart from 1: {named}.")
+def test_one_prompt_is_no_test():
+    case = gain_case(model("a", 0.2, p=NAN, low=NAN, high=NAN, n=1), above=True)
+    assert case.reading() == "no data"
 
 
-def test_measured_models_take_the_place_of_published_ones_of_the_same_name():
-    above = published(gpt2_xl=ABOVE)
-    assert verdict(DAMPENS, evidence(published=above)) == "rejected"
-    line = row(DAMPENS, evidence(model("gpt2-xl", -0.1), published=above))
-    assert line[NOW] == "not rejected"
-    assert "gpt2-xl 0.905 [" in line["corrected"]
-    assert line["corrected"].count("gpt2-xl") == 1
-    assert "gpt2-xl 1.200 (t" in line["as published"]
-    back = row(DAMPENS, evidence(model("gpt2-xl", 0.1)))
-    assert back[NOW] == "rejected"
+def test_families_are_compared_by_a_one_sided_permutation_test():
+    """Of 3 and 3 families, all above: 1 of 20 arrangements; two-sided that is 0.1."""
+    test = separation([-0.3, -0.2, -0.1], [0.1, 0.2, 0.3])
+    case = family_case(compared(p=test.p, smallest=test.smallest, layernorm=3, rmsnorm=3))
+    assert (case.p_holds, case.p_fails, case.n, case.unit) == (1 / 20, 1, 6, "family")
+    expected = math.exp(0.4), math.exp(0.3), math.exp(0.5)
+    assert (case.effect, case.low, case.high) == pytest.approx(expected)
+    assert case.reading() == "undecided: 6 families give no p below 0.1"
+    assert family_case(compared(p=1 / 252, smallest=1 / 252)).reading() == "holds"
 
 
-def test_published_studies_of_fine_tuned_models_are_no_evidence():
-    """The twins repeat base models."""
-    twin = model("gpt2-xl", 0.2) | {"experiment": "twins", "reads": "–"}
-    assert repr(claims(evidence(twin))) == repr(claims(evidence()))
-
-
-def test_models_tuned_from_another_are_no_evidence_whatever_they_show():
-    """And do not count in Holm's correction: of 8 p of 0.006 all are clear, of 9 none."""
-    first = [r | {"p": 0.006} for r in published()]
-    bases = [*first, model("a", -0.2, p=0.006)]
-    tuned = model("a-it", 0.2, r=-0.9, r_p=1e-9, r_deviation=-0.9, p_deviation=1e-9, base="a")
-    both = claims(evidence(tuned, published=bases)), claims(evidence(published=bases))
-    assert repr(both[0]) == repr(both[1])
-    assert verdict(DAMPENS, evidence(published=bases)) == "not rejected"
-    more = evidence(tuned | {"p": 0.006, "base": math.nan, "log_gain": -0.2}, published=bases)
-    assert verdict(DAMPENS, more) == "not shown: not all are told apart from 1"
+@pytest.mark.parametrize(("is_right", "p_holds"), [(True, 5e-5), (False, 1 - 5e-5)])
+def test_a_prediction_is_about_a_side_of_1(is_right, p_holds):
+    (row,) = predicted(is_right)
+    case = prediction_case(row)
+    assert case.p_holds == pytest.approx(p_holds)
+    assert (case.effect, case.low, case.high, case.n) == (1.2, 1.1, 1.3, 25)
 
 
 @pytest.mark.parametrize(
-    ("gains", "was"), [((0.8, 0.94), "CONSISTENT"), ((0.96, 0.8), "DIVERGENT")]
+    ("measured", "reads", "listed"),
+    [
+        ([], "not rejected", "above 1: none. below 1: gpt2-xl, published, 0.819 [0.811, 0.827];"),
+        # exp 0.05, 0.04 and 0.06
+        ([model("b", 0.05)], "rejected", "above 1: b 1.051 [1.041, 1.062]. below 1: "),
+        ([model("b", 0.05, p=0.1)], NOT_SHOWN, "above 1: none. below 1: "),
+        ([model("b", 2, "RMSNorm")], "not rejected", "above 1: none. below 1: "),
+    ],
 )
-def test_gpt2_xl_was_consistent_with_pythia_below_the_published_threshold(gains, was):
-    means = zip(("gpt2_xl", "pythia_6_9b"), gains, strict=True)
-    models = published(**{name: {"mean": gain} for name, gain in means})
-    assert row(CONSISTENT, evidence(published=models))[WAS] == was
+def test_one_layernorm_model_above_1_rejects_that_layernorm_dampens(measured, reads, listed):
+    found = claim("dampens", *measured)
+    assert found.verdict == reads
+    assert found.finding.corrected.startswith(f"geometric means {listed}")
+    own = "STRONGLY CONFIRMED in print, CONFIRMED in the file of results"
+    assert found.finding.own == own
+
+
+def test_a_measured_model_replaces_the_published_one():
+    above = published({"gpt2-xl": ABOVE})
+    assert claim("dampens", published=above).verdict == "rejected"
+    found = claim("dampens", model("gpt2-xl", -0.1), published=above)
+    assert found.verdict == "not rejected"
+    assert found.finding.corrected.count("gpt2-xl") == 1
+    assert "gpt2-xl 1.200 (t" in found.finding.published
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        model("gpt2-xl", 0.2, experiment="twins"),  # repeats a base model
+        model("a-it", 0.2, r=-0.9, r_deviation=-0.9, base="a"),
+    ],
+)
+def test_fine_tuned_models_are_left_out(row):
+    for key in KEYS:
+        assert repr(claim(key, row)) == repr(claim(key))
+
+
+def test_holms_correction_is_over_the_base_models():
+    """0.006 is below 0.05 / 8 and above 0.05 / 9."""
+    eight = [row | {"p": 0.006} for row in [*published(), model("a", -0.2)]]
+    tuned = model("a-it", -0.2, p=0.006, base="a")
+    assert claim("dampens", tuned, published=eight).verdict == "not rejected"
+    ninth = tuned | {"base": NAN}
+    assert claim("dampens", ninth, published=eight).verdict == NOT_SHOWN
+
+
+def by_prompt(one: Sequence[float], other: Sequence[float], study: str = "gpt2") -> pd.DataFrame:
+    rows = [
+        {"experiment": study, "model": name, "prompt": f"p{i}", "gain": gain}
+        for name, gains in (("gpt2-xl", one), ("pythia-6.9b", other))
+        for i, gain in enumerate(gains)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("apart", "reads"),
+    [(0.05, "holds"), (-0.05, "holds"), (0.149, "undecided"), (0.3, "fails")],
+)
+def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, reads):
+    """Prompts differ by up to 3, the models by little: only pairs show it."""
+    prompts = [1.0, 2.0, 3.0, 1.5, 2.5, 4.0, 0.5]
+    noise = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
+    one = [v + apart + e for v, e in zip(prompts, noise, strict=True)]
+    case = claim("consistent", observations=by_prompt(one, prompts)).cases[""]
+    assert case.effect == pytest.approx(apart)
+    differences = np.subtract(one, prompts)
+    above = stats.ttest_1samp(differences, -0.15, alternative="greater").pvalue
+    below = stats.ttest_1samp(differences, 0.15, alternative="less").pvalue
+    assert case.p_holds == pytest.approx(max(above, below))
+    assert case.reading().startswith(reads)
+
+
+def test_measured_prompts_come_before_published_ones():
+    far = by_prompt([2.0, 2.1, 2.2, 2.0, 2.1, 2.2], [1.0] * 6, "measured")
+    both = pd.concat([by_prompt([1.0, 1.1] * 3, [1.0] * 6), far])
+    case = claim("consistent", observations=both).cases[""]
+    assert case.effect == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize(
+    ("gains", "own"), [((0.8, 0.94), "CONSISTENT"), ((0.96, 0.8), "DIVERGENT")]
+)
+def test_two_models_were_consistent_below_the_published_threshold(gains, own):
+    xl, pythia = ({"mean": gain} for gain in gains)
+    models = published({"gpt2-xl": xl, "pythia-6.9b": pythia})
+    assert claim("consistent", published=models).finding.own == own
 
 
 HIGHER = "RMSNorm is higher; that the norm is why is not shown"
@@ -120,90 +177,50 @@ HIGHER = "RMSNorm is higher; that the norm is why is not shown"
 @pytest.mark.parametrize(
     ("changes", "reads"),
     [
-        ({}, HIGHER),
         ({"p": 0.049, "smallest": 0.049}, HIGHER),
+        ({"p": 0.05}, "not shown: p 0.0500"),
         (
             {"p": 0.05, "smallest": 0.05, "layernorm": 3, "rmsnorm": 3},
             "undecided: 3 and 3 families cannot give p < 0.05",
         ),
-        ({"p": 0.05}, "not shown: p 0.0500"),
-        ({"p": 0.051}, "not shown: p 0.0510"),
-        ({"p": 0.99}, "not shown: p 0.990"),
-        (
-            {"p": 0.1, "smallest": 0.1, "layernorm": 2, "rmsnorm": 3},
-            "undecided: 2 and 3 families cannot give p < 0.05",
-        ),
-        ({"p": math.nan, "smallest": math.nan, "layernorm": 0}, "no data"),
+        ({"p": NAN, "smallest": NAN, "layernorm": 0}, "no data"),
         ({"unit": "model"}, "no data"),
         ({"comparison": "measured"}, "no data"),
     ],
 )
 def test_families_decide_whether_rmsnorm_is_higher(changes, reads):
-    groups = frame([compared(**changes)], compared())
-    assert verdict(NORM, evidence(by_norm=groups)) == reads
-
-
-def test_models_on_the_wrong_side_reject_that_the_norm_decides_whatever_the_test_gives():
-    up, down = model("bloom-3b", 0.05), model("llama-x", -0.05, "RMSNorm")
-    for p in (0.01, 0.9):
-        groups = frame([compared(p=p)], compared())
-        assert verdict(NORM, evidence(up, down, by_norm=groups)) == (
-            "rejected: bloom-3b above 1, llama-x below 1"
-        )
-    right = model("bloom-3b", -0.05), model("llama-x", 0.05, "RMSNorm")
-    assert verdict(NORM, evidence(*right)) == HIGHER
-    untold = model("bloom-3b", 0.05, **UNTOLD)
-    assert verdict(NORM, evidence(untold, model("bare", 0.5, "none"))) == HIGHER
-
-
-def test_the_published_dichotomy_is_of_the_seven_models():
-    assert row(NORM, evidence())[WAS] == "STRONGLY CONFIRMED"
-    one = evidence(published=published(gpt2_xl=ABOVE))
-    assert row(NORM, one)[WAS] == "mixed"
-    assert "LayerNorm 0.819 to 1.200; RMSNorm 1.221 to 1.221." in row(NORM, one)["as published"]
-    also = [*published(), model("gpt-j-6b", 0.3) | {"experiment": "gptj"}]
-    assert row(NORM, evidence(published=also))[WAS] == "STRONGLY CONFIRMED"
-
-
-# by seed: ln of RMSNorm's gain over LayerNorm's, of pre-norm models
-PAIRS = [0.1, 0.2, 0.1, 0.2, 0.1, 0.2]
-
-
-def trained(differences: Sequence[float], protocol: str = "small") -> pd.DataFrame:
-    """chosen.csv of pre-norm models, and of an arm that nobody asks for."""
-    logs = {"layernorm": [0.3] * len(differences), "rmsnorm": [0.3 + d for d in differences]}
-    rows = [
-        {"protocol": protocol, "arm": arm, "placement": "pre", "seed": seed}
-        | {"gain_last": math.exp(value), "diverged_at": math.nan}
-        for arm, values in (logs | {"dyt": [9.0] * len(differences)}).items()
-        for seed, value in enumerate(values)
-    ]
-    columns = ["protocol", "arm", "placement", "seed", "diverged_at", "gain_last"]
-    return pd.DataFrame(rows, columns=columns).astype({"gain_last": float})
+    assert claim("norms_decide", by_norm=[compared(**changes)]).verdict == reads
 
 
 @pytest.mark.parametrize(
-    ("differences", "reads"),
+    ("measured", "reads"),
     [
-        ([], "no data"),
-        (PAIRS[:5], "undecided: 5 seeds, 6 needed"),
-        (PAIRS, "holds"),
-        ([-d for d in PAIRS], "fails"),
-        # the same within 5%: 0.01 of ln 1.05 = 0.049
-        ([d / 10 for d in PAIRS], "fails"),
-        ([*PAIRS[:5], -0.6], "undecided: p is above 0.05"),
+        (
+            [model("bloom", 0.05), model("llama-x", -0.05, "RMSNorm")],
+            "rejected: bloom above 1, llama-x below 1",
+        ),
+        ([model("bloom", -0.05), model("llama-x", 0.05, "RMSNorm")], HIGHER),
+        ([model("bloom", 0.05, p=0.1), model("bare", 0.5, "none")], HIGHER),
     ],
 )
-def test_pairs_of_trained_models_decide_all_else_equal(differences, reads):
-    """One protocol decides; what another shows stands beside it."""
-    other = trained([-1.0, -1.1], "nanogpt")
-    chosen = pd.concat([trained(differences), other], ignore_index=True)
-    claim = statements.claim_on("norms_differ_alone", {"main.chosen": chosen})
-    assert claim.verdict == reads
-    if reads == "holds":
-        (case,) = [c for name, c in claim.cases.items() if "small" in name]
-        assert (case.n, case.effect) == (6, pytest.approx(math.exp(0.15)))
-        assert case.p_holds == pytest.approx(stats.ttest_1samp(PAIRS, 0).pvalue / 2)
+def test_a_model_on_the_wrong_side_rejects_that_the_norm_decides(measured, reads):
+    assert claim("norms_decide", *measured).verdict == reads
+
+
+def test_every_model_is_a_case_and_the_families_are_one():
+    cases = dict(claim("norms_decide", model("llama-x", -0.2, "RMSNorm")).cases)
+    assert list(cases) == [*LAYERNORM, "llama-x", *VALIDATION[4:], "families"]
+    assert cases.pop("llama-x").p_fails < 0.01
+    assert all(case.p_holds < 0.01 for case in cases.values() if case.unit == "prompt")
+
+
+def test_the_published_dichotomy_is_about_the_seven_models():
+    assert claim("norms_decide").finding.own == "STRONGLY CONFIRMED"
+    finding = claim("norms_decide", published=published({"gpt2-xl": ABOVE})).finding
+    assert finding.own == "mixed"
+    assert finding.published == "LayerNorm 0.819 to 1.200; RMSNorm 1.221 to 1.221."
+    eighth = model("gpt-j-6b", 0.3, experiment="gptj")
+    assert claim("norms_decide", eighth).finding.own == "STRONGLY CONFIRMED"
 
 
 RISES = [0.3, 0.2, 0.25, 0.35, 0.3, 0.28]
@@ -215,147 +232,157 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
     ("layernorm", "rmsnorm", "inverts", "follows"),
     [
         (RISES, RISES, "holds", "fails"),
-        (FALLS, FALLS, "fails", "holds"),
         (FALLS, RISES, "fails", "depends"),
-        (FALLS, WIDE, "fails", "depends"),
         (WIDE, WIDE, "undecided", "undecided"),
-        (FALLS[:5], FALLS, "undecided", "depends"),
     ],
 )
-def test_models_that_differ_in_their_seed_alone_decide_on_entropy(
-    layernorm, rmsnorm, inverts, follows
-):
-    """Where the gain is below 1, as planted here, abs(gain - 1) has the contrary sign."""
+def test_trained_models_decide_about_entropy(layernorm, rmsnorm, inverts, follows):
     chosen = trained_models(layernorm=layernorm, rmsnorm=rmsnorm)
-    assert kind(verdict(INVERTS, evidence(chosen=chosen))) == inverts
-    assert kind(verdict(ENTROPY, evidence(chosen=chosen))) == follows
+    assert kind(claim("inverts", chosen=chosen).verdict) == inverts
+    assert kind(claim("follows_entropy", chosen=chosen).verdict) == follows
 
 
-def test_what_so_many_prompts_can_show_is_said():
-    """Of 25 prompts the critical value of r is 0.396."""
-    for key in (INVERTS, ENTROPY):
-        assert "of 25 prompts an r below 0.40 is none" in row(key, evidence())["corrected"]
+def test_correlations_are_given_with_the_critical_value_of_25_prompts():
+    """0.396, from tables of Pearson's r."""
+    for key in ("inverts", "follows_entropy"):
+        assert "of 25 prompts an r below 0.40 is none" in claim(key).finding.corrected
 
 
-def test_signs_as_published_are_of_gpt2_alone():
-    down = {name: {"r_deviation": -0.1} for name in ("gpt2_xl", "gpt2_large", "gpt2_medium")}
-    one = {"gpt2_xl": down["gpt2_xl"]}
-    for models, reads in ((down, "CONFIRMED"), (one, "PARTIAL"), ({}, "REJECTED")):
-        line = row(INVERTS, evidence(published=published(**models)))
-        assert line[WAS] == f"{reads} for GPT-2"
+def test_the_published_signs_are_those_of_gpt2():
+    down = {"r_deviation": -0.1}
+    for models, own in ((LAYERNORM[:3], "CONFIRMED"), (["gpt2-xl"], "PARTIAL"), ([], "REJECTED")):
+        rows = published(dict.fromkeys(models, down))
+        assert claim("inverts", published=rows).finding.own == f"{own} for GPT-2"
 
 
 def test_where_every_gain_is_below_1_the_sign_flip_is_named():
-    mixed = model("bloom-3b", -0.2, below_one=24)
-    corrected = row(INVERTS, evidence(mixed, model("opt-125m", -0.3)))["corrected"]
-    _, _, names = corrected.partition("Where every gain is below 1 (")
-    names = set(names.partition(")")[0].split(", "))
-    assert names == {"opt-125m", "pythia-6.9b", "gpt2-xl", "gpt2-large", "gpt2-medium"}
+    below = [model("bloom", -0.2, below_one=24), model("opt-125m", -0.3)]
+    _, _, names = claim("inverts", *below).finding.corrected.partition("every gain is below 1 (")
+    assert set(names.partition(")")[0].split(", ")) == {"opt-125m", *LAYERNORM}
 
 
-def test_the_last_blocks_gain_stands_beside_the_published_ratios():
+def test_the_gain_of_the_last_block_is_compared_with_the_ratio_of_hidden_states():
     logs = {"last_gain": math.log(1.25), "gain_hidden_states": math.log(0.75)}
-    gains = frame(cells("opt-125m", bos=("off", "on"), **logs), cells("")[0])
-    gains.loc[gains["positions"] != "last", "log_gain"] = 9.0
-    gains.loc[gains["bos"] == "on", "log_gain"] = 9.0
-    line = row(LAST_BLOCK, evidence(sensitivity=gains))
-    assert "opt-125m, measured: 0.7500 and 1.2500 (" in line["corrected"]
-    assert (
-        line["as published"] == "pythia-6.9b 0.9867, with the final norm 0.3199 "
-        "(n 3); gpt-j-6b 1.1328, with the final norm 0.3727 (n 3)."
+    gains = cells("opt-125m", bos=("off", "on"), **logs)
+    gains.loc[(gains["positions"] != "last") | (gains["bos"] == "on"), "log_gain"] = 9.0
+    found = claim("true_last_block", sensitivity=gains)
+    assert "opt-125m, measured: 0.7500 and 1.2500 (" in found.finding.corrected
+    assert found.finding.published == (
+        "pythia-6.9b 0.9867, with the final norm 0.3199 (n 3); "
+        "gpt-j-6b 1.1328, with the final norm 0.3727 (n 3)."
     )
-    words = "rejected: other numbers in 1 of 1 measured"
-    assert (line[WAS], line[NOW]) == ("CORRECT", words)
+    assert found.verdict == "rejected: other numbers in 1 of 1 measured"
+    assert found.cases[""].effect == pytest.approx(1 - 0.75 / 1.25)
 
 
-UNTOLD_LABS = "several labs: not told apart from a coin"
+def test_a_ratio_that_was_not_measured_is_not_compared():
+    found = claim("true_last_block", sensitivity=cells("opt-125m", gain_hidden_states=NAN))
+    assert found.verdict == "undecided: the published two are of other prompts"
+    assert "opt-125m" not in found.finding.corrected
+
+
+CHANCE = "not told apart from a coin"
+SWEEP = judged(8, 8, experiment="sweep")
 
 
 @pytest.mark.parametrize(
-    ("predicted", "was", "now"),
-    # exact intervals of 95%: 16 of 16 from 0.025^(1/16), none up to 1 - 0.025^(1/16)
+    ("studies", "own", "reads"),
     [
-        (judged(16, 16, 0.794, 1.0), "VALIDATED", "several labs: better than a coin"),
-        (AT_CHANCE, "PARTIALLY_VALIDATED", UNTOLD_LABS),
-        (judged(7, 16, 0.198, 0.701), "FALSIFIED", UNTOLD_LABS),
-        (judged(0, 16, 0.0, 0.206), "FALSIFIED", "several labs: worse than a coin"),
-        (judged(0, 16, 0.0, 0.206, decided=3, decided_high=0.708), "FALSIFIED", UNTOLD_LABS),
-        (judged(7, 16, 0.198, 0.701, decided_high=0.4), "FALSIFIED", UNTOLD_LABS),
-        (judged(8, 16, 0.2, 0.5), "PARTIALLY_VALIDATED", UNTOLD_LABS),
-        (None, "no data", "no data"),
-        (AT_CHANCE | {"experiment": "measured"}, "no data", "measured: not told apart from a coin"),
-        (AT_CHANCE | {"metric": "last_gain"}, "no data", "no data"),
+        ([judged(16, 16)], "VALIDATED", "several labs: better than a coin"),
+        ([judged(8, 16)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
+        ([judged(0, 16)], "FALSIFIED", "several labs: worse than a coin"),
+        # not where models whose interval includes 1 are left out
+        ([judged(0, 16, decided_high=0.708)], "FALSIFIED", f"several labs: {CHANCE}"),
+        ([judged(13, 16, decided_low=0.118)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
+        ([judged(7, 16, decided_high=0.4)], "FALSIFIED", f"several labs: {CHANCE}"),
+        ([judged(8, 16, high=0.5)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
+        ([], "no data", "no data"),
+        ([judged(8, 16, experiment="measured")], "no data", f"measured: {CHANCE}"),
+        ([judged(8, 16, metric="last_gain")], "no data", "no data"),
+        ([SWEEP], "no data", "Pythia: better than a coin"),
+        ([SWEEP | {"families": 1}], "no data", "Pythia: undecided, one family"),
     ],
 )
-def test_h25_is_held_against_a_coin(predicted: dict[str, Any] | None, was, now):
-    line = row(H25, evidence(h25=frame([predicted] if predicted else [], AT_CHANCE)))
-    assert (line[WAS], line[NOW]) == (was, now)
+def test_h25_is_compared_with_a_coin(studies, own, reads):
+    found = claim("h25", h25=studies)
+    assert (found.finding.own, found.verdict) == (own, reads)
+
+
+def test_one_model_on_the_other_side_refutes_h25():
+    """Models of several labs and measured ones are cases, by the gain of the penultimate block."""
+    for right, reads in (([True] * 3, "holds"), ([True, True, False], "fails")):
+        found = claim("h25", h25_models=predicted(*right))
+        assert statements.judged(found).verdict == reads
+    for changes in ({"experiment": "sweep"}, {"metric": "last_gain"}):
+        assert claim("h25", h25_models=predicted(False, **changes)).cases == {}
+
+
+@pytest.mark.parametrize("key", ["dampens", "consistent", "norms_decide", "inverts"])
+def test_without_a_layernorm_model_there_is_no_data(key):
+    models = [row for row in published() if row["norm"] == "RMSNorm"]
+    none = compared(p=NAN, smallest=NAN, layernorm=0)
+    assert claim(key, published=models, by_norm=[none]).verdict == "no data"
 
 
 @pytest.fixture(scope="module")
-def alone() -> pd.DataFrame:
-    """Of the published numbers, without a measured model."""
-    observations, models = studies()
+def alone() -> dict[str, Claim]:
+    """The statements judged by the published numbers, without a measured model."""
+    prompts = pd.read_csv(ROOT / "data" / "reference_prompts.csv")
+    observations = published_observations(prompts, REFERENCES)
+    models = by_model(observations, 0.95, 99)
     first = models[models["experiment"].isin(FIRST_STUDIES)]
-    seven = first[first["model"].isin(VALIDATION)]
-    groups = [("published, its seven models", seven), ("measured, else published", first)]
-    norms = by_norm(observations, groups, 0.95, 99)
-    accuracy = h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95)
-    return table_of_words(
-        evidence(published=models.to_dict("records"), by_norm=norms, h25=accuracy)
-    )
+    groups = {
+        "published": first[first["model"].isin(VALIDATION)],
+        "measured, else published": first,
+    }
+    tables = {
+        "published": models.to_dict("records"),
+        "by_norm": by_norm(observations, groups, 0.95, 99),
+        "h25": h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95),
+    }
+    return {key: claim(key, **tables) for key in KEYS}
 
 
-def test_the_published_numbers_alone_reject_that_layernorm_dampens(alone):
-    line = alone.loc[DAMPENS]
-    assert (line[NOW], line[WAS]) == (
-        "rejected",
-        "INCONCLUSIVE in print, REJECTED in the file of results",
+def test_the_published_numbers_reject_that_layernorm_dampens(alone):
+    found = alone["dampens"]
+    own = "INCONCLUSIVE in print, REJECTED in the file of results"
+    assert (found.verdict, found.finding.own) == ("rejected", own)
+    assert found.finding.published.startswith(
+        "gpt2-xl 1.019 (t +3.84, p > 0.999), gpt2-large 1.014 (t +2.84, p 0.995)"
     )
-    was = line["as published"]
-    assert was.startswith("gpt2-xl 1.019 (t +3.84, p > 0.999), gpt2-large 1.014 (t +2.84, p 0.995)")
-    assert "gpt2-medium 1.163 (t +10.57, p " in was
-    assert was.endswith("; p one-sided, of a mean below 1.")
-    above, _, below = line["corrected"].partition(" below 1: ")
+    above, _, below = found.finding.corrected.partition(" below 1: ")
     assert all(name in above for name in ("gpt2-xl", "gpt2-large", "gpt2-medium", "gpt-j-6b"))
     assert below.startswith("pythia-6.9b, published, 0.802 [")
 
 
-def test_the_published_numbers_alone_cannot_decide_between_norms(alone):
+def test_the_published_numbers_cannot_decide_between_norms(alone):
     """1/35 of 4 and 3 models, 1/10 of 2 and 3 families."""
-    line = alone.loc[NORM]
+    finding = alone["norms_decide"].finding
     models, families = "4 against 3 models: p 0.0571", "2 against 3 families: p 0.100"
-    assert f"{models}, smallest reachable 0.0286;" in line["corrected"]
-    assert f"{families}, smallest reachable 0.100;" in line["corrected"]
-    gpt = [f"gpt2-{size} above 1" for size in ("xl", "large", "medium")]
-    assert line[NOW] == f"rejected: {', '.join([*gpt, 'gpt-j-6b above 1'])}"
-    assert line[WAS] == "mixed"
+    assert f"{models}, smallest reachable 0.0286;" in finding.corrected
+    assert f"{families}, smallest reachable 0.100;" in finding.corrected
+    assert finding.own == "mixed"
 
 
-def test_the_published_numbers_alone_name_the_sign_flip(alone):
-    line = alone.loc[INVERTS]
-    assert "pythia-6.9b −0.199, gpt2-xl +0.045" in line["as published"]
-    words = (
-        "raw r of entropy and gain: pythia-6.9b −0.199 (raw +0.199), gpt2-xl +0.045 (raw +0.013)"
-    )
-    assert words in line["corrected"]
-    assert line["corrected"].endswith(
-        "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain: one is the "
-        "other with the other sign, by algebra."
-    )
+def test_the_published_numbers_give_both_correlations(alone):
+    corrected = alone["inverts"].finding.corrected
+    assert "pythia-6.9b −0.199 (raw +0.199), gpt2-xl +0.045 (raw +0.013)" in corrected
+    assert "Where every gain is below 1 (pythia-6.9b), abs(gain - 1) is 1 - gain" in corrected
 
 
-def test_the_published_numbers_alone_have_h25_right_for_7_of_16(alone):
-    line = alone.loc[H25]
-    was = (
+def test_the_published_numbers_have_h25_right_for_7_of_16(alone):
+    found = alone["h25"]
+    assert found.finding.published == (
         "right for 2 of 2 (VALIDATED); right for 8 of 8 (VALIDATED); right for 7 of 16 (FALSIFIED)."
     )
-    assert (line["as published"], line[WAS]) == (was, "FALSIFIED")
     words = "right for 7 of 16 models (7 families), 0.44 [0.20, 0.70], and for 3 of the 11 whose"
-    assert f"several labs: {words}" in line["corrected"]
-    assert "Pythia: right for 8 of 8 models (1 family), 1.00 [0.63, 1.00]" in line["corrected"]
-    assert line[NOW] == f"Pythia: undecided, one family; {UNTOLD_LABS}"
+    assert f"several labs: {words}" in found.finding.corrected
+    assert found.verdict == f"Pythia: undecided, one family; several labs: {CHANCE}"
 
 
-def test_the_published_numbers_alone_say_of_no_cell_that_it_is_nan(alone):
-    assert not alone.astype(str).map(lambda cell: "nan" in cell.lower() or not cell).any(axis=None)
+def test_no_finding_of_the_published_numbers_says_nan(alone):
+    for found in alone.values():
+        finding = found.finding
+        for words in (finding.published, finding.own, finding.corrected, found.verdict):
+            assert words
+            assert "nan" not in words.lower()

@@ -8,10 +8,13 @@ import pandas as pd
 import pytest
 from processes import ROOT
 from recall_recipes import by
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from normscope.hub.prompts import read_prompts
+from normscope.statistics.summary import select
 from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
 from normscope.studies.pretrained.published import (
     dampening,
     dichotomy,
@@ -29,7 +32,6 @@ from normscope.studies.pretrained.statistics import (
     published_observations,
     twins,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES, VALIDATION
 
 DATA = ROOT / "data"
 REFERENCES = pd.read_csv(DATA / "reference_gains.csv")
@@ -125,54 +127,46 @@ def test_the_two_files_agree_to_their_last_digits(studies):
 @pytest.mark.parametrize(
     ("model", "t"), [("gpt2-xl", 3.84), ("gpt2-large", 2.84), ("gpt2-medium", 10.57)]
 )
-def test_t_against_1_is_the_published_one(model, t, first):
-    row = first[model]
-    assert row["t"] == pytest.approx(t, abs=0.005)
-    assert row["status"] == "REJECTED"
+def test_t_against_1_is_the_published_one(model, t, first, models):
+    """From the prompts, and from the published mean and standard deviation."""
+    assert first[model]["t"] == pytest.approx(t, abs=0.005)
+    assert first[model]["status"] == "REJECTED"
     r = stated("last_gain")["gpt2", model]
     assert t_of_summary(r["value"], r["sd"], r["n"]) == pytest.approx(t, abs=0.005)
+    (row,) = select(models, model=model, metric="last_gain").to_dict("records")
+    assert row["p"] == pytest.approx(2 * stats.t.sf(t, 24), rel=0.02)
 
 
-@pytest.mark.parametrize(("model", "gain"), [("pythia-6.9b", 0.802), ("gemma-7b", 2.284)])
-def test_geometric_means_are_below_the_published_arithmetic_ones(model, gain, first):
-    row = first[model]
-    assert math.exp(row["log_gain"]) == pytest.approx(gain, abs=5e-4)
-    assert row["mean"] > math.exp(row["log_gain"])
-
-
-def test_of_the_layernorm_models_only_pythia_dampens(first):
+def test_the_published_words_follow_from_the_published_numbers(first):
+    """Of the LayerNorm models only Pythia dampens, and norms are apart until GPT-2 is included."""
     status = {m: r["status"] for m, r in first.items() if r["norm"] == "LayerNorm"}
     assert [m for m, s in status.items() if s == "CONFIRMED"] == ["pythia-6.9b"]
     of_gpt2 = [status[f"gpt2-{size}"] for size in ("medium", "large", "xl")]
     assert (overall(of_gpt2), hypothesis_status(of_gpt2)) == ("INCONCLUSIVE", "REJECTED")
 
-
-def test_norms_are_apart_until_gpt2_is_among_them(first):
     means = {m: r["mean"] for m, r in first.items() if r["experiment"] == "benchmark"}
     layernorm = {"pythia-6.9b": means.pop("pythia-6.9b")}
     assert dichotomy(layernorm, means) == "STRONGLY CONFIRMED"
     assert dichotomy(layernorm | {"gpt2-xl": first["gpt2-xl"]["mean"]}, means) == "mixed"
 
-
-def test_entropy_and_distance_from_1_correlate_negatively_in_pythia_alone(first):
     r = {m: row["r_deviation"] for m, row in first.items()}
     assert inversion(list(r.values())) == "PARTIAL"
     assert inversion([r.pop("pythia-6.9b")]) == "CONFIRMED"
     assert inversion(list(r.values())) == "REJECTED"
 
 
-def test_words_without_a_model_are_no_data():
-    assert {overall([]), hypothesis_status([]), inversion([]), h25_verdict(0, 0)} == {"no data"}
-    assert dichotomy({}, {"gemma-7b": 2.3}) == "no data"
-    assert dampening([1.0])["status"] == "no data"
-
-
-def test_a_mean_below_1_that_is_not_significant_is_not_a_confirmation():
-    row = dampening([0.9, 1.05, 0.8, 1.1])
-    assert row["status"] == "NOT SIGNIFICANT"
-    words = ["CONFIRMED", "NOT SIGNIFICANT"]
-    assert (overall(words), hypothesis_status(words)) == ("CONFIRMED (directionally)", "CONFIRMED")
+def test_the_published_words_at_their_thresholds():
+    """For H25, half of the models is enough for "partially"."""
+    words = [h25_verdict(*pair) for pair in ((2, 2), (8, 16), (7, 16), (1, 2), (0, 3))]
+    partial = "PARTIALLY_VALIDATED"
+    assert words == ["VALIDATED", partial, "FALSIFIED", partial, "FALSIFIED"]
+    not_significant = str(dampening([0.9, 1.05, 0.8, 1.1])["status"])
+    assert not_significant == "NOT SIGNIFICANT"
+    assert overall(["CONFIRMED", not_significant]) == "CONFIRMED (directionally)"
+    assert hypothesis_status(["CONFIRMED", not_significant]) == "CONFIRMED"
     assert overall(["CONFIRMED"] * 2) == "STRONGLY CONFIRMED"
+    nothing = {overall([]), hypothesis_status([]), inversion([]), h25_verdict(0, 0)}
+    assert nothing | {dichotomy({}, {"gemma-7b": 2.3}), dampening([1.0])["status"]} == {"no data"}
 
 
 @pytest.mark.parametrize(
@@ -183,7 +177,7 @@ def test_a_mean_below_1_that_is_not_significant_is_not_a_confirmation():
         ("llama-3.1-8b", "llama-3.1-8b-instruct", (1.484, 1.576)),
     ],
 )
-def test_fine_tuned_models_beside_their_base_have_the_published_gains(
+def test_fine_tuned_models_and_their_bases_have_the_published_gains(
     base, tuned, gains, observations
 ):
     tagged = REFERENCES.dropna(subset="base")
@@ -207,7 +201,7 @@ def test_ratios_of_hidden_states_are_the_published_ones(model, with_norm, penult
 
 @pytest.mark.parametrize("model", SWEEP)
 def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
-    sweep = models[(models["experiment"] == "sweep") & (models["metric"] == "gain_hidden_states")]
+    sweep = select(models, experiment="sweep", metric="gain_hidden_states")
     (row,) = sweep[sweep["model"] == model].to_dict("records")
     assert (row["gain"], row["rho"]) == pytest.approx(SWEEP[model], abs=6e-4)
     assert len(sweep) == len(SWEEP)
@@ -215,6 +209,8 @@ def test_a_model_of_the_sweep_has_its_published_gain_and_rho(model, models):
     # t(24) = 2.0639; their sd is over n
     half = 2.0639 * r["sd"] / math.sqrt(24)
     assert (row["low"], row["high"]) == pytest.approx((r["value"] - half, r["value"] + half))
+    t = (r["value"] - 1) / (r["sd"] / math.sqrt(24))
+    assert row["p"] == pytest.approx(2 * stats.t.sf(abs(t), 24))
 
 
 def test_rho_goes_with_depth_in_the_sweep_and_little_is_left_without_it(accuracy):
@@ -236,31 +232,23 @@ def test_h25_is_right_for_7_of_16_models_and_falsified(accuracy):
     assert counts["final_norm"]["value"] == 2
 
 
-def test_the_words_of_h25_are_those_of_its_thresholds():
-    """Pythia-6.9B and GPT-J: 2 of 2; half is enough for partially."""
-    words = [h25_verdict(*pair) for pair in ((2, 2), (8, 16), (7, 16), (1, 2), (0, 3))]
-    partial = "PARTIALLY_VALIDATED"
-    assert words == ["VALIDATED", partial, "FALSIFIED", partial, "FALSIFIED"]
-
-
-def test_what_an_interval_leaves_out_decides_of_h25(models, accuracy):
-    gains = models[models["metric"] == "gain_hidden_states"]
-    is_above = gains["reading"] == "above 1"
-    assert (gains.loc[is_above, "low"] > 1).all()
-    assert (gains.loc[gains["reading"] == "below 1", "high"] < 1).all()
-    rest = gains[gains["reading"] == "neither"]
-    assert ((rest["low"] <= 1) & (rest["high"] >= 1)).all()
-    decided = gains[(gains["experiment"] == "h25") & (gains["reading"] != "neither")]
+def test_h25_is_judged_by_the_models_whose_interval_excludes_1(models, accuracy):
+    gains = select(models, metric="gain_hidden_states", experiment="h25")
+    below, above = gains["high"] < 1, gains["low"] > 1
+    assert set(gains["reading"][below]) == {"below 1"}
+    assert set(gains["reading"][above]) == {"above 1"}
+    assert set(gains["reading"][~below & ~above]) == {"neither"}
+    right = (below & (gains["rho"] >= 0.2)) | (above & (gains["rho"] < 0.2))
     row = accuracy["h25"]
-    expected = (decided["rho"] >= 0.2) == (decided["reading"] == "below 1")
-    assert (row["decided"], row["decided_right"]) == (len(decided), expected.sum())
-    assert len(decided) < 16
+    assert (row["decided"], row["decided_right"]) == ((below | above).sum(), right.sum()) == (11, 3)
+    ends = proportion_confint(3, 11, method="beta")
+    assert (row["decided_low"], row["decided_high"]) == pytest.approx(ends)
 
 
 def test_seven_models_cannot_show_more_than_one_in_35(observations, studies):
     """4 LayerNorm against 3 RMSNorm models; 2 families against 3."""
     seven = studies[studies["experiment"].isin(FIRST_STUDIES) & studies["model"].isin(VALIDATION)]
-    table = by_norm(observations, [("seven", seven)], 0.95, 199).set_index("unit")
+    table = by_norm(observations, {"seven": seven}, 0.95, 199).set_index("unit")
     counts = table[["layernorm", "rmsnorm"]].to_numpy().tolist()
     assert counts == [[4, 3], [2, 3]]
     assert list(table["smallest"]) == pytest.approx([1 / 35, 1 / 10])
@@ -280,6 +268,6 @@ def test_categories_have_five_prompts_and_their_means_average_to_the_models(obse
     table, by_study = by_category(observations), by(studies, "experiment", "model")
     assert set(table["n"]) == {5}
     for key, row in by_study.items():
-        means = table[(table["experiment"] == key[0]) & (table["model"] == key[1])]
+        means = select(table, experiment=key[0], model=key[1])
         assert means["mean"].mean() == pytest.approx(row["mean"])
         assert np.log(means["geometric"]).mean() == pytest.approx(row["log_gain"])

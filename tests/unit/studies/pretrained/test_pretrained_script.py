@@ -1,220 +1,299 @@
-"""Tables and document of made-up measurements of pretrained models, and what is missing."""
+"""Tables, JSON document and page of made-up measurements of pretrained models."""
 
+import gc
 import json
 import math
-from collections.abc import Callable
+import runpy
+import sys
+import zlib
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from pretrained_evidence import (
-    DOCUMENT,
-    MISSING,
-    PROMPTS,
-    SHAPE,
-    TOKENS,
-    collect,
-    grid,
-    log_norms,
-    strict,
-    write_missing,
-    write_model,
-    write_two_and_a_missing_one,
-)
+from page_recipes import config, shown
+from processes import ROOT, SCRIPTS, flags
 from recall_recipes import by
 
+from normscope.hub.prompts import SET, read_prompts
 from normscope.io.csvfile import write_csv
-from normscope.studies.pretrained.grid import PretrainedTables
-from normscope.studies.pretrained.measures import GAIN_COLUMNS, METRICS, NORM_COLUMNS, POSITIONS
-from normscope.studies.pretrained.statistics import SET, read_measurements
+from normscope.io.files import write_json
+from normscope.io.tables import Tables
+from normscope.measure.residual import site_names
+from normscope.paper.markdown import pipe_table
+from normscope.paper.table import PageTable
+from normscope.studies.pretrained.grid import Pretrained
+from normscope.studies.pretrained.measures import (
+    GAIN_COLUMNS,
+    KEY,
+    METRICS,
+    NORM_COLUMNS,
+    POSITIONS,
+    PREDICTION,
+)
+from normscope.studies.pretrained.pages import model_table, section
+from normscope.studies.pretrained.statistics import read_measurements
+from normscope.studies.pretrained.tables import TABLES
+from normscope.studies.study import Settings
 
-TABLES = (
-    "models gains norms observations by_model by_category by_norm twins h25_models h25 sensitivity "
-    "layers references"
-).split()
-BENCHMARK = [p for p in PROMPTS if p.set == SET]
+DATA = ROOT / "data"
+PROMPTS = read_prompts(DATA / "prompts.yaml")
+DOCUMENT = "residual_gain.json"
+MISSING = "no space left: remove | something,\nor wait"
+FACTS = {"class": "Made", "norm": "LayerNorm", "n_layers": 3, "n_embd": 8, "n_heads": 2}
+FACTS |= {"n_kv_heads": 2, "grouped_queries": False, "head_dim": 4, "rho": 0.5}
+FACTS |= {"rho_as_published": 0.5, "parameters": 134515008, "stored": "F32", "computed": "fp32"}
+FACTS |= {"streamed": False, "device": "cpu", "threads": 1, "source": "directory made"}
+FACTS |= {"commit": None, "tokenizer_adds_bos": False, "missing": None}
+# predicted tokens that a CSV file may lose
+TOKENS = ("NA", "null", "nan", "\n", ",", '"', " the", "", "\u2028", "1")
 
 
-class Made:
-    """What the script wrote."""
+def write_model(folder: Path, bos: tuple[str, ...] = ("off",), **facts: Any) -> None:
+    """The files that the probe of a model writes, with random norms."""
+    rng = np.random.default_rng(zlib.crc32(folder.name.encode()))
+    keys = pd.DataFrame(product([p.name for p in PROMPTS], bos, POSITIONS), columns=KEY)
+    gains = keys.assign(tokens=7, entropy=rng.uniform(1, 5, len(keys)), top_prob=0.5)
+    gains["entropy_as_published"] = gains["entropy"]
+    gains["top_token"] = [TOKENS[i % len(TOKENS)] for i in range(len(gains))]
+    gains.loc[gains["positions"] != "last", list(PREDICTION)] = np.nan
+    gains[list(METRICS)] = rng.lognormal(0.2, 0.1, (len(gains), len(METRICS)))
+    sites = pd.DataFrame(enumerate(site_names(3, final_norm=True)), columns=["depth", "site"])
+    norms = keys.merge(sites, how="cross")
+    norms["log_gain"] = rng.normal(0.2, 0.1, len(norms))
+    norms["norm"] = np.exp(norms["log_gain"])
+    norms.loc[norms["depth"] == 0, "log_gain"] = np.nan
+    write_csv(folder / "gains.csv", gains[GAIN_COLUMNS])
+    write_csv(folder / "norms.csv", norms[NORM_COLUMNS])
+    write_json(folder / "model.json", FACTS | facts)
 
-    def __init__(self, place: Path, write: Callable[[Path], PretrainedTables]) -> None:
-        self.measured, self.out = place / "measured", place / "out"
-        self.grid = write(self.measured)
-        collect(self.measured, self.grid, self.out)
 
-    def table(self, name: str) -> pd.DataFrame:
-        return pd.read_csv(self.out / f"{name}.csv")
-
-    @property
-    def results(self) -> Any:
-        return strict(self.out / DOCUMENT)
+def write_missing(folder: Path) -> None:
+    """The files of a model that could not be measured."""
+    write_csv(folder / "gains.csv", pd.DataFrame(columns=GAIN_COLUMNS))
+    write_csv(folder / "norms.csv", pd.DataFrame(columns=NORM_COLUMNS))
+    write_json(folder / "model.json", {"missing": MISSING})
 
 
-def none_measured(place: Path) -> PretrainedTables:
-    write_missing(place, "gone")
-    return grid("gone")
+def study(*models: str, **bases: str) -> Pretrained:
+    """The configuration of models by their names; ``bases`` are models with their base."""
+    source = {"kind": "directory", "path": "made"}
+    rows = [
+        {"name": name, "family": f"F {name[0]}", "base": base, "source": source}
+        for name, base in (dict.fromkeys(models) | bases).items()
+    ]
+    values = {"models": rows, "memory_gb": 1, "threads": 1, "resamples": 99}
+    return Pretrained.model_validate(values)
+
+
+def run(name: str, arguments: list[str]) -> None:
+    """A script of the project in this process."""
+    script = SCRIPTS / f"{name}.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(script), *arguments])
+        runpy.run_path(str(script), run_name="__main__")
+
+
+def collect(place: Path, models: Pretrained, out: str = "out") -> Path:
+    """Make the tables and the document of the models in ``place``; returns their folder."""
+    recipe = models.tabulation(Settings(level=0.95, baseline=[]))
+    files = json.dumps({name: str(DATA / name) for name in Pretrained.FILES})
+    words = flags(recipe=recipe, models=place, probes=place, out=place / out, files=files)
+    gc.freeze()  # statsmodels collects garbage at every correction, longer than all the rest
+    run("make_tables", ["pretrained", *words])
+    paths = {"tables": place / out, "prompts": DATA / "prompts.yaml"}
+    run("residual_gain", flags(**paths, out=place / out / DOCUMENT))
+    gc.unfreeze()
+    return place / out
+
+
+def results(folder: Path) -> Any:
+    """The document, which must be JSON without NaN and infinity."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(f"{word} is not JSON")
+
+    return json.loads((folder / DOCUMENT).read_text(), parse_constant=refuse)
+
+
+TWO = study("base", "gone", tuned="base")
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory) -> Made:
-    return Made(tmp_path_factory.mktemp("two"), write_two_and_a_missing_one)
+def two(tmp_path_factory) -> Path:
+    """Results of a base model with BOS rows, a tuned one without, and one that is missing."""
+    place = tmp_path_factory.mktemp("two")
+    write_model(place / "base", ("on", "off"), tokenizer_adds_bos=True)
+    write_model(place / "tuned", tokenizer_adds_bos=None, grouped_queries=True, streamed=True)
+    write_missing(place / "gone")
+    return collect(place, TWO)
 
 
-@pytest.fixture(scope="module")
-def none(tmp_path_factory) -> Made:
-    return Made(tmp_path_factory.mktemp("none"), none_measured)
+@pytest.fixture(scope="module", params=[["gone"], []], ids=["missing", "empty"])
+def none(request, tmp_path_factory) -> Path:
+    """Results without a measured model."""
+    place = tmp_path_factory.mktemp("none")
+    for name in request.param:
+        write_missing(place / name)
+    return collect(place, study(*request.param))
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory) -> Made:
-    """A configuration without models."""
-    return Made(tmp_path_factory.mktemp("empty"), lambda place: grid())
+def tables(folder: Path) -> Mapping[str, pd.DataFrame]:
+    """The tables, which are compared with their declarations as they are read."""
+    return Tables(folder, TABLES)
 
 
-def test_two_runs_write_the_same_bytes(two, tmp_path):
-    collect(two.measured, two.grid, tmp_path)
-    first, again = ({p.name: p.read_bytes() for p in d.glob("[!.]*")} for d in (two.out, tmp_path))
+def test_two_runs_write_the_same_bytes(two):
+    again = collect(two.parent, TWO, "again")
+    first, second = ({p.name: p.read_bytes() for p in d.glob("[!.]*")} for d in (two, again))
     assert set(first) == {f"{name}.csv" for name in TABLES} | {DOCUMENT}
-    assert first == again
+    assert first == second
 
 
-@pytest.mark.parametrize("scene", ["none", "empty"])
-@pytest.mark.parametrize("name", TABLES)
-def test_without_a_measured_model_every_table_has_its_header(name, scene, two, request):
-    headed, full = request.getfixturevalue(scene).table(name), two.table(name)
-    assert set(headed.columns) == set(full.columns)
-    if name in ("gains", "norms", "sensitivity", "layers"):
-        assert headed.empty
-    assert "measured" not in headed.get("experiment", pd.Series(dtype=str)).tolist()
+def test_without_a_measured_model_the_published_rows_are_left(none):
+    for name, table in tables(none).items():
+        assert "measured" not in table.get("experiment", pd.Series(dtype=str)).tolist()
+        assert (
+            table.empty == (name in ("gains", "norms", "sensitivity", "layers")) or name == "models"
+        )
+    document = results(none)
+    assert (document["n_models"], document["n_measurements"]) == (0, 0)
+    assert document["hypothesis_as_published"]["layernorm_dampening"] == "no data"
 
 
-def test_what_is_missing_is_named_with_its_reason(two, none):
-    for made, n in ((two, 2), (none, 0)):
-        (row,) = [r for r in made.results["not_measured"] if r["model"] == "gone"]
-        assert (row["missing"], row["family"]) == (MISSING, "F g")
-        assert made.results["n_models"] == n
-        models = by(made.table("models"), "model")
-        assert models["gone"]["missing"] == MISSING
-    assert two.results["n_prompts"] == len(PROMPTS)
-    assert [m["model"] for m in two.results["models"]] == ["a-base", "a-tuned"]
+def test_a_missing_model_is_named_with_its_reason(two):
+    (row,) = results(two)["not_measured"]
+    assert row == {"model": "gone", "family": "F g", "missing": MISSING}
+    assert by(tables(two)["models"], "model")["gone"]["missing"] == MISSING
 
 
 def test_statistics_are_of_the_last_token_with_bos_as_the_tokenizer_has_it(two):
-    """The base's tokenizer adds BOS, the tuned one's adds neither."""
-    rows = by(two.table("by_model").query("experiment == 'measured'"), "model")
-    for model, bos in (("a-base", "on"), ("a-tuned", "off")):
-        logs = [log_norms(model, p.name, bos, "last", SHAPE["n_layers"]) for p in BENCHMARK]
-        steps = np.diff(logs)[:, -2]
-        row = rows[model]
-        assert row["n"] == 25
-        assert row["log_gain"] == pytest.approx(steps.mean(), abs=1e-8)
-        assert row["mean"] == pytest.approx(np.exp(steps).mean(), abs=1e-8)
-    (pair,) = two.table("twins").query("experiment == 'measured'").to_dict("records")
-    assert (pair["base"], pair["tuned"], pair["n"]) == ("a-base", "a-tuned", 25)
-    ratio = rows["a-tuned"]["log_gain"] - rows["a-base"]["log_gain"]
+    """The tokenizer of the base model adds BOS, that of the tuned one does not."""
+    rows = by(tables(two)["by_model"].query("experiment == 'measured'"), "model")
+    benchmark = [p.name for p in PROMPTS if p.set == SET]
+    logs = {}
+    for model, bos in (("base", "on"), ("tuned", "off")):
+        gains = pd.read_csv(two.parent / model / "gains.csv").set_index("prompt").loc[benchmark]
+        gains = gains[(gains["bos"] == bos) & (gains["positions"] == "last")]["last_gain"]
+        logs[model] = np.log(gains)
+        assert rows[model]["n"] == len(gains) == 25
+        assert rows[model]["log_gain"] == pytest.approx(logs[model].mean(), abs=1e-8)
+        assert rows[model]["mean"] == pytest.approx(gains.mean(), abs=1e-8)
+    (pair,) = tables(two)["twins"].query("experiment == 'measured'").to_dict("records")
+    assert (pair["base"], pair["tuned"], pair["n"]) == ("base", "tuned", 25)
+    ratio = logs["tuned"].mean() - logs["base"].mean()
     assert pair["log_ratio"] == pytest.approx(ratio, abs=1e-7)
+    # the tuned model has no part in H25
+    judged = tables(two)["h25_models"].query("experiment == 'measured'")
+    (row,) = judged[judged["metric"] == "last_gain"].to_dict("records")
+    base = rows["base"]
+    factors = [math.exp(base[name]) for name in ("log_gain", "low", "high")]
+    assert [row["gain"], row["low"], row["high"]] == pytest.approx(factors)
+    assert (row["model"], row["p"]) == ("base", pytest.approx(base["p"]))
 
 
 def test_measured_models_take_part_in_the_comparison_of_norms(two):
-    rows = by(two.table("by_norm"), "comparison", "unit")
+    """5 published LayerNorm models of 3 families, and the base model here."""
+    rows = by(tables(two)["by_norm"], "comparison", "unit")
     counts = {key: (row["layernorm"], row["rmsnorm"]) for key, row in rows.items()}
-    # 5 published LayerNorm models of 3 families, and one here: the other is tuned from it
     assert counts["measured, else published", "model"] == (5 + 1, 3)
     assert counts["measured, else published", "family"] == (3 + 1, 3)
     assert counts["published, all eight", "model"] == (5, 3)
     assert counts["measured", "model"] == (1, 0)
-    assert rows["measured, else published", "model"]["prompts"] == 25
 
 
-def test_a_model_stands_with_the_one_that_it_was_tuned_from(two, none):
-    bases = two.table("by_model").query("experiment == 'measured'").set_index("model")["base"]
-    assert bases["a-tuned"] == "a-base"
-    assert math.isnan(bases["a-base"])
-    twins = none.table("by_model").query("experiment == 'twins'")
-    tuned = twins["base"].notna()
-    assert tuned.sum() == len(none.table("twins"))
-    assert not set(twins.loc[tuned, "model"]) & set(twins["base"])
-    others = none.table("by_model").query("experiment != 'twins'")
-    assert others["base"].isna().all()
-
-
-def test_sensitivity_has_the_cells_that_were_measured(two):
-    table = two.table("sensitivity")
-    cells = {(r["model"], r["bos"]) for r in table.to_dict("records")}
-    assert cells == {("a-base", "on"), ("a-base", "off"), ("a-tuned", "off")}
-    assert len(table) == 3 * len(POSITIONS) * len(METRICS)
-    usual = {(r["model"], r["bos"]) for r in table[table["usual"]].to_dict("records")}
-    assert usual == {("a-base", "on"), ("a-tuned", "off")}
-
-
-def test_predicted_tokens_survive(two):
-    rows = [m for m in two.results["measurements"] if m["positions"] == "last"]
-    by_prompt = {(m["model"], m["bos"], m["prompt"]): m for m in rows}
-    for i, prompt in enumerate(PROMPTS):
-        row = by_prompt["a-tuned", "off", prompt.name]
-        assert row["top_token"] == TOKENS[i % len(TOKENS)]
-        assert (row["text"], row["words"]) == (prompt.text, prompt.words)
-        assert row["entropy"] == pytest.approx(1 + 0.1 * i)
-    again = read_measurements(two.out / "gains.csv")
-    assert set(again.loc[again["positions"] == "last", "top_token"]) == set(TOKENS)
-    assert len(again) == 3 * 3 * len(PROMPTS)
+def test_a_tuned_model_has_its_base(two):
+    rows = by(tables(two)["by_model"], "experiment", "model")
+    assert rows["measured", "tuned"]["base"] == "base"
+    assert rows["twins", "gemma-7b-it"]["base"] == "gemma-7b"
+    bases = [row["base"] for key, row in rows.items() if key[1] in ("base", "gemma-7b")]
+    assert pd.isna(bases).all()
 
 
 @pytest.mark.parametrize("token", ["\r", "\r\n", *TOKENS])
 def test_a_token_is_read_as_it_was_written(token, tmp_path):
-    table = pd.DataFrame(
-        [{"prompt": "p", "top_token": token, "top_prob": 0.5}], columns=GAIN_COLUMNS
-    )
-    write_csv(tmp_path / "gains.csv", table)
+    row = {"prompt": "p", "top_token": token, "top_prob": 0.5}
+    write_csv(tmp_path / "gains.csv", pd.DataFrame([row], columns=GAIN_COLUMNS))
     gains = read_measurements(tmp_path / "gains.csv")
-    assert gains[["prompt", "top_token", "top_prob"]].to_numpy().tolist() == [["p", token, 0.5]]
+    assert gains[list(row)].to_dict("records") == [row]
+    assert math.isnan(gains["last_gain"].item())
 
 
-def test_a_norm_that_is_missing_is_read_as_a_number(tmp_path):
-    table = pd.DataFrame([{"norm": 1.5}, {"log_gain": 0.1}], columns=NORM_COLUMNS)
-    write_csv(tmp_path / "norms.csv", table)
-    norms = read_measurements(tmp_path / "norms.csv")
-    assert norms["norm"].tolist() == pytest.approx([1.5, np.nan], nan_ok=True)
-    assert norms["norm"].dtype == float
+def test_the_document_has_what_the_tables_say(two):
+    document = results(two)
+    assert (document["n_models"], document["n_prompts"]) == (2, len(PROMPTS))
+    assert [m["model"] for m in document["models"]] == ["base", "tuned"]
+    assert len(document["statistics_as_published"]) == len(tables(two)["by_model"])
+    assert len(document["measurements"]) == 3 * 3 * len(PROMPTS)
+    assert {m["entropy"] for m in document["measurements"] if m["positions"] != "last"} == {None}
+    tokens = {m["top_token"] for m in document["measurements"] if m["positions"] == "last"}
+    assert tokens == set(TOKENS)
+    assert set(document["sites"]) == {"base", "tuned"}
+    assert document["hypothesis_as_published"]["layernorm_dampening"] == "REJECTED"
 
 
-def test_results_are_strict_json_of_what_the_tables_say(two, none, empty):
-    for made in (two, none, empty):
-        document = made.results
-        assert len(document["statistics_as_published"]) == len(made.table("by_model"))
-        assert len(document["h25"]) == len(made.table("h25"))
-        assert len(document["published_validation"]) == 7
-    # entropy is of the last token alone
-    first = [m for m in two.results["measurements"] if m["positions"] == "first"]
-    assert {m["entropy"] for m in first} == {None}
-    assert set(two.results["sites"]) == {"a-base", "a-tuned"}
-    assert none.results["hypothesis_as_published"]["layernorm_dampening"] == "no data"
-    assert two.results["hypothesis_as_published"]["layernorm_dampening"] == "REJECTED"
-
-
-def test_a_model_without_a_final_norm_is_in_no_comparison_of_norms(tmp_path):
-    def write(place: Path) -> PretrainedTables:
-        write_model(place, "bare", "none")
-        return grid("bare")
-
-    made = Made(tmp_path, write)
-    rows = by(made.table("by_norm"), "comparison", "unit")
-    assert (rows["measured", "model"]["layernorm"], rows["measured", "model"]["rmsnorm"]) == (0, 0)
-    table = made.table("sensitivity")
-    assert table.loc[table["metric"] == "gain_with_final_norm", "log_gain"].isna().all()
-    assert table.loc[table["metric"] == "last_gain", "log_gain"].notna().all()
-    assert "final_norm" not in made.table("layers")["site"].tolist()
-
-
-def test_a_damaged_folder_is_an_error_that_names_it(tmp_path):
-    write_model(tmp_path / "measured", "half")
-    path = tmp_path / "measured" / "half" / "model.json"
-    facts = json.loads(path.read_text())
-    del facts["rho"]
-    path.write_text(json.dumps(facts))
-    with pytest.raises(SystemExit, match=r"half/model\.json is damaged.*'rho'.*remove"):
-        collect(tmp_path / "measured", grid("half"), tmp_path / "out")
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path):
+    write_model(tmp_path / "half")
+    (tmp_path / "half" / "model.json").write_text(json.dumps({"missing": None, "norm": "none"}))
+    with pytest.raises(SystemExit, match=r"half/model\.json is damaged.*'class'.*remove"):
+        collect(tmp_path, study("half"))
     assert not (tmp_path / "out").exists()
+
+
+def page(folder: Path) -> dict[str, PageTable]:
+    """The tables of the page."""
+    whole = config()
+    made = section(whole.pretrained, tables(folder), whole.settings)
+    return dict(made.tables)
+
+
+def test_no_cell_of_the_page_is_empty_or_says_nan(two, none):
+    for folder in (two, none):
+        for table in page(folder).values():
+            cells = [cell for row in table.texts() for cell in row]
+            assert not [cell for cell in cells if not cell or "nan" in cell.lower().split()]
+    assert not page(none)["sensitivity"].rows
+
+
+def test_a_model_is_described_in_words(two):
+    table = page(two)["models"]
+    rows = {row["model"]: row["is"] for row in shown(table)}
+    assert rows["base"] == (
+        "LayerNorm, 3 blocks, width 8, 2 heads of 4, rho 0.5000; 135 million parameters, stored "
+        "as F32, computed in fp32; tokenizer puts BOS; directory made"
+    )
+    assert "2 heads of 4, 2 for keys, rho" in rows["tuned"]
+    assert "computed in fp32, streamed; tokenizer puts no BOS" in rows["tuned"]
+    assert rows["gone"] == f"not measured: {MISSING}"
+    assert len(pipe_table(table).splitlines()) == 2 + 3  # despite the line break in a reason
+    hub = tables(two)["models"].assign(commit="27dcfa7")
+    assert shown(model_table(hub))[0]["is"].endswith("directory made, commit 27dcfa7")
+
+
+def test_the_page_has_the_published_numbers(two):
+    rows = {name: shown(table) for name, table in page(two).items()}
+    (xl,) = [row for row in rows["gains"] if row["model"] == "gpt2-xl"]
+    assert (xl["mean"], xl["t against 1"]) == ("1.0191", "+3.84")
+    assert xl["by the published rule"] == "REJECTED"
+    (xl,) = [row for row in rows["entropy"] if row["model"] == "gpt2-xl"]
+    assert (xl["r of abs(gain - 1)"], xl["raw r"]) == ("+0.045", "+0.013")
+    (labs,) = [row for row in rows["h25"] if row["study"] == "h25"]
+    assert (labs["models (families)"], labs["right"]) == ("16 (7)", "7")
+    assert (labs["by the published rule"], labs["share"]) == ("FALSIFIED", "0.44 [0.20, 0.70]")
+    (gemma,) = [row for row in rows["twins"] if row["base"] == "gemma-7b"]
+    assert gemma["mean gains"] == "2.316 to 1.153"
+    (alone,) = [r for r in rows["norms"] if r["comparison"] == "measured" and r["unit"] == "model"]
+    dashes = ("p", "difference of log-gains", "interval over prompts", "smallest p")
+    assert {alone[name] for name in dashes} == {"–"}
+
+
+def test_a_cell_of_sensitivity_has_the_gain_and_what_it_reads(two):
+    rows = [row for row in shown(page(two)["sensitivity"]) if row["model"] == "tuned"]
+    assert {row[k] for row in rows for k in row if k.startswith("BOS")} == {"–"}
+    values = by(tables(two)["sensitivity"], "model", "bos", "positions", "metric")
+    value = values["tuned", "off", "last", "last_gain"]
+    (cell,) = [row["no BOS, last"] for row in rows if row["gain"] == "last block"]
+    assert cell == f"{math.exp(value['log_gain']):.2f}, {value['reads']}"

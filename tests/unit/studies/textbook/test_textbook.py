@@ -143,7 +143,7 @@ def test_layernorm_shares_a_token_batchnorm_a_channel_and_dyt_nothing(B, T, C):
 
 @pytest.mark.parametrize("n", [2, 3, 10, 100])
 def test_a_batchs_statistics_change_a_token_as_theory_says(n):
-    """Simulated: channels alone, each with a batch of its own."""
+    """Simulated: channels alone, each with a batch."""
     z = np.random.default_rng(0).normal(size=(400_000 // n, n))
     y = (z - z.mean(1, keepdims=True)) / z.std(1, keepdims=True)
     rms = math.sqrt(np.square(y - z)[:, 0].mean())
@@ -185,15 +185,14 @@ def test_batchnorm_refuses_one_token_in_torchs_words():
 
 
 def test_the_wild_vector_is_the_tutorials():
-    rows, summary = wild()
+    table, summary = wild()
     np.random.seed(42)
     value = np.random.normal(loc=5, scale=10, size=100)
-    table = DataFrame(rows)
     assert table["index"].tolist() == list(range(100))
     np.testing.assert_array_equal(table["value"], value)
     np.testing.assert_allclose(table["normalized"], (value - value.mean()) / value.std())
-    assert [row["vector"] for row in summary] == list(table)[1:]
-    for row in summary:
+    assert list(summary["vector"]) == list(table)[1:]
+    for row in summary.to_dict("records"):
         v = table[str(row["vector"])].to_numpy()
         assert row["mean"] == pytest.approx(np.mean(v), abs=1e-15)
         assert row["std_unbiased"] == pytest.approx(np.linalg.norm(v - v.mean()) / math.sqrt(99))
@@ -204,8 +203,8 @@ def test_the_wild_vector_is_the_tutorials():
 
 
 def test_an_outlier_dominates_before_and_after_normalization():
-    rows, summary = wild()
-    table, by_vector = DataFrame(rows), by(DataFrame(summary), "vector")
+    table, summary = wild()
+    by_vector = by(summary, "vector")
     k = table["value"].abs().argmax()
     others = table.drop(index=k)
     assert table["outlier"][k] == pytest.approx(100 * others["value"].abs().max())

@@ -1,4 +1,4 @@
-"""The script make_tables.py, on tiny models: several seeds, one, no norm."""
+"""The script make_tables.py for the textbook study, on tiny models."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,59 +12,43 @@ import torch
 from recall_recipes import by
 from recipes import DATA, recipe
 
+from normscope.io.tables import Tables
 from normscope.nn.recipe import Placement
-from normscope.studies.textbook.recipe import TextbookTables
+from normscope.studies.textbook.grid import TextbookTables
+from normscope.studies.textbook.tables import TABLES
 from normscope.train.trained import transformers
 
 WINDOWS, T = 3, 8
-COLUMNS = {
-    "scratch": "d,ratio,theory,error_forward,error_backward,error_ours,finite",
-    "epsilon": "token_std,textbook,torch",
-    "affine": "seed,layer,index,d,tokens,mean_before,std_before,mean_after,std_after,std_after_sd,"
-    "gain_min,gain_max,recovered",
-    "sharing": "arm,mode,itself,same_token,same_window,other_windows,elsewhere",
-    "batches": "tokens,arm,n,mean,low,high,theory,error",
-    "wild": "index,value,normalized,outlier,outlier_normalized",
-    "wild_summary": "vector,mean,std,std_unbiased,largest,share,bound",
-    "undo": "sd_ln_scale,sd_mean,r2,theory",
-}
 ROWS = {"scratch": 8, "epsilon": 17, "affine": 9, "sharing": 5, "batches": 18}
 ROWS |= {"wild": 100, "wild_summary": 4, "undo": 12}
 NAMES = ["blocks.0.attention.before", "blocks.0.mlp.before", "final_norm"]
 
 
 def write(place: Path, arm: str, seeds: Sequence[int], placement: Placement = "pre") -> Path:
-    """The files of a job, of models that are away from their start."""
+    """The files of a job whose parameters are not at their initial values."""
     stack = recipe(arm, placement, seeds=seeds)
     return stored_models.write(place / f"{arm}-{seeds[0]}", stack, [2.0] * len(seeds))
 
 
-def textbook(place: Path, data: Path, *jobs: Path) -> processes.Script:
-    names = [job.name for job in jobs]
-    recipe = TextbookTables(models=names, windows=WINDOWS, level=0.95)
-    models = jobs[0].parent
-    paths = {"models": models, "probes": place, "data": data, "out": place / "textbook"}
+def make(place: Path, data: Path, *jobs: Path) -> str:
+    """Make the tables of these jobs, in ``place/textbook``; returns the log."""
+    recipe = TextbookTables(models=[job.name for job in jobs], windows=WINDOWS, level=0.95)
+    paths = {"models": place, "probes": place, "data": data, "out": place / "textbook"}
     arguments = processes.flags(recipe=recipe, **paths)
-    return processes.Script("make_tables textbook", arguments, place / "log")
+    return processes.Script("make_tables textbook", arguments, place / "log").succeed()
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory, data) -> Path:
-    """Tables of two jobs of three seeds, and the models that they are of."""
+    """Tables and models of two jobs with three seeds."""
     place = tmp_path_factory.mktemp("measured")
-    jobs = [write(place, "layernorm", seeds) for seeds in ([10, 2], [1])]
-    assert textbook(place, data, *jobs).succeed() == ""
+    assert make(place, data, *(write(place, "layernorm", s) for s in ([10, 2], [1]))) == ""
     return place
 
 
-def test_every_table_has_its_columns_and_rows(measured):
-    for name, columns in COLUMNS.items():
-        lines = (measured / "textbook" / f"{name}.csv").read_text().splitlines()
-        assert lines[0] == columns
-        assert len(lines) == 1 + ROWS[name], name
-    assert {p.stem for p in (measured / "textbook").glob("*.csv") if p.name[0] != "."} == set(
-        COLUMNS
-    )
+def test_every_table_has_its_rows(measured):
+    tables = Tables(measured / "textbook", TABLES)
+    assert {name: len(table) for name, table in tables.items()} == ROWS
 
 
 def test_every_norm_of_every_seed_has_a_row(measured):
@@ -75,7 +59,7 @@ def test_every_norm_of_every_seed_has_a_row(measured):
     assert table.notna().all(axis=None)
 
 
-def test_trained_norms_are_seen_on_windows_spread_over_the_validation_split(measured):
+def test_trained_norms_are_measured_on_windows_spread_over_the_validation_split(measured):
     """At the first norm, from the embeddings of windows cut by hand."""
     model = transformers(measured / "layernorm-10")[1][2]
     val = DATA.val.astype(int)
@@ -88,30 +72,14 @@ def test_trained_norms_are_seen_on_windows_spread_over_the_validation_split(meas
     assert row["std_before"] == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.fixture(scope="module")
-def no_norm(tmp_path_factory, data) -> tuple[Path, str]:
-    """Tables of models without token statistics, and what the log says."""
-    place = tmp_path_factory.mktemp("none")
-    jobs = [write(place, "none", [1], "none"), write(place, "dyt", [2])]
-    return place, textbook(place, data, *jobs).succeed()
-
-
-def test_models_without_token_norms_have_an_empty_table_and_are_named(no_norm):
-    place, log = no_norm
-    assert (place / "textbook" / "affine.csv").read_text() == COLUMNS["affine"] + "\n"
+def test_models_without_token_norms_have_no_row_and_are_named(measured, data, tmp_path):
+    jobs = [write(tmp_path, "none", [1], "none"), write(tmp_path, "dyt", [2])]
+    log = make(tmp_path, data, *jobs)
     for name in ("none-1", "dyt-2"):
         assert f"{name}: no norm has token statistics; affine.csv has no row of it" in log
-
-
-def test_what_rests_on_no_model_is_the_same_bytes_again(measured, no_norm):
-    for name in COLUMNS.keys() - {"affine"}:
-        again, first = (p / "textbook" / f"{name}.csv" for p in (no_norm[0], measured))
-        assert again.read_bytes() == first.read_bytes()
-
-
-@pytest.mark.parametrize("missing", ["config.json", "models.safetensors"])
-def test_a_missing_file_is_an_error_that_names_it_and_leaves_no_table(missing, data, tmp_path):
-    job = write(tmp_path, "layernorm", [1])
-    (job / missing).unlink()
-    assert str(job / missing) in textbook(tmp_path, data, job).fail()
-    assert not (tmp_path / "textbook").exists()
+    for name in TABLES:
+        again, first = (p / "textbook" / f"{name}.csv" for p in (tmp_path, measured))
+        if name == "affine":
+            assert again.read_text() == ",".join(TABLES[name].names) + "\n"
+        else:  # they do not depend on the models
+            assert again.read_bytes() == first.read_bytes()

@@ -43,9 +43,9 @@ def draw_first(axis: Axes, first: pd.DataFrame) -> None:
     """Block 1 in a corner of a panel that begins with block 2."""
     inset = axis.inset_axes((0.62, 0.5, 0.36, 0.36))
     for i, placement in enumerate(PLACEMENTS):
-        own = summary.select(first, placement=placement)
+        models = summary.select(first, placement=placement)
         dots: dict = {"marker": "o", "linestyle": "", "color": COLORS[placement], "markersize": 3}
-        style.points(inset, [i] * len(own), own["mean"], PLACEMENTS[placement], **dots)
+        style.points(inset, [i] * len(models), models["mean"], PLACEMENTS[placement], **dots)
     style.place(inset.xaxis, range(len(PLACEMENTS)), ["block 1"] * len(PLACEMENTS))
     inset.tick_params(bottom=False, labelbottom=False)
     inset.set_xlim(-0.6, len(PLACEMENTS) - 0.4)

@@ -28,7 +28,8 @@ def describe_sizes(batches: pd.DataFrame) -> str:
     for size, few, many in zip(*counts.agg(["min", "max"]).reset_index().to_numpy().T, strict=True):
         sizes.setdefault(f"{few}" if few == many else f"{few} to {many}", []).append(str(size))
     return "; ".join(
-        f"{n} trained models of each arm with {', '.join(own)} windows" for n, own in sizes.items()
+        f"{n} trained models of each arm with {', '.join(listed)} windows"
+        for n, listed in sizes.items()
     )
 
 
@@ -41,10 +42,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     arms = in_order(list(batches["arm"]))
     for axis, (column, label) in zip(axes[0], COLUMNS.items(), strict=True):
         for i, arm in enumerate(arms):
-            own = batches[batches["arm"] == arm]
-            own = own.assign(x=own["batch_size"] * style.dodge_log(i, len(arms), SHIFT))
-            axis.plot(own.groupby("x")[column].mean(), **line_look(arm))
-            draw_models(axis, arm, own["x"], own[column])
+            models = batches[batches["arm"] == arm]
+            models = models.assign(x=models["batch_size"] * style.dodge_log(i, len(arms), SHIFT))
+            axis.plot(models.groupby("x")[column].mean(), **line_look(arm))
+            draw_models(axis, arm, models["x"], models[column])
             add_sample(axis, arm)
         style.log_x(axis, batches["batch_size"], base=2)
         axis.set_xlabel("windows in a batch")

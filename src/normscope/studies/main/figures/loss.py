@@ -62,17 +62,17 @@ def draw(
     shown = {
         p: above_baseline(runs, baseline) for p, runs in chosen.groupby("protocol", sort=False)
     }
-    rows = [in_rows(own) for own in shown.values()]
+    rows = [in_rows(models) for models in shown.values()]
     figure, axes = style.stacked(look.width_mm, MM_PER_ROW, MM_PER_PANEL, [len(r) for r in rows])
-    ends = [*LEAST, *(above for own in shown.values() for above in own["above"].dropna())]
+    ends = [*LEAST, *(above for models in shown.values() for above in models["above"].dropna())]
     words = []
-    for axis, cells, (protocol, own) in zip(axes, rows, shown.items(), strict=True):
-        draw_rows(axis, cells, own, select(arms, protocol=protocol))
+    for axis, cells, (protocol, models) in zip(axes, rows, shown.items(), strict=True):
+        draw_rows(axis, cells, models, select(arms, protocol=protocol))
         axis.set_title(protocol)
         # intervals of a few seeds end beyond
         axis.set_xlim(ROOM * min(ends), ROOM * max(ends))
         style.symlog(axis, LINEAR)
-        words.append(f"{protocol}: {count(own)}.")
+        words.append(f"{protocol}: {count(models)}.")
     axes[-1].set_xlabel(f"validation loss above {arm_label(**baseline)} (nats per character)")
     bars = f"Bars: mean and {look.level:.0%} t intervals that hold together in a protocol."
     lost = divergences(chosen, ("protocol", "arm", "placement"), AS_NOTHING_KNOWN)

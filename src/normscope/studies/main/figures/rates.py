@@ -25,10 +25,10 @@ def draw_panel(axis: Axes, runs: pd.DataFrame) -> None:
     arms = in_order(list(runs["arm"]))
     for i, arm in enumerate(arms):
         shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
-        own = runs[runs["arm"] == arm]
-        own = own.assign(x=own["learning_rate"] * shift)
-        axis.plot(own.groupby("x")["capped_loss"].median(), **line_look(arm))
-        learned, failed = own[own["failed"] == 0], own[own["failed"] == 1]
+        models = runs[runs["arm"] == arm]
+        models = models.assign(x=models["learning_rate"] * shift)
+        axis.plot(models.groupby("x")["capped_loss"].median(), **line_look(arm))
+        learned, failed = models[models["failed"] == 0], models[models["failed"] == 1]
         draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
         at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
         draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
@@ -45,14 +45,14 @@ def draw(
     tried = runs.groupby(["protocol", "arm", "placement"])["learning_rate"].transform("nunique")
     runs = runs[runs["protocol"].isin(protocols) & (tried >= style.FEWEST_RATES)]
     grid = [(protocol, p) for protocol in protocols for p in get_args(Placement)]
-    cells = {c: own for c in grid if len(own := select(runs, protocol=c[0], placement=c[1]))}
+    cells = {c: models for c in grid if len(models := select(runs, protocol=c[0], placement=c[1]))}
     figure, axes = style.wrapped(look.width_mm, MM_PER_PANEL, LEGEND_MM, max(1, len(cells)))
     if not cells:
         return figure, style.say(axes[0, 0], style.TOO_FEW_RATES)
     first: dict[str, Axes] = {}
-    for ((protocol, placement), own), axis in zip(cells.items(), axes[:, 0], strict=True):
+    for ((protocol, placement), models), axis in zip(cells.items(), axes[:, 0], strict=True):
         axis.sharey(first.setdefault(protocol, axis))
-        draw_panel(axis, own)
+        draw_panel(axis, models)
         axis.set_title(f"{protocol},\n{placement_title(placement)}")
         if style.is_first(axis):
             axis.set_ylabel("validation loss (nats)")

@@ -13,12 +13,8 @@ from normscope.studies.arms import arm_look, family
 # the colors of the arms
 NORMS = {family(arm): arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")}
 TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
+NOTHING = "no model was measured"
 OTHER = "0.5"  # a norm that is neither
-
-
-def norm_color(norm: str) -> str:
-    """Colour of a norm."""
-    return NORMS.get(norm, OTHER)
 
 
 def model_looks(models: Sequence[str]) -> dict[str, dict]:
@@ -42,17 +38,12 @@ def model_labels(table: pd.DataFrame) -> list[str]:
 
 def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
     """A model's geometric mean, open if it was published; its tooltip has the interval."""
-    color, is_measured = norm_color(row["norm"]), row["experiment"] == "measured"
+    color, is_measured = NORMS.get(row["norm"], OTHER), row["experiment"] == "measured"
     names = [row["norm"] if row["norm"] in NORMS else "another norm"]
     names.append("measured" if is_measured else "published")
     ends = np.exp(row["low"]), np.exp(row["high"])
     look |= {"color": color, "mfc": color if is_measured else "none"}
     tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
-
-
-def mark_one(axis: Axes, *, vertical: bool = False) -> None:
-    """A line where a gain is 1."""
-    style.baseline(axis, 1, vertical=vertical)
 
 
 def gain_axis(axis: Axes) -> None:
@@ -63,11 +54,6 @@ def gain_axis(axis: Axes) -> None:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_xlabel("gain of the last block")
-
-
-def say_none(axis: Axes) -> None:
-    """Say that no model was measured."""
-    style.say(axis, "no model was measured")
 
 
 def count_prompts(table: pd.DataFrame) -> str:

@@ -19,10 +19,8 @@ from normscope.studies.pretrained.figures import (
     draw_gain,
     gain_axis,
     list_models,
-    mark_one,
-    norm_color,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES
+from normscope.studies.pretrained.measures import FIRST_STUDIES
 
 MM_PER_ROW, MM_PER_PANEL = 5, 16
 PLACEMENT = "pre"  # of pretrained models, and of the trained arms that are comparable
@@ -55,7 +53,7 @@ def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
     for y, row in enumerate(table.to_dict("records")):
         draw_gain(axis, y, row, marker="P", linestyle="")
         low, high = np.exp([row["low"], row["high"]])
-        axis.hlines(y, low, high, color=norm_color(row["norm"]))
+        axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER))
     style.name_rows(axis, list(table["model"]))
     axis.set_title("pretrained, much else unequal")
 
@@ -76,7 +74,7 @@ def draw(
     draw_trained(axes[0], gains, markers)
     draw_pretrained(axes[1], pretrained)
     for axis in axes:
-        mark_one(axis, vertical=True)
+        style.baseline(axis, 1, vertical=True)
     gain_axis(axes[1])
     style.legend_below(figure, style.samples(axes[1], LOOKS | looks), ncols=5)
     by = ("protocol", "arm")

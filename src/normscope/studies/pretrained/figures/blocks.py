@@ -11,14 +11,12 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.pretrained.figures import (
+    NOTHING,
     count_prompts,
     list_models,
-    mark_one,
     model_looks,
-    say_none,
 )
-from normscope.studies.pretrained.measures import POSITIONS
-from normscope.studies.pretrained.studies import BOS
+from normscope.studies.pretrained.measures import BOS, POSITIONS
 
 SINK = 10  # a gain above it at the first position makes it an attention sink
 
@@ -52,10 +50,10 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, looks: Mapping[str, dict]) -> No
         axis.plot(depth, gain, color=color, ls=dashes, label=str(model))
         axis.fill_between(depth, low, high, color=color, alpha=0.25, linewidth=0)
     if panel.empty:
-        say_none(axis)
+        style.say(axis, NOTHING)
     else:
         style.log_y(axis)
-    mark_one(axis)
+    style.baseline(axis, 1)
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:

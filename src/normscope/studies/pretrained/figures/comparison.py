@@ -11,13 +11,12 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.studies.pretrained.figures import (
     NORMS,
+    OTHER,
     count_prompts,
     draw_gain,
     gain_axis,
     list_models,
-    mark_one,
     model_labels,
-    norm_color,
 )
 
 MM_PER_ROW, REST_MM = 5.5, 30
@@ -32,7 +31,7 @@ MARKS: dict[str, dict] = {
 def draw_row(axis: Axes, y: int, row: dict) -> None:
     """A model's geometric mean with its interval and number, and the arithmetic mean."""
     gain, low, high = np.exp([row["log_gain"], row["low"], row["high"]])
-    axis.hlines(y, low, high, color=norm_color(row["norm"]), linewidth=1.4)
+    axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER), linewidth=1.4)
     draw_gain(axis, y, row, marker="o")
     style.points(axis, row["mean"], y, "arithmetic mean", marker="|", markersize=7, color="0.3")
     axis.annotate(f"{gain:.3f}", (high, y), (4, -2.5), textcoords="offset points")
@@ -50,7 +49,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     height = MM_PER_ROW * len(table) + REST_MM
     figure, axes = style.canvas(look.width_mm, height, 1, 1, shared=False)
     axis = axes[0, 0]
-    mark_one(axis, vertical=True)
+    style.baseline(axis, 1, vertical=True)
     for y, row in enumerate(table.to_dict("records")):
         draw_row(axis, y, row)
     gain_axis(axis)

@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import tell
-from normscope.studies.pretrained.figures import list_models, mark_one, model_looks, say_none
+from normscope.studies.pretrained.figures import NOTHING, list_models, model_looks
 from normscope.studies.pretrained.measures import METRICS
-from normscope.studies.pretrained.published import CROWDED
+from normscope.studies.pretrained.published import CROWDED, measured_ratios, published_ratios
 
 # greys: colours are models and families
 RATIOS = {"gain_with_final_norm": "0.8", "gain_hidden_states": "0.5", "last_gain": "0.1"}
@@ -23,25 +23,6 @@ N = (
     "rho: 25 prompts a model of the Pythia sweep, 5 of the others."
 )
 RHOS = (0.05, 0.2, 1)  # ticks; a model may lie anywhere
-
-
-def published_ratios(references: pd.DataFrame) -> pd.DataFrame:
-    """Of the models that the notebook compares: its two ratios, and the last block's gain."""
-    notebook = references[references["experiment"] == "final_norm"]
-    hooked = references[references["experiment"].isin(["benchmark", "gptj"])]
-    table = pd.concat([notebook, hooked])
-    table = table[
-        table["model"].isin(notebook["model"].dropna()) & table["metric"].isin(list(RATIOS))
-    ]
-    table = table.assign(model=table["model"] + " (published)")
-    return table.pivot_table(index="model", columns="metric", values="value", sort=False)
-
-
-def measured_ratios(sensitivity: pd.DataFrame) -> pd.DataFrame:
-    """Of measured models: geometric means, BOS as the tokenizer has it."""
-    table = sensitivity[sensitivity["usual"] & (sensitivity["positions"] == "last")]
-    table = table.assign(value=np.exp(table["log_gain"]))
-    return table.pivot_table(index="model", columns="metric", values="value", sort=False)
 
 
 def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
@@ -56,7 +37,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
     axis.set_title("three ratios")
-    mark_one(axis, vertical=True)
+    style.baseline(axis, 1, vertical=True)
 
 
 def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
@@ -70,7 +51,7 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
         style.estimates(axis, row["rho"], row["gain"], ends, *names, width=0.6, **dots)
     for family, look in looks.items():
         axis.plot([], [], linestyle="", label=family, **look)
-    mark_one(axis)
+    style.baseline(axis, 1)
     axis.axvline(CROWDED, color="0.6", linewidth=0.6, linestyle=":")
     axis.set_xscale("log")
     axis.set_xticks(RHOS, [f"{rho:g}" for rho in RHOS])
@@ -90,20 +71,21 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         cross: dict = {"marker": "x", "linestyle": "", "color": look["color"]}
         style.points(axis, depth[is_norm], gains[is_norm], str(model), **cross)
     if layers.empty:
-        say_none(axis)
+        style.say(axis, NOTHING)
     else:
         style.log_y(axis)
     axis.set_title("all sites")
-    mark_one(axis)
+    style.baseline(axis, 1)
     axis.set(xlabel="depth", ylabel="gain of the site")
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """The ratios, rho against gain, and gains by depth."""
     rhos, layers = tables["h25_models"], tables["layers"]
+    published = published_ratios(tables["references"]).rename(index="{} (published)".format)
     measured = measured_ratios(tables["sensitivity"])[:NAMED]
     figure, axes = style.canvas(look.width_mm, 82, 1, 3, shared=False)
-    draw_ratios(axes[0, 0], pd.concat([published_ratios(tables["references"]), measured]))
+    draw_ratios(axes[0, 0], pd.concat([published, measured]))
     is_shown = rhos["experiment"].isin(STUDIES) & (rhos["metric"] == "gain_hidden_states")
     draw_rho(axes[0, 1], rhos[is_shown])
     draw_depth(axes[0, 2], layers[layers["usual"] & (layers["positions"] == "last")])

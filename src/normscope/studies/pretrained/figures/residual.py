@@ -12,13 +12,12 @@ from normscope.paper.drawing import Look
 from normscope.paper.hover import tell
 from normscope.studies.pretrained.figures import (
     NORMS,
+    OTHER,
     count_prompts,
     list_models,
-    mark_one,
     model_labels,
-    norm_color,
 )
-from normscope.studies.pretrained.studies import FIRST_STUDIES
+from normscope.studies.pretrained.measures import FIRST_STUDIES
 
 SHOWN = ("gpt2", "measured")  # prompt by prompt; the others by their means
 FIRST = 4  # measured models that are shown prompt by prompt
@@ -39,10 +38,10 @@ def select(observations: pd.DataFrame) -> pd.DataFrame:
 def model_looks(shown: pd.DataFrame) -> dict[str, dict]:
     """The color of each model's norm; every model has another marker and line."""
     models = shown.drop_duplicates("name")
-    own = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
+    marks = zip(models["name"], models["norm"], style.MARKERS, style.LINES, strict=False)
     return {
-        name: {"color": norm_color(norm), "marker": marker, "linestyle": line}
-        for name, norm, marker, line in own
+        name: {"color": NORMS.get(norm, OTHER), "marker": marker, "linestyle": line}
+        for name, norm, marker, line in marks
     }
 
 
@@ -67,7 +66,7 @@ def draw_means(axis: Axes, table: pd.DataFrame) -> None:
     """Bars as published: mean and standard deviation over prompts; a dash: the geometric mean."""
     table = table.sort_values("mean", ascending=False)
     y = np.arange(len(table))
-    colors = [norm_color(norm) for norm in table["norm"]]
+    colors = [NORMS.get(norm, OTHER) for norm in table["norm"]]
     bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
     for bar in axis.barh(y, table["mean"], xerr=table["sd"], **bars):
         tell(bar)
@@ -88,10 +87,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     draw_prompts(distribution, scatter, category, select(tables["observations"]))
     draw_means(means, base)
     for axis in (distribution, means):
-        mark_one(axis, vertical=True)
+        style.baseline(axis, 1, vertical=True)
         axis.set_xlabel(GAIN)
     for axis in (scatter, category):
-        mark_one(axis)
+        style.baseline(axis, 1)
         axis.set_ylabel(GAIN)
     distribution.set_ylabel("share of prompts up to there")
     scatter.set_xlabel("entropy of the next token (nats)")

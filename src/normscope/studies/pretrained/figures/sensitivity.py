@@ -13,9 +13,8 @@ from matplotlib.image import AxesImage
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import split
-from normscope.studies.pretrained.figures import count_prompts, list_models, say_none
-from normscope.studies.pretrained.measures import METRICS, POSITIONS
-from normscope.studies.pretrained.studies import BOS
+from normscope.studies.pretrained.figures import NOTHING, count_prompts, list_models
+from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS
 from normscope.words import significant
 
 CELLS = [(bos, positions) for bos in BOS for positions in POSITIONS]
@@ -70,7 +69,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     height = MM_PER_PANEL * rows + REST_MM
     figure, axes = style.canvas(look.width_mm, height, rows, 1, shared=False)
     if not models:
-        say_none(axes[0, 0])
+        style.say(axes[0, 0], NOTHING)
     for axis, model in zip(axes[:, 0], models, strict=False):
         image = draw_matrix(axis, table[table["model"] == model])
         axis.set_title(model, loc="left")
