@@ -46,7 +46,7 @@ def data(tmp_path_factory) -> Path:
     return folder
 
 
-def test_products_are_as_exact_as_is_said():
+def test_products_have_the_stated_precision():
     fp32, bf16 = on_gpu(), on_gpu("bf16")
     assert fp32.error < FP32_ERROR  # no TF32, which is off by 1e-4
     assert 1e-4 < bf16.error < 1e-2
@@ -193,7 +193,7 @@ def test_the_residual_stream_is_that_of_the_cpu(tmp_path, data):
 
 
 @pytest.mark.parametrize("feedback", ["backprop", "fa", "dfa"])
-def test_norms_taken_apart_are_those_of_the_cpu(tmp_path, data, feedback):
+def test_the_decomposition_of_norms_is_that_of_the_cpu(tmp_path, data, feedback):
     stack = recipe(n_layer=2, tied_head=False, feedback=feedback, seeds=[1, 2])
     models = write(tmp_path / "models", stack, [1.5, 1.6])
     paths = {"models": models.parent, "name": models.name, "data": data}
@@ -223,7 +223,7 @@ def test_measures_of_the_decisive_test_are_those_of_the_cpu(tmp_path, arm):
     )
 
 
-def test_the_script_trains_there_and_says_so(tmp_path, data):
+def test_the_script_trains_on_the_gpu_and_says_so(tmp_path, data):
     stack = recipe(seeds=SEEDS).model_copy(update={"device": GPU})
     paths = {"data": data, "out": tmp_path / "out", "checkpoints": tmp_path / "checkpoints"}
     script = Script("train main", flags(recipe=stack, **paths), tmp_path / "log")

@@ -35,10 +35,6 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
         loss = scaled.logsumexp(1).mean()
         return float(loss), float(mean.mean()), float((square - mean.square()).mean())
 
-    def slope(factor: float) -> tuple[float, float]:
-        _, first, second = curve(factor)
-        return first, second
-
     def below_floor(factor: float) -> tuple[float, float]:
         """ln(FLOOR / loss), nearly linear as the loss goes to 0; infinite at a loss of 0."""
         loss, first, _ = curve(factor)
@@ -46,7 +42,7 @@ def fit_temperature(logits: Tensor, answers: Tensor) -> float:
 
     if curve(1 / BOUND)[0] <= FLOOR:
         return BOUND
-    best = _zero(slope, 1 / BOUND, BOUND)
+    best = _zero(lambda factor: curve(factor)[1:], 1 / BOUND, BOUND)
     if curve(best)[0] < FLOOR:
         best = _zero(below_floor, 1 / BOUND, best)
     return 1 / best

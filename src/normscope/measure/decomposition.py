@@ -20,7 +20,6 @@ which is ``sqrt(1 - m - s)`` and ``sqrt((1 - m - s) / (1 - m))`` where eps is ne
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -71,28 +70,18 @@ def _mean_part(g: Tensor, center: bool) -> Tensor:
     return g.mean(-1, keepdim=True) * (1.0 if center else 0.0)
 
 
-def _exact(g: Tensor, at: Standardized) -> Tensor:
-    return _projected(g, at) / at.sigma
+def backward(rule: NormBackward, g: Tensor, at: Standardized) -> Tensor:
+    """What a backward pass hands back for the gradient g at z, (tokens, d).
 
-
-def _center_scale(g: Tensor, at: Standardized) -> Tensor:
-    return (g - _mean_part(g, at.center)) / at.sigma
-
-
-def _projected(g: Tensor, at: Standardized) -> Tensor:
-    return g - _mean_part(g, at.center) - at.z * (g * at.z).mean(-1, keepdim=True)
-
-
-def _straight_through(g: Tensor, at: Standardized) -> Tensor:
-    return g
-
-
-BACKWARD: dict[NormBackward, Callable[[Tensor, Standardized], Tensor]] = {
-    "exact": _exact,
-    "center_scale": _center_scale,
-    "projected": _projected,
-    "straight_through": _straight_through,
-}
+    The surrogates are those of ``normscope.nn.surrogates``.
+    """
+    if rule == "straight_through":
+        return g
+    centered = g - _mean_part(g, at.center)
+    if rule == "center_scale":
+        return centered / at.sigma
+    projected = centered - at.z * (g * at.z).mean(-1, keepdim=True)
+    return projected if rule == "projected" else projected / at.sigma
 
 
 def shares(g: Tensor, at: Standardized) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -121,7 +110,7 @@ def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
         at: the tokens to which g belongs.
     """
     total, *parts = shares(g, at)
-    exact = _exact(g, at)
+    exact = backward("exact", g, at)
     has_direction = (total > FLOOR * total.mean()) & exact.any(-1)
     row: dict[str, float] = {}
     for name, part in zip(SHARES, parts, strict=True):
@@ -130,7 +119,7 @@ def decompose(g: Tensor, at: Standardized) -> dict[str, float]:
     row["sigma_mean"] = float(at.sigma.mean())
     row["sigma_std"] = float(at.sigma.std())
     for rule in SURROGATES:
-        surrogate = BACKWARD[rule](g, at)
+        surrogate = backward(rule, g, at)
         cosine = F.cosine_similarity(surrogate, exact, dim=-1, eps=0)[has_direction]
         row[f"cos_{rule}"] = float(cosine.mean())
         row[f"error_{rule}"] = relative_error(surrogate, exact)
@@ -169,7 +158,7 @@ def published(x: Tensor, dy: Tensor) -> dict[str, float]:
     energy = dy.square().sum(-1).mean() + PUBLISHED_FLOOR
     mean = dy.mean(-1, keepdim=True).expand_as(dy)
     radial = at.z * (dy * at.z).mean(-1, keepdim=True)
-    exact = _exact(dy, at)
+    exact = backward("exact", dy, at)
     row = {
         "r_mean": float(mean.square().sum(-1).mean() / energy),
         "r_radial": float(radial.square().sum(-1).mean() / energy),
@@ -177,6 +166,6 @@ def published(x: Tensor, dy: Tensor) -> dict[str, float]:
         "sigma_std": float(sigma.std()),
     }
     for rule in ("center_scale", "straight_through"):
-        cosine = F.cosine_similarity(BACKWARD[rule](dy, at), exact, dim=-1)
+        cosine = F.cosine_similarity(backward(rule, dy, at), exact, dim=-1)
         row[f"cos_{rule}"] = float(cosine.mean())
     return row

@@ -35,10 +35,11 @@ class Ritz(NamedTuple):
 def ritz(operator: Operator) -> Iterator[Ritz]:
     """Ritz values after m = 1, 2, ... products, up to STEPS or the first that is not finite.
 
-    Each vector is made orthogonal to all before it, or rounding would repeat eigenvalues; and this
-    twice: for an operator close to a multiple of 1, most of the remainder is rounding. A
-    bound below the rounding of the largest Ritz value is 0, as are all once the vectors span the
-    whole space. The start is Gaussian and the same for every operator of a size.
+    Each vector is made orthogonal to all before it, because rounding would repeat eigenvalues
+    otherwise. This is done twice: for an operator close to a multiple of the identity, most of the
+    remainder after the first time is rounding. A bound below the rounding of the largest Ritz value
+    is 0, and so are all bounds once the vectors span the whole space. The start is Gaussian and the
+    same for every operator of a size.
     """
     n, g = len(operator.like), torch.Generator().manual_seed(0)
     rest = torch.randn(n, generator=g, dtype=torch.float64).to(operator.like)

@@ -55,12 +55,9 @@ def _gaussian(model: nn.Module, g: torch.Generator) -> Direction:
     still share them. Drawn on the CPU, so that they are the same on every device.
     """
     parameters = list(model.parameters())
-    draws: dict[int, Tensor] = {}
-    for matrices in (True, False):
-        for i, p in enumerate(parameters):
-            if (p.dim() > 1) == matrices:
-                draws[i] = torch.randn(p.shape, generator=g).to(p.device)
-    return [draws[i] for i in range(len(parameters))]
+    matrices_first = sorted(range(len(parameters)), key=lambda i: parameters[i].dim() < 2)
+    draws = {i: torch.randn(parameters[i].shape, generator=g) for i in matrices_first}
+    return [draws[i].to(p.device) for i, p in enumerate(parameters)]
 
 
 def slice_loss(
@@ -81,10 +78,10 @@ def slice_loss(
 def accumulating_slice(
     model: nn.Module, loss: Callable[[], float], direction: Direction, alphas: Sequence[float]
 ) -> list[float]:
-    """As the notebook does it: ``parameters += alpha * direction`` again and again, no way back.
+    """The notebook's slice: ``parameters += alpha * direction`` for every alpha, never restored.
 
-    The k-th loss is at the offset ``sum(alphas[: k + 1])``, not at ``alphas[k]``. The model is put
-    back at the end only.
+    The k-th loss is at the offset ``sum(alphas[: k + 1])``, not at ``alphas[k]``. The model is
+    restored only at the end.
     """
     losses = []
     with restored(model), torch.no_grad():

@@ -60,7 +60,7 @@ def cover(tokens: Tensor, block_size: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def as_tensor(tokens: np.ndarray) -> Tensor:
-    """uint16 tokens as int64, which indexing wants."""
+    """uint16 tokens as int64, which indexing needs."""
     return torch.from_numpy(tokens.astype(np.int64))
 
 

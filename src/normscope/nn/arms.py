@@ -5,6 +5,8 @@ appears in every figure and table. A run is handed the factors, never the name, 
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -103,11 +105,6 @@ def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
     return {"statistic": "none", "elementwise": function, "gain": True, "bias": True, **factors}
 
 
-def _identity() -> Factors:
-    """No norm."""
-    return {"statistic": "none"}
-
-
 _NAME: TypeAdapter[str] = TypeAdapter(CellName)
 
 
@@ -151,6 +148,17 @@ def _reason(error: ErrorDetails) -> str:
     return f"{factor}: {message}" if factor else message
 
 
+def _crossed(name: str, label: str, source: str, factors: Callable[..., Factors]) -> list[Row]:
+    """Four rows: without an affine part, with a gain, with a bias, and with both."""
+    ends = [
+        ("", "", {}),
+        ("_gain", ", gain only", {"gain": True}),
+        ("_bias", ", bias only", {"bias": True}),
+        ("_affine", ", affine", {"gain": True, "bias": True}),
+    ]
+    return [Row(name + end, label + words, source, factors(**part)) for end, words, part in ends]
+
+
 TUNED = {"alpha": 1.0, "embedding_scale": True}
 
 
@@ -163,53 +171,21 @@ ARMS = registry(
     Row("rmsnorm_affine", "RMSNorm, affine", ZS19, _token(gain=True, bias=True)),
     Row("rmsnorm_bias", "RMSNorm, bias only", ZS19, _token(bias=True)),
     Row("rmsnorm_plain", "RMSNorm, no gain", ZS19, _token()),
-    Row("manual_l2", "Unit L2", UNIT, _unit()),
-    Row("manual_l2_gain", "Unit L2, gain only", UNIT, _unit(gain=True)),
-    Row("manual_l2_bias", "Unit L2, bias only", UNIT, _unit(bias=True)),
-    Row("manual_l2_affine", "Unit L2, affine", UNIT, _unit(gain=True, bias=True)),
+    *_crossed("manual_l2", "Unit L2", UNIT, _unit),
     Row(
         "manual_l2_scaled", "Unit L2, learned scale", SCALED, _learned(eps=1e-9, log_rate=LOG_RATE)
     ),
     Row("manual_l2_logits", "Unit L2, scaled logits", NF17, _unit(logit_scale=True)),
-    Row("centered_l2", "Centered L2", CENTERED, _unit(center=True)),
-    Row("centered_l2_gain", "Centered L2, gain only", CENTERED, _unit(center=True, gain=True)),
-    Row("centered_l2_bias", "Centered L2, bias only", CENTERED, _unit(center=True, bias=True)),
-    Row(
-        "centered_l2_affine",
-        "Centered L2, affine",
-        CENTERED,
-        _unit(center=True, gain=True, bias=True),
-    ),
-    Row("scalenorm", "ScaleNorm", NS19, _learned()),
-    Row("scalenorm_gain", "ScaleNorm, gain only", NS19, _learned(gain=True)),
-    Row("scalenorm_bias", "ScaleNorm, bias only", NS19, _learned(bias=True)),
-    Row("scalenorm_affine", "ScaleNorm, affine", NS19, _learned(gain=True, bias=True)),
-    Row("centered_scalenorm", "Centered ScaleNorm", CROSSED, _learned(center=True)),
-    Row(
-        "centered_scalenorm_gain",
-        "Centered ScaleNorm, gain only",
-        CROSSED,
-        _learned(center=True, gain=True),
-    ),
-    Row(
-        "centered_scalenorm_bias",
-        "Centered ScaleNorm, bias only",
-        CROSSED,
-        _learned(center=True, bias=True),
-    ),
-    Row(
-        "centered_scalenorm_affine",
-        "Centered ScaleNorm, affine",
-        CROSSED,
-        _learned(center=True, gain=True, bias=True),
-    ),
+    *_crossed("centered_l2", "Centered L2", CENTERED, partial(_unit, center=True)),
+    *_crossed("scalenorm", "ScaleNorm", NS19, _learned),
+    *_crossed("centered_scalenorm", "Centered ScaleNorm", CROSSED, partial(_learned, center=True)),
     Row("batchnorm", "BatchNorm", IS15, _batch(gain=True, bias=True)),
     Row("batchnorm_plain", "BatchNorm, no affine", IS15, _batch()),
     Row("dyt", "DyT", ZH25, _pointwise("tanh")),
     Row("dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **TUNED)),
     Row("derf", "Derf", CH25, _pointwise("erf")),
     Row("derf_scaled", "Derf, scaled embedding", CH25_LLM, _pointwise("erf", **TUNED)),
-    Row("none", "No norm", "identity", _identity()),
+    Row("none", "No norm", "identity", {"statistic": "none"}),
 )
 LABELS = {name: arm.label for name, arm in ARMS.items()}
 

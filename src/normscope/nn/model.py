@@ -62,10 +62,7 @@ class Attention(nn.Module):
         self.qkv = linear(model, model.n_embd, 3 * model.n_embd, model.linear_bias)
         self.proj = linear(model, model.n_embd, model.n_embd, model.linear_bias)
         T = model.block_size
-        hidden = torch.ones(T, T, dtype=torch.bool).triu(1) if model.causal else None
-        mask = torch.zeros(T, T)
-        if hidden is not None:
-            mask = mask.masked_fill(hidden, -math.inf)
+        mask = torch.full((T, T), -math.inf).triu(1) if model.causal else torch.zeros(T, T)
         self.causal = model.causal
         self.register_buffer("mask", mask, persistent=False)
 

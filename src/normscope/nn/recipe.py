@@ -117,19 +117,11 @@ class Model(Strict):
     )
 
     @model_validator(mode="after")
-    def heads_divide_width(self) -> Self:
+    def choices_fit(self) -> Self:
         if self.n_embd % self.n_head:
             raise ValueError(f"n_embd ({self.n_embd}) must be a multiple of n_head ({self.n_head})")
-        return self
-
-    @model_validator(mode="after")
-    def only_center_scale_takes_a_radial_share(self) -> Self:
         if self.radial_share != 1 and self.norm_backward != "center_scale":
             raise ValueError(f"norm_backward {self.norm_backward} takes no radial_share: give 1")
-        return self
-
-    @model_validator(mode="after")
-    def feedback_needs_an_untied_head(self) -> Self:
         if self.feedback != "backprop" and self.tied_head:
             raise ValueError(
                 f"feedback {self.feedback} needs tied_head: false, as a tied embedding would "

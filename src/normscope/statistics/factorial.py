@@ -6,6 +6,7 @@ contrast is one number, a mean of differences between cells; over blocks it has 
 """
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,21 +31,21 @@ class Contrast:
     def __str__(self) -> str:
         return " x ".join(f"{f}: {level} − {first}" for f, (level, first) in self.levels.items())
 
-    def value(self, cells: pd.Series) -> float:
-        """The contrast in one block, a mean over the levels of the factors that are not in it.
+    def values(self, blocks: pd.DataFrame) -> list[float]:
+        """The contrast in each block, a mean over the levels of the factors that are not in it.
 
         Main effect: level minus first. Interaction of two: how much one's difference changes when
         the other goes from its first level to the level, ``(y11 - y01) - (y10 - y00)``.
 
         Args:
-            cells: responses, by a row index of all factors.
+            blocks: responses, one row per block and one column per cell.
         """
-        table = cells.reset_index()
-        weight = np.ones(len(table))
+        weight = np.ones(blocks.shape[1])
         for factor, (level, first) in self.levels.items():
-            weight *= np.select([table[factor] == level, table[factor] == first], [1.0, -1.0], 0.0)
+            at = blocks.columns.get_level_values(factor)
+            weight *= np.select([at == level, at == first], [1.0, -1.0], 0.0)
         used = np.count_nonzero(weight) / 2 ** len(self.levels)
-        return float((weight * table[cells.name]).sum() / used)
+        return [float((weight * cells).sum() / used) for cells in blocks.to_numpy()]
 
 
 def contrasts(factors: Mapping[str, Levels]) -> Iterator[Contrast]:
@@ -64,19 +65,14 @@ def missing_cells(cells: pd.DataFrame, factors: Mapping[str, Levels]) -> list[tu
     return [cell for cell in itertools.product(*factors.values()) if cell not in present]
 
 
-def _keys(cells: pd.Series) -> list[tuple]:
-    """The cells of an index over one factor or more, always as tuples."""
-    return [key if isinstance(key, tuple) else (key,) for key in cells.index]
-
-
 def effects(
     runs: pd.DataFrame, factors: Mapping[str, Levels], response: str, level: float
 ) -> pd.DataFrame:
-    """A row per contrast: mean over seeds, its interval, and the interval that all hold together.
+    """One row per contrast: mean over seeds, confidence interval and joint confidence interval.
 
     Args:
-        runs: a column per factor, ``seed`` and the response; a row per trained model.
-        factors: levels in order, the first being what the others are compared with. Crossed.
+        runs: one row per trained model, with a column per factor, ``seed`` and the response.
+        factors: the levels that are crossed; the others are compared with the first.
         response: column to analyse. Several models of one cell and seed count as their mean; a
             seed with a cell that is missing or not finite is left out.
         level: confidence level of each interval; the joint ones are Bonferroni's.
@@ -89,20 +85,17 @@ def effects(
     compared = list(contrasts(factors))
     if not compared:
         return pd.DataFrame(columns=columns)
-    names = list(factors)
-    every = list(itertools.product(*factors.values()))
-    blocks = []
-    for _, block in runs.groupby("seed"):
-        means = block.groupby(names)[response].mean()
-        cells = means[[cell in every for cell in _keys(means)]]
-        if len(cells) == len(every) and np.isfinite(cells).all():
-            blocks.append(cells)
-    if not blocks:
+    crossed = runs[runs[list(factors)].isin(factors).all(axis=1)]
+    if missing_cells(crossed, factors):
+        return pd.DataFrame(columns=columns)
+    blocks = crossed.pivot_table(response, "seed", list(factors), dropna=False)
+    blocks = blocks.replace([math.inf, -math.inf], math.nan).dropna()
+    if blocks.empty:
         return pd.DataFrame(columns=columns)
     alpha = (1 - level) / len(compared)
     rows = []
     for contrast in compared:
-        values = [contrast.value(cells) for cells in blocks]
+        values = contrast.values(blocks)
         e, joint = estimate(values, level), estimate(values, 1 - alpha)
         rows.append(
             [str(contrast), contrast.kind, e.n, e.mean, e.low, e.high, joint.low, joint.high, alpha]

@@ -1,6 +1,7 @@
 """Tests of a mean over units: Student's t, sign flips, equivalence; effect size and power."""
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -118,7 +119,7 @@ def hedges_g(differences: Sequence[float]) -> float:
     return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))
 
 
-def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
+def units_for_power(effect: float, alpha: float) -> float:
     """Units with which a one-sided t test at ``alpha`` finds an effect; infinity beyond 10,000.
 
     Args:
@@ -131,15 +132,11 @@ def units_for_power(effect: float, alpha: float, power: float = POWER) -> float:
     test, size = TTestPower(), min(abs(effect), LARGEST)
 
     def reaches(n: int) -> bool:
-        return test.power(size, n, alpha, alternative="larger") >= power
+        return test.power(size, n, alpha, alternative="larger") >= POWER
 
     many = 2  # doubled until enough: scipy's noncentral t fails for very large n
     while not reaches(many):
         many *= 2
         if many > MOST_UNITS:
             return math.inf
-    few = many // 2
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if reaches(middle) else (middle, many)
-    return many
+    return bisect_left(range(many), True, lo=many // 2 + 1, key=reaches)

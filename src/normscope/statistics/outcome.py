@@ -1,10 +1,21 @@
-"""Training outcomes: the loss of every model, with divergence as the worst loss."""
+"""Training outcomes: divergence as the worst loss, and the loss of character frequencies."""
 
 import math
 
+import numpy as np
 import pandas as pd
 
 STUCK = 0.05  # nats by which a model must beat the loss of character frequencies
+
+
+def unigram_loss(train: np.ndarray, targets: np.ndarray, vocab_size: int) -> float:
+    """Cross-entropy in nats of targets under the frequencies of the training tokens.
+
+    This is the best loss of a model that uses no context. A character that the training tokens lack
+    counts as seen once.
+    """
+    seen = np.maximum(np.bincount(train, minlength=vocab_size), 1)
+    return float(-np.log(seen / seen.sum())[targets].mean())
 
 
 def with_outcome(table: pd.DataFrame, vocab_size: int, unigram: float) -> pd.DataFrame:

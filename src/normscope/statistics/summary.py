@@ -52,7 +52,7 @@ def summarize(
     level: float,
     geometric: Collection[str] = (),
 ) -> pd.DataFrame:
-    """A row per group and measure, in the order of the table: n models, mean and t interval.
+    """One row per group and measure, in the order of the table: n models, mean and t interval.
 
     Args:
         table: one row per model.

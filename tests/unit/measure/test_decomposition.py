@@ -1,20 +1,18 @@
-"""The closed form of a norm's backward pass: against autograd, numpy and what theory says of it."""
+"""The closed form of a norm's backward pass, against autograd, numpy and theory."""
 
-import functools
 import math
 from collections import defaultdict
+from typing import get_args
 
 import numpy as np
 import pytest
 import torch
-import trainings
-from recipes import recipe
 from scipy.special import gammaln
 from torch import Tensor
 
 from normscope.measure.decomposition import (
-    BACKWARD,
     Standardized,
+    backward,
     cosine_by_identity,
     decompose,
     gradient_at_z,
@@ -25,7 +23,7 @@ from normscope.measure.decomposition import (
 )
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
-from normscope.nn.recipe import Norm
+from normscope.nn.recipe import Norm, NormBackward
 
 # one of each radius, with a gain and without, centered and not
 TOKEN_ARMS = ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2_gain", "centered_scalenorm"]
@@ -83,29 +81,38 @@ def test_the_shares_are_energies_along_1_and_along_z(eps):
 
 
 @CENTER
+@pytest.mark.parametrize("rule", get_args(NormBackward))
+def test_backward_passes_equal_those_of_the_layers(center, rule):
+    layer = build(Norm(center=center, eps=0.1), 9, rule).double()
+    assert isinstance(layer, TokenNorm)
+    x, g = 2 * normal(50, 9) + 1, normal(50, 9, seed=1)
+    close(backward(rule, g, standardize(layer, x)), by_autograd(layer, x, g))
+
+
+@CENTER
 @pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
-def test_cosines_are_those_of_the_shares_and_of_what_eps_lets_through(center, eps):
+def test_cosines_follow_from_the_shares_and_the_leak(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     total, *parts = shares(g, at)
     m, s, t = (part / total for part in parts)
     leak = eps / at.sigma.squeeze(-1).square()
-    exact = BACKWARD["exact"](g, at)
+    exact = backward("exact", g, at)
     of_exact = (t + leak.square() * s).sqrt()
     close(cosines(g, exact), (t + leak * s) / of_exact)
     close(
-        cosines(BACKWARD["center_scale"](g, at), exact),
+        cosines(backward("center_scale", g, at), exact),
         (t + leak * s) / ((1 - m).sqrt() * of_exact),
     )
 
 
 @CENTER
 @pytest.mark.parametrize("eps", [1e-14, 0.1, 100.0])
-def test_the_identity_is_off_by_what_the_cosine_is_off(center, eps):
+def test_error_identity_is_the_largest_error_of_the_predicted_cosine(center, eps):
     at, g = standardized(center, eps), normal(50, 9, seed=1)
     identity = cosine_by_identity(g, at)
-    close(identity, cosines(BACKWARD["center_scale"](g, at), BACKWARD["exact"](g, at)))
+    close(identity, cosines(backward("center_scale", g, at), backward("exact", g, at)))
     off = Standardized(at.z, at.sigma, not center)  # a mean that the layer has not
-    gap = (cosines(BACKWARD["center_scale"](g, off), BACKWARD["exact"](g, off))).sub(
+    gap = (cosines(backward("center_scale", g, off), backward("exact", g, off))).sub(
         cosine_by_identity(g, off)
     )
     assert decompose(g, off)["error_identity"] == pytest.approx(float(gap.abs().max()))
@@ -121,9 +128,9 @@ def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
         assert row[name] == pytest.approx(np.mean(part / total), rel=1e-12)
         assert row[f"{name}_of_batch"] == pytest.approx(part.sum() / total.sum(), rel=1e-12)
     assert (row["r_mean"] == 0) != center
-    exact = BACKWARD["exact"](g, at)
+    exact = backward("exact", g, at)
     for rule in ("center_scale", "projected", "straight_through"):
-        other = BACKWARD[rule](g, at)
+        other = backward(rule, g, at)
         assert row[f"cos_{rule}"] == pytest.approx(cosines(other, exact).mean().item(), rel=1e-12)
         error = np.linalg.norm(other - exact) / np.linalg.norm(exact)
         assert row[f"error_{rule}"] == pytest.approx(error, rel=1e-12)
@@ -134,7 +141,7 @@ def test_decompose_has_means_over_tokens_and_ratios_of_batch_means(center):
 
 
 @CENTER
-def test_tokens_without_gradient_count_in_sums_alone(center):
+def test_tokens_without_gradient_count_only_in_sums(center):
     at, g = standardized(center, 1e-5), normal(50, 9, seed=1)
     silent = torch.arange(50) % 2 == 0
     g[silent] = 0
@@ -162,42 +169,29 @@ def test_constant_and_zero_tokens_have_no_radial_part(center):
     _, _, radial, _ = shares(g, at)
     assert (radial == 0).tolist() == [True] * 3 + [False] * 3
     assert all(map(math.isfinite, decompose(g, at).values()))
-    close(BACKWARD["exact"](g, at), by_autograd(layer, x, g), 1e-9)
-
-
-@functools.cache
-def trained(arm: str) -> TokenNorm:
-    """The final norm of a Transformer after 30 steps at a rate that moves its gains far."""
-    rate = 0.1 / (ARMS[arm].norm.log_rate or 1)
-    stack = recipe(arm, steps=30, learning_rate=rate, min_lr=rate, eval_every=30, loss_bound=1e6)
-    (learner,) = trainings.trained(stack).learners
-    assert learner.diverged_at is None
-    layer = learner.model.double().final_norm
-    assert isinstance(layer, TokenNorm)
-    return layer
+    close(backward("exact", g, at), by_autograd(layer, x, g), 1e-9)
 
 
 @pytest.mark.parametrize("arm", TOKEN_ARMS)
-def test_with_trained_gains_the_closed_form_is_autograds_and_without_them_it_is_not(arm):
-    layer = trained(arm)
+def test_the_closed_form_equals_autograd_only_with_the_gain(arm):
+    layer = layer_of(ARMS[arm].norm, 8)
+    for p in layer.parameters():  # as a training moves them
+        p.data += 0.3 * normal(p.numel(), seed=2).view_as(p) / (layer.log_rate or 1)
     x, dy = 3 * normal(40, 8) + 1, normal(40, 8, seed=1)
     exact, at = by_autograd(layer, x, dy), standardize(layer, x)
     with_gain, without = (gradient_at_z(layer, dy, gain=gain) for gain in (True, False))
-    assert relative_error(BACKWARD["exact"](with_gain, at), exact) < 1e-12
-    error = relative_error(BACKWARD["exact"](without, at), exact)
+    assert relative_error(backward("exact", with_gain, at), exact) < 1e-12
+    error = relative_error(backward("exact", without, at), exact)
     if layer.gain is None:
         assert error < 1e-12
     else:
-        assert float(layer.size(layer.gain).detach().std()) > 0.1
         assert error > 0.05
-    if layer.radius == "learned":
-        assert abs(float(layer.g.detach()) / math.sqrt(8) - 1) > 0.01
 
 
 @pytest.mark.parametrize("arm", [arm for arm in TOKEN_ARMS if ARMS[arm].norm.radius != "sqrt(d)"])
 def test_a_token_that_is_much_shorter_than_eps_keeps_its_radial_part(arm):
     layer, x, dy = layer_of(ARMS[arm].norm, 8), 1e-20 * normal(5, 8), normal(5, 8, seed=1)
-    closed = BACKWARD["exact"](gradient_at_z(layer, dy), standardize(layer, x))
+    closed = backward("exact", gradient_at_z(layer, dy), standardize(layer, x))
     assert relative_error(closed, by_autograd(layer, x, dy)) < 1e-12
 
 
@@ -255,13 +249,13 @@ def published_in_numpy(x: np.ndarray, dy: np.ndarray) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-5], ids=["plain", "at the floors"])
-def test_published_is_the_published_scripts(scale):
+def test_published_quantities_equal_those_of_the_script(scale):
     lengths = torch.rand(30, 1, generator=generator(2), dtype=torch.float64)
     x, dy = lengths * normal(30, 9) + 1, scale * lengths * normal(30, 9, seed=1)
     assert published(x, dy) == pytest.approx(published_in_numpy(x.numpy(), dy.numpy()), rel=1e-10)
 
 
-def test_relative_error_is_of_the_second():
+def test_relative_error_is_relative_to_the_second():
     assert relative_error(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 2.0])) == pytest.approx(
         math.sqrt(13) / 2
     )

@@ -1,4 +1,4 @@
-"""Singular values of I + J: closed forms of linear blocks, Weyl's bound, the kernel of a norm."""
+"""Jacobians of blocks, I + J: closed forms of linear blocks, and central differences."""
 
 import math
 from typing import get_args
@@ -6,7 +6,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from depth_recipes import B, C, Linear, T, dense, normal, symmetric, transformer
+from depth_recipes import B, C, Linear, T, normal, symmetric, transformer
 from torch import Tensor, nn
 
 from normscope.measure.block_jacobian import ZERO, block_jacobian, spectrum
@@ -34,15 +34,15 @@ def test_a_symmetric_branch_adds_its_eigenvalues_to_1(low, high):
 
 
 @pytest.mark.parametrize(("share", "lost"), [(0.5, 3), (0.0, 3), (2.0, 0)])
-def test_what_is_lost_is_counted_by_token(share, lost):
-    """Three directions of each."""
+def test_lost_directions_are_counted_per_token(share, lost):
+    """Three directions per token."""
     values = torch.full((D,), 2.0, dtype=torch.float64)
     values[:3] = 2 * ZERO * share
     assert of_linear(symmetric(values), residual=False)["lost"] == lost
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_not_finite_has_no_singular_values(value):
+def test_a_jacobian_that_is_not_finite_has_no_singular_values(value):
     weight = torch.eye(D, dtype=torch.float64)
     weight[2, 3] = value
     assert all(math.isnan(v) for v in of_linear(weight).values())
@@ -57,7 +57,7 @@ X = 1.3 * normal(B, T, C, seed=4)
 
 
 def block_of(arm: str, placement: Placement, *, residual: bool = True) -> nn.Module:
-    """A real one, with gains and biases away from their start."""
+    """A block of a Transformer with gains and biases away from their start."""
     block = transformer(arm, placement, residual=residual, init="xavier").blocks[0]
     for p in block.parameters():
         if p.dim() < 2:
@@ -67,28 +67,11 @@ def block_of(arm: str, placement: Placement, *, residual: bool = True) -> nn.Mod
 
 @pytest.mark.parametrize("residual", [True, False], ids=["residual", "plain"])
 @pytest.mark.parametrize(("arm", "placement"), CELLS)
-def test_of_a_real_block_they_are_those_of_forward_differences(arm, placement, residual):
-    """Of steps of 1e-6, central: off by their square and by rounding over them."""
+def test_the_jacobian_of_a_block_equals_central_differences(arm, placement, residual):
+    """The error of steps of 1e-6 is their square, plus rounding divided by them."""
     block = block_of(arm, placement, residual=residual)
     ours = block_jacobian(block, X).numpy()
     step = 1e-6 * torch.eye(X.numel(), dtype=torch.float64).view(-1, *X.shape)
     with torch.no_grad():
         columns = [(block(X + h) - block(X - h)).flatten().numpy() / 2e-6 for h in step]
     np.testing.assert_allclose(ours, np.stack(columns, 1), atol=1e-7)
-
-
-@pytest.mark.parametrize("arm_placement", [c for c in CELLS if c[1] != "post"], ids=str)
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
-def test_with_an_identity_path_none_is_farther_from_1_than_the_norm_of_j(arm_placement, scale):
-    """Weyl's inequality, by numpy's singular values of I + J and of J."""
-    block = block_of(*arm_placement)
-    for name, p in block.named_parameters():
-        if name.endswith("proj.weight"):
-            p.data *= scale
-    whole = dense(block, X) if arm_placement[0] != "batchnorm" else block_jacobian(block, X).numpy()
-    branch = np.linalg.svd(whole - np.eye(len(whole)), compute_uv=False)[0]
-    values = np.linalg.svd(whole, compute_uv=False)
-    made = spectrum(block_jacobian(block, X), B * T)
-    assert made["branch"] == pytest.approx(branch)
-    assert (made["largest"], made["smallest"]) == pytest.approx((values[0], values[-1]))
-    assert max(made["largest"] - 1, 1 - made["smallest"]) <= branch * (1 + 1e-12)

@@ -1,4 +1,4 @@
-"""Loss slices: a model is put back bit for bit, directions are what they are said to be."""
+"""Loss slices: the model is restored bit for bit; lengths and rows of directions."""
 
 import struct
 from collections.abc import Callable
@@ -97,6 +97,8 @@ def test_a_slice_is_at_its_offsets(draw_direction):
     direction = draw_direction(model, generator())
     expected = model.at(np.array(ALPHAS), direction)
     assert slice_loss(model, model.loss, direction, ALPHAS) == pytest.approx(expected, rel=1e-12)
+    # the loss of the model itself where nothing is moved, to the bit
+    assert slice_loss(model, model.loss, direction, [0.7, 0.0])[1] == model.loss()
 
 
 @DIRECTIONS

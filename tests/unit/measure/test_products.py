@@ -15,7 +15,7 @@ def draws(*shape: int, seed: int) -> Tensor:
     return torch.randn(*shape, generator=g, dtype=torch.float64)
 
 
-def test_a_product_is_the_dense_one_for_each_input():
+def test_products_equal_those_of_dense_jacobians():
     """y = A b (3, 2): dy_ij/dA_kl = [i = k] b_lj and dy_ij/db_lm = A_il [j = m]."""
     a, b = draws(3, 4, seed=1).requires_grad_(), draws(4, 2, seed=2).requires_grad_()
     unused = draws(5, seed=3).requires_grad_()
@@ -27,7 +27,7 @@ def test_a_product_is_the_dense_one_for_each_input():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_it_has_the_bits_of_torchs_own_way(dtype):
+def test_products_have_the_bits_of_torchs_grad_outputs(dtype):
     x = draws(7, 5, seed=1).to(dtype).requires_grad_()
     v = draws(5, 7, seed=2).to(dtype)
     y = x.exp().softmax(1).T  # not contiguous
@@ -36,7 +36,7 @@ def test_it_has_the_bits_of_torchs_own_way(dtype):
     assert torch.equal(ours, torchs)
 
 
-def test_neither_products_nor_lanczos_load_what_takes_seconds():
+def test_products_and_lanczos_import_no_slow_module():
     code = """
 import sys, torch
 from normscope.measure.lanczos import largest_eigenvalue

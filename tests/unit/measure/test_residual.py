@@ -138,7 +138,7 @@ def test_modules_that_do_not_run_in_turn_are_an_error_that_names_the_first(order
     [(1, "block_1 .*not the output of block_0"), (3, "final_norm .*not the output of block_2")],
 )
 def test_a_module_that_takes_something_else_than_the_stream_is_an_error(at, error):
-    """RWKV divides its stream between blocks: the ratio of two outputs is no block's gain."""
+    """RWKV divides its stream between blocks: a ratio of two outputs is not a block's gain."""
 
     def forward(x: Tensor) -> None:
         for i, module in enumerate([*BLOCKS, FINAL]):
@@ -171,7 +171,7 @@ def test_blocks_that_pass_no_stream_are_an_error(value):
 
 
 def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
-    """Norms of embeddings of windows cut by hand, a seed after the other."""
+    """Norms of embeddings of windows cut by hand, seed by seed."""
     stack = recipe(seeds=[10, 2])
     stored_models.write(tmp_path / "models", stack, [1.5, 1.6])
     paths = {"models": tmp_path, "name": "models", "data": data, "out": tmp_path}

@@ -1,4 +1,4 @@
-"""Windows of a split, the loss over all of it, and the loss of character frequencies."""
+"""Windows of a split, and the loss over all of it."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,11 @@ import torch
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from recipes import DATA, recipe
-from scipy.stats import entropy
 from torch import Tensor, nn
 from torch.nn import functional as F
 from trainings import trained
 
 from normscope.io.dataset import DatasetError
-from normscope.measure.unigram import unigram_loss
 from normscope.measure.windows import (
     EVAL_BATCH,
     as_tensor,
@@ -116,20 +114,6 @@ def test_windows_are_spread_evenly_from_the_first_token_to_the_last(tokens, bloc
 def test_no_window_in_too_few_tokens_is_an_error_that_names_both():
     with pytest.raises(DatasetError, match="the split has 7 tokens, fewer than a window of 8"):
         spread(7, 8, 3)
-
-
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=60))
-def test_the_unigram_loss_of_the_training_tokens_is_their_entropy(tokens):
-    tokens = np.array([*tokens, *range(5)], dtype=np.uint16)
-    expected = entropy(np.bincount(tokens))
-    assert unigram_loss(tokens, tokens, 5) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_character_that_training_lacks_counts_as_seen_once():
-    """8 and 2 of 11, and 1 of 11."""
-    train = np.array([0] * 8 + [1] * 2)
-    assert unigram_loss(train, np.array([2]), 3) == pytest.approx(np.log(11))
-    assert unigram_loss(train, np.array([0]), 3) == pytest.approx(np.log(11 / 8))
 
 
 @pytest.mark.parametrize("tokens", [9, 20, None, 10**6])

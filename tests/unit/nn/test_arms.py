@@ -1,4 +1,4 @@
-"""The registry: its rows, what the layers learn, and errors that name a wrong row."""
+"""The registry: names and factors of its rows, where layers start, and errors of wrong rows."""
 
 import math
 from typing import Any
@@ -10,88 +10,54 @@ from normscope.errors import Explained
 from normscope.nn import arms
 from normscope.nn.arms import ARMS, Row, registry
 from normscope.nn.norms import build
-from normscope.nn.recipe import Norm
 
 D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
 
-# what the name of a token norm says: center, radius, and whether its size is learned by its
-# logarithm, then gain and bias
-BASES = {
-    "layernorm": (True, "sqrt(d)", False),
-    "rmsnorm": (False, "sqrt(d)", False),
-    "manual_l2": (False, "1", True),
-    "manual_l2_scaled": (False, "learned", True),
-    "centered_l2": (True, "1", True),
-    "scalenorm": (False, "learned", False),
-    "centered_scalenorm": (True, "learned", False),
-}
+# center, radius and affine part, by the parts of a name
+RADII = {"l2": "1", "scaled": "learned", "scalenorm": "learned"}
 ENDS = {
-    "plain": (False, False),
+    "layernorm": (True, True),
+    "rmsnorm": (True, False),
     "gain": (True, False),
     "bias": (False, True),
     "affine": (True, True),
 }
-BARE = {"layernorm": (True, True), "rmsnorm": (True, False)}  # names without an ending
 
 
-def test_the_name_of_a_token_norm_says_its_factors():
-    crossed = set()
-    arms = {name: arm for name, arm in ARMS.items() if not arm.norm.logit_scale}
-    for name, arm in arms.items():
-        base, _, end = name.rpartition("_")
-        base, affine = (base, ENDS[end]) if end in ENDS else (name, BARE.get(name, (False, False)))
-        if arm.norm.statistic == "token":
-            norm = arm.norm
-            center, radius, by_log = BASES[base]
-            said = (center, radius, *affine)
-            assert (norm.center, norm.radius, norm.gain, norm.bias) == said, name
-            assert (norm.log_rate is not None) == (by_log and (norm.gain or radius == "learned"))
-            crossed.add((*said, norm.log_rate))
-    assert len(crossed) == sum(arm.norm.statistic == "token" for arm in arms.values()) == 25
-
-
-@pytest.mark.parametrize("gain", [True, False])
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(
-    ("factors", "others"),
-    [
-        ({"statistic": "token"}, set()),
-        ({"statistic": "token", "center": True}, set()),
-        ({"statistic": "token", "radius": "1"}, set()),
-        ({"statistic": "token", "radius": "learned"}, {"g"}),
-        ({"statistic": "token", "center": True, "radius": "1"}, set()),
-        ({"statistic": "token", "center": True, "radius": "learned"}, {"g"}),
-        ({"statistic": "batch", "center": True}, set()),
-        ({"statistic": "none", "elementwise": "tanh"}, {"alpha"}),
-        ({"statistic": "none", "elementwise": "erf"}, {"alpha", "shift"}),
-        ({"statistic": "none"}, set()),
-    ],
-)
-def test_a_layer_learns_exactly_what_its_factors_say(factors, others, gain, bias):
-    said = {name for name, present in (("gain", gain), ("bias", bias)) if present}
-    identity = factors == {"statistic": "none"}
-    if (factors["statistic"] == "batch" and gain != bias) or (identity and said):
-        with pytest.raises(ValueError, match="gain and"):
-            Norm(**factors, gain=gain, bias=bias)
-        return
-    layer = build(Norm(**factors, gain=gain, bias=bias), D)
-    learned = {name.replace("weight", "gain") for name, _ in layer.named_parameters()}
-    assert learned == said | others
+@pytest.mark.parametrize("arm", [name for name in ARMS if ARMS[name].norm.statistic == "token"])
+def test_the_name_of_a_token_norm_says_its_factors(arm):
+    norm, parts = ARMS[arm].norm, arm.split("_")
+    radius = [RADII[part] for part in parts if part in RADII] or ["sqrt(d)"]
+    said = ("centered" in parts or "layernorm" in parts, radius[-1], *ENDS.get(parts[-1], (0, 0)))
+    assert (norm.center, norm.radius, norm.gain, norm.bias) == said
+    # the size of a projection on the unit sphere is learned by its logarithm
+    assert (norm.log_rate is not None) == ("l2" in parts and (norm.gain or radius[-1] == "learned"))
 
 
 @ALL
-def test_starts_at_unit_gain_and_zero_bias(arm):
-    starts = {"g": math.sqrt(D), "gain": 1, "weight": 1, "bias": 0, "shift": 0}
-    starts["alpha"] = 1 if arm.endswith("_scaled") else 0.5
-    if ARMS[arm].norm.log_rate:  # logarithms of 1
-        starts |= {"g": 0, "gain": 0}
-    for name, p in build(ARMS[arm].norm, D).named_parameters():
+def test_a_layer_learns_what_its_factors_say_from_unit_gain_and_zero_bias(arm):
+    norm, size = ARMS[arm].norm, 0.0 if ARMS[arm].norm.log_rate else 1.0  # or a logarithm of it
+    starts: dict[str, float] = {}
+    if norm.gain:
+        starts["gain"] = size
+    if norm.bias:
+        starts["bias"] = 0
+    if norm.radius == "learned":
+        starts["g"] = size * math.sqrt(D)
+    if norm.elementwise:  # where the papers start DyT and Derf; alpha = 1 for language models
+        starts["alpha"] = 1 if arm.endswith("_scaled") else 0.5
+    if norm.elementwise == "erf":
+        starts["shift"] = 0
+    layer = build(norm, D)
+    learned = {name.replace("weight", "gain"): p for name, p in layer.named_parameters()}
+    assert learned.keys() == starts.keys()
+    for name, p in learned.items():
         torch.testing.assert_close(p.detach(), torch.full_like(p, starts[name]))
 
 
 def errors(*rows: Row) -> list[str]:
-    """What is said of each fault, after the name of the file."""
+    """The message of each fault, after the name of the file."""
     with pytest.raises(Explained) as error:
         registry(*rows)
     return [line.partition("arms.py: ")[2] for line in str(error.value).splitlines()]
@@ -108,10 +74,10 @@ def errors(*rows: Row) -> list[str]:
         (arms._token(elementwise="erf"), "an elementwise map goes with statistic none"),
         (arms._token(alpha=1.0), "alpha is a factor of elementwise maps only"),
         (arms._token(eps=-1.0), "eps: Input should be greater than 0"),
-        (arms._identity() | {"gain": True}, "an identity has no gain and no bias"),
+        ({"statistic": "none"} | {"gain": True}, "an identity has no gain and no bias"),
         *(
             (factors | {"log_rate": 2.0}, "log_rate: ")
-            for factors in (arms._token(gain=True), arms._token(radius="1"), arms._identity())
+            for factors in (arms._token(gain=True), arms._token(radius="1"), {"statistic": "none"})
         ),
     ],
 )

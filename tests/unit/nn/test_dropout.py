@@ -1,4 +1,4 @@
-"""Dropout: what it keeps and how it scales that, and whose masks a stack's models draw."""
+"""Dropout: the fraction kept, its scale, and the masks of stacked models."""
 
 import math
 
@@ -17,7 +17,7 @@ def generators() -> list[Generator]:
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
-def test_a_share_of_p_is_zero_and_the_rest_makes_up_for_it(p):
+def test_dropout_zeroes_a_fraction_p_and_rescales_the_rest(p):
     n, layer = 200_000, Dropout(p)
     x = torch.full((n,), 3.0, requires_grad=True)
     with drawing(generators()[:1]):
@@ -34,7 +34,7 @@ def test_a_share_of_p_is_zero_and_the_rest_makes_up_for_it(p):
     torch.testing.assert_close(dx, torch.arange(float(n)) * y.detach() / 3)
 
 
-def test_without_p_and_in_evaluation_it_is_the_identity_and_draws_nothing():
+def test_dropout_is_the_identity_at_p_0_and_in_evaluation():
     x = torch.randn(5, 7)
     assert Dropout(0.0)(x) is x
     assert Dropout(0.5).eval()(x) is x
@@ -45,7 +45,7 @@ def masks(layer: Dropout, x: Tensor) -> Tensor:
     return torch.stack([layer(x), layer(x.T).T])
 
 
-def test_each_model_of_a_stack_has_the_masks_that_it_draws_alone():
+def test_stacked_models_have_the_masks_that_they_draw_alone():
     layer, x = Dropout(0.3), torch.ones(3, 4, 50)
     with drawing(generators()):
         stacked = vmap(lambda part: masks(layer, part))(x)
@@ -58,7 +58,7 @@ def test_each_model_of_a_stack_has_the_masks_that_it_draws_alone():
     assert not any(torch.equal(after[i], stacked[i, 0]) for i in range(3))
 
 
-def test_gradients_of_a_stack_pass_where_its_masks_let_them():
+def test_gradients_of_a_stack_are_masked():
     layer, x = Dropout(0.3), torch.randn(3, 4, 5, requires_grad=True)
     with drawing(generators()):
         y = vmap(layer)(x)
@@ -66,12 +66,7 @@ def test_gradients_of_a_stack_pass_where_its_masks_let_them():
     torch.testing.assert_close(dx, torch.where(y == 0, 0.0, 1 / 0.7))
 
 
-def test_a_stack_has_a_generator_a_model():
-    with drawing(generators()[:2]), pytest.raises(ValueError, match="zip"):
-        vmap(Dropout(0.3))(torch.ones(3, 4))
-
-
-def test_what_fails_inside_leaves_the_generators_of_those_outside():
+def test_an_error_restores_the_outer_generators():
     outer = Generator().manual_seed(5)
     with drawing([outer]):
         with pytest.raises(KeyError), drawing(generators()):

@@ -1,14 +1,14 @@
 """Feedback alignment, fa and dfa, against autograd, against hooks on backprop, and by hand."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import get_args
 
 import pytest
 import torch
 from pydantic import ValidationError
+from recipes import recipe
 from torch import Tensor, nn
 from torch.nn import functional as F
+from trainings import problem_of, trained
 
 from normscope.nn.arms import ARMS
 from normscope.nn.feedback import FeedbackLinear
@@ -68,17 +68,13 @@ def gradients(model: Transformer, loss: Tensor, **options) -> Gradients:
     return dict(zip(names, torch.autograd.grad(loss, parameters, **options), strict=True))
 
 
-def feedback_layers(model: Transformer) -> dict[str, FeedbackLinear]:
-    return {n: m for n, m in model.named_modules() if isinstance(m, FeedbackLinear)}
-
-
 def off(ours: Tensor, theirs: Tensor) -> float:
     """Relative Frobenius error."""
     return float((ours.double() - theirs.double()).norm() / theirs.double().norm())
 
 
 def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) -> None:
-    """To a relative error; what is zero in theory (a key's bias), relative to the largest."""
+    """Compare to a relative error; gradients that are zero in theory, relative to the largest."""
     assert ours.keys() == theirs.keys()
     largest = max(float(g.norm()) for g in theirs.values())
     for name, g in theirs.items():
@@ -86,98 +82,53 @@ def assert_same(ours: Gradients, theirs: Gradients, tolerance: float = 1e-12) ->
         assert float((ours[name] - g).norm()) <= tolerance * max(float(g.norm()), largest / 100)
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 1, 4)])
-@BIAS
-def test_a_layers_forward_pass_is_a_linear_layers_and_its_error_goes_back_through_b(
-    shape, linear_bias
-):
-    torch.manual_seed(0)
-    layer = FeedbackLinear(7, 5, bias=linear_bias).double()
-    nn.init.normal_(layer.feedback)
-    x = torch.randn(*shape, 7, dtype=torch.float64, requires_grad=True)
-    dy = torch.randn(*shape, 5, dtype=torch.float64)
-    y = layer(x)
-    assert torch.equal(y, F.linear(x, layer.weight, layer.bias))
-    dx, *dp = torch.autograd.grad(y, [x, *layer.parameters()], dy)
-    torch.testing.assert_close(dx, dy @ layer.feedback, rtol=0, atol=1e-12)
-    expected = [torch.einsum("...o,...i->oi", dy, x)]
-    expected += [torch.einsum("...o->o", dy)] if linear_bias else []
-    torch.testing.assert_close(dp, expected, rtol=0, atol=1e-12)
-
-
-@contextmanager
-def errors_through(model: Transformer, matrices: dict[str, Tensor]) -> Iterator[None]:
-    """Backprop in which hooks replace what each linear layer hands back."""
-    handles = [
-        model.get_submodule(name).register_full_backward_hook(
-            lambda _, __, dy, matrix=matrix: (torch.einsum("oi,bto->bti", matrix, dy[0]),)
-        )
-        for name, matrix in matrices.items()
-    ]
-    yield
-    for handle in handles:
-        handle.remove()
-
-
 @ATTENTION
 @BIAS
 @CELL
-def test_fa_is_backprop_with_other_matrices_in_every_linear_layers_way_back(
-    arm, placement, attention, linear_bias
-):
+def test_fa_is_backprop_through_feedback_matrices(arm, placement, attention, linear_bias):
     options = {"attention": attention, "linear_bias": linear_bias}
     fa, exact = (transformer(f, arm, placement, **options) for f in ("fa", "backprop"))
-    matrices = {name: layer.feedback for name, layer in feedback_layers(fa).items()}
-    with errors_through(exact, matrices):
-        theirs = gradients(exact, loss_of(exact))
-    ours = gradients(fa, loss_of(fa))
-    assert_same(ours, theirs)
     plain = gradients(exact, loss_of(exact))
+    for name, layer in fa.named_modules():
+        if isinstance(layer, FeedbackLinear):
+            exact.get_submodule(name).register_full_backward_hook(
+                lambda _, __, dy, b=layer.feedback: (torch.einsum("oi,bto->bti", b, dy[0]),)
+            )
+    ours = gradients(fa, loss_of(fa))
+    assert_same(ours, gradients(exact, loss_of(exact)))
     for name in plain:
         same = off(ours[name], plain[name]) < 1e-9
         assert same == (name == "head.weight"), name
 
 
-class Seen:
-    """What a pass showed: blocks' inputs, the gradients at their outputs, the error at the logits.
-
-    The error is the softmax's less the target's, over the number of targets.
-    """
-
-    def __init__(self, model: Transformer) -> None:
-        self.inputs: list[Tensor] = []
-        outputs: list[Tensor] = []
-
-        def keep(_: nn.Module, args: tuple[Tensor], y: Tensor) -> None:
-            y.retain_grad()
-            self.inputs.append(args[0].detach())
-            outputs.append(y)
-
-        for block in model.blocks:
-            block.register_forward_hook(keep)
-        x, targets = random_tokens(1), random_tokens(2)
-        logits = model(x)
-        F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
-        self.at_outputs = [y.grad for y in outputs]
-        chances = logits.detach().softmax(-1)
-        self.error = (chances - F.one_hot(targets, V)) / targets.numel()
-
-
 @ATTENTION
 @BIAS
 @CELL
-def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_own(
+def test_dfa_delivers_the_error_at_the_logits_to_each_block_through_its_matrix(
     arm, placement, attention, linear_bias
 ):
     model = transformer("dfa", arm, placement, attention=attention, linear_bias=linear_bias)
-    seen = Seen(model)
-    assert len(model.blocks) == len(seen.inputs) == 3
+    inputs: list[Tensor] = []
+    outputs: list[Tensor] = []
+
+    def keep(_: nn.Module, args: tuple[Tensor], y: Tensor) -> None:
+        y.retain_grad()
+        inputs.append(args[0].detach())
+        outputs.append(y)
+
+    for block in model.blocks:
+        block.register_forward_hook(keep)
+    targets = random_tokens(2)
+    logits = model(random_tokens(1))
+    F.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    error = (logits.detach().softmax(-1) - F.one_hot(targets, V)) / targets.numel()
+    assert len(model.blocks) == len(inputs) == 3
     into_first = torch.empty(0)
     for i, block in reversed(list(enumerate(model.blocks))):
-        delivered = torch.einsum("cv,btv->btc", model.direct_feedback[i], seen.error)
-        torch.testing.assert_close(seen.at_outputs[i], delivered, rtol=0, atol=1e-12)
+        delivered = torch.einsum("cv,btv->btc", model.direct_feedback[i], error)
+        torch.testing.assert_close(outputs[i].grad, delivered, rtol=0, atol=1e-12)
         names, parameters = zip(*block.named_parameters(), strict=True)
-        x = seen.inputs[i].requires_grad_()
+        x = inputs[i].requires_grad_()
         into_first, *exact = torch.autograd.grad(block(x), [x, *parameters], delivered)
         ours = {n: p.grad for n, p in zip(names, parameters, strict=True) if p.grad is not None}
         assert_same(ours, dict(zip(names, exact, strict=True)))
@@ -189,7 +140,7 @@ def test_dfa_hands_each_block_the_error_at_the_logits_through_a_matrix_of_its_ow
 
 
 @CELL
-def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
+def test_dfa_is_backprop_after_the_blocks(arm, placement):
     dfa, exact = (transformer(f, arm, placement) for f in ("dfa", "backprop"))
     ours, theirs = (gradients(model, loss_of(model)) for model in (dfa, exact))
     for name in theirs:
@@ -198,7 +149,7 @@ def test_dfa_leaves_what_comes_after_the_blocks_to_backprop(arm, placement):
 
 
 @BIAS
-def test_feedback_is_stored_and_is_no_parameter(linear_bias):
+def test_feedback_is_a_buffer(linear_bias):
     fa, dfa, exact = (start(f, linear_bias=linear_bias) for f in ("fa", "dfa", "backprop"))
     places = [f"blocks.{i}.{layer}" for i in range(3) for layer in LINEAR]
     weights = exact.state_dict()
@@ -209,10 +160,20 @@ def test_feedback_is_stored_and_is_no_parameter(linear_bias):
     assert dfa.direct_feedback.shape == (3, C, V)
     for model in (fa, dfa):
         assert [n for n, _ in model.named_parameters()] == [n for n, _ in exact.named_parameters()]
-        assert not any(b.requires_grad for b in model.buffers())
 
 
-def test_dfa_starts_with_feedback_as_large_as_the_heads_weights_and_different_in_each_block():
+@RANDOM
+def test_feedback_is_fixed_during_training(feedback):
+    stack = recipe(feedback=feedback, tied_head=False)
+    (learner,) = trained(stack).learners
+    torch.manual_seed(stack.seeds[0])
+    started = problem_of(stack).build().state_dict()
+    assert any("feedback" in name for name in started)
+    for name, value in learner.model.state_dict().items():
+        assert torch.equal(value, started[name]) == ("feedback" in name), name
+
+
+def test_dfa_matrices_have_the_deviation_of_the_head_and_are_independent():
     torch.manual_seed(0)
     model = start("dfa", n_embd=384)
     assert model.head is not None
@@ -234,7 +195,7 @@ def test_random_feedback_with_a_tied_head_is_an_error(feedback):
 @RANDOM
 @BIAS
 def test_gradients_under_autocast_are_near_those_of_fp32(feedback, linear_bias):
-    """bf16 keeps 8 bits: a few roundings on the way are some percent."""
+    """bf16 keeps 8 bits: a few roundings add up to some percent."""
     torch.manual_seed(0)
     model = start(feedback, linear_bias=linear_bias)
     exact = gradients(model, loss_of(model))
@@ -250,7 +211,7 @@ def test_gradients_under_autocast_are_near_those_of_fp32(feedback, linear_bias):
 
 @RANDOM
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_two_passes_before_a_way_back_do_not_mix(feedback, order):
+def test_two_forward_passes_before_backward_do_not_mix(feedback, order):
     model = transformer(feedback)
     alone = [gradients(model, loss_of(model, seed)) for seed in (1, 2)]
     losses = [loss_of(model, seed) for seed in (1, 2)]

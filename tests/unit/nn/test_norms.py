@@ -1,14 +1,9 @@
-"""The norm layers against torch's, against formulas, and against invariances."""
+"""The norm layers against torch's and against their formula."""
 
-import math
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from torch import Tensor, nn
 
 from normscope.nn.arms import ARMS
@@ -19,7 +14,6 @@ D = 7
 ALL = pytest.mark.parametrize("arm", ARMS)
 # one of each kernel: the affine parts are in the formula below
 TOKEN_ARMS = ["layernorm", "rmsnorm_plain", "manual_l2", "centered_l2", "scalenorm"]
-TOKEN = pytest.mark.parametrize("arm", TOKEN_ARMS)
 Parameters = dict[str, Tensor]
 
 
@@ -134,17 +128,6 @@ def test_a_zero_token_or_a_centered_constant_has_finite_output_and_gradient(arm,
     assert x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("arm", ["manual_l2", "centered_scalenorm"])
-def test_a_token_shorter_than_eps_is_divided_by_eps(arm):
-    """As ScaleNorm's authors clamp the norm; half of eps comes out at half of the radius."""
-    layer, eps = build(ARMS[arm].norm, D).double(), ARMS[arm].norm.eps
-    u = tokens(2, 2)
-    u = u - u.mean(-1, keepdim=True)
-    y = layer(eps / 2 * u / u.norm(dim=-1, keepdim=True))
-    half = {"1": 0.5, "learned": math.sqrt(D) / 2}[ARMS[arm].norm.radius]
-    torch.testing.assert_close(y.norm(dim=-1), torch.full((2, 2), half).double())
-
-
 def test_batchnorm_keeps_torchs_running_statistics_and_uses_them_in_evaluation():
     ours = randomized(build(ARMS["batchnorm"].norm, D))
     theirs = nn.BatchNorm1d(D).double()
@@ -162,41 +145,6 @@ def test_batchnorm_keeps_torchs_running_statistics_and_uses_them_in_evaluation()
 
 
 # eps is negligible compared with a variance of 1: it moves an output by less than eps / 2
-spread_tokens = (
-    arrays(np.float64, (3, D), elements=st.floats(-100, 100))
-    .filter(lambda a: bool((a.var(axis=1) >= 1).all()))
-    .map(torch.from_numpy)
-)
-
-
-@TOKEN
-@given(x=spread_tokens, factor=st.floats(1, 1e6))
-def test_token_norms_ignore_the_scale_of_a_token(arm, x, factor):
-    layer = build(ARMS[arm].norm, D).double()
-    torch.testing.assert_close(layer(factor * x), layer(x), rtol=1e-5, atol=1e-5)
-
-
-@TOKEN
-@given(x=spread_tokens, shift=st.floats(-100, 100))
-def test_centered_norms_ignore_the_mean_of_a_token(arm, x, shift):
-    layer = build(ARMS[arm].norm, D).double()
-    same = torch.allclose(layer(x + shift), layer(x), rtol=0, atol=1e-9)
-    if ARMS[arm].norm.center:
-        assert same
-    elif abs(shift) >= 1:
-        assert not same
-
-
-@TOKEN
-@given(x=spread_tokens, g=st.floats(0.1, 10))
-def test_token_norms_project_on_their_radius(arm, x, g):
-    layer = build(ARMS[arm].norm, D).double()
-    for p in layer.parameters():
-        if p.dim() == 0:
-            nn.init.constant_(p, g)
-    radius = {"1": 1, "sqrt(d)": math.sqrt(D), "learned": g}[ARMS[arm].norm.radius]
-    norms = torch.linalg.vector_norm(layer(x), dim=-1)
-    torch.testing.assert_close(norms, torch.full_like(norms, radius), rtol=1e-5, atol=0)
 
 
 def test_none_is_the_identity():
@@ -206,7 +154,7 @@ def test_none_is_the_identity():
 
 
 @ALL
-def test_autocast_leaves_an_fp32_norm_as_it_is(arm):
+def test_autocast_does_not_change_an_fp32_norm(arm):
     layer = build(ARMS[arm].norm, D)
     x = tokens(2, 3).float()
     with torch.autocast("cpu", torch.bfloat16):

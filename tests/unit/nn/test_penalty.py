@@ -1,17 +1,15 @@
-"""Sigma before the final norm: held by a penalty, against autograd of its formula; and recorded."""
+"""The penalty on sigma before the final norm, against autograd of its formula, and its record."""
 
 import pytest
 import torch
 from pydantic import ValidationError
-from recipes import DATA, recipe
+from recipes import recipe
 from torch import Tensor
 from torch.func import vmap
+from trainings import problem_of, trained
 
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.nn.penalty import penalized
-from normscope.train.problem import NextCharacter
-from normscope.train.runtime import Runtime
-from normscope.train.trainer import Trainer
 
 WEIGHT = 0.3
 
@@ -26,7 +24,7 @@ def penalty(x: Tensor) -> Tensor:
     return WEIGHT * x.var(-1, correction=0).mean()
 
 
-def test_its_gradient_is_added_and_the_output_is_the_input():
+def test_the_penalty_adds_its_gradient_and_returns_its_input():
     x, dy = drawn(2, 3, 5).requires_grad_(), drawn(2, 3, 5)
     y = penalized(x, WEIGHT)
     assert torch.equal(y, x)
@@ -35,7 +33,7 @@ def test_its_gradient_is_added_and_the_output_is_the_input():
     torch.testing.assert_close(ours, dy + own, rtol=0, atol=1e-14)
 
 
-def test_every_model_of_a_stack_has_its_own():
+def test_stacked_models_are_penalized_separately():
     x, dy = drawn(4, 3, 5).requires_grad_(), drawn(4, 3, 5)
     (ours,) = torch.autograd.grad(vmap(lambda part: penalized(part, WEIGHT))(x), x, dy)
     for i, part in enumerate(x.detach()):
@@ -61,19 +59,16 @@ def test_a_model_in_training_descends_the_loss_with_the_penalty_of_its_final_nor
 
 
 @pytest.mark.parametrize("placement", ["post", "none"])
-def test_without_a_final_norm_it_is_refused(placement):
+def test_a_penalty_without_a_final_norm_is_an_error(placement):
     arm = "none" if placement == "none" else "layernorm"
     with pytest.raises(ValidationError, match="sigma_penalty"):
         recipe(arm, placement, sigma_penalty=WEIGHT)
 
 
-def test_a_training_records_it_for_every_model_on_the_batch_of_the_step():
+def test_training_records_sigma_on_the_batch_of_the_step():
     stack = recipe(records_sigma=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5)
-    problem = NextCharacter(stack, DATA)
-    trainer = Trainer(problem, stack.seeds, Runtime("fp32", 1, "highest", 0.0))
-    while not trainer.done:
-        trainer.advance()
-    for learner in trainer.learners:
+    problem = problem_of(stack)
+    for learner in trained(stack).learners:
         assert [row["step"] for row in learner.curve if "sigma" in row] == [3, 5, 6, 9, 10, 11]
         g = torch.Generator().manual_seed(learner.seed)
         *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))

@@ -1,4 +1,4 @@
-"""A model trained again: as near as roundings, within its seeds, or another result."""
+"""The verdict on a retrained model: it agrees, differs, or lies within its seeds."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_models_of_a_job_are_compared_seed_by_seed():
     assert agreements(apart, losses(s1=1.0, s2=2.0, s3=1.0))[1] == "within its seeds"
 
 
-def test_a_model_without_its_other_is_missing():
+def test_a_model_in_only_one_table_is_missing():
     assert agreements(losses(s1=2.0, s2=2.0), losses(s2=2.0, s3=2.0)) == {
         **{1: "missing", 2: "agrees", 3: "missing"},
     }

@@ -1,4 +1,4 @@
-"""Means by group in one form: against scipy, and what is left out."""
+"""Means and their intervals: against scipy and published data, by group, and what is left out."""
 
 import math
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from normscope.statistics.estimate import ALPHA, FEWEST, estimate
 from normscope.statistics.summary import describe, select, summarize
 
 LEVEL = 0.9
@@ -33,6 +34,7 @@ def test_one_value_has_no_interval_and_none_has_no_mean():
     one = describe([2.0], LEVEL)
     assert (one["n"], one["mean"]) == (1, 2.0)
     assert math.isnan(one["low"])
+    assert math.isnan(one["high"])
     assert describe([NAN], LEVEL) == {"n": 0}
 
 
@@ -53,3 +55,27 @@ def test_rows_are_selected_by_values():
     assert select(table, arm="a", residual=False)["depth"].tolist() == [2]
     assert select(table[:0], arm="a").empty
     assert len(select(table)) == 3
+
+
+def test_interval_of_students_own_data():
+    """Student 1908, hours of sleep gained; the interval as R's help of t.test gives it."""
+    gained = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]
+    e = estimate(gained, 0.95)
+    assert e.mean == pytest.approx(1.58)
+    assert (e.low, e.high) == pytest.approx((0.7001142, 2.4598858), abs=1e-7)
+
+
+def test_equal_values_have_an_interval_of_no_width():
+    e = estimate([2.0, 2.0, 2.0], 0.95)
+    assert (e.low, e.mean, e.high) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("values", [[], [math.nan], [1.0, math.nan], [1.0, math.inf]])
+def test_no_value_and_no_finite_value_are_errors(values):
+    with pytest.raises(ValueError, match="finite"):
+        estimate(values, 0.95)
+
+
+def test_of_fewer_than_six_seeds_no_exact_test_reaches_5_percent():
+    assert stats.binomtest(FEWEST, FEWEST).pvalue < ALPHA
+    assert stats.binomtest(FEWEST - 1, FEWEST - 1).pvalue > ALPHA

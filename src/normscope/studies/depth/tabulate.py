@@ -7,8 +7,7 @@ import pandas as pd
 
 from normscope.io import dataset
 from normscope.io.tables import collect
-from normscope.measure.unigram import unigram_loss
-from normscope.statistics.outcome import with_outcome
+from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import split, summarize
 from normscope.statistics.tuning import chosen
 from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RELATIVE, SIZES

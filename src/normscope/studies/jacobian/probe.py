@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from normscope.io import dataset, stored
 from normscope.measure.decomposition import (
-    BACKWARD,
+    backward,
     decompose,
     gradient_at_z,
     published,
@@ -115,11 +115,11 @@ def _corrected(layer: nn.Module, seen: Seen) -> dict[str, float]:
             "cos_straight_through": _mean_cosine(seen.dy, exact),
             "error_straight_through": relative_error(seen.dy, exact),
         }
-    at, backward = standardize(layer, seen.x), BACKWARD["exact"]
+    at = standardize(layer, seen.x)
     with_gain, without = (gradient_at_z(layer, seen.dy, gain=gain) for gain in (True, False))
     return decompose(with_gain, at) | {
-        "error_closed_form": relative_error(backward(with_gain, at), exact),
-        "error_without_gain": relative_error(backward(without, at), exact),
+        "error_closed_form": relative_error(backward("exact", with_gain, at), exact),
+        "error_without_gain": relative_error(backward("exact", without, at), exact),
     }
 
 

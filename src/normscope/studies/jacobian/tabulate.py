@@ -11,9 +11,8 @@ import pandas as pd
 from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.measure.names import SURROGATES
-from normscope.measure.unigram import unigram_loss
 from normscope.statistics import tuning
-from normscope.statistics.outcome import with_outcome
+from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables

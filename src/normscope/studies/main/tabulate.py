@@ -9,8 +9,7 @@ import pandas as pd
 
 from normscope.io import dataset
 from normscope.io.tables import collect
-from normscope.measure.unigram import unigram_loss
-from normscope.statistics.outcome import with_outcome
+from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.main.recipe import Cell, MainTables

@@ -14,10 +14,10 @@ from recall_recipes import by
 from recipes import DATA
 from torch.nn import functional as F
 
-from normscope.measure.unigram import unigram_loss
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
+from normscope.statistics.outcome import unigram_loss
 from normscope.statistics.summary import select
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import MEASURES
