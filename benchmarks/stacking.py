@@ -25,6 +25,7 @@ from normscope.cost.machine import chip
 from normscope.io.dataset import Dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
+from normscope.studies.depth.recipe import Shape
 from normscope.studies.recall.recipe import RecallStack
 from normscope.studies.recall.train import Asked
 from normscope.train import runtime
@@ -58,7 +59,7 @@ def decisive() -> tuple[Problem, int, int]:
 
 def problems() -> dict[str, tuple[Problem, int, int]]:
     small = CONFIG.jacobian.protocols["small"]
-    deep = CONFIG.depth.sizes.model(12, True, "gpt2")
+    deep = CONFIG.depth.sizes.model(Shape("layernorm", "pre", True, "gpt2", 12))
     return {
         "nanoGPT's for CPUs": next_character(CONFIG.main.model, CONFIG.main.training),
         "Jacobian, small": next_character(small.model, small.training),

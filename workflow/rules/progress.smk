@@ -1,9 +1,13 @@
-# The expected time of a run at its start, and the location of the page at its end. This file
-# defines functions only; the Snakefile calls them.
+# The expected time of a run at its start and after each job, and the location of the page at its
+# end. This file defines functions only; the Snakefile calls them.
+import logging
+import time
+
 from snakemake.logging import logger
 from snakemake.settings.enums import Quietness
+from snakemake_interface_logger_plugins.common import LogEvent
 
-from normscope.cost.projection import about
+from normscope.cost.projection import about, seconds_left
 
 
 def say(line):
@@ -26,18 +30,41 @@ def expected_s(job):
     return reference().seconds(sized(kind, job.wildcards_dict.get("name", "")))
 
 
+class ShowTimeLeft(logging.Handler):
+    """Prints the remaining work and time after each job, as Snakemake logs its end."""
+
+    def __init__(self, work, cores):
+        super().__init__()
+        self.left, self.total = dict(work), sum(work.values())
+        self.cores, self.started = cores, time.monotonic()
+
+    def emit(self, record):
+        event = getattr(record, "event", None)
+        if event == LogEvent.JOB_FINISHED:
+            self.left.pop(record.job_id, None)
+        elif event == LogEvent.PROGRESS and self.left:
+            left = sum(self.left.values())
+            done = self.total - left
+            seconds = seconds_left(
+                left, done, time.monotonic() - self.started, self.cores
+            )
+            say(f"{done / self.total:.0%} of the work, {about(seconds)} left")
+
+
 def say_time():
     """Print the number of jobs and their expected time, if they run on this machine."""
     is_local = workflow.is_main_process and workflow.local_exec
     if not is_local or workflow.touch:
         return
     cores = max(1, workflow.cores // slots())
-    seconds = [expected_s(job) for job in workflow.dag.needrun_jobs()]
-    n = len(seconds)
+    work = {job.jobid: expected_s(job) for job in workflow.dag.needrun_jobs()}
+    n = len(work)
     say(
-        f"{n} job{'s' * (n > 1)}, {about(sum(seconds) / cores)}"
+        f"{n} job{'s' * (n > 1)}, {about(sum(work.values()) / cores)}"
         f" on {cores} core{'s' * (cores > 1)}. Ctrl-C stops; the same command goes on from there"
     )
+    if any(work.values()):
+        logger.addHandler(ShowTimeLeft(work, cores))
 
 
 def say_results():

@@ -1,6 +1,8 @@
-# Checks and repairs at the start and end of a run: damaged files, leftovers of killed runs, recorded
-# failures. This file defines functions only; the Snakefile calls them.
+# Checks and repairs at the start and end of a run: damaged files, leftovers of killed runs,
+# modification times in the future, recorded failures. This file defines functions only; the
+# Snakefile calls them.
 import shutil
+import time
 
 from normscope.io import experiments
 from normscope.io.files import is_altered
@@ -31,6 +33,7 @@ def repair(store):
     if is_ours() and os.access("results", os.W_OK):
         warn_of_lost_records("results")
         drop_damaged_tables("results")
+        clamp_times("results", "store")
 
 
 def is_ours():
@@ -121,6 +124,17 @@ def drop_damaged_tables(folder):
         if not path.is_symlink() and is_altered(path):
             print(f"{path} is damaged: it is made again", file=sys.stderr)
             path.unlink()
+
+
+def clamp_times(*folders):
+    """Clamp modification times that lie in the future, after the clock was set back.
+
+    Snakemake rejects everything made from such files. Reruns depend on contents, not times.
+    """
+    now = time.time()
+    for path in (path for folder in folders for path in Path(folder).rglob("*")):
+        if path.lstat().st_mtime > now:
+            os.utime(path, (now, now), follow_symlinks=False)
 
 
 def drop_leftovers():

@@ -86,6 +86,20 @@ def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
     return times
 
 
+PRIOR_S = 20.0  # seconds of work at the expected pace, before any job has finished
+
+
+def seconds_left(left: float, done: float, elapsed_s: float, cores: int) -> float:
+    """The remaining time of a run: the remaining work over the cores, at the measured pace.
+
+    Args:
+        left, done: The projected CPU seconds of the remaining and of the finished jobs.
+        elapsed_s: The time since the run started.
+    """
+    pace = (elapsed_s * cores + PRIOR_S) / (done + PRIOR_S)
+    return left * pace / cores
+
+
 def about(seconds: float) -> str:
     """A rounded duration, in a unit that leaves one or two digits."""
     if seconds < 10:

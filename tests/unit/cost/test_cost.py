@@ -12,7 +12,15 @@ from processes import ROOT, SCRIPTS
 from recipes import recipe
 
 from normscope.config import Config, load
-from normscope.cost.projection import Reference, about, benchmarked, jobs, once, read_reference
+from normscope.cost.projection import (
+    Reference,
+    about,
+    benchmarked,
+    jobs,
+    once,
+    read_reference,
+    seconds_left,
+)
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
 
@@ -51,6 +59,13 @@ def test_the_number_of_seeds_per_job_does_not_change_the_total_work(config: Conf
 
     alone = {name: MAIN[name] | {"stack": 1} for name in ("recall", "jacobian", "depth")}
     assert works(load(MAIN | {"stack": 1} | alone)) == pytest.approx(works(config))
+
+
+def test_the_remaining_time_follows_the_pace_of_the_run():
+    """Half the work done in twice its expected time on two cores: the other half takes as long."""
+    assert seconds_left(1e6, 0, 0, 4) == 250_000
+    assert seconds_left(1e6, 1e6, 1e6, 2) == pytest.approx(1e6, rel=1e-4)
+    assert seconds_left(0, 5, 9, 1) == 0
 
 
 ROWS = [("fp32", 10.0, 5.0), ("fp32", 1000.0, 100.0), ("bf16", 20.0, 1.0)]
