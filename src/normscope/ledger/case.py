@@ -4,11 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
-from typing import NamedTuple, Self
+from typing import Self
 
 from normscope.ledger.entry import Entry
 from normscope.statistics.estimate import ALPHA, FEWEST, estimate
-from normscope.statistics.means import Test, equivalence, hedges_g, sign_flip, student
+from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, student
 
 SMALLEST = math.ulp(0.0)
 SELECTION = "undecided: runs diverged, and the others are a selection"
@@ -125,58 +125,18 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     case = Case(mean, low, high, n=len(scaled), unit=entry.unit, g=hedges_g(distances))
     if len(scaled) < FEWEST:
         return case
-    flips = _sides(entry, distances, sign_flip)
-    main = flips if entry.test == "sign_flip" else _sides(entry, distances, student)
-    spread, distance = stdev(distances), _distance(entry, distances)
+    width = 0.0 if entry.margin is None else log(entry.margin) if is_log else entry.margin
+    hypothesis = Hypothesis(entry.direction, width)
+    flips = hypothesis.tested(distances, sign_flip)
+    main = flips if entry.test == "sign_flip" else hypothesis.tested(distances, student)
+    spread = stdev(distances)
     return replace(
         case,
-        p_holds=main.holds,
-        p_fails=main.fails,
-        flips_holds=flips.holds,
-        flips_fails=flips.fails,
+        p_holds=main.greater,
+        p_fails=main.less,
+        flips_holds=flips.greater,
+        flips_fails=flips.less,
         smallest=main.smallest,
         spread=spread,
-        standardized=distance / spread if spread else math.inf,
+        standardized=hypothesis.distance(distances) / spread if spread else math.inf,
     )
-
-
-class _Sides(NamedTuple):
-    """One-sided p-values for and against a statement, and the smallest possible one."""
-
-    holds: float
-    fails: float
-    smallest: float
-
-
-def _width(entry: Entry) -> float:
-    """The margin on the entry's scale; 0 if it has none."""
-    if entry.margin is None:
-        return 0.0
-    return math.log(entry.margin) if entry.scale == "log" else entry.margin
-
-
-def _sides(entry: Entry, distances: Sequence[float], test: Test) -> _Sides:
-    """One test for the entry and one against it.
-
-    A margin makes a statement about a direction one about a relevant difference. It is supported
-    by a mean beyond the margin that is significantly beyond the bound, and contradicted by a
-    quantity significantly below the margin. "Holds" is an error only without a difference, "fails"
-    only with a relevant one. Both cannot be errors at once, so the level needs no correction.
-    """
-    width = _width(entry)
-    if entry.direction == "within":
-        inside = equivalence(distances, width, test)
-        return _Sides(inside.greater, inside.less, inside.smallest)
-    signed = distances if entry.direction == "greater" else [-v for v in distances]
-    tested, against = test(signed, 0.0), test(signed, width)
-    is_small = width and math.fsum(signed) / len(signed) < width
-    return _Sides(1.0 if is_small else tested.greater, against.less, tested.smallest)
-
-
-def _distance(entry: Entry, distances: Sequence[float]) -> float:
-    """The distance of the mean from the nearest value at which the answer changes."""
-    mean, width = math.fsum(distances) / len(distances), _width(entry)
-    if entry.direction == "within":
-        return abs(abs(mean) - width)
-    signed = mean if entry.direction == "greater" else -mean
-    return width - signed if signed < width else signed

@@ -150,6 +150,13 @@ class Entry(Strict):
         """The criterion with its numbers."""
         return self.criterion.format(bound=self.bound, margin=self.margin)
 
+    def agrees_with(self, value: float) -> bool:
+        """Whether the quantity is where the statement says, beyond the margin if it has one."""
+        low, high = self.margins
+        if self.direction == "within":
+            return low <= value <= high
+        return value > high if self.direction == "greater" else value < low
+
     @property
     def margins(self) -> tuple[float, float]:
         """The bound minus and plus the margin, which is a factor on a logarithmic scale."""

@@ -14,6 +14,7 @@ import pandas as pd
 from normscope.errors import Explained
 from normscope.ledger.case import SELECTION, too_few
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Cells, Contrast, Need
+from normscope.ledger.entry import Entry
 from normscope.ledger.expression import holds, mean, measure
 from normscope.ledger.vocabulary import Value, Vocabulary
 from normscope.statistics.tuning import chosen
@@ -21,7 +22,7 @@ from normscope.statistics.tuning import chosen
 VALUE = "_value"  # the column with the measure of a contrast
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """The sides of one case. A single side is compared with the bound alone.
 
@@ -117,8 +118,11 @@ class Pair:
         """The mean of each side; NaN if it has no value."""
         return [mean(rows[VALUE]) for rows in self.sides]
 
-    def effect_of_means(self) -> float:
-        """The contrast of the means; NaN if one is NaN."""
+    def effect(self, entry: Entry) -> float:
+        """The contrast of the means, or the worst value of a fact; NaN if it is unknown."""
+        if entry.test == "fact":
+            values = self.sides[0][VALUE]
+            return float(values.max() if entry.direction == "less" else values.min())
         means = self.means()
         return means[0] if len(means) == 1 else self._combine(*means)
 

@@ -13,26 +13,28 @@ ONE_SIDE = "{effect}{interval}, {n}"
 TWO_SIDES = "{effect}{interval} ({first} against {second}), {n}"
 
 
-def joined(entry: Entry, parts: Sequence[str]) -> str:
-    """The quantity, and what it is in every case."""
+def of_cases(entry: Entry, cases: Mapping[Pair, Case]) -> str:
+    """The quantity in every case."""
+    return _joined(entry, [_named(pair, _case(entry, pair, case)) for pair, case in cases.items()])
+
+
+def of_published(entry: Entry, cases: Sequence[Pair]) -> str:
+    """The published number, or the means under the published protocol if it was tested."""
+    if entry.contrast is None or entry.contrast.as_published is None:
+        return entry.published.number or "no number"
+    means = [_named(pair, " against ".join(_means(entry, pair))) for pair in cases]
+    return _joined(entry, means)
+
+
+def _joined(entry: Entry, parts: Sequence[str]) -> str:
     return f"{entry.quantity}: {'; '.join(parts)}" if parts else "–"
 
 
-def of_fact(entry: Entry, case: Case) -> str:
-    """The quantity in the row that decides."""
-    return joined(entry, [significant_or_tiny(case.effect)])
-
-
-def of_means(entry: Entry, pair: Pair) -> str:
-    """The means of the sides; geometric on a logarithmic scale."""
-    return _named(pair, " against ".join(_means(entry, pair)))
-
-
-def of_case(entry: Entry, pair: Pair, case: Case) -> str:
+def _case(entry: Entry, pair: Pair, case: Case) -> str:
     """One case, by the entry's sentence or by the common one."""
-    if case.open:
-        return _named(pair, case.open)
     first, *others = _means(entry, pair)
+    if case.open or case.fact is not None:
+        return case.open or first
     low, high = (significant_or_tiny(v) for v in (case.low, case.high))
     words = (pair.contrast.sentence or (TWO_SIDES if others else ONE_SIDE)).format(
         first=first,
@@ -44,7 +46,7 @@ def of_case(entry: Entry, pair: Pair, case: Case) -> str:
     if pair.contrast.best:
         names = ", ".join(pair.contrast.best.columns).replace("_", " ")
         words += f" at {names} {' against '.join(map(_settings, pair.chosen()))}"
-    return _named(pair, words)
+    return words
 
 
 def _named(pair: Pair, words: str) -> str:
@@ -52,6 +54,9 @@ def _named(pair: Pair, words: str) -> str:
 
 
 def _means(entry: Entry, pair: Pair) -> list[str]:
+    """The means of the sides, geometric on a logarithmic scale; of a fact the worst value."""
+    if entry.test == "fact":
+        return [significant_or_tiny(pair.effect(entry))]
     means = pair.means()
     if entry.scale == "log":
         means = [exp(mean(map(log, rows[VALUE]))) for rows in pair.sides]

@@ -3,7 +3,7 @@
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # its parts, and those of statsmodels, load at their first use: pages need none
@@ -105,6 +105,44 @@ def equivalence(values: Sequence[float], margin: float, test: Test) -> OneSided:
     below, above = test(values, -margin), test(values, margin)
     inside = max(below.greater, above.less)
     return OneSided(below.n, inside, min(below.less, above.greater), below.smallest)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A statement about the mean distance from a bound: its direction, and a margin.
+
+    With ``within``, the mean lies within the margin of the bound. Otherwise a margin makes it a
+    statement about a relevant difference: it is supported by a mean beyond the margin that is
+    significantly beyond the bound, and contradicted by a mean significantly below the margin.
+    "Holds" is an error only without a difference, "fails" only with a relevant one. Both cannot be
+    errors at once, so the level needs no correction.
+
+    Args:
+        direction: ``greater``, ``less`` or ``within``.
+        width: The margin; 0 without one.
+    """
+
+    direction: str | None
+    width: float
+
+    def tested(self, distances: Sequence[float], test: Test) -> OneSided:
+        """``greater`` is the p-value for the statement, ``less`` that for its opposite."""
+        if self.direction == "within":
+            return equivalence(distances, self.width, test)
+        signed = self._signed(distances)
+        tested, against = test(signed, 0.0), test(signed, self.width)
+        is_small = self.width and math.fsum(signed) / len(signed) < self.width
+        return replace(tested, greater=1.0 if is_small else tested.greater, less=against.less)
+
+    def distance(self, distances: Sequence[float]) -> float:
+        """The distance of the mean from the nearest value at which the answer changes."""
+        mean = math.fsum(self._signed(distances)) / len(distances)
+        if self.direction == "within":
+            return abs(abs(mean) - self.width)
+        return self.width - mean if mean < self.width else mean
+
+    def _signed(self, distances: Sequence[float]) -> Sequence[float]:
+        return [-v for v in distances] if self.direction == "less" else distances
 
 
 def hedges_g(differences: Sequence[float]) -> float:
