@@ -45,7 +45,7 @@ class Finding:
     Args:
         cases: The cases by name.
         published: What the published protocol, or the document itself, shows.
-        own: The verdict of the published rule on that.
+        its_verdict: The verdict of the published rule on that.
         corrected: What the corrected protocol shows.
         alone: The verdict in words, if the cases do not determine them.
         primary: The name of the case that decides, if the entry names one and it is there.
@@ -53,7 +53,7 @@ class Finding:
 
     cases: Mapping[str, Case]
     published: str = ""
-    own: str = ""
+    its_verdict: str = ""
     corrected: str = ""
     alone: str = ""
     primary: str | None = None

@@ -38,7 +38,7 @@ def find(entry: Entry, evidence: Evidence, table: pd.DataFrame | None = None) ->
     return Finding(
         {pair.name: case for pair, case in cases.items()},
         published=sentences.of_published(entry, original),
-        own=_read_means(entry, original) if c.as_published is not None else "",
+        its_verdict=_read_means(entry, original) if c.as_published is not None else "",
         corrected=sentences.of_cases(entry, cases),
         primary=primary[0] if primary else None,
     )

@@ -23,7 +23,7 @@ def record(judgement: Judgement) -> dict[str, Any]:
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
         "as_published": claim.finding.published,
-        "its_verdict": claim.finding.own,
+        "its_verdict": claim.finding.its_verdict,
         "corrected": claim.finding.corrected,
         "alone": claim.verdict,
         "verdict": judgement.verdict,

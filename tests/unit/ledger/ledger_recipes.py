@@ -42,7 +42,7 @@ def claim(
 ) -> Claim:
     """A statement with one case, or several."""
     by_name = {"": cases} if isinstance(cases, Case) else cases
-    words = {name: changes.pop(name) for name in ("own", "alone") if name in changes}
+    words = {name: changes.pop(name) for name in ("its_verdict", "alone") if name in changes}
     finding = Finding(by_name, published="was", corrected="is", **words)
     return Claim(document, key, entry(**changes), finding)
 

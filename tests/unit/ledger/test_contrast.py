@@ -33,7 +33,7 @@ class Study:
 
 
 def runs(arm: str, losses: Sequence[float | None], **changes: Any) -> list[dict[str, Any]]:
-    """A model a seed; None is a divergence."""
+    """One model per seed; None is a divergence."""
     row = {"arm": arm, "rate": 0.2, "depth": 2, "accuracy": 1.0} | changes
     return [
         row
@@ -136,7 +136,7 @@ def test_at_picks_a_value_that_both_sides_have():
     least = {"column": "depth", "pick": "least", "at_least": 3}
     assert list(find_in(*parts, at=least).cases) == ["4 blocks"]
     assert find_in(*parts, at=least | {"at_least": 9}).cases == {}
-    lost = runs("a", [NAN] * 6, depth=16)  # without the measure it is no row
+    lost = runs("a", [NAN] * 6, depth=16)  # rows without the measure are ignored
     assert list(find_in(*parts, lost, at=at).cases) == ["8 blocks"]
 
 
@@ -239,11 +239,11 @@ def test_a_divergence_that_is_an_outcome_with_a_number_counts():
 def test_the_published_protocol_has_a_verdict_of_means_alone():
     was = runs("a", [-3.0, 1.0], rate=0.1)
     finding = find_in(runs("a", SIX), was, as_published={"protocol": "was"})
-    assert (finding.own, reading(finding)) == ("fails", "holds")
+    assert (finding.its_verdict, reading(finding)) == ("fails", "holds")
     assert "−1.00" in finding.published
     none = find_in(runs("a", SIX), as_published={"protocol": "was"})
-    assert none.own == "no data"
-    assert find_in(runs("a", SIX)).own == ""
+    assert none.its_verdict == "no data"
+    assert find_in(runs("a", SIX)).its_verdict == ""
 
 
 def test_of_facts_the_worst_row_decides():

@@ -19,7 +19,7 @@ OPEN = "undecided: p is above 0.05"
 WORDS: dict[str, Any] = {
     "study": "jacobian",
     "where": "here",
-    "statement": "The quantity is as it is.",
+    "statement": "The quantity is positive.",
     "quantity": "quantity",
     "test": "t",
     "criterion": "compared with the bound",
@@ -170,7 +170,7 @@ def test_on_a_linear_scale_only_finite_values_are_compared(values):
 
 
 def test_a_test_needs_a_bound():
-    with pytest.raises(Explained, match="The quantity is as it is"):
+    with pytest.raises(Explained, match="The quantity is positive"):
         case_of(entry(bound=None), POSITIVE)
 
 

@@ -70,7 +70,7 @@ def test_a_p_at_the_level_decides_nothing_and_one_below_it_does():
     assert one(two_sided(math.nextafter(ALPHA / 2, 0))).verdict == "holds"
     assert one(two_sided(1.0, ALPHA / 2)).verdict == "undecided"
     assert one(two_sided(1.0, math.nextafter(ALPHA / 2, 0))).verdict == "fails"
-    # two alike: Holm's p of both is twice theirs
+    # two equal p-values: Holm doubles both
     half = two_sided(ALPHA / 4)
     assert [j.verdict for j in judged(claim(half), claim(half))] == ["undecided"] * 2
     less = two_sided(math.nextafter(ALPHA / 4, 0))
@@ -175,7 +175,7 @@ def test_of_nothing_nothing_is_said(cases):
 
 
 def test_holm_is_over_all_statements_of_a_document_but_facts():
-    """0.01, 0.02 and 0.03 beside two that could not be tested: 5 x 0.01; 4 x 0.02; 3 x 0.03."""
+    """0.01, 0.02 and 0.03, and two that could not be tested: 5 x 0.01; 4 x 0.02; 3 x 0.03."""
     document = judged(
         claim(two_sided(0.015)),
         claim(FACT),
@@ -227,7 +227,7 @@ def test_what_a_document_stands_on_comes_first():
     untested = judged(claim(OPEN, primary=True), *others)
     assert {j.verdict for j in untested} == {"undecided"}
     assert math.isnan(untested[0].p_holm)
-    for fact in (FACT, COUNTER):  # chance has no part in it, and it is no hurdle
+    for fact in (FACT, COUNTER):  # deterministic: neither tested nor a hurdle
         assert {j.verdict for j in judged(claim(fact, primary=True), *others)[1:]} == {"holds"}
 
 
@@ -299,7 +299,7 @@ KINDS = (
 
 @pytest.fixture
 def _without_flips(monkeypatch):
-    """They stand beside the test, decide nothing, and take most of the time."""
+    """They decide nothing, and take most of the time."""
     monkeypatch.setattr(cases, "sign_flip", student)
 
 

@@ -29,16 +29,16 @@ def test_the_penalty_adds_its_gradient_and_returns_its_input():
     y = penalized(x, WEIGHT)
     assert torch.equal(y, x)
     (ours,) = torch.autograd.grad(y, x, dy)
-    (own,) = torch.autograd.grad(penalty(x), x)
-    torch.testing.assert_close(ours, dy + own, rtol=0, atol=1e-14)
+    (added,) = torch.autograd.grad(penalty(x), x)
+    torch.testing.assert_close(ours, dy + added, rtol=0, atol=1e-14)
 
 
 def test_stacked_models_are_penalized_separately():
     x, dy = drawn(4, 3, 5).requires_grad_(), drawn(4, 3, 5)
     (ours,) = torch.autograd.grad(vmap(lambda part: penalized(part, WEIGHT))(x), x, dy)
     for i, part in enumerate(x.detach()):
-        own = part.requires_grad_()
-        (alone,) = torch.autograd.grad(penalty(own), own)
+        copy = part.requires_grad_()
+        (alone,) = torch.autograd.grad(penalty(copy), copy)
         torch.testing.assert_close(ours[i], dy[i] + alone, rtol=0, atol=1e-14)
 
 

@@ -91,7 +91,7 @@ def test_the_error_at_the_input_is_its_closed_form(arm, shape, rule):
 @ARM
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
 def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
-    """Between autograd's own pass and center_scale in proportion; the rest is exact."""
+    """Between the exact pass and center_scale in proportion; the rest is exact."""
     x, dy = tokens(2, 3, D), drawn(2, 3, D, seed=2)
     ours = gradients(layer_of(arm, "center_scale", share), x, dy)
     exact = gradients(layer_of(arm, "exact"), x, dy)
@@ -147,8 +147,8 @@ def test_stacked_layers_equal_single_layers(arm, rule, share):
     y = vmap(stacked)(parameters, x)
     together = torch.autograd.grad(y, [x, *parameters.values()], dy)
     for i, layer in enumerate(layers):
-        own = x[i].detach().requires_grad_()
-        assert_same([g[i] for g in together], gradients(layer, own, dy[i]))
+        alone = x[i].detach().requires_grad_()
+        assert_same([g[i] for g in together], gradients(layer, alone, dy[i]))
 
 
 @ARM

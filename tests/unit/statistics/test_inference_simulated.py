@@ -83,7 +83,7 @@ def heavy(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 
 
 def two_humped(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Symmetric about 0 with a scale of its own for each unit."""
+    """Symmetric about 0 with a different scale for each unit."""
     return rng.choice([-1, 1], shape) * rng.gamma(4, 1, shape) * np.arange(1, shape[1] + 1)
 
 
@@ -160,7 +160,7 @@ def test_holm_over_20_true_nulls_rejects_one_in_5_percent():
 
 
 def test_holm_over_tests_of_noise_and_of_effects_keeps_the_error_and_finds_the_effects():
-    """15 nulls beside 5 effects of 3 standard deviations, n = 10: errors among the nulls only."""
+    """15 nulls and 5 effects of 3 standard deviations, n = 10: errors among the nulls only."""
     rng = np.random.default_rng(11)
     effects = np.repeat([0, 3.0], [15, 5])[:, None]
     p = [[mean_test(v) for v in rng.normal(effects, 1, (20, 10)).tolist()] for _ in range(60)]

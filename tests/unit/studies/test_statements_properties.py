@@ -105,7 +105,7 @@ def plain(draw: st.DrawFn) -> dict[str, Any]:
         raw.pop(key, None)
     if draw(st.booleans()):
         raw |= {"margin": draw(st.sampled_from([0.05, 0.2])), "margin_because": "it is drawn"}
-    return raw | {"criterion": "as it is drawn"}
+    return raw | {"criterion": "as drawn"}
 
 
 def planted(c: Mapping[str, Any], seeds: int, draws: np.random.Generator) -> pd.DataFrame:

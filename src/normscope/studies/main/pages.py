@@ -123,7 +123,7 @@ def published_table(published: pd.DataFrame, window_sd: float) -> PageTable:
         derived("n", lambda row: row["n"] or None, INTEGER),
         derived("why they differ", why),
     ]
-    return tabulate("Published beside corrected", published, fields)
+    return tabulate("Published and corrected", published, fields)
 
 
 def notes(arms: Iterable[str]) -> list[str]:

@@ -141,7 +141,7 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
     return Finding(
         cases={r["model"]: gain_case(r, above=False) for r in models},
         published=f"{_listed(tests)}; p one-sided, of a mean below 1.",
-        own=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
+        its_verdict=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
         corrected=f"geometric means {'. '.join(listed)}.",
         alone=_first(answers),
     )
@@ -152,11 +152,11 @@ def consistent(entry: Entry, evidence: Evidence) -> Finding:
     """Two models, over the prompts that both were given."""
     names = (VALIDATED[0], REFERENCE)
     was = [r["mean"] for r in _published(evidence, *names)]
-    published, own = "no data", "no data"
+    published, its_verdict = "no data", "no data"
     if len(was) == 2:
         difference = abs(was[0] - was[1])
         published = f"{number(was[0])} and {number(was[1])}: {number(difference)} apart."
-        own = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
+        its_verdict = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
     differences = _by_prompt(evidence, *names)
     case = decide(entry, differences, level=evidence.level)
     corrected = "no data"
@@ -164,7 +164,7 @@ def consistent(entry: Entry, evidence: Evidence) -> Finding:
         corrected = (
             f"{number(case.effect)} {interval(case.low, case.high)} apart on the same prompts"
         )
-    return Finding({"": case}, published, own, corrected)
+    return Finding({"": case}, published, its_verdict, corrected)
 
 
 def _by_prompt(evidence: Evidence, one: str, other: str) -> list[float]:
@@ -208,7 +208,7 @@ def norms_decide(_: Entry, evidence: Evidence) -> Finding:
     return Finding(
         cases=cases,
         published=f"{_listed(ends, '; ')}.",
-        own=dichotomy(*gains.values()),
+        its_verdict=dichotomy(*gains.values()),
         corrected=f"{_listed(tests, '; ')}. Families also differ in data, width, depth and heads.",
         alone=_sides(_models(evidence)) or (_separation(decisive[0]) if decisive else "no data"),
     )
@@ -246,7 +246,7 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
     return replace(
         trained,
         published=f"{_listed(was)}.",
-        own=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
+        its_verdict=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
         corrected=f"{trained.corrected}. Of pretrained models, with raw r of entropy and gain: "
         f"{_listed(now)}{_told_apart(rows)}. Where every gain is below 1 ({flipped}), "
         "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
@@ -267,7 +267,7 @@ def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
     return replace(
         trained,
         published=f"r of entropy and abs(gain - 1): {_listed(map(_deviation, published))}.",
-        own=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
+        its_verdict=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
         corrected=f"{trained.corrected}. Of pretrained models: {_listed(now, '; ')}"
         f"{_told_apart(rows)}.",
     )
@@ -314,7 +314,7 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
     return Finding(
         cases={"": case},
         published=f"{_listed(was, '; ')}.",
-        own="CORRECT",
+        its_verdict="CORRECT",
         corrected=f"that ratio and the last block's gain from hooks: {_listed(listed, '; ')} "
         "(published: arithmetic means, of 3 and of 25 prompts; measured: geometric, of the same "
         "prompts). The ratio is of the penultimate block: hidden_states has the last one's output "
@@ -341,7 +341,7 @@ def crowding(_: Entry, evidence: Evidence) -> Finding:
     return Finding(
         cases={r["model"]: prediction_case(r) for r in models if r["experiment"] in H25_CASES},
         published=f"{_listed(was, '; ')}.",
-        own=h25_verdict(row["right"], row["n"]) if row else "no data",
+        its_verdict=h25_verdict(row["right"], row["n"]) if row else "no data",
         corrected=f"{_listed(now, '; ')}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
         or "no data",

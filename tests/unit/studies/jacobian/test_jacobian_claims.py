@@ -158,7 +158,7 @@ def test_radial_shares_are_compared_at_block_norms_model_by_model():
     claim = claim_on("radial_is_larger", layers(({**softmax, "place": "block"}, wide)))
     (case,) = claim.cases.values()
     values = [64 * (r - 0.03564) for r in wide["r_radial"]]
-    assert (claim.verdict, claim.finding.own) == ("holds", "holds")
+    assert (claim.verdict, claim.finding.its_verdict) == ("holds", "holds")
     assert case.effect == pytest.approx(np.mean(values))
     assert case.p_holds == pytest.approx(p_greater(values, 0))
     near = {"r_radial": [0.03564 + 0.0001 * i for i in range(-2, 4)]}
@@ -180,8 +180,8 @@ def test_radial_shares_are_compared_at_block_norms_model_by_model():
 def test_a_fact_fails_by_one_layer_of_one_model(key, where, wrong):
     assert verdict(key, layers(now=1)) == "holds"
     claim = claim_on(key, layers((where, wrong), now=1))
-    assert (claim.verdict, claim.finding.own) == ("fails", "holds")
+    assert (claim.verdict, claim.finding.its_verdict) == ("fails", "holds")
     published = claim_on(key, layers(({"protocol": P}, wrong)))
-    assert (published.verdict, published.finding.own) == ("holds", "fails")
+    assert (published.verdict, published.finding.its_verdict) == ("holds", "fails")
     none = {name: table[:0] for name, table in layers().items()}
     assert verdict(key, none) == "no data"

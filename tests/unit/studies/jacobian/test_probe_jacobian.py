@@ -138,14 +138,14 @@ def test_measuring_leaves_no_hook_and_no_gradient_behind():
 def test_backprop_is_the_plain_models_gradient_and_is_undone_even_after_an_exception(feedback):
     model = transformer(feedback=feedback)
     plain = gradient(twin(model), batch())
-    own = parameter_gradient(model, batch())
-    assert F.cosine_similarity(own, plain, dim=0) < 0.9
+    first = parameter_gradient(model, batch())
+    assert F.cosine_similarity(first, plain, dim=0) < 0.9
     with backprop(model):
         close(parameter_gradient(model, batch()), plain)
-    assert torch.equal(parameter_gradient(model, batch()), own)
+    assert torch.equal(parameter_gradient(model, batch()), first)
     with pytest.raises(KeyError), backprop(model):
         raise KeyError
-    assert torch.equal(parameter_gradient(model, batch()), own)
+    assert torch.equal(parameter_gradient(model, batch()), first)
 
 
 @pytest.mark.parametrize("arm", ["layernorm", "layernorm_plain", "rmsnorm", "manual_l2", "dyt"])
@@ -215,11 +215,11 @@ def test_a_model_without_norms_has_no_rows_and_one_without_surrogates_no_gradien
 
 def test_alignment_is_the_mean_cosine_with_the_plain_models_gradient():
     model = transformer(feedback="dfa")
-    own, true = at_norms(model, batch()), at_norms(twin(model), batch())
+    signal, true = at_norms(model, batch()), at_norms(twin(model), batch())
     rows = [row for row in decomposed(model, batch(), batch()) if "alignment" in row]
     assert [row["layer"] for row in rows] == LAYERS["pre"]
     for row in rows:
-        a, b = (seen[str(row["layer"])].dy.numpy() for seen in (own, true))
+        a, b = (seen[str(row["layer"])].dy.numpy() for seen in (signal, true))
         cosines = (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
         assert row["alignment"] == pytest.approx(cosines.mean(), abs=1e-12)
     assert rows[-1]["alignment"] == pytest.approx(1, abs=1e-12)  # dfa is exact above the blocks

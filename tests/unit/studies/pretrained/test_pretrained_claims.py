@@ -94,8 +94,8 @@ def test_one_layernorm_model_above_1_rejects_that_layernorm_dampens(measured, re
     found = claim("dampens", *measured)
     assert found.verdict == reads
     assert found.finding.corrected.startswith(f"geometric means {listed}")
-    own = "STRONGLY CONFIRMED in print, CONFIRMED in the file of results"
-    assert found.finding.own == own
+    verdict = "STRONGLY CONFIRMED in print, CONFIRMED in the file of results"
+    assert found.finding.its_verdict == verdict
 
 
 def test_a_measured_model_replaces_the_published_one():
@@ -163,12 +163,12 @@ def test_measured_prompts_come_before_published_ones():
 
 
 @pytest.mark.parametrize(
-    ("gains", "own"), [((0.8, 0.94), "CONSISTENT"), ((0.96, 0.8), "DIVERGENT")]
+    ("gains", "verdict"), [((0.8, 0.94), "CONSISTENT"), ((0.96, 0.8), "DIVERGENT")]
 )
-def test_two_models_were_consistent_below_the_published_threshold(gains, own):
+def test_two_models_were_consistent_below_the_published_threshold(gains, verdict):
     xl, pythia = ({"mean": gain} for gain in gains)
     models = published({"gpt2-xl": xl, "pythia-6.9b": pythia})
-    assert claim("consistent", published=models).finding.own == own
+    assert claim("consistent", published=models).finding.its_verdict == verdict
 
 
 HIGHER = "RMSNorm is higher; that the norm is why is not shown"
@@ -215,12 +215,12 @@ def test_every_model_is_a_case_and_the_families_are_one():
 
 
 def test_the_published_dichotomy_is_about_the_seven_models():
-    assert claim("norms_decide").finding.own == "STRONGLY CONFIRMED"
+    assert claim("norms_decide").finding.its_verdict == "STRONGLY CONFIRMED"
     finding = claim("norms_decide", published=published({"gpt2-xl": ABOVE})).finding
-    assert finding.own == "mixed"
+    assert finding.its_verdict == "mixed"
     assert finding.published == "LayerNorm 0.819 to 1.200; RMSNorm 1.221 to 1.221."
     eighth = model("gpt-j-6b", 0.3, experiment="gptj")
-    assert claim("norms_decide", eighth).finding.own == "STRONGLY CONFIRMED"
+    assert claim("norms_decide", eighth).finding.its_verdict == "STRONGLY CONFIRMED"
 
 
 RISES = [0.3, 0.2, 0.25, 0.35, 0.3, 0.28]
@@ -250,9 +250,9 @@ def test_correlations_are_given_with_the_critical_value_of_25_prompts():
 
 def test_the_published_signs_are_those_of_gpt2():
     down = {"r_deviation": -0.1}
-    for models, own in ((LAYERNORM[:3], "CONFIRMED"), (["gpt2-xl"], "PARTIAL"), ([], "REJECTED")):
+    for models, verdict in ((LAYERNORM[:3], "CONFIRMED"), (["gpt2-xl"], "PARTIAL"), ([], "REJECTED")):
         rows = published(dict.fromkeys(models, down))
-        assert claim("inverts", published=rows).finding.own == f"{own} for GPT-2"
+        assert claim("inverts", published=rows).finding.its_verdict == f"{verdict} for GPT-2"
 
 
 def test_where_every_gain_is_below_1_the_sign_flip_is_named():
@@ -286,7 +286,7 @@ SWEEP = judged(8, 8, experiment="sweep")
 
 
 @pytest.mark.parametrize(
-    ("studies", "own", "reads"),
+    ("studies", "verdict", "reads"),
     [
         ([judged(16, 16)], "VALIDATED", "several labs: better than a coin"),
         ([judged(8, 16)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
@@ -303,9 +303,9 @@ SWEEP = judged(8, 8, experiment="sweep")
         ([SWEEP | {"families": 1}], "no data", "Pythia: undecided, one family"),
     ],
 )
-def test_h25_is_compared_with_a_coin(studies, own, reads):
+def test_h25_is_compared_with_a_coin(studies, verdict, reads):
     found = claim("h25", h25=studies)
-    assert (found.finding.own, found.verdict) == (own, reads)
+    assert (found.finding.its_verdict, found.verdict) == (verdict, reads)
 
 
 def test_one_model_on_the_other_side_refutes_h25():
@@ -345,8 +345,8 @@ def alone() -> dict[str, Claim]:
 
 def test_the_published_numbers_reject_that_layernorm_dampens(alone):
     found = alone["dampens"]
-    own = "INCONCLUSIVE in print, REJECTED in the file of results"
-    assert (found.verdict, found.finding.own) == ("rejected", own)
+    verdict = "INCONCLUSIVE in print, REJECTED in the file of results"
+    assert (found.verdict, found.finding.its_verdict) == ("rejected", verdict)
     assert found.finding.published.startswith(
         "gpt2-xl 1.019 (t +3.84, p > 0.999), gpt2-large 1.014 (t +2.84, p 0.995)"
     )
@@ -361,7 +361,7 @@ def test_the_published_numbers_cannot_decide_between_norms(alone):
     models, families = "4 against 3 models: p 0.0571", "2 against 3 families: p 0.100"
     assert f"{models}, smallest reachable 0.0286;" in finding.corrected
     assert f"{families}, smallest reachable 0.100;" in finding.corrected
-    assert finding.own == "mixed"
+    assert finding.its_verdict == "mixed"
 
 
 def test_the_published_numbers_give_both_correlations(alone):
@@ -383,6 +383,6 @@ def test_the_published_numbers_have_h25_right_for_7_of_16(alone):
 def test_no_finding_of_the_published_numbers_says_nan(alone):
     for found in alone.values():
         finding = found.finding
-        for words in (finding.published, finding.own, finding.corrected, found.verdict):
+        for words in (finding.published, finding.its_verdict, finding.corrected, found.verdict):
             assert words
             assert "nan" not in words.lower()

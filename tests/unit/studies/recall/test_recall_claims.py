@@ -68,7 +68,7 @@ def test_a_statement_holds_and_fails_under_both_protocols(key):
     fails = claim_on(key, runs({**HOLDS[key], **FAILS[key]}))
     assert (judged(holds).verdict, judged(fails).verdict) == ("holds", "fails")
     if key != "affine_is_expressive":  # its arm is not among the notebook's
-        assert (holds.finding.own, fails.finding.own) == ("holds", "fails")
+        assert (holds.finding.its_verdict, fails.finding.its_verdict) == ("holds", "fails")
 
 
 @pytest.mark.parametrize("key", PRIMARY)
@@ -134,7 +134,7 @@ def test_copy_is_recall_if_all_arms_are_nearer_to_chance_than_to_1_without_conte
     changes = {(arm, ALONE): 0.1 for arm in PUBLISHED} | {("batchnorm", ALONE): alone}
     claim = claim_on("copy_is_recall", runs(changes))
     reads = "holds" if off < 0 else "fails"
-    assert (claim.finding.own, claim.verdict) == (reads, reads)
+    assert (claim.finding.its_verdict, claim.verdict) == (reads, reads)
     assert claim.cases[""].effect == alone
 
 

@@ -56,7 +56,7 @@ def test_the_loss_at_the_end_is_of_one_more_batch_in_evaluation_mode():
 
 @pytest.mark.long
 def test_unit_l2_at_step_1500():
-    """The notebook's protocol at its own size, against a number of another implementation.
+    """The notebook's protocol at its size, against a number of another implementation.
 
     Another seed and other batches move the loss in the third digit.
     """
