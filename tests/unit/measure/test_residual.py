@@ -185,9 +185,9 @@ def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
     val = torch.from_numpy(DATA.val.astype(int))
     windows = torch.stack([val[:8], val[-8:]])
     for seed, model in transformers(tmp_path / "models")[1].items():
-        of_seed = stream[stream["seed"] == seed].set_index(["site", "position"])
+        rows = stream[stream["seed"] == seed].set_index(["site", "position"])
         embedded = model.token_embedding(windows) + model.position_embedding.weight
         expected = norm(embedded).log().mean(0).exp()
-        assert of_seed.xs("embedding")["norm"].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+        assert rows.xs("embedding")["norm"].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
         gain = (norm(model.blocks[0](embedded)) / norm(embedded)).log().mean(0)
-        assert of_seed.xs("block_0")["log_gain"].tolist() == pytest.approx(gain.tolist(), rel=1e-4)
+        assert rows.xs("block_0")["log_gain"].tolist() == pytest.approx(gain.tolist(), rel=1e-4)

@@ -17,7 +17,6 @@ from normscope.studies.study import (
     Grid,
     Job,
     Settings,
-    Study,
     TransformerStudy,
     checked,
     vocabulary,

@@ -141,7 +141,9 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
     return Finding(
         cases={r["model"]: gain_case(r, above=False) for r in models},
         published=f"{_listed(tests)}; p one-sided, of a mean below 1.",
-        its_verdict=f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results",
+        its_verdict=(
+            f"{overall(statuses)} in print, {hypothesis_status(statuses)} in the file of results"
+        ),
         corrected=f"geometric means {'. '.join(listed)}.",
         alone=_first(answers),
     )

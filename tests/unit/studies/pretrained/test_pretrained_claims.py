@@ -250,7 +250,11 @@ def test_correlations_are_given_with_the_critical_value_of_25_prompts():
 
 def test_the_published_signs_are_those_of_gpt2():
     down = {"r_deviation": -0.1}
-    for models, verdict in ((LAYERNORM[:3], "CONFIRMED"), (["gpt2-xl"], "PARTIAL"), ([], "REJECTED")):
+    for models, verdict in (
+        (LAYERNORM[:3], "CONFIRMED"),
+        (["gpt2-xl"], "PARTIAL"),
+        ([], "REJECTED"),
+    ):
         rows = published(dict.fromkeys(models, down))
         assert claim("inverts", published=rows).finding.its_verdict == f"{verdict} for GPT-2"
 
