@@ -11,10 +11,8 @@ DRAWN = """drawing => {
   const svg = drawing.querySelector("svg");
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const box = svg.getBoundingClientRect();
-  const ids = [...svg.querySelectorAll("use")].map((use) => use.href.baseVal.slice(1));
   return {
     paths: svg.querySelectorAll("path, use").length,
-    lost: ids.filter((id) => document.querySelectorAll(`[id="${id}"]`).length !== 1),
     ratio: (box.width / box.height) / (width / height),
   };
 }"""
@@ -99,7 +97,6 @@ def test_every_figure_is_seen(visit, summary, width):
         assert drawing.get_attribute("aria-label")
         seen = drawing.evaluate(DRAWN)
         assert seen["paths"] > 10
-        assert seen["lost"] == []  # references that lead nowhere draw nothing
         assert seen["ratio"] == pytest.approx(1, abs=0.02)
 
 
