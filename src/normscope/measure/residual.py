@@ -9,7 +9,6 @@ site of every pass.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -38,17 +37,17 @@ class Recorder:
         n_blocks: how many of them are blocks.
 
     Attributes:
-        norms: one fp32 (or better) tensor (batch, positions) per site.
+        norms: those of the current pass, one fp32 (or better) tensor (batch, positions) per site.
+            Replace the list to record another pass.
     """
 
     def __init__(self, names: Sequence[str], n_blocks: int) -> None:
         self.norms: list[Tensor] = []
         self._names, self._n_blocks = names, n_blocks
         self._width = 0  # of the stream
+        self._in_final_norm = False
 
-    def enter(
-        self, site: int, _: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> None:
+    def enter(self, site: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check what enters the module that gives the stream of a site.
 
         Raises:
@@ -66,15 +65,17 @@ class Recorder:
         if stream is None or not self._fits(stream) or not _same(stream, self.norms[-1]):
             giver = "an embedding" if site == 1 else f"the output of {self._names[site - 2]}"
             raise self._error(site, f"what enters it is not {giver}")
+        self._in_final_norm = site > self._n_blocks
 
-    def leave(self, site: int, _: nn.Module, args: Any, output: Any) -> None:
+    def leave(self, site: int, output: Any) -> None:
         """Record the output of a module that ``enter`` let in.
 
         Raises:
             NotTheStream: it is not a stream of the same shape.
         """
-        if len(self.norms) < site:
-            return  # the final norm, before the last block
+        if site > self._n_blocks and not self._in_final_norm:
+            return
+        self._in_final_norm = False
         stream = _stream(output)
         if stream is None or not self._fits(stream):
             raise self._error(site, "its output does not have the shape of its input")
@@ -133,14 +134,21 @@ def recording(
     recorder = Recorder(names or sites[1:], len(blocks))
     handles = []
     for site, module in enumerate(modules, 1):
-        enter, leave = partial(recorder.enter, site), partial(recorder.leave, site)
-        handles.append(module.register_forward_pre_hook(enter, with_kwargs=True))
-        handles.append(module.register_forward_hook(leave))
+        handles += _hooks(module, site, recorder)
     try:
         yield recorder
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _hooks(module: nn.Module, site: int, recorder: Recorder) -> list[Any]:
+    return [
+        module.register_forward_pre_hook(
+            lambda _, args, kwargs: recorder.enter(site, args, kwargs), with_kwargs=True
+        ),
+        module.register_forward_hook(lambda _, args, output: recorder.leave(site, output)),
+    ]
 
 
 def _stream(value: Any) -> Tensor | None:

@@ -14,7 +14,8 @@ from normscope.paper.section import Named
 from normscope.paper.statements import DECIDED, VERDICTS, counts, shown_verdict
 from normscope.paper.table import Column, Field, PageTable, Row, derived
 
-ASKED = "quantity criterion direction bound margin holds_in test unit".split()  # of a statement
+# what decides a verdict, without words; a contrast that was changed later has ``changed_after``
+TEST = "test direction bound margin scale holds_in unit changed_after".split()
 
 
 class Evidence(NamedTuple):
@@ -106,4 +107,4 @@ def evidence_numbers(evidence: Evidence) -> Iterator[Named]:
 
 
 def _same_test(claim: Row, other: Row) -> bool:
-    return all(claim.get(key) == other.get(key) for key in ASKED)
+    return all(claim.get(key) == other.get(key) for key in TEST)

@@ -33,7 +33,8 @@ def verdicts(**by_key: str) -> list[dict[str, Any]]:
 
 HERE = verdicts(a="holds", b="undecided", c="fails", d="undecided", e="holds", f="fails", g="holds")
 THERE = [
-    *verdicts(a="fails", b="holds", c="undecided", d="undecided", e="holds"),
+    *verdicts(a="fails", b="holds", c="undecided", d="undecided"),
+    claim(key="e", verdict="holds", criterion="the same test in other words"),
     claim(key="f", verdict="holds", bound=2.0),
     claim(key="gone", verdict="holds"),
 ]

@@ -326,9 +326,9 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
 @claim("h25")
 def crowding(_: Entry, evidence: Evidence) -> Finding:
     """Every model is a case: one on the other side of 1 than is predicted refutes it."""
+    tables = evidence.table("pretrained.h25_models"), evidence.table("pretrained.h25")
     models, accuracy = (
-        select(evidence.table(f"pretrained.{name}"), metric="gain_hidden_states").to_dict("records")
-        for name in ("h25_models", "h25")
+        select(table, metric="gain_hidden_states").to_dict("records") for table in tables
     )
     studies = {r["experiment"]: r for r in accuracy if r["experiment"] in STUDIES}
     references = select(evidence.table("pretrained.references"), metric="h25_correct")
