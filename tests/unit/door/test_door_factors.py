@@ -274,7 +274,7 @@ def not_finite(layer: nn.Module) -> nn.Module:
         (nn.Sequential(nn.LayerNorm(6), nn.Dropout(0.5)), X, "Sequential"),
         (nn.Module(), X, "Module"),
         (nn.LayerNorm(5), X, "LayerNorm"),
-        (build(ARMS["layernorm"].norm, 5), X, ""),
+        (build(ARMS["layernorm"].norm, 5), X, "TokenNorm fails on x"),
         (nn.LayerNorm(6, device="meta"), X, "LayerNorm"),
         (nn.LayerNorm(6).double(), X, "LayerNorm"),
         (BesselLayerNorm(), X, "BesselLayerNorm"),
