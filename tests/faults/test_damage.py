@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from cases import TARGETS, clean, edit_command, same
+from cases import TARGETS, edit_command, same
 from project import Project
 
 Damage = Callable[[bytes], bytes]
@@ -21,34 +21,6 @@ def damage(path: Path, how: str) -> None:
     stat = path.stat()
     path.write_bytes(DAMAGES[how](path.read_bytes()))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
-def test_bins(modelled: Project, tmp_path: Path):
-    project = clean(modelled, tmp_path)
-    names = ("train.bin", "val.bin", "meta.pkl")
-    for name, how in zip(names, ("bit flipped", "truncated", "emptied"), strict=True):
-        damage(project.root / "results/dataset" / name, how)
-        said = project.snakemake(
-            "results/main/models/nanogpt-layernorm-pre-0.001-1/metrics.csv", ok=False
-        )
-        assert f"results/dataset/{name} is truncated or altered" in said
-        assert "remove results/dataset and start again" in said
-        assert "Traceback" not in said
-        shutil.copy2(modelled.root / "results/dataset" / name, project.root / "results/dataset")
-    shutil.rmtree(project.root / "results/dataset")  # the way out that was named
-    project.snakemake(*TARGETS)
-    same(project, modelled)
-
-
-def test_newest_checkpoints(half_made: Project, modelled: Project):
-    folders = (half_made.root / "results/main/checkpoints").iterdir()
-    kept = [files for folder in folders if len(files := sorted(folder.glob("*/step-*.ckpt"))) > 1]
-    for files, how in zip(kept, DAMAGES, strict=False):
-        damage(files[-1], how)
-    half_made.snakemake(*TARGETS)
-    logs = "".join(p.read_text() for p in half_made.root.glob("results/logs/main_train/*.log"))
-    assert logs.count("falling back to the one before") == len(kept)
-    same(half_made, modelled)
 
 
 def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: Project):
@@ -70,23 +42,6 @@ def test_all_checkpoints_and_those_of_other_runs(half_made: Project, modelled: P
     shutil.rmtree(second)
     half_made.snakemake(*TARGETS)
     same(half_made, modelled)
-
-
-def test_entries_of_the_store(modelled: Project, tmp_path: Path):
-    project = modelled.copy(tmp_path / "project")
-    results = project.root / "results"
-    for folder in ("main", "benchmarks/main_train"):
-        shutil.rmtree(results / folder)
-    project.snakemake(*TARGETS)  # links to the store of the copy
-    names = ("models.safetensors", "SHA256SUMS", "metrics.csv", "curves.csv")
-    hit = sorted(results.glob("main/models/*"))[: len(names)]
-    for run, name, how in zip(hit, names, DAMAGES, strict=True):
-        damage((run / name).resolve(), how)
-    said = project.snakemake(*(f"results/main/models/{run.name}/models.safetensors" for run in hit))
-    assert said.count("is not what its job wrote: the entry is removed") == len(hit)
-    trained = {path.stem for path in results.glob("benchmarks/main_train/*.tsv")}
-    assert trained == {run.name for run in hit}
-    same(project, modelled)
 
 
 def without_a_row(raw: bytes) -> bytes:

@@ -80,8 +80,6 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(403, "GatedRepo", f"Access is restricted. {echo}")
         elif repo == "org/echo":
             self.refuse(401, "Other", echo)
-        elif repo == "org/teapot":
-            self.refuse(418, None, echo)
         elif repo == "org/warns" and kind == "revision":
             self.answer(404, b"{}", {"X-Error-Code": "RepoNotFound", "X-HF-Warning": f"t;{echo}"})
         elif repo == "org/breaks" and kind == "resolve":

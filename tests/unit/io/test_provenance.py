@@ -76,14 +76,6 @@ def test_importing_the_package_loads_none_of_its_modules():
     assert subprocess.run(command, capture_output=True, check=True, text=True).stdout == "\n"
 
 
-def test_a_module_that_is_not_imported_is_left_out():
-    train = closure(SCRIPTS / "train.py", PACKAGE / "studies/main/train.py")
-    assert PACKAGE / "nn/norms.py" in train
-    for other in ("nn/arms.py", "config.py", "studies/recall/model.py", "measure/sharpness.py"):
-        assert (PACKAGE / other).is_file()
-        assert PACKAGE / other not in train
-
-
 CODE = '"""What it does."""\n\nX = 1\n\n\ndef f(a):\n    """It adds."""\n    return a + X\n'
 
 

@@ -7,7 +7,6 @@ import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from processes import ROOT
 from properties import examples
 
 from normscope.errors import Explained
@@ -46,11 +45,6 @@ def bomb(levels: int) -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, levels)]
     return "\n".join(lines)
-
-
-@pytest.mark.parametrize("path", ["config.yaml", "config/tiny.yaml", "data/claims/tutorial.yaml"])
-def test_the_projects_files_are_read_as_pyyaml_reads_them(path):
-    assert read_yaml(ROOT / path) == yaml.safe_load((ROOT / path).read_text())
 
 
 @pytest.mark.parametrize(

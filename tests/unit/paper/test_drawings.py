@@ -316,21 +316,16 @@ def test_gains_of_prompts_and_their_means():
     assert figure.n == "n: 25 prompts of each model. Measured: ours. Not measured: gone."
 
 
-def test_a_comparison_is_sorted_and_fills_what_is_measured():
-    axis = drawn("comparison").axes[0]
-    assert ticks(axis, "y") == ["ours", "gpt2-xl (fp32, published)"]
-    marks = [x for x in axis.lines if x.get_marker() == "o" and len(data(x)[0])]
-    assert [data(x)[0][0] for x in marks] == pytest.approx(np.exp([-0.3, 0.2]))
-    assert [x.get_markerfacecolor() for x in marks] == [NORMS["RMSNorm"], "none"]
-    assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
-
-
-def test_a_model_that_was_published_twice_is_drawn_once():
+def test_a_comparison_is_sorted_fills_what_is_measured_and_draws_a_model_once():
     tables = tables_of("comparison")
     rows = tables["by_model"]
     again = rows[rows["experiment"] != "measured"].assign(experiment="twins", dtype="bf16")
     axis = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes[0]
     assert ticks(axis, "y") == ["ours", "gpt2-xl (fp32, published)"]
+    marks = [x for x in axis.lines if x.get_marker() == "o" and len(data(x)[0])]
+    assert [data(x)[0][0] for x in marks] == pytest.approx(np.exp([-0.3, 0.2]))
+    assert [x.get_markerfacecolor() for x in marks] == [NORMS["RMSNorm"], "none"]
+    assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
 
 
 def test_three_ratios_rho_and_the_sites_of_a_model():

@@ -100,12 +100,4 @@ def test_the_opening_compares_both_runs(tmp_path, is_there):
     assert len(frame.tables["verdicts"].rows) == 1 + is_there
     named = json.dumps([frame.tables["ledger"].headings, *frame.numbers])
     assert ("evidence" in named) == is_there
-    text = opening(tmp_path, frame, "The models are trained")
-    assert "[verdicts]" in text
-    for words in (
-        "evidence",
-        "`config/paper.yaml`",
-        'differ on "Of a" (holds here, fails in the evidence).',
-        "2 are decided by only one of them",
-    ):
-        assert (words in text) == is_there
+    assert ("evidence" in opening(tmp_path, frame, "The models are trained")) == is_there

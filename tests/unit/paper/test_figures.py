@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgb
 from processes import SCRIPTS
 
 from normscope.nn.arms import ARMS
@@ -93,20 +92,6 @@ def test_a_figure_has_its_size_and_fonts_on_paper(tmp_path):
     assert axes[0, 0].title.get_fontsize() == 8
     assert b"/FontFile2" in pdf  # TrueType, which journals ask for; matplotlib's default is Type 3
     assert not plt.get_fignums()
-
-
-def test_palette_is_okabe_and_itos():
-    """Okabe & Ito 2008, "Color Universal Design": black to sky blue, in 8-bit RGB."""
-    published = {
-        (0, 0, 0),
-        (230, 159, 0),
-        (86, 180, 233),
-        (0, 158, 115),
-        (0, 114, 178),
-        (213, 94, 0),
-        (204, 121, 167),
-    }
-    assert {tuple(round(255 * c) for c in to_rgb(color)) for color in style.COLORS} == published
 
 
 def test_families_that_share_a_panel_differ_in_colour_and_in_marker():

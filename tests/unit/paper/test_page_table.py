@@ -1,25 +1,12 @@
 """Tables of pages: cells by column, and the same hostile cells in every medium."""
 
 import math
-import re
 
 import pandas as pd
 import pytest
-from markdown_it import MarkdownIt
-from page_recipes import (
-    HOSTILE,
-    HOSTILE_TEX,
-    LATEX,
-    frame,
-    rows_of,
-    template_text,
-    templates,
-)
 
 from normscope.errors import Explained
 from normscope.formats import GENERAL, INTEGER, SCIENTIFIC, SIGNIFICANT, decimals
-from normscope.paper.latex import files
-from normscope.paper.markdown import pipe_table
 from normscope.paper.page import kinds
 from normscope.paper.table import (
     Column,
@@ -38,8 +25,6 @@ from normscope.paper.table import (
     text,
     yes_no,
 )
-from normscope.paper.tex import escaped
-from normscope.paper.typeset import breakable, document, printable
 
 NAN = math.nan
 ROW = {"n": 6, "lost": 2, "none": NAN, "yes": True, "no": False, "word": "a*", "rate": 0.0003}
@@ -118,24 +103,3 @@ def test_records_are_crossed_in_the_order_in_which_they_come():
 def test_a_column_is_numeric_if_all_its_cells_are_plain_numbers(form, cells, kind):
     table = PageTable("", (Column("column", form),), tuple((cell,) for cell in cells))
     assert kinds(table) == [kind]
-
-
-@pytest.mark.parametrize("hostile", [*HOSTILE, *HOSTILE_TEX])
-def test_a_hostile_cell_is_text_in_every_medium(hostile, tmp_path):
-    """Markdown, LaTeX and print, in a heading and in a cell; ``test_page`` has HTML."""
-    printed = frame(hostile)
-    table = printed.tables["main.loss"]
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(pipe_table(table))
-    cells = [t.children or [] for t in tokens if t.type == "inline"]
-    assert {child.type for cell in cells for child in cell} == {"text"}
-    words = ["".join(c.content for c in cell) for cell in cells]
-    assert words.count(" ".join(hostile.split())) == 2
-
-    tex = rows_of(files(printed, LATEX)["tables/main/loss.tex"])[2]
-    bare = re.sub(r"\\allowbreak\{\}|\s", "", tex)
-    assert re.sub(r"\s", "", escaped(hostile)) in bare
-
-    summary = template_text(templates(tmp_path), printed)
-    parts = [p for part in document(summary, printed) for p in part.get("blocks", [part])]
-    (cells,) = [part["rows"] for part in parts if len(part.get("head", ())) == 3]
-    assert cells[1][0] == breakable(printable(hostile))

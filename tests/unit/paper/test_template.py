@@ -3,20 +3,16 @@
 import pytest
 from page_recipes import (
     HOSTILE,
-    claim,
     frame,
-    ledger,
     template_text,
     templates,
     text_table,
-    traces,
 )
 
 from normscope.errors import Explained
 from normscope.paper.blocks import blocks
-from normscope.paper.frame import Frame, collect
+from normscope.paper.frame import Frame
 from normscope.paper.markdown import summary
-from normscope.paper.section import Section
 
 TWO = Frame(
     {"level": "95%"},
@@ -87,17 +83,3 @@ HEAD = "# x\n\n{{ main.words }}\n\n{{ table('ledger') }}\n\n{{ figures }}\n"
 def test_an_unsupported_block_is_an_error(tmp_path, text, message):
     with pytest.raises(Explained, match=message):
         blocks(template_text(templates(tmp_path, text), TWO))
-
-
-def test_statements_stand_in_the_section_of_their_study(tmp_path):
-    claims = [claim(key="k", study="b", statement="Of b."), claim(study="a", statement="Of a.")]
-    sections = {s: Section({}, {}) for s in "ab"}
-    stated = ledger(*claims)
-    printed = collect(sections, stated, {}, level=0.95, traces=traces(stated, "a.py:1-2"))
-    folder = templates(
-        tmp_path,
-        "{{ sections[0] }}\n\n{{ sections[1] }}",
-        **dict.fromkeys("ab", "{{ table('claims') }}"),
-    )
-    lines = summary(template_text(folder, printed), printed).splitlines()
-    assert [line.split(" | ")[0] for line in lines if "Of" in line] == ["| Of a.", "| Of b."]

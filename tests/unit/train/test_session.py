@@ -13,10 +13,9 @@ import safetensors.torch
 import torch
 from jobs import EVERY, KINDS, SEEDS, Job
 from recipes import recipe
-from trainings import FP32, alone, problem_of
+from trainings import alone, problem_of
 
 from normscope.errors import Explained
-from normscope.io.stored import metrics
 from normscope.train import session
 from normscope.train.checkpoint import Checkpoints, RunInUse, locked
 from normscope.train.outputs import TrainingFlags
@@ -208,17 +207,3 @@ def test_timing_is_of_the_steps_of_this_process(tmp_path):
     job.flags = job.flags.model_copy(update={"timing": None})
     job.train()
     assert not job.timing.exists()
-
-
-def test_the_log_has_the_arithmetic_and_the_outcome_of_each_model(tmp_path, capsys):
-    job = Job(tmp_path, KINDS["batchnorm, one diverges"], in_step=2)
-    job.train()
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == FP32.described
-    table = metrics(job.out)
-    assert [line for line in lines if line.startswith("seed ")] == [
-        f"seed 1: validation loss {table['val_loss'][1]:.4f}",
-        f"seed 2: diverged at step {table['diverged_at'][2]}: the loss is not finite or above the "
-        "bound",
-        f"seed 3: validation loss {table['val_loss'][3]:.4f}",
-    ]

@@ -46,6 +46,7 @@ STACKS: dict[str, Stack | RecallStack] = {
     "dropout, batchnorm": recipe("batchnorm", "post", dropout=0.3, seeds=SEEDS),
     "untied": recipe("dyt", linear_bias=True, decays="all", seeds=SEEDS, **UNTIED),
     "no residual": recipe(residual=False, init="xavier", n_layer=2, seeds=SEEDS),
+    "clipped": recipe(grad_clip=0.1, seeds=SEEDS),
     "unclipped": recipe(grad_clip=0.0, seeds=SEEDS),
     **{
         f"{kind} {arm}": recall_run(arm, kind, seeds=SEEDS)

@@ -1,8 +1,5 @@
 """The training script: killed, on a full disk, with wrong flags."""
 
-import json
-import pickle
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +7,6 @@ from pathlib import Path
 
 import processes
 import pytest
-import torch
 from recipes import recipe
 
 OUTPUTS = ("models.safetensors", "config.json", "curves.csv", "metrics.csv")
@@ -82,31 +78,6 @@ def test_outputs_that_cannot_be_written_cost_no_step(tmp_path, data, whole):
     assert script.outputs() == whole
 
 
-def test_a_changed_vocabulary_starts_at_the_beginning(tmp_path, data):
-    changed = shutil.copytree(data, tmp_path / "data")
-    script = Script(changed, tmp_path)
-    script.kill_when(lambda: script.newest() >= 1)
-    meta = pickle.loads((changed / "meta.pkl").read_bytes())
-    meta["itos"][6], meta["stoi"]["z"], meta["vocab_size"] = "z", 6, 7
-    (changed / "meta.pkl").write_bytes(pickle.dumps(meta))
-    assert "starting at step 0" in script.succeed()
-    assert json.loads(script.outputs()["config.json"])["vocab_size"] == 7
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_missing_gpu_is_an_error_that_says_what_to_set(tmp_path, data):
-    message = Script(data, tmp_path).fail("--recipe.device", "cuda")
-    assert "set device: cpu or auto in config.yaml" in message
-    assert not (tmp_path / "checkpoints").exists()
-
-
-@pytest.mark.parametrize(
-    ("flag", "value"),
-    [
-        ("training.warmup-steps", "60"),
-        ("norm.elementwise", "tanh"),
-        ("seeds", "[1,1]"),
-    ],
-)
-def test_a_wrong_value_for_a_key_of_the_recipe_is_an_error(tmp_path, data, flag, value):
-    assert flag.partition(".")[0] in Script(data, tmp_path).fail(f"--recipe.{flag}", value)
+def test_a_wrong_value_for_a_key_of_the_recipe_is_an_error(tmp_path, data):
+    script = Script(data, tmp_path)
+    assert "training" in script.fail("--recipe.training.warmup-steps", str(STEPS))
