@@ -5,19 +5,35 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+SCREENSHOTS = ROOT / "results" / "screenshots"
+TILE = 8000  # pixels; a screenshot of more than 16384 is cut by the browser
 SHOWN = "#ledger tbody tr:not([hidden])"
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 DRAWN = """drawing => {
   const svg = drawing.querySelector("svg");
   const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
   const box = svg.getBoundingClientRect();
+  const ids = [...svg.querySelectorAll("use")].map((use) => use.href.baseVal.slice(1));
   return {
     paths: svg.querySelectorAll("path, use").length,
+    lost: ids.filter((id) => document.querySelectorAll(`[id="${id}"]`).length !== 1),
     ratio: (box.width / box.height) / (width / height),
   };
 }"""
 TILED = """place => [...document.querySelectorAll(`.tally tbody td:nth-child(${place}) .tile`)].map(
   (tile) => document.querySelector(tile.hash).dataset.verdict)"""
+LINKED = """[...document.querySelectorAll("#ledger tbody tr")].map((row) => {
+  const trace = document.querySelector(row.querySelector("th a").hash);
+  const cells = [...trace.cells];
+  const to = (cell) => document.querySelector(cell.querySelector("a").hash);
+  return {
+    row: row.id, trace: trace.id, back: to(cells[0]).id, figure: to(cells[2]).tagName,
+    statement: cells[0].textContent.trim(), numbers: to(cells[3]).cells[0].textContent.trim(),
+    places: [...trace.querySelectorAll("td:nth-child(5) code, td:nth-child(6) code")].map(
+      (code) => code.textContent),
+    command: cells[6].textContent.trim(),
+  };
+})"""
 # smallest contrast of a text with what is behind it, by WCAG 2.2
 CONTRAST = """() => {
   const paint = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
@@ -97,6 +113,7 @@ def test_every_figure_is_seen(visit, summary, width):
         assert drawing.get_attribute("aria-label")
         seen = drawing.evaluate(DRAWN)
         assert seen["paths"] > 10
+        assert seen["lost"] == []  # references that lead nowhere draw nothing
         assert seen["ratio"] == pytest.approx(1, abs=0.02)
 
 
@@ -119,6 +136,25 @@ def test_the_first_screen_says_what_was_found(visit, summary):
     for place, head in enumerate(heads[1:], start=2):
         rows = page.evaluate(TILED, place)
         assert {verdict.split(":")[0] for verdict in rows} <= {head}
+
+
+def test_every_link_of_every_statement_leads_somewhere(visit, summary):
+    page = visit(summary).page
+    for row in page.evaluate(LINKED):
+        assert row["trace"]
+        assert row["back"] == row["row"]
+        assert row["figure"] == "FIGURE"
+        assert row["numbers"] == row["statement"]
+        entries = [place for place in row["places"] if place.startswith("data/claims/")]
+        ((path, _, key),) = {place.partition(": ") for place in entries}
+        assert f"\n  {key}:\n" in (ROOT / path).read_text()
+        functions = [place for place in row["places"] if place.startswith("normscope.")]
+        assert functions
+        for name in functions:
+            module, _, function = name.rpartition(".")
+            path = ROOT / "src" / f"{module.replace('.', '/')}.py"
+            assert f"def {function}(" in path.read_text(), name
+        assert row["command"].startswith("snakemake --cores 4 results/")
 
 
 def test_rows_are_chosen_by_mouse(visit, summary):
@@ -203,6 +239,13 @@ def test_a_row_is_a_card_on_a_phone(visit, summary):
     assert label.strip('"') == cell.get_attribute("data-label")
 
 
+def test_links_lead_somewhere(visit, summary):
+    page = visit(summary).page
+    hashes = page.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].map(a => a.hash)")
+    assert len(hashes) > 40
+    assert page.evaluate("h => h.filter(x => !document.querySelector(x))", hashes) == []
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out(visit, summary, scheme, width):
@@ -255,3 +298,18 @@ def test_no_other_script_may_run(visit, recipes, tmp_path):
     said = visit(path).said
     assert said
     assert not [line for line in said if line.startswith("dialog")]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
+def test_it_is_drawn(visit, summary, width, scheme):
+    """For eyes: results/screenshots/, from above."""
+    page = visit(summary, width, color_scheme=scheme).page
+    height = page.evaluate("document.documentElement.scrollHeight")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    for old in SCREENSHOTS.glob(f"page-{width}-{scheme}-*.png"):
+        old.unlink()
+    for part, top in enumerate(range(0, height, TILE), start=1):
+        clip = {"x": 0, "y": top, "width": width, "height": min(TILE, height - top)}
+        path = SCREENSHOTS / f"page-{width}-{scheme}-{part:02}.png"
+        page.screenshot(path=path, clip=clip, full_page=True)
+        assert path.stat().st_size > 1000
