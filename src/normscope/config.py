@@ -144,16 +144,35 @@ def load(raw: dict[str, Any]) -> Config:
         ConfigError: listing everything that is wrong.
     """
     try:
-        return Config.model_validate(raw)
+        return Config.model_validate(raw, strict=True)
     except ValidationError as e:
-        places: dict[str, list[str]] = {}  # a problem of several keys is reported once
-        for error in e.errors(include_url=False):
-            place, problem = _explain(error)
-            problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
-            problem = shorten(problem, 800, placeholder=" ...")
-            places.setdefault(problem, []).append(place)
-        lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
-        raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}") from None
+        errors: list[Any] = e.errors(include_url=False)
+    try:  # text may be converted, but true is not a number
+        config, unconverted = Config.model_validate(raw), {}
+    except ValidationError as e:
+        config, unconverted = None, {one["loc"]: one for one in e.errors(include_url=False)}
+    others = [error for error in errors if not _is_text(error)]
+    if config is not None and not others:
+        return config
+    errors = [
+        unconverted.get(error["loc"], error)
+        for error in errors
+        if error in others or error["loc"] in unconverted
+    ] or [*unconverted.values()]
+    places: dict[str, list[str]] = {}  # a problem of several keys is reported once
+    for error in errors:
+        place, problem = _explain(error)
+        problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
+        problem = shorten(problem, 800, placeholder=" ...")
+        places.setdefault(problem, []).append(place)
+    lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
+    raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}")
+
+
+def _is_text(error: Any) -> bool:
+    """Whether an error is text where a number or a Boolean is needed, which may be converted."""
+    kinds = ("int_type", "float_type", "bool_type")
+    return isinstance(error["input"], str) and error["type"] in kinds
 
 
 def laid_over(base: Any, choices: Any) -> Any:

@@ -164,6 +164,9 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
     [
         # a wrong type or a value out of bounds, with the value
         ("training.steps", 2000.5, ["2000.5 (float)"]),
+        ("training.steps", True, ["valid integer", "True (bool)"]),
+        ("runs.0.learning_rates.0", True, ["valid number", "True (bool)"]),
+        ("demonstration", 1, ["valid boolean", "1 (int)"]),
         ("training.steps", 10**30, ["less than 9223"]),
         ("model", [1], ["[1] (list)"]),
         ("stack", "٣", ["'٣' (str)"]),

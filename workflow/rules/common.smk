@@ -75,7 +75,10 @@ def documents():
             "data/claims.yaml is not read: write one file per document, data/claims/NAME.yaml"
         )
     folders = [os.path.join(PROJECT, "data/claims"), "data/claims"]
-    names = {path.name for folder in folders for path in Path(folder).glob("*.yaml")}
+    names = {path.name for folder in folders for path in Path(folder).glob("*.y*ml")}
+    for name in names:
+        if name.endswith(".yml"):
+            raise WorkflowError(f"data/claims/{name}: rename it to {name[:-4]}.yaml")
     return [data(f"claims/{name}") for name in sorted(names)]
 
 

@@ -32,8 +32,8 @@ class At(Strict):
 class Best(Strict):
     """The setting of each side: for each seed, the one with the lowest mean over the *other* seeds.
 
-    No seed takes part in choosing the setting at which it is tested. A setting at which the
-    measure is unknown comes last.
+    No seed takes part in choosing the setting at which it is tested, unless no other seed has all
+    settings. A setting at which the measure is unknown comes last.
     """
 
     columns: Annotated[Columns, Some] = Field(description="the columns that make up a setting")
@@ -118,8 +118,14 @@ class Contrast(Strict):
 
     @property
     def sides(self) -> list[Cells]:
-        """The cells of each side; reserved words and lists stand for several values."""
-        return [self.cells] if self.other is None else [self.cells, {**self.cells, **self.other}]
+        """The cells of each side; reserved words and lists stand for several values.
+
+        With ``best``, settings are also chosen among the models of the published protocol.
+        """
+        every = [self.cells]
+        if self.best and self.as_published:
+            every.append(self.cells | self.as_published)
+        return every if self.other is None else [*every, *(cells | self.other for cells in every)]
 
     @property
     def partners(self) -> list[str]:
@@ -151,7 +157,7 @@ class Contrast(Strict):
     def ambiguity(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> str:
         """What to do about two rows of one seed that are on the same side."""
         keys = itertools.takewhile(lambda column: column != self.replicates, first.keys())
-        differ = ", ".join(column for column in keys if first[column] != second[column])
+        differ = ", ".join(column for column in keys if str(first[column]) != str(second[column]))
         return (
             f"{self.table}: {self.cells} are several rows of {self.replicates} "
             f"{first[self.replicates]}, which differ in {differ or 'nothing that names a cell'}: "

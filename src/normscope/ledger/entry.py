@@ -1,5 +1,6 @@
 """The files of data/claims/: a document, its statements, and the test that decides each of them."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,11 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
-from normscope.io.names import Key
+from normscope.io.names import PATTERN, Key
 from normscope.io.yamlfile import read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
 from normscope.ledger.wording import check_fields
-from normscope.schema import PositiveFloat, Strict
+from normscope.schema import PositiveFloat, Some, Strict
 
 Word = Annotated[str, Field(min_length=1)]
 Verdict = Literal["holds", "fails", "none"]
@@ -184,7 +185,9 @@ class Document(Strict):
     title: Word
     author: str | None = None
     link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
-    claims: dict[Key, Entry] = Field(description="the statements, by a key unique in the ledger")
+    claims: Annotated[dict[Key, Entry], Some] = Field(
+        description="the statements, by a key unique in the ledger"
+    )
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,9 @@ def load(paths: Iterable[Path]) -> Claims:
     documents: dict[str, Document] = {}
     problems: list[str] = []
     for path in paths:
+        if not re.fullmatch(PATTERN, path.stem):
+            problems.append(f"{path}: rename it: a document's name has only a-z, 0-9 and _")
+            continue
         raw = read_yaml(path)
         try:
             documents[path.stem] = Document.model_validate(raw, strict=True)
@@ -258,6 +264,8 @@ def _place(error: ErrorDetails, raw: Any) -> str:
 def _reason(error: ErrorDetails) -> str:
     """What is wrong, and the nearest key where one is unknown."""
     reason = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "model_type":
+        return "must be keys with values"
     if error["type"] != "extra_forbidden":
         return reason
     places = [str(part) for part in error["loc"]]

@@ -133,11 +133,10 @@ def _require_distinct(c: Contrast, rows: pd.DataFrame, columns: list[str]) -> No
     Raises:
         Explained: Two rows do; with the columns in which they differ.
     """
-    repeated = rows[rows.duplicated(columns)]
-    if len(repeated):
-        second = repeated.iloc[0]
-        first = rows[(rows[columns] == second[columns]).all(axis=1)].iloc[0]
-        raise Explained(c.ambiguity(first.to_dict(), second.to_dict()))
+    group = rows.groupby(columns, sort=False, dropna=False).ngroup()
+    if group.duplicated().any():
+        first, second, *_ = rows[group == group[group.duplicated()].iloc[0]].to_dict("records")
+        raise Explained(c.ambiguity(first, second))
 
 
 def _all(checks: list[bool | None]) -> bool | None:
@@ -255,11 +254,12 @@ def select(rows: pd.DataFrame, cells: Mapping[str, Any], vocabulary: Vocabulary)
     closed = {k: v for k, v in cells.items() if v not in (OTHERS, GREATEST, EVERY)}
     parts = []
     for cell in vocabulary.cells(closed):
-        chosen = pd.Series(True, index=rows.index)
+        is_in = pd.Series(True, index=rows.index)
         for column, value in cell.items():
-            chosen &= rows[column] == value
-        parts.append(rows[chosen])
-    return pd.concat(parts) if parts else rows.head(0)
+            is_in &= rows[column] == value
+        parts.append(rows[is_in])
+    chosen = pd.concat(parts) if parts else rows.head(0)
+    return chosen[~chosen.index.duplicated()]  # cells may overlap
 
 
 def _other_sides(

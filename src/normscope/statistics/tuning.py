@@ -17,9 +17,9 @@ def chosen(
     """For each cell and seed, the model at the setting with the lowest mean over the *other* seeds.
 
     No seed takes part in choosing the setting at which it is reported. The mean is over seeds that
-    have every setting, and infinite if a value is NaN; a single seed chooses for itself. Ties go
-    to the first setting. ``at_edge``: the setting is one column, and its value the smallest or the
-    largest of three or more, so that the best may lie outside.
+    have every setting, and infinite if a value is NaN; a seed without such others chooses for
+    itself. Ties go to the first setting. ``at_edge``: the setting is one column, and its value the
+    smallest or the largest of three or more, so that the best may lie outside.
 
     Args:
         table: One row per model, with the columns of a cell, the seed, the setting and ``by``.
@@ -38,7 +38,9 @@ def _chosen_in_cell(
     table: pd.DataFrame, by: str, settings: Sequence[str], seed: str
 ) -> pd.DataFrame:
     """One row per seed of a cell, in the order of the seeds."""
-    index = table.groupby(list(settings), sort=False).ngroup()  # numbers in order of appearance
+    index = table.groupby(
+        list(settings), sort=False, dropna=False
+    ).ngroup()  # numbers in order of appearance
     values = table.assign(_setting=index, **{by: table[by].astype(float).fillna(math.inf)})
     losses = values.pivot(index=seed, columns="_setting", values=by)
     complete = losses.dropna()

@@ -27,7 +27,13 @@ class Study:
         return Vocabulary(
             columns={"runs": COLUMNS},
             values={"arm": ("a", "b", "c")},
-            names={"protocol": {"was": [{"rate": 0.1}], "now": [{"rate": 0.2}]}},
+            names={
+                "protocol": {
+                    "was": [{"rate": 0.1}],
+                    "now": [{"rate": 0.2}],
+                    "now_or_was": [{"rate": 0.2}, {"rate": 0.1}],
+                }
+            },
             labels={"arm": {"a": "A", "b": "B", "c": "C"}, "depth": "{} blocks", "rate": "{:g}"},
         )
 
@@ -106,7 +112,11 @@ def test_a_ratio_is_of_logarithms_and_0_where_its_first_is_not_positive():
     within |= {"margin_because": "planted"}
     assert reading(find_in(runs("a", [1.5] * 6), ones, **within)) == "holds"
     assert reading(find_in(runs("a", [2.5] * 6), ones, **within)) == "fails"
-    assert reading(find_in(runs("a", [-1.0] * 6), ones, **within)) == "fails"
+    for value in (-1.0, 0.0):
+        assert reading(find_in(runs("a", [value] * 6), ones, **within)) == "fails"
+        assert (
+            find_in(runs("a", [value] * 6), runs("b", [0.0] * 6), **log).cases[""].effect < 1e-300
+        )
     assert reading(find_in(runs("a", [1.5] * 6), runs("b", [0.0] * 6), **within)) == "fails"
 
 
@@ -133,7 +143,7 @@ def test_at_picks_a_value_that_both_sides_have():
     at = {"column": "depth", "pick": "greatest"}
     assert find_in(*parts, at=at, less={"arm": "b"}).cases["4 blocks"].effect == 4
     assert list(find_in(*parts, at=at).cases) == ["8 blocks"]
-    least = {"column": "depth", "pick": "least", "at_least": 3}
+    least = {"column": "depth", "pick": "least", "at_least": 4}
     assert list(find_in(*parts, at=least).cases) == ["4 blocks"]
     assert find_in(*parts, at=least | {"at_least": 9}).cases == {}
     lost = runs("a", [NAN] * 6, depth=16)  # rows without the measure are ignored
@@ -257,6 +267,21 @@ def test_of_facts_the_worst_row_decides():
 def test_cells_that_are_not_told_apart_are_an_error():
     with pytest.raises(Explained, match=r"several rows of seed 0, which differ in rate, depth:"):
         find_in(runs("a", SIX), runs("a", SIX, rate=0.1, depth=4), cells={"arm": "a"})
+
+
+def test_overlapping_cells_select_a_model_once():
+    overlapping = {"protocol": ["now", "now_or_was"], "arm": "a"}
+    assert find_in(runs("a", SIX), cells=overlapping).cases[""].n == 6
+
+
+def test_a_missing_key_is_a_value():
+    """Models whose rate is missing are one setting, and two of them of one seed an error."""
+    best = {"columns": ["rate"], "by": "loss"}
+    both = runs("a", SIX, rate=NAN), runs("a", [9.0] * 6)
+    cells = {"arm": "a"}
+    assert find_in(*both, cells=cells, best=best).cases[""].effect == pytest.approx(sum(SIX) / 6)
+    with pytest.raises(Explained, match="several rows of seed 0, which differ in depth"):
+        find_in(*both, runs("a", SIX, rate=NAN, depth=4), cells=cells, best=best)
 
 
 def test_a_sentence_has_the_numbers_of_its_case():

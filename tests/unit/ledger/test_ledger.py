@@ -43,6 +43,14 @@ def test_what_a_file_says_is_loaded(tmp_path):
     assert claims.entries["key"].published.verdict == "holds"
 
 
+@pytest.mark.parametrize("name", ["a{b}", "my paper", "Paper"])
+def test_a_document_has_a_name_like_a_key(name, tmp_path):
+    path = tmp_path / f"{name}.yaml"
+    path.write_text(text())
+    with pytest.raises(Explained, match="rename it"):
+        load([path])
+
+
 def test_a_key_of_two_documents_is_refused(tmp_path):
     paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
     for path in paths:

@@ -66,6 +66,21 @@ def test_rates_are_compared_on_seeds_that_have_them_all():
     assert picked.to_dict() == {7: 0.01, 8: 0.001, 9: 0.003}
 
 
+def test_a_rate_whose_loss_is_unknown_is_not_chosen():
+    """Without its NaN, the first rate would be the best by far."""
+    losses = np.array([[math.nan, 2.0, 3.0], [0.0, 2.0, 3.0], [0.0, 2.0, 3.0]])
+    picked = chosen(table(losses), ["arm"], by="loss").set_index("seed")["learning_rate"]
+    assert picked.to_dict() == {7: 0.001, 8: 0.003, 9: 0.003}
+
+
+def test_means_are_over_seeds_that_have_every_rate():
+    """Seed 9 lacks a rate; with it, the first rate would look best to seed 7."""
+    losses = table(np.array([[1.0, 1.0, 1.0], [2.0, 1.0, 3.0], [-9.0, 9.0, 9.0]]))
+    some = losses[(losses["seed"] != 9) | (losses["learning_rate"] != 0.01)]
+    picked = chosen(some, ["arm"], by="loss").set_index("seed")["learning_rate"]
+    assert picked[7] == 0.003
+
+
 def test_ties_go_to_the_first_rate_and_nothing_has_nothing():
     assert list(chosen(table(np.ones((3, 3))), ["arm"], by="loss")["learning_rate"]) == [0.001] * 3
     assert chosen(table(np.ones((1, 3))).head(0), ["arm"], by="loss").empty
