@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from ledger_recipes import book, claim, entry, two_sided
+from ledger_recipes import book, claim, two_sided
 
 from normscope.io.files import write_json
 from normscope.ledger.case import Case
@@ -107,22 +107,3 @@ def test_hostile_text_passes_unchanged(tmp_path):
     assert {row[k] for k in ("statement", "quantity", "where", "reason", "published_number")} == {
         HOSTILE
     }
-
-
-def test_a_record_has_what_the_file_says_of_the_test():
-    (judged,) = judge([claim(two_sided(0.3))], ALPHA)
-    row = record(judged)
-    assert row["criterion"] == entry().asks == "it is above 0"
-    for name in (
-        "study",
-        "where",
-        "test",
-        "direction",
-        "bound",
-        "scale",
-        "unit",
-        "figure",
-    ):
-        assert row[name] == getattr(entry(), name)
-    assert row["document"] == "paper"
-    assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")
