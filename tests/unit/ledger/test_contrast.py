@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from ledger_recipes import entry
 from scipy import stats
-from statements import FEW, SELECTION, UNCLEAR
+from statements import SELECTION, UNCLEAR
 
 from normscope.errors import Explained
 from normscope.ledger.claim import Claim, Evidence, Finding
@@ -59,23 +59,6 @@ SIX = [1.0, 2.0, 1.5, 1.2, 0.7, 0.4]
 
 def reading(finding: Finding) -> str:
     return Claim("paper", "key", entry(), finding).verdict
-
-
-@pytest.mark.parametrize(
-    ("values", "direction", "reads"),
-    [
-        (SIX, "greater", "holds"),
-        (SIX, "less", "fails"),
-        ([-v for v in SIX], "less", "holds"),
-        ([*SIX[:4], -2.7, -3.1], "greater", UNCLEAR),
-        (SIX[:5], "greater", FEW),
-    ],
-)
-def test_one_side_is_compared_with_a_bound(values, direction, reads):
-    finding = find_in(runs("a", values), direction=direction)
-    case = finding.cases[""]
-    assert (reading(finding), case.n) == (reads, len(values))
-    assert case.effect == pytest.approx(sum(values) / len(values))
 
 
 def test_two_sides_are_paired_by_seed():

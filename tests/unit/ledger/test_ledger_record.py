@@ -45,6 +45,8 @@ def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
     written = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
     claims = {c["key"]: c for c in written["claims"]}
     row = claims["mid"]
+    assert (row["document"], row["criterion"]) == ("paper", "it is above 0")
+    assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")
     assert (row["effect"], row["low"]) == (0.333333333, -0.666666667)
     assert (row["high"], row["hedges_g"]) == (3.33333333e-8, 3.14159265)
     assert (row["p"], row["p_holm"]) == (0.000666666667, 0.000666666667)
