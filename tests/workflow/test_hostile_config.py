@@ -81,8 +81,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project in a folder with a hostile name."""
     where = tmp_path_factory.mktemp("hostile") / MIXED
     project = fresh(where)
-    (where / "sources").mkdir()
-    shutil.copy(where / "corpus.txt", where / "sources" / MIXED)
     (where / MIXED).mkdir()
     for name, content in dataset.files(dataset.encode((where / "corpus.txt").read_text())).items():
         (where / MIXED / name).write_bytes(content)

@@ -135,9 +135,7 @@ def test_measures_are_taken_on_validation_windows_spread_over_the_split(place, s
 def test_all_tables_are_collected(place, said, data):
     tables, said = tabulate(place, data, grid())
     assert "no norm layer" not in said
-    probed = pd.read_csv(place / "probes" / EXACT.format(0.01) / "layers.csv")
-    rates = tables["layers"]["learning_rate"].value_counts().to_dict()
-    assert rates == {0.01: len(probed), 0.1: len(probed)}
+    assert set(tables["layers"]["learning_rate"]) == {0.01, 0.1}
     losses = by(tables["losses"], "norm_backward", "learning_rate", "seed")
     assert len(losses) == 2 * 9
     assert losses["center_scale", 0.01, 2]["capped_loss"] == 0.75
