@@ -1,58 +1,14 @@
 """The Jacobian's configuration: what it trains, under which names, and what is refused."""
 
 import re
-from typing import Any
 
 import pytest
+from jacobian_recipes import GRID, grid
 from pydantic import ValidationError
-from recipes import changed, recipe
 
 from normscope.nn.arms import ARMS
-from normscope.studies.jacobian.grid import SET_BY_RUNS, Cell, Jacobian
+from normscope.studies.jacobian.grid import Cell
 from normscope.studies.study import Settings
-
-SMALL = recipe(tied_head=False)
-PROTOCOL = {
-    "placement": "pre",
-    "model": SMALL.model.model_dump(exclude=set(SET_BY_RUNS)),
-    "training": SMALL.training.model_dump(),
-}
-GRID = {
-    "protocols": {
-        "published": {**PROTOCOL, "placement": "peri"},
-        "small_2": PROTOCOL,
-        "without": {**PROTOCOL, "placement": "none"},
-    },
-    "published": "published",
-    "corrected": "small_2",
-    "runs": [
-        {
-            "protocol": "small_2",
-            "arms": ["layernorm", "rmsnorm_plain"],
-            "attention": ["sigmoid"],
-            "feedback": ["fa", "dfa"],
-            "norm_backward": ["exact", "projected"],
-            "surrogates_in": ["all", "final"],
-            "learning_rates": [0.01, 1e-5],
-            "seeds": [1, 2],
-        },
-        {
-            "protocol": "published",
-            "arms": ["manual_l2"],
-            "attention": ["softmax"],
-            "feedback": ["backprop"],
-            "norm_backward": ["exact"],
-            "learning_rates": [0.01],
-            "seeds": [7],
-        },
-    ],
-    "windows": 3,
-}
-
-
-def grid(**changes: Any) -> Jacobian:
-    """The grid with values set at dotted keys."""
-    return Jacobian.model_validate(changed(GRID, ".", changes), strict=True)
 
 
 def test_every_combination_is_trained_and_exact_replaces_nothing():
