@@ -110,13 +110,3 @@ def test_back_and_forth_between_two_configurations_trains_nothing(
         assert project.digests("results/main/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
     assert set((project.root / "store").iterdir()) == entries
     assert not set(project.planned()) & TRAINED
-
-
-def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):
-    project, data = made.copy(tmp_path / "project"), tmp_path / "data"
-    shutil.copytree(made.root / "results/dataset", data)
-    with project.edited("config.yaml", "dataset:", f"dataset:\n  directory: {data}"):
-        project.snakemake("results/dataset/train.bin")
-    before, after = made.digests("results/dataset"), project.digests("results/dataset")
-    for name in ("train.bin", "val.bin", "meta.pkl"):
-        assert after[name] == before[name]
