@@ -108,11 +108,8 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
         ),
         ({"start__1": GRID["start"][0]}, "depth.start: .*twice: layernorm-post-plain-gpt2-2"),
         ({"trained": GRID["trained"] * 2}, "depth.trained: .*twice: batchnorm-pre-residual-gpt2"),
-        ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*did you mean layernorm"),
-        ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
         ({"trained__0__init": ["gpt2_flat"]}, "depth.trained.0.init.0: .*'gpt2' or 'xavier'"),
         # from within a recipe
-        ({"training__eval_tokens": 8}, r"depth: trained: eval_tokens \(8\)"),
         ({"sizes__n_head": 3}, r"depth: sizes: n_embd \(8\)"),
         ({"sizes__n_head": 3, "trained": []}, r"depth: sizes: n_embd \(8\)"),
     ],

@@ -40,10 +40,7 @@ def test_a_name_that_files_cannot_have_is_refused(name):
 INVALID = [
     *(("repo", HUB | {"repo": repo}) for repo in ("", "a/b/c", "https://hf.co/gpt2", "a b", "a/")),
     ("revision", {"kind": "hub", "repo": "gpt2"}),
-    ("revision", HUB | {"revision": ""}),
-    ("path", {"kind": "directory", "path": ""}),
     ("repo", {"kind": "directory", "repo": "gpt2"}),
-    ("kind", {"kind": "ftp", "path": "x"}),
     ("token", HUB | {"token": "secret"}),
     ("sha256", WHEEL | {"sha256": "0"}),
 ]
