@@ -127,11 +127,6 @@ def safetensors(header: bytes, length: int | None = None) -> bytes:
 HEADERS = {
     "longer than all memory": safetensors(b"{}", 2**62),
     "no JSON": safetensors(b"{" * 100),
-    "nested": safetensors(b'{"w":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
-    "beyond the end": safetensors(
-        b'{"w":{"dtype":"F32","shape":[1000000000],"data_offsets":[0,4000000000]}}'
-    ),
-    "negative": safetensors(b'{"w":{"dtype":"F32","shape":[-1],"data_offsets":[0,-4]}}'),
     "another size than its shape": safetensors(
         b'{"w":{"dtype":"F32","shape":[9],"data_offsets":[0,4]}}0000'
     ),

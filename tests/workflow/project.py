@@ -106,35 +106,11 @@ class Project:
 
 @cache
 def tiny_model() -> Path:
-    """A random model of a real class with a tokenizer of the prompts' words, on disk."""
-    import torch  # noqa: PLC0415 - seconds, and only some tests need it
-    from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
-    from transformers import (  # noqa: PLC0415
-        LlamaConfig,
-        LlamaForCausalLM,
-        PreTrainedTokenizerFast,
-    )
+    """A random model of a real class with a tokenizer trained on the prompts, on disk."""
+    import pretrained_models  # noqa: PLC0415 - seconds, and only some tests need it
 
-    folder = Path(tempfile.mkdtemp(), "tiny")
-    words = sorted(set(re.findall(r"\w+|[^\w\s]", (ROOT / "data/prompts.yaml").read_text())))
-    vocabulary = {word: i for i, word in enumerate(["<s>", "<unk>", *words])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    wrapped = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", unk_token="<unk>"
-    )
-    wrapped.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    return folder
+    model = pretrained_models.random_model("llama")
+    return pretrained_models.save(model, Path(tempfile.mkdtemp(), "tiny"), shard="1GB")
 
 
 def added(root: Path, name: str, eps: str) -> dict[str, object]:

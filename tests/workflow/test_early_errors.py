@@ -2,7 +2,6 @@
 
 import pickle
 import re
-from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -29,26 +28,14 @@ def rejected(project: Project, *flags: str) -> str:
 
 
 def test_all_problems_of_a_configuration_are_listed(made: Project):
-    edits = [
-        ("  steps: 60", "  stepps: 60"),
-        ("  batch_size: 8", "  batch_size: many"),
-        ("- layernorm\n", "- layernrom\n"),
-        ("- 1\n  - 2", "- 1\n  - 1"),
-        ("  n_head: 2", "  n_head: 3"),
-    ]
-    with ExitStack() as stack:
-        for edit in edits:
-            stack.enter_context(made.edited(CONFIG, *edit))
-        output = rejected(made)
-    assert f"the configuration has {len(edits) + 1} problem(s)" in output  # steps is missing too
-    for problem in (
-        r"training\.stepps: .*did you mean steps\?",
-        r"training\.batch_size: .*integer.*'many'",
-        r"runs\.0\.arms\.0: .*layernrom.*did you mean layernorm",
-        r"runs\.0\.seeds: given twice: 1",
-        r"n_embd \(32\).*n_head \(3\)",
+    with (
+        made.edited(CONFIG, "  steps: 60", "  stepps: 60"),
+        made.edited(CONFIG, "  n_head: 2", "  n_head: 3"),
     ):
-        assert re.search(problem, output), problem
+        output = rejected(made)
+    assert "the configuration has 3 problem(s)" in output  # steps is missing too
+    assert re.search(r"training\.stepps: .*did you mean steps\?", output)
+    assert re.search(r"n_embd \(32\).*n_head \(3\)", output)
 
 
 @pytest.mark.parametrize(

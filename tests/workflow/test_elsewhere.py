@@ -131,17 +131,6 @@ def test_of_data_the_user_s_are_those_that_may_be_chosen(made, tmp_path):
     assert "data/claims.yaml is not read" in elsewhere.snakemake(*run, ok=False)
 
 
-def test_nested_values_of_the_command_line_are_numbers(made):
-    shorter = "training={steps: 30, learning_rate: 0.002}"
-    with_flag = made.snakemake("-n", "main", "--config", shorter)
-    text = (made.root / "config.yaml").read_text()
-    choices = yaml.safe_load(text)
-    choices["training"] |= {"steps": 30, "learning_rate": 0.002}
-    with made.edited("config.yaml", text, yaml.safe_dump(choices)):
-        assert jobs(made.snakemake("-n", "main")) == jobs(with_flag)
-    assert jobs(with_flag)["main_train"] > 0
-
-
 def jobs(output: str) -> dict[str, int]:
     """Jobs of a dry run by rule."""
     table = output.partition("Job stats:")[2]

@@ -1,4 +1,4 @@
-"""Snakemake makes, DVC versions: they agree, and neither undoes the other's work."""
+"""Snakemake makes, DVC versions, schedulers give devices: they agree, and none undoes another."""
 
 import re
 import shutil
@@ -48,6 +48,25 @@ def test_the_profile_for_a_cluster_sizes_every_group(made: Project):
     groups = re.findall(r'^ +group:\n +"(\w+)"', rules, re.MULTILINE)
     assert profile["group-components"].keys() == set(groups)
     assert profile["group-components"]["paper"] == groups.count("paper")
+
+
+@pytest.mark.parametrize(("device", "gpus"), [("cpu", "0"), ("cuda", "1")])
+def test_jobs_with_models_get_the_device_and_request_a_gpu_for_cuda(
+    made: Project, device: str, gpus: str
+):
+    plan = made.snakemake("-n", "-p", "--forceall", "--config", f"device={device}")
+    jobs = re.findall(r"^ *(?:local)?rule (\w+):\n((?: +.+\n)+)", plan, re.MULTILINE)
+    asked = {
+        rule: dict(re.findall(r"(\w+)=([^,\s]+)", resources)).get("gpu") for rule, resources in jobs
+    }
+    studies = ("main", "recall", "jacobian", "depth")
+    models = {f"{study}_{stage}" for study in studies for stage in ("train", "probe")}
+    models |= {"pretrained_probe"}
+    assert {rule for rule, gpu in asked.items() if gpu is not None} == models
+    assert {asked[rule] for rule in models} == {gpus}
+    recipes = re.findall(r'"device":"(\w+)"', plan)
+    assert set(recipes) == {device}
+    assert len(recipes) == sum(rule in models for rule, _ in jobs)
 
 
 def test_conda_environment_has_the_tested_versions(made: Project):
@@ -110,13 +129,3 @@ def test_back_and_forth_between_two_configurations_trains_nothing(
         assert project.digests("results/main/tables")[f"{table}.csv"] == tables[f"{table}.csv"]
     assert set((project.root / "store").iterdir()) == entries
     assert not set(project.planned()) & TRAINED
-
-
-def test_a_nanogpt_directory_can_be_used_instead(made: Project, tmp_path: Path):
-    project, data = made.copy(tmp_path / "project"), tmp_path / "data"
-    shutil.copytree(made.root / "results/dataset", data)
-    with project.edited("config.yaml", "dataset:", f"dataset:\n  directory: {data}"):
-        project.snakemake("results/dataset/train.bin")
-    before, after = made.digests("results/dataset"), project.digests("results/dataset")
-    for name in ("train.bin", "val.bin", "meta.pkl"):
-        assert after[name] == before[name]

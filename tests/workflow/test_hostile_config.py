@@ -1,11 +1,9 @@
 """Text of the configuration in shells, file names and wildcards: rejected or kept unchanged."""
 
 import json
-import os
 import re
 import shlex
 import shutil
-import socket
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -83,8 +81,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project in a folder with a hostile name."""
     where = tmp_path_factory.mktemp("hostile") / MIXED
     project = fresh(where)
-    (where / "sources").mkdir()
-    shutil.copy(where / "corpus.txt", where / "sources" / MIXED)
     (where / MIXED).mkdir()
     for name, content in dataset.files(dataset.encode((where / "corpus.txt").read_text())).items():
         (where / MIXED / name).write_bytes(content)
@@ -186,22 +182,3 @@ def test_files_by_any_name_are_read_and_measured(project: Project, config: dict[
     assert project.planned(*targets) == {}
     (project.root / MIXED / "{x}.json").touch()
     assert "Snakemake would read" in project.snakemake(*targets, ok=False)
-
-
-def test_a_source_that_hangs_is_passed_over_and_named(project: Project, config: dict[str, Any]):
-    os.mkfifo(project.root / "pipe")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
-        del config["dataset"]["directory"]
-        config["pretrained"]["models"] = MODELS[:1]
-        config["dataset"]["sources"] = [
-            {"kind": "path", "path": "pipe"},
-            {"kind": "url", "url": url, "timeout_s": 0.5},
-            {"kind": "path", "path": f"sources/{MIXED}"},
-        ]
-        (project.root / "config.yaml").write_text(yaml.safe_dump(config))
-        project.snakemake("results/dataset/meta.json")
-    first, second, third = (project.root / "results/logs/dataset.log").read_text().splitlines()
-    assert first.startswith("passed over: path pipe: OSError: not a regular file")
-    assert second == f"passed over: url {url}: TimeoutError: no end after 0.5 s, its timeout_s"
-    assert third == f"corpus: path sources/{MIXED}"

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from ledger_recipes import entry
 from scipy import stats
-from statements import FEW, SELECTION, UNCLEAR
+from statements import SELECTION
 
 from normscope.errors import Explained
 from normscope.ledger.claim import Claim, Evidence, Finding
@@ -65,40 +65,6 @@ SIX = [1.0, 2.0, 1.5, 1.2, 0.7, 0.4]
 
 def reading(finding: Finding) -> str:
     return Claim("paper", "key", entry(), finding).verdict
-
-
-@pytest.mark.parametrize(
-    ("values", "direction", "reads"),
-    [
-        (SIX, "greater", "holds"),
-        (SIX, "less", "fails"),
-        ([-v for v in SIX], "less", "holds"),
-        ([*SIX[:4], -2.7, -3.1], "greater", UNCLEAR),
-        (SIX[:5], "greater", FEW),
-    ],
-)
-def test_one_side_is_compared_with_a_bound(values, direction, reads):
-    finding = find_in(runs("a", values), direction=direction)
-    case = finding.cases[""]
-    assert (reading(finding), case.n) == (reads, len(values))
-    assert case.effect == pytest.approx(sum(values) / len(values))
-
-
-def test_two_sides_are_paired_by_seed():
-    """Seeds differ by tens, the sides by 0.1."""
-    by_seed = [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
-    apart = [0.1, 0.12, 0.08, 0.1, 0.11, 0.09]
-    a, b = runs("a", [v + d for v, d in zip(by_seed, apart, strict=True)]), runs("b", by_seed)
-    p = stats.ttest_1samp(apart, 0, alternative="greater").pvalue
-    for table in ((a, b), (a[::-1], b)):
-        finding = find_in(*table, less={"arm": "b"})
-        assert (finding.cases[""].p_holds, finding.cases[""].n) == (pytest.approx(p), 6)
-        assert finding.cases[""].effect == pytest.approx(0.1)
-    turned = runs("b", by_seed[::-1])
-    assert reading(find_in(a, turned, less={"arm": "b"})) == UNCLEAR
-    assert find_in(a, b[1:], less={"arm": "b"}).cases[""].n == 5
-    others = [row | {"seed": row["seed"] + 100} for row in b]
-    assert reading(find_in(a, others, less={"arm": "b"})) == "no data"
 
 
 def test_a_ratio_is_of_logarithms_and_0_where_its_first_is_not_positive():

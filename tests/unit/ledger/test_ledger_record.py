@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from ledger_recipes import book, claim, entry, two_sided
+from ledger_recipes import book, claim, two_sided
 
 from normscope.io.files import write_json
 from normscope.ledger.case import Case
@@ -45,6 +45,8 @@ def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
     written = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
     claims = {c["key"]: c for c in written["claims"]}
     row = claims["mid"]
+    assert (row["document"], row["criterion"]) == ("paper", "it is above 0")
+    assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")
     assert (row["effect"], row["low"]) == (0.333333333, -0.666666667)
     assert (row["high"], row["hedges_g"]) == (3.33333333e-8, 3.14159265)
     assert (row["p"], row["p_holm"]) == (0.000666666667, 0.000666666667)
@@ -107,22 +109,3 @@ def test_hostile_text_passes_unchanged(tmp_path):
     assert {row[k] for k in ("statement", "quantity", "where", "reason", "published_number")} == {
         HOSTILE
     }
-
-
-def test_a_record_has_what_the_file_says_of_the_test():
-    (judged,) = judge([claim(two_sided(0.3))], ALPHA)
-    row = record(judged)
-    assert row["criterion"] == entry().asks == "it is above 0"
-    for name in (
-        "study",
-        "where",
-        "test",
-        "direction",
-        "bound",
-        "scale",
-        "unit",
-        "figure",
-    ):
-        assert row[name] == getattr(entry(), name)
-    assert row["document"] == "paper"
-    assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")

@@ -11,6 +11,7 @@ from processes import ROOT
 from recipes import changed
 
 from normscope.config import laid_over, load
+from normscope.nn.arms import ARMS
 from normscope.studies.study import blocks
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
@@ -68,6 +69,24 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
         probes = more.studies[name].probes().keys() - first.studies[name].probes().keys()
         # a probing job of depth or recall measures several training jobs
         assert probes == (set() if name in ("depth", "recall") else new)
+
+
+@pytest.mark.parametrize("name", ["main", "recall", "jacobian", "depth"])
+def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(name):
+    """Renaming an arm or a protocol would train nothing again."""
+    config = load(MAIN)
+    study = config.studies[name]
+    cells, trained = study.tabulation(config.settings).jobs, study.trainings()
+    assert cells.keys() == trained.keys()
+    for job, cell in cells.items():
+        stack = trained[job]
+        assert job == f"{cell}-{stack.seeds[0]}"
+        assert stack.norm == ARMS[cell.arm].norm
+        assert stack.training.learning_rate == cell.learning_rate
+        if "placement" in cell._fields:
+            assert stack.placement == cell.placement
+        names = {cell.arm, getattr(cell, "protocol", "none")} - {"none"}
+        assert not [text for text in names if f'"{text}"' in stack.model_dump_json()]
 
 
 @pytest.mark.parametrize("path", [None, *sorted((ROOT / "config").glob("*.yaml"))])

