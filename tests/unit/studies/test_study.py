@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import yaml
@@ -75,7 +76,7 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
 def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(name):
     """Renaming an arm or a protocol would train nothing again."""
     config = load(MAIN)
-    study = config.studies[name]
+    study: Any = config.studies[name]
     cells, trained = study.tabulation(config.settings).jobs, study.trainings()
     assert cells.keys() == trained.keys()
     for job, cell in cells.items():
