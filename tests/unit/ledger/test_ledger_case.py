@@ -133,6 +133,9 @@ def test_a_margin_of_a_direction_is_the_least_difference_that_counts():
         assert case.reading() == OPEN
         p = stats.ttest_1samp(wide, 0.5, alternative="less").pvalue
         assert (case.p_fails, case.p_holds) == (pytest.approx(p), 1)
+        exactly = [0.25, 0.75] * 3  # a mean at the margin is not below it
+        p = stats.ttest_1samp(exactly, 0, alternative="greater").pvalue
+        assert case_of(asked, [sign * v for v in exactly]).p_holds == pytest.approx(p)
         beyond = [0.6 + v for v in spread]
         p = stats.ttest_1samp(beyond, 0, alternative="greater").pvalue
         assert case_of(asked, [sign * v for v in beyond]).p_holds == pytest.approx(p)
@@ -182,6 +185,8 @@ def test_an_effect_size_and_a_distance_are_in_standard_deviations():
     assert case.g == pytest.approx(0.8687 * 2, rel=1e-3)
     assert case.standardized == pytest.approx(2)
     assert case_of(entry("within", margin=5.0), values).standardized == pytest.approx(2)
+    below = [-v for v in values]
+    assert case_of(entry("within", margin=5.0), below).standardized == pytest.approx(2)
     assert case_of(entry(margin=4.0), values).standardized == pytest.approx(1)
     assert case_of(entry(margin=1.0), values).standardized == pytest.approx(3)
     assert case_of(entry("less", margin=1.0), values).standardized == pytest.approx(4)
