@@ -100,8 +100,8 @@ def _mark(figure: Figure, panels: Sequence[Axes], artist: Artist) -> Mark:
         parts.append(_numbers(axis.yaxis, _label(axis, panels, "y"), points[:, 1], _TOLD[artist].y))
     if isinstance(axis.yaxis.get_major_locator(), Places):
         parts.reverse()  # the row first
-    told = ([*_TOLD[artist].series, *numbers] for numbers in zip(*parts, strict=True))
-    return Mark(places, ["; ".join(filter(None, dict.fromkeys(words))) for words in told])
+    values = ([*_TOLD[artist].series, *numbers] for numbers in zip(*parts, strict=True))
+    return Mark(places, ["; ".join(filter(None, dict.fromkeys(words))) for words in values])
 
 
 def _label(axis: Axes, panels: Sequence[Axes], which: str) -> str:

@@ -70,7 +70,7 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
         study, _, name = table.partition(".")
         return studies[study].TABLES[name]
 
-    found = {}
+    places = {}
     for document, key, entry in claims:
         tables, code = [], []
         if entry.contrast is not None:
@@ -82,5 +82,5 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
             code.append(functions[key].function)
             code += [declared(table).source for table in functions[key].tables]
         unique = {"tables": list(dict.fromkeys(tables)), "code": list(dict.fromkeys(code))}
-        found[key] = {"test": f"data/claims/{document}.yaml: {key}", **unique}
-    return found
+        places[key] = {"test": f"data/claims/{document}.yaml: {key}", **unique}
+    return places
