@@ -11,12 +11,12 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.config import Config, Studies, laid_over, load
+from normscope.config import Config, Studies, load
 from normscope.cost.machine import chip
 from normscope.cost.projection import benchmarked, jobs
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
-from normscope.io.yamlfile import read_yaml
+from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.schema import Strict
 
 

@@ -73,10 +73,11 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
     places = {}
     for document, key, entry in claims:
         tables, code = [], []
-        if entry.contrast is not None:
-            tables.append(entry.contrast.table)
-            columns = columns_in(str(entry.contrast.measure))
-            code += [declared(tables[0]).source_of(column) for column in columns]
+        for reading in entry.readings.values():
+            if (contrast := reading.contrast) is not None:
+                tables.append(contrast.table)
+                columns = columns_in(str(contrast.measure))
+                code += [declared(contrast.table).source_of(column) for column in columns]
         if key in functions:
             tables += functions[key].tables
             code.append(functions[key].function)
