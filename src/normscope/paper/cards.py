@@ -17,7 +17,7 @@ from normscope.paper.statements import (
 )
 from normscope.paper.table import Row
 
-Fact = tuple[str, str]  # a term, and what is said about it
+Fact = list[str]  # a term, and what is said about it
 
 
 def cards(
@@ -48,7 +48,7 @@ def cards(
         trace = traces[claim["key"]]
         facts = [*_facts(ledger, claim, statements)]
         if evidence is not None:
-            facts.append(("evidence", kept_verdict(claim, evidence)))
+            facts.append(["evidence", kept_verdict(claim, evidence)])
         made.append(
             {key: claim[key] for key in ("key", "study", "figure", "statement", "where", "verdict")}
             | {
@@ -155,11 +155,11 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     its = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
     as_published = f"{reading['as_published']}{its}" if reading["as_published"] else ""
     facts = [
-        ("in plain words", reading["restated"] or ""),
-        ("test", reading["criterion"]),
-        ("its numbers", reasons),
-        ("as published", as_published),
-        ("measured", reading["corrected"]),
+        ["in plain words", reading["restated"] or ""],
+        ["test", reading["criterion"]],
+        ["its numbers", reasons],
+        ["as published", as_published],
+        ["measured", reading["corrected"]],
     ]
     return {
         "name": name.replace("_", " "),
@@ -175,11 +175,11 @@ def _facts(ledger: Mapping[str, Any], claim: Row, statements: Mapping[str, str])
     words = [published(ledger, claim) or "asserted by nobody", claim["published_number"]]
     contradicted = (f"“{statements[key]}”" for key in claim["contradicts"] if key in statements)
     return [
-        ("published", "; ".join(filter(None, words))),
-        ("why", claim["reason"]),
-        ("exploratory because", claim["exploratory_because"]),
-        ("p-values", _p_values(claim)),
-        ("contradicts", "; ".join(contradicted)),
+        ["published", "; ".join(filter(None, words))],
+        ["why", claim["reason"]],
+        ["exploratory because", claim["exploratory_because"]],
+        ["p-values", _p_values(claim)],
+        ["contradicts", "; ".join(contradicted)],
     ]
 
 
