@@ -13,19 +13,16 @@ from normscope.paper.position import FAR, Mark, scale_of
 from normscope.paper.statements import document_name, is_asserted, shown_verdict
 from normscope.paper.table import Row
 
-CAPTION = """One row per statement, grouped by document. The position is the distance of the effect
-from its bound, positive in the direction that the statement asserts, in units of its margin (without
-a margin, of the distance of the bound from no difference; open circles: without either, of the
-quantity's own unit). Bounds, margins and effects of ratios enter by their logarithms; the unit of a
-ratio that has neither is a factor of two. The shaded range supports the statement: beyond the bound,
-beyond the margin of a relevant difference, or within the margin of an equivalence. The large mark is
-the case on which the verdict rests, with its confidence interval; faint marks are all other cases of all
-readings, each by its own bound and margin. The axis is linear near 0 and logarithmic beyond;
-triangles lie outside of it. Diamonds are deterministic and squares have no common
-scale: both lie at the right if the statement holds and at the left if it fails. Green marks read
-holds, red ones fails, gray ones undecided, and orange ones rest on readings that disagree. A star
-marks exploratory verdicts."""
-PAPER_MM = 225  # height of a page, less its caption
+CAPTION = """The position is the distance of an effect from its bound, in the direction of the
+statement, in units of its margin; without a margin, of the bound's distance from no difference;
+without either (open circles), of the quantity itself. Ratios enter by their logarithms, and their
+own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is what supports
+the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large
+mark is the case on which the verdict rests, with its interval; faint marks are the other cases of all
+readings, each by its own bound and margin. Colors: holds green, fails red, depends orange, undecided
+gray. Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds,
+at the left if it fails; triangles lie beyond the axis. A star marks exploratory verdicts."""
+PAPER_MM = 208  # height of a page, less its caption
 ROW_MM = 4.9
 MM_PER_PT = 0.3528
 COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
