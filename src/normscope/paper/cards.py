@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from normscope.formats import SCIENTIFIC
+from normscope.formats import DASH, SCIENTIFIC
 from normscope.paper.evidence import Evidence, kept_verdict
 from normscope.paper.position import scale_of, share
 from normscope.paper.statements import (
@@ -83,7 +83,8 @@ def command(tables: Sequence[str], options: Sequence[str]) -> str:
 def found(claim: Row) -> str:
     """What was measured in the case on which a verdict rests."""
     if claim["effect"] is None:
-        return f"{claim['quantity']}: {claim['readings'][claim['reading']]['corrected'] or 'no data'}"
+        measured = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
+        return f"{claim['quantity']}: {measured or 'no data'}"
     where = [claim["case"]] if claim["case"] else []
     if claim["status"] != "deterministic":
         where.append(f"{claim['n']} {claim['n_unit']}")

@@ -22,7 +22,7 @@ mark is the case on which the verdict rests, with its interval; faint marks are 
 readings, each by its own bound and margin. Colors: holds green, fails red, depends orange, undecided
 gray. Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds,
 at the left if it fails; triangles lie beyond the axis. A star marks exploratory verdicts."""
-PAPER_MM = 208  # height of a page, less its caption
+PAPER_MM = 198  # height of a page, less its caption
 ROW_MM = 4.9
 MM_PER_PT = 0.3528
 COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
@@ -41,7 +41,7 @@ def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
     if "Questions of this project" in groups:
         groups["Questions of this project"] = groups.pop("Questions of this project")
     rows = len(ledger["claims"]) + len(groups)
-    height = min(PAPER_MM, ROW_MM * rows + 12)
+    height = min(PAPER_MM, ROW_MM * (rows + 1) + 12)
     figure, ((axis,),) = style.canvas(look.width_mm, height, 1, 1, layout="none")
     figure.subplots_adjust(left=0.43, right=0.89, top=1 - 2 / height, bottom=10 / height)
     small = min(0.8 * look.font_pt, 0.46 * height / max(1, rows) / MM_PER_PT)
