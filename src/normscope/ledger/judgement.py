@@ -199,8 +199,8 @@ def _weakest(supports: Sequence[Support]) -> Support:
 def _strongest(supports: Sequence[Support]) -> Support:
     """The support for an answer that needs one of them, corrected for their number."""
     best = min(supports, key=lambda support: support.p)
-    number = sum(not support.is_certain for support in supports)
-    return replace(best, p=min(1.0, number * best.p), tests=max(1, number) * best.tests)
+    number = max(1, sum(not support.is_certain for support in supports))
+    return replace(best, p=min(1.0, number * best.p), tests=number * best.tests)
 
 
 def _unknown(claim: Claim) -> str:
