@@ -369,8 +369,8 @@ def crowding(reading: Reading, evidence: Evidence) -> Finding:
     ]
     return Finding(
         cases={r["model"]: prediction_case(r) for r in rows},
-        published=f"{_listed(was, '; ')}.",
-        its_verdict=h25_verdict(row["right"], row["n"]) if row else "no data",
+        published=f"{_listed(was, '; ')}." if row else "",
+        its_verdict=h25_verdict(row["right"], row["n"]) if row else "",
         corrected=f"on the other side of 1: {_listed(wrong)}, of {len(rows)}. {_listed(now, '; ')}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items()),
     )

@@ -323,11 +323,11 @@ SWEEP = judged(8, 8, experiment="sweep")
         ([judged(13, 16, decided_low=0.118)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
         ([judged(7, 16, decided_high=0.4)], "FALSIFIED", f"several labs: {CHANCE}"),
         ([judged(8, 16, high=0.5)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
-        ([], "no data", "no data"),
-        ([judged(8, 16, experiment="measured")], "no data", f"measured: {CHANCE}"),
-        ([judged(8, 16, metric="last_gain")], "no data", "no data"),
-        ([SWEEP], "no data", "Pythia: better than a coin"),
-        ([SWEEP | {"families": 1}], "no data", "Pythia: undecided, one family"),
+        ([], "", "no data"),
+        ([judged(8, 16, experiment="measured")], "", f"measured: {CHANCE}"),
+        ([judged(8, 16, metric="last_gain")], "", "no data"),
+        ([SWEEP], "", "Pythia: better than a coin"),
+        ([SWEEP | {"families": 1}], "", "Pythia: undecided, one family"),
     ],
 )
 def test_h25_is_compared_with_a_coin(studies, verdict, reads):
