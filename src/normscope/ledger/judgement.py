@@ -131,12 +131,12 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
                 adjusted[i], tests[i] = p, sum(not math.isnan(counted[j]) for j in tier)
     judgements = []
     for i, p_ledger in enumerate(holm(counted)):
-        (verdict, by), p_holm = answers[i], adjusted[i]
-        if math.isnan(by.two_sided):
-            p_holm = p_ledger = math.nan
-        why = _why_undecided(claims[i], verdict, by, p_holm, alpha)
-        verdict = "undecided" if why else verdict
-        judgements.append(Judgement(claims[i], by, p_holm, p_ledger, tests[i], verdict, why))
+        verdict, by = answers[i]
+        is_tested = not math.isnan(by.two_sided)
+        p_holm, p_whole = (adjusted[i], p_ledger) if is_tested else (math.nan, math.nan)
+        why = _why_undecided(claims[i], by, p_holm, alpha)
+        decided = "undecided" if why else verdict
+        judgements.append(Judgement(claims[i], by, p_holm, p_whole, tests[i], decided, why))
     return judgements
 
 
@@ -215,7 +215,7 @@ def _unknown(claim: Claim) -> str:
     return ""
 
 
-def _why_undecided(claim: Claim, verdict: str, by: Support, p_holm: float, alpha: float) -> str:
+def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> str:
     """Why a statement is undecided; empty if it is decided."""
     if (by.is_certain and by.p == 0) or p_holm < alpha:
         return ""
