@@ -16,7 +16,7 @@ from normscope.ledger.case import Case, decide, too_few
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
 from normscope.ledger.reading import Reading
-from normscope.statistics.estimate import ALPHA, FEWEST
+from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
 from normscope.studies.pretrained import h25
@@ -112,8 +112,7 @@ def correlation_case(row: Mapping, *, positive: bool) -> Case:
 
 def _of_prompts(case: Case, p: float, *, agrees: bool) -> Case:
     """A case with the one-sided p-values that a two-sided one gives; open with too few prompts."""
-    if math.isnan(p) or case.n < FEWEST:
-        why = "no data" if math.isnan(p) else too_few(case.n, case.unit)
+    if why := "no data" if math.isnan(p) else too_few(case.n, case.unit):
         return replace(case, open=why)
     near, far = p / 2, 1 - p / 2
     p_holds, p_fails = (near, far) if agrees else (far, near)
@@ -359,19 +358,21 @@ def crowding(reading: Reading, evidence: Evidence) -> Finding:
         for r in rows
         if (r["gain"] > 1) != (r["predicted"] == "above 1")
     ]
-    studies = {r["experiment"]: r for r in accuracy.to_dict("records") if r["experiment"] in STUDIES}
-    now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
-    row = studies.get("h25")
+    of_studies = accuracy.to_dict("records")
+    studies = {r["experiment"]: r for r in of_studies if r["experiment"] in STUDIES}
+    row = studies.get("h25")  # the study whose ratio and verdict were published
     references = select(evidence.table("pretrained.references"), metric="h25_correct")
     was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
         for r in references.to_dict("records")
     ]
+    now = [f"on the other side of 1: {_listed(wrong)}, of {len(rows)} models"]
+    now += [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
     return Finding(
         cases={r["model"]: prediction_case(r) for r in rows},
         published=f"{_listed(was, '; ')}." if row else "",
         its_verdict=h25_verdict(row["right"], row["n"]) if row else "",
-        corrected=f"on the other side of 1: {_listed(wrong)}, of {len(rows)}. {_listed(now, '; ')}.",
+        corrected=f"{_listed(now, '; ')}.",
         alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items()),
     )
 

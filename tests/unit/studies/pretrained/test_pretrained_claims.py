@@ -238,8 +238,8 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
     ],
 )
 def test_trained_models_decide_about_entropy(reading, placement, values, inverts, follows):
-    arms = ["none"] if placement == "none" else ["layernorm", "rmsnorm"]
-    chosen = trained_models(placement, **dict.fromkeys(arms, values))
+    r = {"none": values} if placement == "none" else {"layernorm": values, "rmsnorm": values}
+    chosen = trained_models(placement, **r)
     assert finds("follows_entropy", reading=reading, chosen=chosen).answer == follows
     if placement != "none":
         assert finds("inverts", reading=reading, chosen=chosen).answer == inverts
