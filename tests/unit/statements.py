@@ -10,7 +10,7 @@ from processes import ROOT
 from normscope.config import Config, load
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim, Evidence, Finding
-from normscope.ledger.entry import Claims
+from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import Judgement, find_all, judge
 from normscope.studies.statements import import_tests
@@ -32,6 +32,13 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
         by_study.setdefault(study, {})[of_study] = table
     values: dict[str, Any] = {"tables": by_study, "studies": CONFIG.studies, "level": 0.95}
     return Evidence(**values | changes)
+
+
+def flat(entry: Entry) -> dict[str, Any]:
+    """A statement with one reading, the first that has a contrast, whose keys the entry gives."""
+    whole = entry.model_dump(exclude_unset=True, exclude={"readings"})
+    reading = next((r for r in entry.readings.values() if r.contrast), entry.first)
+    return {**whole, **reading.model_dump(exclude_unset=True), "readings": {"stated": {}}}
 
 
 def finding(key: str, reading: str, tables: Mapping[str, pd.DataFrame] | Evidence) -> Finding:
