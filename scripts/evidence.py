@@ -45,7 +45,7 @@ def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
         Explained: the run had a different configuration.
     """
     config = load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
-    recorded = config.model_dump_json(exclude={"dataset", "device", "demonstration"})
+    recorded = config.model_dump_json(exclude={"dataset", "texts", "device", "demonstration"})
     if json.loads(recorded) != manifest["config"]:
         raise Explained(
             f"the results are not those of {name}: run snakemake with it, or give the right file"

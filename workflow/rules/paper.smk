@@ -7,7 +7,7 @@
 
 
 # the manifest leaves out these parts of the configuration; jobs also leave out the style of figures
-UNRECORDED = {"dataset", "device", "demonstration"}
+UNRECORDED = {"dataset", "texts", "device", "demonstration"}
 CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
 # the text and the layouts of the summary; studies without a section are left out
 LAYOUTS = (
@@ -79,6 +79,7 @@ rule manifest:
     input:
         code("manifest"),
         KEPT,
+        [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read[1:]],
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
             held(f"results/code/{script}.txt")

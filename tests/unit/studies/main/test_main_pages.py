@@ -163,7 +163,9 @@ def test_a_section_has_its_words_and_tables():
         "batches": pd.DataFrame([batch(1, 0.3), batch(32, 0)]),
         "gain_by_arm": pd.DataFrame([{**key, "n": 2, **gains}]),
         "published": published(number(), [True], pd.DataFrame(LOSSES), 0.95),
-        "corpus": pd.DataFrame([{"characters": 65, "train_tokens": 12345, "val_tokens": 9}]),
+        "corpus": pd.DataFrame(
+            [{"text": "dataset", "characters": 65, "train_tokens": 12345, "val_tokens": 9}]
+        ),
     }
     whole = config()
     part = section(whole.main, tables, whole.settings)
