@@ -221,12 +221,13 @@ def corpus(text):
     return str(text_folder("results/dataset", text))
 
 
-def nanogpt_files(directory, made):
-    """The input files of a dataset that is a nanoGPT-format directory, from which made is made."""
+def nanogpt_files(text):
+    """The input files of a text that is a nanoGPT-format directory."""
+    directory = CONFIG.every_text[text].directory
     if directory is None:
         return []
     # if results exist, Snakemake would ignore that inputs are missing
-    files = reported(directory_files, directory, Path(made))
+    files = reported(directory_files, directory, Path(corpus(text)))
     return [as_input(name) for name in files]
 
 

@@ -1,43 +1,58 @@
-# reads:  each text from the first source that has it, or a nanoGPT-format directory
+# reads:  the corpus from the first source that has it, or a nanoGPT-format directory
 # writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json;
-#         results/dataset/<text>/ with the same files of another text, if a job reads it
+#         results/dataset/{name}/ with the same files of another text
 
 
-for text, part in CONFIG.every_text.items():
-    suffix = "" if text == DATASET else f"_{text}"
-    folder = corpus(text)
-    reported(
-        check_known_length,
-        part.decides,
-        Path(folder, "meta.json"),
-        CONFIG.longest_context,
-    )
+def given(text, source):
+    """The file with the sources of a text, whose length is checked if it is known."""
+    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
+    reported(check_known_length, source.decides, made, context)
+    name = "corpus.json" if text == DATASET else f"corpus_{text}.json"
+    content = Given(sources=source.sources, context=context).model_dump_json()
+    return recorded(name, content)
 
-    rule:
-        name:
-            f"dataset{suffix}"
-        input:
-            code("dataset"),
-            nanogpt_files(part.directory, folder),
-            # the source of the text does not matter, because the text is identified by its hash
-            given=ancient(
-                recorded(
-                    f"corpus{suffix}.json",
-                    Given(
-                        sources=part.sources, context=CONFIG.longest_context
-                    ).model_dump_json(),
-                )
-            ),
-        output:
-            multiext(f"{folder}/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
-        log:
-            f"results/logs/dataset{suffix}.log",
-        benchmark:
-            f"results/benchmarks/dataset{suffix}.tsv"
-        conda:
-            "../envs/normscope.yaml"
-        params:
-            recipe=recipe(part.decides),
-        shell:
-            'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
-            f" --given {{input.given}} --out {folder} &> {{log}}"
+
+GIVEN = {text: given(text, source) for text, source in CONFIG.every_text.items()}
+
+
+rule dataset:
+    input:
+        code("dataset"),
+        nanogpt_files(DATASET),
+        # the source of the text does not matter, because the text is identified by its hash
+        given=ancient(GIVEN[DATASET]),
+    output:
+        multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
+    log:
+        "results/logs/dataset.log",
+    benchmark:
+        "results/benchmarks/dataset.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    params:
+        recipe=recipe(CONFIG.dataset.decides),
+    shell:
+        'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
+        " --given {input.given} --out results/dataset &> {log}"
+
+
+rule text:
+    input:
+        code("dataset"),
+        lambda wildcards: nanogpt_files(wildcards.name),
+        given=ancient(lambda wildcards: GIVEN[wildcards.name]),
+    output:
+        multiext(
+            "results/dataset/{name}/", "train.bin", "val.bin", "meta.pkl", "meta.json"
+        ),
+    log:
+        "results/logs/text/{name}.log",
+    benchmark:
+        "results/benchmarks/text/{name}.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    params:
+        recipe=recipe({name: text.decides for name, text in CONFIG.texts.items()}),
+    shell:
+        'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
+        " --given {input.given} --out results/dataset/{wildcards.name} &> {log}"
