@@ -170,7 +170,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     protocols = study.every_protocol
     reference = select(runs, **study.reference._asdict())
     texts = {row["text"]: row for row in to_rows(tables["corpus"])}
-    corpus = texts.pop(DATASET)
+    corpus = texts[DATASET]
     return Section(
         words={
             **study.model.model_dump(),
@@ -180,7 +180,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "protocols": [
                 {
                     "name": p,
-                    "text": texts.get(protocols[p].text),
+                    "text": protocols[p].text,
+                    "characters": texts[protocols[p].text]["characters"],
                     **protocols[p].model.model_dump(),
                     **protocols[p].training.model_dump(),
                 }
