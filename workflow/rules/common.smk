@@ -232,6 +232,15 @@ def nanogpt_files(text):
     return [as_input(name) for name in files]
 
 
+def given(text, source):
+    """The file with the sources of a text, whose length is checked if it is known."""
+    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
+    reported(check_known_length, source.decides, made, context)
+    name = "corpus.json" if text == DATASET else f"corpus_{text}.json"
+    content = Given(sources=source.sources, context=context).model_dump_json()
+    return recorded(name, content)
+
+
 def corpus_read(study):
     """The folder of the text that a job of a study reads."""
     texts = STUDIES[study].job_texts()

@@ -3,15 +3,6 @@
 #         results/dataset/{name}/ with the same files of another text
 
 
-def given(text, source):
-    """The file with the sources of a text, whose length is checked if it is known."""
-    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
-    reported(check_known_length, source.decides, made, context)
-    name = "corpus.json" if text == DATASET else f"corpus_{text}.json"
-    content = Given(sources=source.sources, context=context).model_dump_json()
-    return recorded(name, content)
-
-
 GIVEN = {text: given(text, source) for text, source in CONFIG.every_text.items()}
 
 
