@@ -119,6 +119,14 @@ class Config(Studies):
         default="auto", description="what trains and probes; auto: a GPU if torch can use one"
     )
 
+    def recorded(self, *excluded: str) -> str:
+        """What decides results, as JSON: without where and on what device they are made.
+
+        Args:
+            excluded: further fields to leave out; figures decide no number.
+        """
+        return self.model_dump_json(exclude={"dataset", "device", "demonstration", *excluded})
+
     @model_validator(mode="after")
     def jobs_can_be_named(self) -> Self:
         """Check the lengths of job names, which become names of files."""

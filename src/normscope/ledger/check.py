@@ -6,12 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
-from normscope.ledger.entry import Claims, Entry
+from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in, settled
-from normscope.ledger.reading import Reading
+from normscope.ledger.reading import DECISIVE, Reading
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
-TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
 OPEN = {  # the reserved words that a key of a contrast may have
     "less": (OTHERS, GREATEST),
     "over": (OTHERS, GREATEST),
@@ -33,8 +32,8 @@ def problems(
         figures: Names of figures. Without them, the figure of an entry is not looked up.
     """
     lines = []
-    for document, key, entry in claims:
-        faults = _in_entry(key, entry, claims, vocabularies, functions, figures)
+    for document, key, _ in claims:
+        faults = _in_entry(key, claims, vocabularies, functions, figures)
         lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
     lines += _repeated(claims)
     for key, study in functions.items():
@@ -54,7 +53,7 @@ def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
     for document, key, entry in claims:
         for name, reading in entry.readings.items():
             if reading.contrast is not None:
-                parts = reading.model_dump_json(include=TESTED)
+                parts = reading.model_dump_json(include=DECISIVE)
                 place = f"claims.{key}.readings.{name}"
                 first = tested.setdefault((document, parts), place)
                 if first != place:
@@ -63,12 +62,12 @@ def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
 
 def _in_entry(
     key: str,
-    entry: Entry,
     claims: Claims,
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
     figures: Collection[str] | None,
 ) -> Faults:
+    entry = claims.entries[key]
     if entry.study not in vocabularies:
         yield ".study", f"unknown study {entry.study!r}; {suggest(entry.study, vocabularies)}"
     if figures is not None and entry.figure not in figures:

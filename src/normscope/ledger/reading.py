@@ -11,6 +11,8 @@ from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
 UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
+# the keys that decide a verdict; the others are words
+DECISIVE = {"test", "direction", "holds_in", "bound", "margin", "scale", "unit", "contrast"}
 
 
 class Reading(Strict):

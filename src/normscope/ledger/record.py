@@ -7,19 +7,26 @@ from typing import Any
 from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import Finding
 from normscope.ledger.entry import Claims
+from normscope.ledger.frozen import Registry
 from normscope.ledger.judgement import Judgement
 from normscope.ledger.reading import Reading
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
 
-def record(judgement: Judgement) -> dict[str, Any]:
+def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     """A statement with its readings, tests and verdict, ready for JSON.
 
     The numbers of the statement are those of the case on which its verdict rests.
     """
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
+    cases = [case for finding in claim.findings.values() for case in finding.cases.values()]
+    seeds = sorted({seed for case in cases for seed in case.seeds})
+    why = registry.why_exploratory(claim.key, seeds)
+    status = "exploratory" if why else "confirmatory"
+    if all(reading.unit == "formula" for reading in entry.readings.values()):
+        status, why = "deterministic", ""
     return {
         "key": claim.key,
         "document": claim.document,
@@ -28,11 +35,15 @@ def record(judgement: Judgement) -> dict[str, Any]:
         "published_verdict": entry.published.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
+        "status": status,
+        "exploratory_because": why,
+        "digest": registry.digests[claim.key],
+        "seeds": seeds,
         "reading": by.reading,
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
         **_numbers(by.case),
-        "p": _known(by.two_sided),
+        "p": _known(by.p),
         "p_smallest": _known(by.least),
         "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),
@@ -91,11 +102,14 @@ def _reason(judgement: Judgement) -> str:
     return "; ".join(filter(None, words))
 
 
-def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
+def ledger(
+    claims: Claims, judgements: Sequence[Judgement], level: float, registry: Registry
+) -> dict[str, Any]:
     """The content of claims.json, in the order of the documents."""
-    records = [record(j) for j in judgements]
+    records = [record(j, registry) for j in judgements]
     return {
         "level": level,
+        "frozen": None if registry.frozen is None else registry.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {
             name: d.model_dump(exclude={"claims"}) for name, d in claims.documents.items()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from normscope.columns import Table
+from normscope.io.provenance import code_digest
 from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in
 from normscope.studies.folder import FOLDER
@@ -18,11 +19,13 @@ class Test(NamedTuple):
         study: whose module ``claims`` has it.
         function: its dotted name.
         tables: that it reads, as ``study.table``.
+        code: a digest of its module's statements, without comments and docstrings.
     """
 
     study: str
     function: str
     tables: tuple[str, ...]
+    code: str
 
 
 def marked_tests() -> dict[str, Test]:
@@ -38,7 +41,7 @@ def marked_tests() -> dict[str, Test]:
                     case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
                         tables = dict.fromkeys(_tables(name, functions, {name}))
                         dotted = f"normscope.studies.{study}.claims.{name}"
-                        tests[key] = Test(study, dotted, tuple(tables))
+                        tests[key] = Test(study, dotted, tuple(tables), code_digest([path]))
     return tests
 
 
