@@ -77,8 +77,9 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
     axis.set_xticks(norms)
     if affine.empty:
         style.say(axis, "no token norm was measured")
+    else:
+        axis.legend(ncols=2, **BELOW)
     axis.set(xlabel="norm layer, in order of depth", ylabel="of a token's features")
-    axis.legend(ncols=2, **BELOW)
 
 
 def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
