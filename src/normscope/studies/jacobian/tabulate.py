@@ -73,8 +73,11 @@ def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
-    """One row per cell, signal, variant, norm layer and measure: n models, mean and interval."""
-    table = summarize(layers, LAYER_KEYS, MEASURES, level)
+    """One row per cell, signal, variant, norm layer and measure: n models, mean and interval.
+
+    Shares of the mean and radial directions are averaged in logarithms, as they are drawn.
+    """
+    table = summarize(layers, LAYER_KEYS, MEASURES, level, geometric=("r_mean", "r_radial"))
     return table[table["n"] > 0]
 
 
