@@ -4,12 +4,12 @@ A shallow clone, or a copy without Git, has no history to compare with: those te
 """
 
 import json
-import subprocess
 
 import pytest
 from processes import ROOT
 from statements import CLAIMS
 
+from normscope.errors import Explained
 from normscope.io.git import git
 from normscope.ledger.frozen import Registry, read_frozen, read_history
 from normscope.paper.statements import shown_verdict
@@ -26,11 +26,8 @@ KEPT = json.loads((ROOT / LEDGER).read_text())
 def _whole_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     try:
-        done = subprocess.run(
-            ["git", "rev-parse", "--is-shallow-repository"], capture_output=True, text=True
-        )
-        is_whole = done.stdout.strip() == "false"
-    except OSError:
+        is_whole = git("rev-parse", "--is-shallow-repository") == "false"
+    except Explained:
         is_whole = False
     if not is_whole:
         pytest.skip("the history of Git is missing or incomplete: git fetch --unshallow gets it")
