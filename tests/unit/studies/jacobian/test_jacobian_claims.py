@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
 from scipy import stats
-from statements import CONFIG, UNCLEAR, claim_on, finding, judged
+from statements import CONFIG, UNCLEAR, finding, judgement_on
 
 from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import by_place
@@ -107,7 +107,7 @@ def test_softmax_costs_more_in_one_reading_alone_depends_on_it():
     less = under("backprop", {ALL: SMALL, SIGMOID: [*reversed(LARGE)]})
     tables = [surrogates(COSTS, P), surrogates({**COSTS, **less})]
     whole = {"jacobian.surrogates": pd.concat([t["jacobian.surrogates"] for t in tables])}
-    assert judged(claim_on("softmax_costs_more", whole)).verdict == "depends"
+    assert judgement_on("softmax_costs_more", whole).verdict == "depends"
 
 
 TWINS = [("feedback_alignment", "fa"), ("backpropagation", "backprop")]
@@ -225,5 +225,5 @@ def test_a_fact_fails_by_one_layer_of_one_model(key, reading, where, wrong):
 
 def test_the_formula_depends_on_the_gradient_that_is_meant():
     """It leaves out the gain, which the gradient before it contains."""
-    claim = claim_on("formula_is_exact", layers((ONE, {"error_without_gain": 0.3}), now=1))
-    assert judged(claim).verdict == "depends"
+    tables = layers((ONE, {"error_without_gain": 0.3}), now=1)
+    assert judgement_on("formula_is_exact", tables).verdict == "depends"

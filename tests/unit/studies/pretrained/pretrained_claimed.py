@@ -9,7 +9,8 @@ import pandas as pd
 import statements
 from processes import ROOT
 
-from normscope.ledger.claim import Claim, Evidence, Finding
+from normscope.ledger.claim import Evidence, Finding
+from normscope.ledger.judgement import Judgement
 from normscope.statistics.inference import proportion
 from normscope.studies.pretrained.measures import METRICS, POSITIONS, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
@@ -137,6 +138,6 @@ def finds(
     return statements.finding(key, reading or READINGS[key], evidence(*measured, **tables))
 
 
-def claim(key: str, *readings: str, **tables: Rows) -> Claim:
-    """What the tests of a statement find, of all its readings if none is named."""
-    return statements.claim_on(key, evidence(**tables), *readings)
+def judgement(key: str, *readings: str, **tables: Rows) -> Judgement:
+    """The line of a statement in its own ledger, with all of its readings if none is named."""
+    return statements.judgement_on(key, evidence(**tables), *readings)

@@ -14,11 +14,11 @@ from pretrained_claimed import (
     KEYS,
     REFERENCES,
     cells,
-    claim,
     compared,
     evidence,
     finds,
     judged,
+    judgement,
     model,
     predicted,
     published,
@@ -250,9 +250,9 @@ def test_a_law_with_two_signs_depends_on_its_readings():
     sides = [(p, trained_models(p, layernorm=v)) for p, v in (("pre", RISES), ("post", FALLS))]
     chosen = pd.concat([table for _, table in sides])
     for key in ("inverts", "follows_entropy"):
-        both = claim(key, "pre_norm", "post_norm", chosen=chosen)
-        assert statements.judged(both).verdict == "depends"
-        assert statements.judged(claim(key, chosen=chosen)).verdict == "depends"
+        both = judgement(key, "pre_norm", "post_norm", chosen=chosen)
+        assert both.verdict == "depends"
+        assert judgement(key, chosen=chosen).verdict == "depends"
 
 
 @pytest.mark.parametrize(("key", "sign"), [("inverts", -1), ("follows_entropy", 1)])
@@ -342,16 +342,16 @@ def test_one_model_on_the_other_side_refutes_h25(reading, metric):
     """By the gain that a reading names; of a model, the study with the most prompts counts."""
 
     def h25_on(*rows: dict):
-        return claim("h25", reading, h25_models=rows)
+        return judgement("h25", reading, h25_models=rows)
 
     for right, reads in (([True] * 3, "holds"), ([True, True, False], "fails")):
-        assert statements.judged(h25_on(*predicted(*right, metric=metric))).verdict == reads
-    assert h25_on(*predicted(False, metric="total_amp")).findings[reading].cases == {}
+        assert h25_on(*predicted(*right, metric=metric)).verdict == reads
+    assert h25_on(*predicted(False, metric="total_amp")).claim.findings[reading].cases == {}
     few = predicted(False, metric=metric, n=5)
-    (case,) = h25_on(*few).findings[reading].cases.values()
+    (case,) = h25_on(*few).claim.findings[reading].cases.values()
     assert case.answer() == "undecided: 5 prompts, 6 needed"
     many = predicted(True, metric=metric, experiment="sweep")
-    (case,) = h25_on(*few, *many).findings[reading].cases.values()
+    (case,) = h25_on(*few, *many).claim.findings[reading].cases.values()
     assert case.answer() == "holds"
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from statements import CLAIMS, CONFIG, SELECTION, claim_on, finding, judged
+from statements import CLAIMS, CONFIG, SELECTION, finding, judgement_on
 
 from normscope.studies.recall.tables import MEASURES
 from normscope.studies.recall.tabulate import with_factors
@@ -80,7 +80,7 @@ def runs(changes: Changes) -> dict[str, pd.DataFrame]:
 
 
 def verdict(key: str, changes: Changes, *readings: str) -> str:
-    return judged(claim_on(key, runs(changes), *readings)).verdict
+    return judgement_on(key, runs(changes), *readings).verdict
 
 
 @pytest.mark.parametrize(("key", "reading"), READINGS)
@@ -102,7 +102,7 @@ def test_a_statement_depends_on_its_readings_if_they_disagree(key):
     table = runs(HOLDS[key])["recall.runs"]
     other = runs({**HOLDS[key], **FAILS[key]})["recall.runs"]
     mixed = pd.concat([table[table["task"] == "copy"], other[other["task"] != "copy"]])
-    assert judged(claim_on(key, {"recall.runs": mixed})).verdict == "depends"
+    assert judgement_on(key, {"recall.runs": mixed}).verdict == "depends"
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_unit_l2_can_learn_only_if_it_learns_both_tasks(learned):
     table = runs({("manual_l2", "accuracy"): 0.5})["recall.runs"]
     chosen = (table["task"] == learned) & (table["arm"] == "manual_l2")
     table.loc[chosen & (table["learning_rate"] == GOOD), "accuracy"] = 0.95
-    claim = claim_on("unit_l2_cannot_learn", {"recall.runs": table}, "answers")
-    assert judged(claim).verdict == "holds"
+    tables = {"recall.runs": table}
+    assert judgement_on("unit_l2_cannot_learn", tables, "answers").verdict == "holds"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_margins_and_needs_of_readings(key, reading, changes, reads):
 )
 def test_arms_that_did_not_learn_the_task_leave_a_reading_undecided(key, reading, arms, why):
     changes = {**HOLDS[key], **{(arm, "accuracy"): 0.89 for arm in arms}}
-    assert why in judged(claim_on(key, runs(changes), reading)).why
+    assert why in judgement_on(key, runs(changes), reading).why
 
 
 def test_language_models_without_a_norm_are_compared_at_both_sizes():
