@@ -19,6 +19,7 @@ rule dataset:
         "results/logs/dataset.log",
     benchmark:
         "results/benchmarks/dataset.tsv"
+    priority: FIRST
     conda:
         "../envs/normscope.yaml"
     params:
