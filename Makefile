@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme evidence verify image prune clean
+.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme freeze evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -88,7 +88,10 @@ schema: $(READY)
 readme: $(READY)
 	python docs/readme.py
 
-evidence: $(READY) # runs config/paper.yaml for hours, and replaces evidence/ with the results
+freeze: $(READY) # fixes the tests and settings of an evidence run; commit evidence/frozen.json before the run
+	python scripts/freeze.py
+
+evidence: $(READY) # runs config/paper.yaml for hours, and replaces the tables in evidence/ with the results
 	snakemake --cores 4 --configfile config/paper.yaml
 	python scripts/evidence.py
 

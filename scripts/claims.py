@@ -11,10 +11,11 @@ from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.tables import Tables
 from normscope.ledger.claim import Evidence
+from normscope.ledger.frozen import Registry, read_frozen, read_history
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger
 from normscope.schema import Strict
-from normscope.studies.statements import import_tests, load_checked
+from normscope.studies.statements import digests_of, import_tests, load_checked
 
 
 class Flags(Strict):
@@ -25,6 +26,8 @@ class Flags(Strict):
         description="the files of the documents, data/claims/*.yaml"
     )
     results: Path = Field(description="directory with one folder per study")
+    history: Path = Field(description="the verdicts of all evidence runs, history.jsonl")
+    frozen: Path | None = Field(default=None, description="the frozen tests, frozen.json")
     out: Path
 
 
@@ -38,7 +41,9 @@ def main() -> None:
         for name, study in studies.items()
     }
     judgements = judge(find_all(claims, Evidence(tables, studies, level)), 1 - level)
-    write_json(flags.out, ledger(claims, judgements, level))
+    frozen = None if flags.frozen is None else read_frozen(flags.frozen)
+    registry = Registry(digests_of(claims), frozen, read_history(flags.history))
+    write_json(flags.out, ledger(claims, judgements, level, registry))
 
 
 if __name__ == "__main__":

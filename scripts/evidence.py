@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pandas as pd
 from pydantic import Field
 
 from normscope.command import parse
-from normscope.config import Config, Studies, laid_over, load
+from normscope.config import Config, Studies, load
 from normscope.cost.machine import chip
 from normscope.cost.projection import benchmarked, jobs
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
-from normscope.io.yamlfile import read_yaml
+from normscope.io.git import git
+from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.ledger.frozen import Line, read_frozen, read_history
 from normscope.schema import Strict
 
 
@@ -45,8 +48,7 @@ def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
         Explained: the run had a different configuration.
     """
     config = load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
-    recorded = config.model_dump_json(exclude={"dataset", "device", "demonstration"})
-    if json.loads(recorded) != manifest["config"]:
+    if json.loads(config.recorded()) != manifest["config"]:
         raise Explained(
             f"the results are not those of {name}: run snakemake with it, or give the right file"
             " with --name"
@@ -91,18 +93,57 @@ def ran(results: Path, config: Config) -> dict[str, Any]:
     }
 
 
+def check_frozen(config: Config, flags: Flags) -> None:
+    """Check that a run is the one that was frozen, and that its models are younger.
+
+    Raises:
+        Explained: The settings are others, or a model was trained before the freeze.
+    """
+    path = flags.out / "frozen.json"
+    frozen = read_frozen(path)
+    if frozen.settings != sha256(config.recorded("figures").encode()).hexdigest():
+        raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
+    since = float(git("log", "-1", "--format=%ct", "--", str(path)) or "inf")
+    for name, study in config.studies.items():
+        for job in study.trainings():
+            made = flags.results / name / "models" / job / "metrics.csv"
+            if made.stat().st_mtime < since:
+                raise Explained(
+                    f"{made} is older than the commit of {path}, so that its test was not frozen "
+                    "before: train on seeds that no earlier run used"
+                )
+
+
+def append_history(flags: Flags) -> None:
+    """Append the verdicts of the run to the history, where anything but words has changed."""
+    ledger = json.loads((flags.results / "paper" / "claims.json").read_text())
+    path, commit = flags.out / "history.jsonl", git("rev-parse", "HEAD")
+    last = {line.statement: line for line in read_history(path)}
+    with path.open("a") as file:
+        for claim in ledger["claims"]:
+            kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p")}
+            line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
+            before = last.get(line.statement)
+            if before is None or before.model_copy(update={"commit": commit}) != line:
+                file.write(line.model_dump_json() + "\n")
+
+
 def main() -> None:
     flags = parse(Flags)
     manifest = json.loads((flags.results / "paper" / "manifest.json").read_text())
     config = configuration(flags.name, manifest)
+    if (flags.out / "frozen.json").exists():
+        check_frozen(config, flags)
     every = pd.concat(list(models(config, flags.results)), ignore_index=True)
-    shutil.rmtree(flags.out, ignore_errors=True)
+    for study in (*config.studies, "figures"):
+        shutil.rmtree(flags.out / study, ignore_errors=True)
     for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
         (flags.out / now).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(flags.results / was, flags.out / now)
     write_text(flags.out / "models.csv", every.to_csv(index=False, float_format="%.9g"))
     run = {"configuration": flags.name, **ran(flags.results, config)}
     write_json(flags.out / "run.json", run)
+    append_history(flags)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if run["unmeasured_jobs"]:
         print(f"{run['unmeasured_jobs']} jobs have no benchmark file; core-hours exclude them")

@@ -6,7 +6,6 @@ module does not import torch, because the workflow imports it for every job.
 """
 
 import json
-from collections.abc import Mapping
 from functools import cache, cached_property
 from reprlib import Repr
 from textwrap import shorten
@@ -120,6 +119,14 @@ class Config(Studies):
         default="auto", description="what trains and probes; auto: a GPU if torch can use one"
     )
 
+    def recorded(self, *excluded: str) -> str:
+        """What decides results, as JSON: without where and on what device they are made.
+
+        Args:
+            excluded: further fields to leave out; figures decide no number.
+        """
+        return self.model_dump_json(exclude={"dataset", "device", "demonstration", *excluded})
+
     @model_validator(mode="after")
     def jobs_can_be_named(self) -> Self:
         """Check the lengths of job names, which become names of files."""
@@ -173,13 +180,6 @@ def _is_text(error: Any) -> bool:
     """Whether an error is text where a number or a Boolean is needed, which may be converted."""
     kinds = ("int_type", "float_type", "bool_type")
     return isinstance(error["input"], str) and error["type"] in kinds
-
-
-def laid_over(base: Any, choices: Any) -> Any:
-    """A configuration with other values, merged key by key. Lists are replaced as a whole."""
-    if not (isinstance(base, Mapping) and isinstance(choices, Mapping)):
-        return choices
-    return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}
 
 
 def _explain(error: Any) -> tuple[str, str]:

@@ -10,7 +10,8 @@ import yaml
 from processes import ROOT
 from snakemake.utils import update_config
 
-from normscope.config import ConfigError, laid_over, load
+from normscope.config import ConfigError, load
+from normscope.io.yamlfile import laid_over
 from normscope.nn.arms import ARMS
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from processes import ROOT
 from properties import examples
 
-from normscope.config import Config, ConfigError, laid_over, load
+from normscope.config import Config, ConfigError, load
 from normscope.cost.projection import jobs, read_reference
+from normscope.io.yamlfile import laid_over
 
 MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
 TINY = laid_over(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))

@@ -112,7 +112,8 @@ if not is_module():
 from normscope.errors import Explained
 
 try:
-    from normscope.config import laid_over, load
+    from normscope.config import load
+    from normscope.io.yamlfile import laid_over
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores

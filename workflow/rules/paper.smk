@@ -1,14 +1,13 @@
 # reads:  results/<study>/tables/*.csv, data/claims/*.yaml, the captions in results/paper/figures/, the
 #         templates in workflow/report/, figures.yaml and section.md of each study, and
-#         evidence/ if it exists
+#         evidence/, with the frozen tests and the history of verdicts
 # writes: results/paper/ with claims.json; frame.json (everything that is printed); from the frame
 #         summary.md, summary.html, summary.pdf, tables/<study>/*.tex, numbers.tex, claims.tex and
 #         example.tex; manifest.json; metrics.json and plots/ for DVC
 
 
-# the manifest leaves out these parts of the configuration; jobs also leave out the style of figures
-UNRECORDED = {"dataset", "device", "demonstration"}
-CONFIGURATION = CONFIG.model_dump_json(exclude=UNRECORDED | {"figures"})
+# the manifest records the style of figures too
+CONFIGURATION = CONFIG.recorded("figures")
 # the text and the layouts of the summary; studies without a section are left out
 LAYOUTS = (
     *("summary.md", "summary.typ", "page.html.j2", "page.css", "page.js"),
@@ -21,13 +20,17 @@ DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
 KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
+# what was fixed before the evidence run: without it, every verdict is exploratory
+FROZEN = [path for path in [project("evidence/frozen.json")] if os.path.isfile(path)]
 
 
 rule claims:
     input:
         code("claims", "all"),
         TABLES,
+        FROZEN,
         claims=documents(),
+        history=project("evidence/history.jsonl"),
     output:
         "results/paper/claims.json",
     log:
@@ -40,9 +43,10 @@ rule claims:
         "../envs/normscope.yaml"
     params:
         config=verbatim(CONFIGURATION),
+        frozen=["--frozen", *FROZEN] if FROZEN else [],
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --config {params.config:q}'
-        " --results results --out {output} &> {log}"
+        " --history {input.history:q} {params.frozen:q} --results results --out {output} &> {log}"
 
 
 rule frame:
@@ -96,7 +100,7 @@ rule manifest:
     conda:
         "../envs/normscope.yaml"
     params:
-        config=verbatim(CONFIG.model_dump_json(exclude=UNRECORDED)),
+        config=verbatim(CONFIG.recorded()),
     shell:
         'python "$NORMSCOPE/scripts/manifest.py" {input.code} {input.data:q}'
         " --config {params.config:q}"

@@ -1,5 +1,6 @@
 """Reading YAML files that people edit."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,3 +65,10 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise Explained(f"{path}: a configuration has keys with values, and this file has none")
     return content
+
+
+def laid_over(base: Any, choices: Any) -> Any:
+    """A configuration with other values, merged key by key. Lists are replaced as a whole."""
+    if not (isinstance(base, Mapping) and isinstance(choices, Mapping)):
+        return choices
+    return {**base, **{key: laid_over(base.get(key), choices[key]) for key in choices}}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import stdev
 from typing import Self
 
-from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 from normscope.statistics.estimate import ALPHA, FEWEST, estimate
 from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, student
 
@@ -30,9 +30,7 @@ class Case:
         smallest: The smallest one-sided p-value that this number of units can give.
         g: Hedges' g of the distances of the units from the bound.
         spread: Standard deviation over units; of logarithms on a logarithmic scale.
-        standardized: Distance of the mean from the nearest value at which the answer changes (the
-            bound, or an end of the margin), in standard deviations.
-        models: Models trained for one unit, at all settings tried; 0 if unknown.
+        seeds: The seeds of the models that are compared.
         fact: The answer of a deterministic case; None if it is tested.
         open: Why the case cannot be tested; empty otherwise.
     """
@@ -49,12 +47,11 @@ class Case:
     smallest: float = math.nan
     g: float = math.nan
     spread: float = math.nan
-    standardized: float = math.nan
-    models: int = 0
+    seeds: tuple[int, ...] = ()
     fact: bool | None = None
     open: str = ""
 
-    def reading(self, alpha: float = ALPHA) -> str:
+    def answer(self, alpha: float = ALPHA) -> str:
         """The answer of this case: holds, fails, or undecided with the reason."""
         if self.open:
             return self.open
@@ -101,11 +98,11 @@ def exp(value: float) -> float:
     return GREATEST if value >= math.log(GREATEST) else math.exp(value)
 
 
-def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
-    """Test an entry on the values of its quantity, one per unit.
+def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
+    """Test a reading on the values of its quantity, one per unit.
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t-test,
-    or by sign flips if the entry asks for them; then there is no interval. The p-value of sign
+    or by sign flips if the reading asks for them; then there is no interval. The p-value of sign
     flips is always computed. Below ``FEWEST`` units there is no p-value.
 
     Args:
@@ -114,22 +111,21 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
     """
     if not len(values):
         return Case.unknown("no data")
-    is_log = entry.scale == "log"
+    is_log = reading.scale == "log"
     scaled = [log(v) if is_log else v for v in values]
-    limit = log(entry.limit) if is_log else entry.limit
+    limit = log(reading.limit) if is_log else reading.limit
     distances = [v - limit for v in scaled]
     e = estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
-    if entry.test == "sign_flip":  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
+    if reading.test == "sign_flip":  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
         low = high = math.nan
-    case = Case(mean, low, high, n=len(scaled), unit=entry.unit, g=hedges_g(distances))
+    case = Case(mean, low, high, n=len(scaled), unit=reading.unit, g=hedges_g(distances))
     if len(scaled) < FEWEST:
         return case
-    width = 0.0 if entry.margin is None else log(entry.margin) if is_log else entry.margin
-    hypothesis = Hypothesis(entry.direction, width)
+    width = 0.0 if reading.margin is None else log(reading.margin) if is_log else reading.margin
+    hypothesis = Hypothesis(reading.direction, width)
     flips = hypothesis.tested(distances, sign_flip)
-    main = flips if entry.test == "sign_flip" else hypothesis.tested(distances, student)
-    spread = stdev(distances)
+    main = flips if reading.test == "sign_flip" else hypothesis.tested(distances, student)
     return replace(
         case,
         p_holds=main.greater,
@@ -137,6 +133,5 @@ def decide(entry: Entry, values: Sequence[float], *, level: float) -> Case:
         flips_holds=flips.greater,
         flips_fails=flips.less,
         smallest=main.smallest,
-        spread=spread,
-        standardized=hypothesis.distance(distances) / spread if spread else math.inf,
+        spread=stdev(distances),
     )

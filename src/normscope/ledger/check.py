@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
-from normscope.ledger.entry import Claims, Entry
+from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in, settled
+from normscope.ledger.reading import DECISIVE, Reading
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
-TESTED = {"test", "direction", "bound", "margin", "scale", "holds_in", "unit", "contrast"}
 OPEN = {  # the reserved words that a key of a contrast may have
     "less": (OTHERS, GREATEST),
     "over": (OTHERS, GREATEST),
@@ -32,8 +32,8 @@ def problems(
         figures: Names of figures. Without them, the figure of an entry is not looked up.
     """
     lines = []
-    for document, key, entry in claims:
-        faults = _in_entry(key, entry, vocabularies, functions, figures)
+    for document, key, _ in claims:
+        faults = _in_entry(key, claims, vocabularies, functions, figures)
         lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
     lines += _repeated(claims)
     for key, study in functions.items():
@@ -48,57 +48,68 @@ Faults = Iterator[tuple[str, str]]  # key of the entry, and what is wrong
 
 
 def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
-    """Statements of one document with the same test, which Holm's correction would count twice."""
+    """Readings of one document with the same test, which would be counted twice."""
     tested: dict[tuple, str] = {}
     for document, key, entry in claims:
-        if entry.contrast is not None:
-            parts = entry.model_dump_json(include=TESTED)
-            first = tested.setdefault((document, parts), key)
-            if first != key:
-                same = f"has the same test as claims.{first}: remove one of them"
-                yield document, f"claims.{key}: {same}"
+        for name, reading in entry.readings.items():
+            if reading.contrast is not None:
+                parts = reading.model_dump_json(include=DECISIVE)
+                place = f"claims.{key}.readings.{name}"
+                first = tested.setdefault((document, parts), place)
+                if first != place:
+                    yield document, f"{place}: has the same test as {first}: remove one of them"
 
 
 def _in_entry(
     key: str,
-    entry: Entry,
+    claims: Claims,
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
     figures: Collection[str] | None,
 ) -> Faults:
+    entry = claims.entries[key]
     if entry.study not in vocabularies:
         yield ".study", f"unknown study {entry.study!r}; {suggest(entry.study, vocabularies)}"
     if figures is not None and entry.figure not in figures:
         yield ".figure", f"unknown figure {entry.figure!r}; {suggest(entry.figure, figures)}"
     if key in functions and functions[key] != entry.study:
         yield ".study", f"is {entry.study}, and studies/{functions[key]}/claims.py tests it"
-    if entry.contrast is None:
-        if key not in functions:
-            near = suggest(key, functions)
-            yield (
-                "",
-                "nothing tests it: give it a contrast, or write a function marked "
-                f'@claim("{key}") in studies/{entry.study}/claims.py; {near}',
-            )
+    for other in entry.contradicts:
+        if other == key or other not in claims.entries:
+            near = suggest(other, [k for k in claims.entries if k != key])
+            yield ".contradicts", f"{other!r} is not another statement; {near}"
+    if key not in functions and any(r.contrast is None for r in entry.readings.values()):
+        yield (
+            "",
+            "nothing tests it: give it a contrast, or write a function marked "
+            f'@claim("{key}") in studies/{entry.study}/claims.py; {suggest(key, functions)}',
+        )
+    for name, reading in entry.readings.items():
+        for place, fault in _in_reading(reading, vocabularies):
+            yield f".readings.{name}{place}", fault
+
+
+def _in_reading(reading: Reading, vocabularies: Mapping[str, Vocabulary]) -> Faults:
+    if (contrast := reading.contrast) is None:
         return
-    study, _, table = entry.contrast.table.partition(".")
+    study, _, table = contrast.table.partition(".")
     tables = {f"{s}.{t}": (v, v.columns[t]) for s, v in vocabularies.items() for t in v.columns}
-    if entry.contrast.table not in tables:
-        near = suggest(entry.contrast.table, tables)
+    if contrast.table not in tables:
+        near = suggest(contrast.table, tables)
         yield ".contrast.table", f"unknown table {study}.{table}; {near}"
         return
-    yield from _in_contrast(entry, entry.contrast, *tables[entry.contrast.table])
+    yield from _in_contrast(reading, contrast, *tables[contrast.table])
 
 
 def _in_contrast(
-    entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
+    reading: Reading, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
     """Unknown columns, cells and values, and sides that cannot be compared."""
-    faults = list(_in_words(entry, contrast, vocabulary, columns))
+    faults = list(_in_words(reading, contrast, vocabulary, columns))
     if not faults:
         faults += [(f".contrast.{at}", what) for at, what in sides.faults(contrast, vocabulary)]
-        faults += _in_numbers(entry, contrast, vocabulary)
-    if not faults and entry.test != "fact":
+        faults += _in_numbers(reading, contrast, vocabulary)
+    if not faults and reading.test != "fact":
         faults += _in_grid(contrast, vocabulary)
     yield from faults
 
@@ -137,10 +148,10 @@ def _is_nan(value: Value | None) -> bool:
 
 
 def _in_words(
-    entry: Entry, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
+    reading: Reading, contrast: Contrast, vocabulary: Vocabulary, columns: Collection[str]
 ) -> Faults:
     named = {f".contrast.{place}": names for place, names in contrast.columns().items()}
-    if entry.test == "fact":  # tests every row alone
+    if reading.test == "fact":  # tests every row alone
         del named[".contrast.replicates"]
     numbers = [column for column in columns if vocabulary.is_number(column)]
     for place, names in named.items():
@@ -191,13 +202,13 @@ def _other_kind(value: Value, is_number: bool) -> str:
     return "" if math.isfinite(value) else "not finite"
 
 
-def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
+def _in_numbers(reading: Reading, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
     """Bounds and checks whose outcome does not depend on the data."""
     low, high = sides.span(contrast, vocabulary)
-    if answer := _foregone(entry, low, high):
+    if answer := _foregone(reading, low, high):
         yield (
             ".bound",
-            f"{entry.limit:g}: the quantity lies between {low:g} and {high:g}, so that the "
+            f"{reading.limit:g}: the quantity lies between {low:g} and {high:g}, so that the "
             f"statement {answer} whatever was measured",
         )
     for i, need in enumerate(contrast.needs):
@@ -208,11 +219,11 @@ def _in_numbers(entry: Entry, contrast: Contrast, vocabulary: Vocabulary) -> Fau
             )
 
 
-def _foregone(entry: Entry, low: float, high: float) -> str:
+def _foregone(reading: Reading, low: float, high: float) -> str:
     """The verdict if the range of the quantity determines it; empty otherwise."""
-    least, most = entry.margins
-    if entry.direction == "within":
+    least, most = reading.margins
+    if reading.direction == "within":
         return "fails" if most < low or least > high else "holds" * (least <= low and high <= most)
-    if entry.direction == "less":
-        return "fails" if least <= low else "holds" * (high < entry.limit)
-    return "fails" if most >= high else "holds" * (low > entry.limit)
+    if reading.direction == "less":
+        return "fails" if least <= low else "holds" * (high < reading.limit)
+    return "fails" if most >= high else "holds" * (low > reading.limit)

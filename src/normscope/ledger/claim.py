@@ -1,8 +1,7 @@
 """A statement and the result of its tests, and the registry of tests that are functions."""
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,6 +9,7 @@ import pandas as pd
 from normscope.errors import Explained
 from normscope.ledger.case import Case
 from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,14 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a statement's tests.
+    """The result of the test of a reading.
 
     Args:
         cases: The cases by name.
-        published: What the published protocol, or the document itself, shows.
+        published: What the published protocol shows; empty if it is not in the tables.
         its_verdict: The verdict of the published rule on that.
         corrected: What the corrected protocol shows.
         alone: The verdict in words, if the cases do not determine them.
-        primary: The name of the case that decides, if the entry names one and it is there.
     """
 
     cases: Mapping[str, Case]
@@ -56,41 +55,29 @@ class Finding:
     its_verdict: str = ""
     corrected: str = ""
     alone: str = ""
-    primary: str | None = None
+
+    @property
+    def answer(self) -> str:
+        """The verdict without a correction for other readings and statements, case by case."""
+        return self.alone or together({name: case.answer() for name, case in self.cases.items()})
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a document, and the result of its tests."""
+    """A statement of a document, and what its readings' tests found."""
 
     document: str
     key: str
     entry: Entry
-    finding: Finding = field(default_factory=lambda: Finding({}))
-
-    @property
-    def cases(self) -> Mapping[str, Case]:
-        return self.finding.cases
-
-    @property
-    def deciding(self) -> Mapping[str, Case]:
-        """The cases that decide: only the primary one if the entry names one."""
-        if self.entry.holds_in != "primary":
-            return self.cases
-        return {n: case for n, case in self.cases.items() if n == self.finding.primary}
-
-    @property
-    def verdict(self) -> str:
-        """The verdict without a correction for the other statements, case by case."""
-        return self.finding.alone or together({n: c.reading() for n, c in self.deciding.items()})
+    findings: Mapping[str, Finding]
 
 
-Test = Callable[[Entry, Evidence], Finding]
-TESTS: dict[str, Test] = {}  # by the key of the entry, from the modules that were imported
+Test = Callable[[Reading, Evidence], Finding]
+TESTS: dict[str, Test] = {}  # by the key of the statement, from the modules that were imported
 
 
 def claim(key: str) -> Callable[[Test], Test]:
-    """Register a function as the test of the entry ``key``, which a contrast cannot express."""
+    """Register a function as the test of the readings of ``key`` that have no contrast."""
 
     def mark(test: Test) -> Test:
         if key in TESTS:
@@ -111,8 +98,3 @@ def together(verdicts: Mapping[str, str]) -> str:
     for name, verdict in verdicts.items():
         cases.setdefault(verdict, []).append(name)
     return "depends: " + "; ".join(f"{kind} for {', '.join(n)}" for kind, n in cases.items())
-
-
-def kind(verdict: str) -> str:
-    """The first word of a verdict."""
-    return re.split("[: ]", verdict)[0]

@@ -75,9 +75,6 @@ class Contrast(Strict):
     )
     each: Columns = Field(default=[], description="columns that make one case per value")
     at: At | None = None
-    primary: Cells | None = Field(
-        default=None, description="the case that decides, by the values that distinguish cases"
-    )
     best: Best | None = None
     needs: list[Need] = Field(default=[])
     as_published: Cells | None = Field(
@@ -105,9 +102,6 @@ class Contrast(Strict):
             raise ValueError(
                 f"{' and '.join(self.partners)}: only one column may name several values"
             )
-        if unknown := [c for c in self.primary or {} if c not in self.distinguished_by]:
-            known = ", ".join(self.distinguished_by) or "nothing"
-            raise ValueError(f"primary: {', '.join(unknown)}: cases differ in {known}")
         if self.sentence is not None:
             second = {"second": None} if self.other is None else {}
             try:
@@ -166,7 +160,7 @@ class Contrast(Strict):
 
     def all_cells(self) -> dict[str, Cells]:
         """The cells that each key names."""
-        names = ("cells", "less", "over", "primary", "as_published")
+        names = ("cells", "less", "over", "as_published")
         keys = {name: getattr(self, name) for name in names}
         keys |= {f"needs.{i}.where": need.where for i, need in enumerate(self.needs)}
         return {name: cells for name, cells in keys.items() if isinstance(cells, dict)}

@@ -14,8 +14,8 @@ import pandas as pd
 from normscope.errors import Explained
 from normscope.ledger.case import SELECTION, too_few
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Cells, Contrast, Need
-from normscope.ledger.entry import Entry
 from normscope.ledger.expression import holds, mean, measure
+from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Value, Vocabulary
 from normscope.statistics.tuning import chosen
 
@@ -28,29 +28,22 @@ class Pair:
 
     Args:
         name: The name of the case.
-        where: What distinguishes it from the other cases of its contrast: values by column.
         contrast: Its contrast.
         sides: One or two tables with one row per seed.
         needed: For each need, the rows of the other cells that it names, by their label.
-        tried: Number of models on all sides, before the best settings were chosen.
     """
 
     name: str
-    where: Mapping[str, Value | None]
     contrast: Contrast
     sides: Sequence[pd.DataFrame]
     needed: Sequence[Mapping[str, pd.DataFrame]]
-    tried: int
 
     @property
-    def models(self) -> int:
-        """Number of models that one more seed would take."""
-        seeds = {seed for rows in self.sides for seed in rows[self.contrast.replicates]}
-        return round(self.tried / max(1, len(seeds)))
-
-    def is_at(self, cells: Cells) -> bool:
-        """Whether the case has these values."""
-        return all(self.where.get(column) == value for column, value in cells.items())
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the models on any side; none if models do not have seeds."""
+        if self.contrast.replicates != "seed":
+            return ()
+        return tuple(sorted({int(seed) for rows in self.sides for seed in rows["seed"]}))
 
     def why_open(self) -> str:
         """Why the case cannot be tested; empty if it can."""
@@ -118,11 +111,11 @@ class Pair:
         """The mean of each side; NaN if it has no value."""
         return [mean(rows[VALUE]) for rows in self.sides]
 
-    def effect(self, entry: Entry) -> float:
+    def effect(self, reading: Reading) -> float:
         """The contrast of the means, or the worst value of a fact; NaN if it is unknown."""
-        if entry.test == "fact":
+        if reading.test == "fact":
             values = self.sides[0][VALUE]
-            return float(values.max() if entry.direction == "less" else values.min())
+            return float(values.max() if reading.direction == "less" else values.min())
         means = self.means()
         return means[0] if len(means) == 1 else self._combine(*means)
 
@@ -167,16 +160,16 @@ def pairs(
     for differs, other in others:
         labels = [f"the pair with {vocabulary.label(*item)}" for item in differs.items()]
         sides = [first] if other is None else [first, select(known, other, vocabulary)]
-        for where, parts, tried in _split(c, sides):
+        for where, parts in _split(c, sides):
             words = [vocabulary.label(column, value) for column, value in where.items()]
             name = ", ".join(filter(None, [*labels, *words]))
-            yield Pair(name, {**differs, **where}, c, parts, needed, tried)
+            yield Pair(name, c, parts, needed)
 
 
 def _split(
     c: Contrast, sides: Sequence[pd.DataFrame]
-) -> Iterator[tuple[dict[str, Value | None], list[pd.DataFrame], int]]:
-    """For each value of the columns ``each``: these values, the sides, and the models tried."""
+) -> Iterator[tuple[dict[str, Value | None], list[pd.DataFrame]]]:
+    """For each value of the columns ``each``: these values, and the sides."""
     columns = [name for name in c.each if not (c.at and name == c.at.column)]
     groups = [_grouped(rows, columns) for rows in sides]
     for key in groups[0]:
@@ -191,12 +184,11 @@ def _split(
         for column, given in (c.other or {}).items():
             if given == GREATEST:
                 parts[1] = _greatest(parts[1], column, parts[0])
-        tried = sum(map(len, parts))
         if c.best:
             parts = [_at_best(c, rows) for rows in parts]
         if not any(rows.empty for rows in parts) or not values:
             order = [*c.each, *(name for name in values if name not in c.each)]
-            yield {name: values[name] for name in order}, parts, tried
+            yield {name: values[name] for name in order}, parts
 
 
 def _at_best(c: Contrast, rows: pd.DataFrame) -> pd.DataFrame:

@@ -4,41 +4,69 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from normscope.ledger.case import PLURALS, Case, units
+from normscope.ledger.case import PLURALS, Case
+from normscope.ledger.claim import Finding
 from normscope.ledger.entry import Claims
-from normscope.ledger.judgement import Judgement, is_against_margin
+from normscope.ledger.frozen import Registry
+from normscope.ledger.judgement import Judgement
+from normscope.ledger.reading import Reading
 
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
 
-def record(judgement: Judgement) -> dict[str, Any]:
-    """A statement with its entry, test and verdict, ready for JSON."""
+def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
+    """A statement with its readings, tests and verdict, ready for JSON.
+
+    The numbers of the statement are those of the case on which its verdict rests.
+    """
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
+    cases = [case for finding in claim.findings.values() for case in finding.cases.values()]
+    seeds = sorted({seed for case in cases for seed in case.seeds})
+    why = registry.why_exploratory(claim.key, seeds)
+    status = "exploratory" if why else "confirmatory"
+    if all(reading.unit == "formula" for reading in entry.readings.values()):
+        status, why = "deterministic", ""
     return {
         "key": claim.key,
         "document": claim.document,
-        **entry.model_dump(exclude={"criterion", "published", "differs_because", "contrast"}),
-        "criterion": entry.asks,
+        **entry.model_dump(exclude={"published", "differs_because", "readings"}),
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
-        "as_published": claim.finding.published,
-        "its_verdict": claim.finding.its_verdict,
-        "corrected": claim.finding.corrected,
-        "alone": claim.verdict,
         "verdict": judgement.verdict,
         "reason": _reason(judgement),
+        "status": status,
+        "exploratory_because": why,
+        "digest": registry.digests[claim.key],
+        "seeds": seeds,
+        "reading": by.reading,
         "case": by.name,
+        "quantity": entry.readings[by.reading].quantity,
         **_numbers(by.case),
-        "p": _known(by.p),
+        "p": _known(by.two_sided),
         "p_smallest": _known(by.least),
         "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),
+        "p_ledger": _known(judgement.p_ledger),
         "tests": judgement.tests,
-        "units_needed": _known(judgement.units),
-        "models_a_unit": by.case.models,
+        "readings": {
+            name: _reading(reading, claim.findings[name])
+            for name, reading in entry.readings.items()
+        },
+    }
+
+
+def _reading(reading: Reading, finding: Finding) -> dict[str, Any]:
+    """A reading with its test, and what it found case by case."""
+    return {
+        **reading.model_dump(exclude={"criterion", "contrast"}),
+        "criterion": reading.asks,
+        "as_published": finding.published,
+        "its_verdict": finding.its_verdict,
+        "corrected": finding.corrected,
+        "alone": finding.answer,
         "cases": {
-            name: {**_numbers(case), "reads": case.reading()} for name, case in claim.cases.items()
+            name: {**_numbers(case), "reads": case.answer()} for name, case in finding.cases.items()
         },
     }
 
@@ -62,28 +90,26 @@ def _known(value: float) -> float | None:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why the statement is undecided or differs from the published verdict; empty otherwise.
-
-    Includes the number of units that would decide it, and whether sign flips disagree.
-    """
+    """Why the statement is undecided, depends on its reading, or differs from its document."""
     entry = judgement.claim.entry
     differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
     words = [judgement.why or differs]
-    if math.isfinite(judgement.units):
-        needed = units(math.ceil(judgement.units), judgement.by.case.unit)
-        is_margin = is_against_margin(judgement.claim, judgement.by)
-        aim = "to tell it from the margin" if is_margin else "an effect of this size"
-        words.append(f"{aim} takes about {needed}")
+    if judgement.verdict == "depends":
+        answers = (f"{name} {f.answer}" for name, f in judgement.claim.findings.items())
+        words.insert(0, "; ".join(answers))
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))
 
 
-def ledger(claims: Claims, judgements: Sequence[Judgement], level: float) -> dict[str, Any]:
+def ledger(
+    claims: Claims, judgements: Sequence[Judgement], level: float, registry: Registry
+) -> dict[str, Any]:
     """The content of claims.json, in the order of the documents."""
-    records = [record(j) for j in judgements]
+    records = [record(j, registry) for j in judgements]
     return {
         "level": level,
+        "frozen": None if registry.frozen is None else registry.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {
             name: d.model_dump(exclude={"claims"}) for name, d in claims.documents.items()

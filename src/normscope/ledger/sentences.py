@@ -4,35 +4,37 @@ import math
 from collections.abc import Mapping, Sequence
 
 from normscope.ledger.case import Case, exp, log, units
-from normscope.ledger.entry import Entry
 from normscope.ledger.expression import mean
 from normscope.ledger.pairs import VALUE, Pair
+from normscope.ledger.reading import Reading
 from normscope.words import significant_or_tiny
 
 ONE_SIDE = "{effect}{interval}, {n}"
 TWO_SIDES = "{effect}{interval} ({first} against {second}), {n}"
 
 
-def of_cases(entry: Entry, cases: Mapping[Pair, Case]) -> str:
+def of_cases(reading: Reading, cases: Mapping[Pair, Case]) -> str:
     """The quantity in every case."""
-    return _joined(entry, [_named(pair, _case(entry, pair, case)) for pair, case in cases.items()])
+    return _joined(
+        reading, [_named(pair, _case(reading, pair, case)) for pair, case in cases.items()]
+    )
 
 
-def of_published(entry: Entry, cases: Sequence[Pair]) -> str:
-    """The published number, or the means under the published protocol if it was tested."""
-    if entry.contrast is None or entry.contrast.as_published is None:
-        return entry.published.number or "no number"
-    means = [_named(pair, " against ".join(_means(entry, pair))) for pair in cases]
-    return _joined(entry, means)
+def of_published(reading: Reading, cases: Sequence[Pair]) -> str:
+    """The means under the published protocol; empty if it was not tested."""
+    if reading.contrast is None or reading.contrast.as_published is None:
+        return ""
+    means = [_named(pair, " against ".join(_means(reading, pair))) for pair in cases]
+    return _joined(reading, means)
 
 
-def _joined(entry: Entry, parts: Sequence[str]) -> str:
-    return f"{entry.quantity}: {'; '.join(parts)}" if parts else "–"
+def _joined(reading: Reading, parts: Sequence[str]) -> str:
+    return f"{reading.quantity}: {'; '.join(parts)}" if parts else "–"
 
 
-def _case(entry: Entry, pair: Pair, case: Case) -> str:
-    """One case, by the entry's sentence or by the common one."""
-    first, *others = _means(entry, pair)
+def _case(reading: Reading, pair: Pair, case: Case) -> str:
+    """One case, by the contrast's sentence or by the common one."""
+    first, *others = _means(reading, pair)
     if case.open or case.fact is not None:
         return case.open or first
     low, high = (significant_or_tiny(v) for v in (case.low, case.high))
@@ -53,12 +55,12 @@ def _named(pair: Pair, words: str) -> str:
     return f"{pair.name}: {words}" if pair.name else words
 
 
-def _means(entry: Entry, pair: Pair) -> list[str]:
+def _means(reading: Reading, pair: Pair) -> list[str]:
     """The means of the sides, geometric on a logarithmic scale; of a fact the worst value."""
-    if entry.test == "fact":
-        return [significant_or_tiny(pair.effect(entry))]
+    if reading.test == "fact":
+        return [significant_or_tiny(pair.effect(reading))]
     means = pair.means()
-    if entry.scale == "log":
+    if reading.scale == "log":
         means = [exp(mean(map(log, rows[VALUE]))) for rows in pair.sides]
     return [significant_or_tiny(value) for value in means]
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from normscope.ledger import expression
 from normscope.ledger.comparison import GREATEST, OTHERS, WORDS, Cells, Contrast
-from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
+from normscope.ledger.vocabulary import Cell, Vocabulary
 
 Faults = Iterator[tuple[str, str]]  # key of the contrast, and what is wrong
 
 
 def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
-    """Sides that are equal, and a primary case that is impossible or ambiguous.
+    """Sides that are equal, or that have no case in common.
 
     Cells without rows are allowed, because the configuration decides what a name stands for.
     """
@@ -19,8 +19,6 @@ def faults(c: Contrast, vocabulary: Vocabulary) -> Faults:
     yield from _in_other(c, vocabulary)
     if c.as_published is not None and c.cells | c.as_published == c.cells:
         yield "as_published", "names nothing that differs from cells"
-    if c.primary:
-        yield from _in_primary(c, c.primary, vocabulary)
 
 
 def span(c: Contrast, vocabulary: Vocabulary) -> expression.Range:
@@ -88,44 +86,3 @@ def _is_greatest(c: Contrast) -> bool:
 
 def _same(first: list[Cell], second: list[Cell]) -> bool:
     return all(cell in second for cell in first) and all(cell in first for cell in second)
-
-
-def _in_primary(c: Contrast, primary: Cells, vocabulary: Vocabulary) -> Faults:
-    """Whether the primary case exists and is a single case."""
-    sides = {"cells": c.cells} | ({"the other side": {**c.cells, **c.other}} if c.other else {})
-    for column, given in primary.items():
-        if isinstance(given, list):
-            yield f"primary.{column}", "must be one case: give one value"
-            continue
-        targets = vocabulary.cells({column: given})
-        if column in c.partners:
-            if not _is_partner(c, column, given, vocabulary):
-                yield f"primary.{column}", f"{given!r} is not a case of the other side"
-            continue
-        for side, cells in sides.items():
-            known = _closed(cells, vocabulary)
-            if known and not any(agree(cell, target) for cell in known for target in targets):
-                yield f"primary.{column}", f"{given!r} is not a case: {side} has {_words(cells)}"
-                break
-    at = c.at.column if c.at else None
-    open_ = [
-        column
-        for column in (*c.partners, *c.each)
-        if column not in (*primary, at) and not _is_fixed(column, c, vocabulary)
-    ]
-    if open_:
-        yield "primary", f"several cases have these values: give {', '.join(open_)} too"
-
-
-def _is_partner(c: Contrast, column: str, given: Value, vocabulary: Vocabulary) -> bool:
-    listed = (c.other or {})[column]
-    if isinstance(listed, list):
-        return given in listed
-    excluded = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
-    return not any(cell.get(column) in excluded for cell in vocabulary.cells({column: given}))
-
-
-def _is_fixed(column: str, c: Contrast, vocabulary: Vocabulary) -> bool:
-    """Whether the cells have a single value of a column."""
-    values = [cell.get(column) for cell in _closed(c.cells, vocabulary)]
-    return None not in values and len(set(values)) == 1 and column not in c.partners

@@ -1,18 +1,13 @@
-"""Tests of a mean over units: Student's t, sign flips, equivalence; effect size and power."""
+"""Tests of a mean over units: Student's t, sign flips, equivalence; effect size."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy  # its parts, and those of statsmodels, load at their first use: pages need none
+import scipy  # its parts load at their first use: pages need none
 
 from normscope.statistics.inference import MANY, SEED, varies
-
-POWER = 0.9  # target probability of detecting the observed effect
-MOST_UNITS = 10_000  # more than any study has
-LARGEST = 1000.0  # effect, in standard deviations: beyond it two units are enough
 
 
 @dataclass(frozen=True)
@@ -134,13 +129,6 @@ class Hypothesis:
         is_small = self.width and math.fsum(signed) / len(signed) < self.width
         return replace(tested, greater=1.0 if is_small else tested.greater, less=against.less)
 
-    def distance(self, distances: Sequence[float]) -> float:
-        """The distance of the mean from the nearest value at which the answer changes."""
-        mean = math.fsum(self._signed(distances)) / len(distances)
-        if self.direction == "within":
-            return abs(abs(mean) - self.width)
-        return self.width - mean if mean < self.width else mean
-
     def _signed(self, distances: Sequence[float]) -> Sequence[float]:
         return [-v for v in distances] if self.direction == "less" else distances
 
@@ -155,26 +143,3 @@ def hedges_g(differences: Sequence[float]) -> float:
         return math.nan
     log_j = scipy.special.gammaln(m / 2) - scipy.special.gammaln((m - 1) / 2) - math.log(m / 2) / 2
     return float(np.mean(differences) / np.std(differences, ddof=1) * math.exp(log_j))
-
-
-def units_for_power(effect: float, alpha: float) -> float:
-    """Units with which a one-sided t test at ``alpha`` finds an effect; infinity beyond 10,000.
-
-    Args:
-        effect: distance of the mean from the bound in standard deviations; the sign is ignored.
-    """
-    from statsmodels.stats.power import TTestPower  # noqa: PLC0415
-
-    if math.isnan(effect):
-        return math.nan
-    test, size = TTestPower(), min(abs(effect), LARGEST)
-
-    def reaches(n: int) -> bool:
-        return test.power(size, n, alpha, alternative="larger") >= POWER
-
-    many = 2  # doubled until enough: scipy's noncentral t fails for very large n
-    while not reaches(many):
-        many *= 2
-        if many > MOST_UNITS:
-            return math.inf
-    return bisect_left(range(many), True, lo=many // 2 + 1, key=reaches)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from normscope.columns import Table
+from normscope.io.provenance import code_digest
 from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in
 from normscope.studies.folder import FOLDER
@@ -18,11 +19,13 @@ class Test(NamedTuple):
         study: whose module ``claims`` has it.
         function: its dotted name.
         tables: that it reads, as ``study.table``.
+        code: a digest of its module's statements, without comments and docstrings.
     """
 
     study: str
     function: str
     tables: tuple[str, ...]
+    code: str
 
 
 def marked_tests() -> dict[str, Test]:
@@ -38,7 +41,7 @@ def marked_tests() -> dict[str, Test]:
                     case ast.Call(func=ast.Name(id="claim"), args=[ast.Constant(value=str(key))]):
                         tables = dict.fromkeys(_tables(name, functions, {name}))
                         dotted = f"normscope.studies.{study}.claims.{name}"
-                        tests[key] = Test(study, dotted, tuple(tables))
+                        tests[key] = Test(study, dotted, tuple(tables), code_digest([path]))
     return tests
 
 
@@ -73,10 +76,11 @@ def sources(claims: Claims, studies: Mapping[str, Study]) -> dict[str, dict]:
     places = {}
     for document, key, entry in claims:
         tables, code = [], []
-        if entry.contrast is not None:
-            tables.append(entry.contrast.table)
-            columns = columns_in(str(entry.contrast.measure))
-            code += [declared(tables[0]).source_of(column) for column in columns]
+        for reading in entry.readings.values():
+            if (contrast := reading.contrast) is not None:
+                tables.append(contrast.table)
+                columns = columns_in(str(contrast.measure))
+                code += [declared(contrast.table).source_of(column) for column in columns]
         if key in functions:
             tables += functions[key].tables
             code.append(functions[key].function)

@@ -7,6 +7,7 @@ from pathlib import Path
 from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.entry import Claims, load
+from normscope.ledger.frozen import digests
 from normscope.studies.folder import FOLDER
 from normscope.studies.sources import marked_tests
 from normscope.studies.study import Study
@@ -34,6 +35,11 @@ def load_checked(
             "\n".join(f"{files.get(document, 'data/claims')}: {line}" for document, line in wrong)
         )
     return claims
+
+
+def digests_of(claims: Claims) -> dict[str, str]:
+    """The digest of every statement's test, by key."""
+    return digests(claims, {key: test.code for key, test in marked_tests().items()})
 
 
 def import_tests(studies: Collection[str]) -> None:

@@ -9,8 +9,9 @@ import pytest
 import yaml
 from statements import CLAIMS, CONFIG, FILES, ROOT
 
-from normscope.config import laid_over, load
+from normscope.config import load
 from normscope.errors import Explained
+from normscope.io.yamlfile import laid_over
 from normscope.ledger.claim import TESTS, Evidence
 from normscope.ledger.entry import Claims
 from normscope.ledger.judgement import find_all, judge

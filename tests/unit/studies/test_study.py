@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from processes import ROOT
 from recipes import changed
 
-from normscope.config import laid_over, load
+from normscope.config import load
+from normscope.io.yamlfile import laid_over
 from normscope.nn.arms import ARMS
 from normscope.studies.study import blocks
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 from normscope.statistics.summary import select
 from normscope.studies.jacobian.tabulate import at_chosen_rate
 from normscope.words import number
@@ -15,7 +15,7 @@ ARM = "layernorm"
 
 
 @claim("shares_give_cosines")
-def shares_give_cosines(entry: Entry, evidence: Evidence) -> Finding:
+def shares_give_cosines(reading: Reading, evidence: Evidence) -> Finding:
     """In every layer: one in which the shares give another cosine decides."""
     study = evidence.studies["jacobian"]
     layers = at_chosen_rate(evidence.table("jacobian.layers"), evidence.table("jacobian.chosen"))
@@ -30,18 +30,18 @@ def shares_give_cosines(entry: Entry, evidence: Evidence) -> Finding:
     corrected = select(layers, protocol=study.corrected, variant="corrected")
     token = float(corrected["error_identity"].max())
     return Finding(
-        {"": _below(entry, now)},
+        {"": _below(reading, now)},
         f"largest difference: {number(was, 4)}; r is a ratio of batch means, the cosine a mean "
         "over tokens.",
-        _below(entry, was).reading(),
+        _below(reading, was).answer(),
         f"largest difference: {number(now, 4)}, both means over tokens, of which the root is "
         "not the mean of roots; token by token, with eps: "
         f"{number(token) if math.isnan(token) else f'{token:.1e}'}.",
     )
 
 
-def _below(entry: Entry, value: float) -> Case:
+def _below(reading: Reading, value: float) -> Case:
     """Whether an error is below the bound: one counterexample decides."""
     if math.isnan(value):
         return Case.unknown("no data")
-    return Case.known(value < entry.limit, value)
+    return Case.known(value < reading.limit, value)

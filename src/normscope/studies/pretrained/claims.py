@@ -14,7 +14,7 @@ import pandas as pd
 from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
-from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
@@ -121,7 +121,7 @@ def family_case(row: Mapping) -> Case:
 
 
 @claim("dampens")
-def dampens(_: Entry, evidence: Evidence) -> Finding:
+def dampens(_: Reading, evidence: Evidence) -> Finding:
     """Every LayerNorm model is a case."""
     validated = _published(evidence, *VALIDATED)
     tests = [
@@ -150,7 +150,7 @@ def dampens(_: Entry, evidence: Evidence) -> Finding:
 
 
 @claim("consistent")
-def consistent(entry: Entry, evidence: Evidence) -> Finding:
+def consistent(reading: Reading, evidence: Evidence) -> Finding:
     """Two models, over the prompts that both were given."""
     names = (VALIDATED[0], REFERENCE)
     was = [r["mean"] for r in _published(evidence, *names)]
@@ -160,7 +160,7 @@ def consistent(entry: Entry, evidence: Evidence) -> Finding:
         published = f"{number(was[0])} and {number(was[1])}: {number(difference)} apart."
         its_verdict = "CONSISTENT" if difference < CONSISTENT else "DIVERGENT"
     differences = _by_prompt(evidence, *names)
-    case = decide(entry, differences, level=evidence.level)
+    case = decide(reading, differences, level=evidence.level)
     corrected = "no data"
     if differences:
         corrected = (
@@ -184,7 +184,7 @@ def _by_prompt(evidence: Evidence, one: str, other: str) -> list[float]:
 
 
 @claim("norms_decide")
-def norms_decide(_: Entry, evidence: Evidence) -> Finding:
+def norms_decide(_: Reading, evidence: Evidence) -> Finding:
     """Every model is a case, and all families together are one."""
     compared = _published(evidence, *VALIDATION)
     gains = {n: {r["model"]: r["mean"] for r in compared if r["norm"] == n} for n in NORMS}
@@ -237,9 +237,9 @@ def _separation(row: dict) -> str:
 
 
 @claim("inverts")
-def inverts(entry: Entry, evidence: Evidence) -> Finding:
+def inverts(reading: Reading, evidence: Evidence) -> Finding:
     """Trained models are the units; prompts show only how well the r of one model is known."""
-    trained = find(entry, evidence)
+    trained = find(reading, evidence)
     validated = _published(evidence, *VALIDATED)
     was = map(_deviation, [*_published(evidence, REFERENCE), *validated])
     rows = [r for r in _with_norm(evidence, "LayerNorm") if not math.isnan(r["r_deviation"])]
@@ -256,9 +256,9 @@ def inverts(entry: Entry, evidence: Evidence) -> Finding:
 
 
 @claim("follows_entropy")
-def follows_entropy(entry: Entry, evidence: Evidence) -> Finding:
+def follows_entropy(reading: Reading, evidence: Evidence) -> Finding:
     """Trained models are the units; what one category of prompts carries is said of the others."""
-    trained = find(entry, evidence)
+    trained = find(reading, evidence)
     published = _published(evidence, *evidence.table("pretrained.by_model")["model"].unique())
     rows = _models(evidence).dropna(subset="r").to_dict("records")
     now = [
@@ -284,7 +284,7 @@ def _told_apart(rows: Sequence[dict]) -> str:
 
 
 @claim("true_last_block")
-def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
+def true_last_block(reading: Reading, evidence: Evidence) -> Finding:
     """One measured model with another number decides."""
     references = evidence.table("pretrained.references")
     published = published_ratios(references)
@@ -304,7 +304,7 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
         for r in records(table)
     ]
     errors = (measured["gain_hidden_states"] / measured["last_gain"] - 1).abs()
-    apart = int((errors > entry.limit).sum())
+    apart = int((errors > reading.limit).sum())
     answers = {
         "no data": not listed,
         "undecided: the published two are of other prompts": errors.empty,
@@ -326,7 +326,7 @@ def true_last_block(entry: Entry, evidence: Evidence) -> Finding:
 
 
 @claim("h25")
-def crowding(_: Entry, evidence: Evidence) -> Finding:
+def crowding(_: Reading, evidence: Evidence) -> Finding:
     """Every model is a case: one on the other side of 1 than is predicted refutes it."""
     tables = evidence.table("pretrained.h25_models"), evidence.table("pretrained.h25")
     models, accuracy = (

@@ -4,7 +4,7 @@ import pandas as pd
 
 from normscope.ledger.case import SELECTION, Case
 from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 from normscope.nn.arms import ARMS
 from normscope.studies.recall.recipe import Cell
 from normscope.words import number
@@ -34,7 +34,7 @@ def _why_open(models: pd.DataFrame, arms: int) -> str:
 
 
 @claim("copy_is_recall")
-def copy_is_recall(entry: Entry, evidence: Evidence) -> Finding:
+def copy_is_recall(reading: Reading, evidence: Evidence) -> Finding:
     """The notebook's task: one arm that answers without the context decides."""
     recall, runs = evidence.studies["recall"], evidence.table("recall.runs")
     cells = (recall.published_cells(), recall.corrected_cells())
@@ -49,7 +49,7 @@ def copy_is_recall(entry: Entry, evidence: Evidence) -> Finding:
         {"": case},
         f"accuracy without context: {_words(_means(was, ALONE))}; with it: "
         f"{_words(_means(was, 'accuracy'))}.",
-        case.reading(),
+        case.answer(),
         f"of the task that its name promises: {_words(_means(now, ALONE))}, chance "
         f"{number(corrected_chance)}; with context: {_words(_means(now, 'accuracy'))}.",
     )

@@ -6,14 +6,14 @@ needed.
 
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
-from normscope.ledger.entry import Entry
+from normscope.ledger.reading import Reading
 from normscope.words import records, significant
 
 COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")
 
 
 @claim("standard")
-def tokens_are_standard(entry: Entry, evidence: Evidence) -> Finding:
+def tokens_are_standard(reading: Reading, evidence: Evidence) -> Finding:
     """Of the norm layer that is furthest off, mean over models."""
     affine = evidence.table("textbook.affine").dropna(subset="std_after")
     if affine.empty:
@@ -24,7 +24,7 @@ def tokens_are_standard(entry: Entry, evidence: Evidence) -> Finding:
     distance = abs(worst.std_after - 1)
     before = [r.std_before for r in layers]
     return Finding(
-        {"": Case.known(distance < entry.limit, distance)},
+        {"": Case.known(distance < reading.limit, distance)},
         "0 and 1",
         corrected=f"before gain and bias {significant(min(before))} to {significant(max(before))}; "
         f"after them {significant(worst.std_after)} where it is furthest off ({worst.Index}), mean "
@@ -34,7 +34,7 @@ def tokens_are_standard(entry: Entry, evidence: Evidence) -> Finding:
 
 
 @claim("statistics")
-def shares_statistics(_: Entry, evidence: Evidence) -> Finding:
+def shares_statistics(_: Reading, evidence: Evidence) -> Finding:
     """Which inputs an output depends on."""
     counts = evidence.table("textbook.sharing").astype(dict.fromkeys(COUNTS, int))
     sharing = {(r.arm, r.mode): r for r in records(counts)}

@@ -1,0 +1,137 @@
+"""A reading of a statement: one way to understand the document's words, and its test."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from normscope.errors import Explained
+from normscope.ledger.comparison import Contrast
+from normscope.ledger.wording import check_fields
+from normscope.schema import PositiveFloat, Strict
+
+Word = Annotated[str, Field(min_length=1)]
+UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
+# the keys that decide a verdict; the others are words
+DECISIVE = {"test", "direction", "holds_in", "bound", "margin", "scale", "unit", "contrast"}
+
+
+class Reading(Strict):
+    """One way to understand a statement, and its test.
+
+    The quantity is compared with ``bound``. ``margin`` is the smallest relevant difference from it
+    (on a logarithmic scale a factor): with ``direction: within``, the reading is that the quantity
+    lies within the margin; with ``greater`` and ``less``, that it differs by more. A test that a
+    contrast cannot express is a function in the study's module ``claims``, decorated with
+    ``@claim`` and the statement's key.
+    """
+
+    quote: Word | None = Field(
+        default=None, description="the words of the document that support this reading"
+    )
+    restated: Word | None = Field(default=None, description="what is tested, in plain words")
+    quantity: Word
+    test: Literal["t", "equivalence", "sign_flip", "permutation", "fact", "none"]
+    criterion: Word = Field(description="the test in words, with the fields {bound} and {margin}")
+    direction: Literal["greater", "less", "within"] | None = None
+    holds_in: Literal["all", "any"] = Field(
+        default="all", description="whether it is about all of its cases or about any of them"
+    )
+    bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    bound_because: Word | None = Field(
+        default=None, description="the reason for the bound, unless it is that of no difference"
+    )
+    margin: PositiveFloat | None = None
+    margin_because: Word | None = Field(default=None, description="the reason for the margin")
+    scale: Literal["linear", "log"] = "linear"
+    unit: Literal["model", "prompt", "family", "formula"]
+    contrast: Contrast | None = None
+
+    @model_validator(mode="after")
+    def _test_is_whole(self) -> Self:
+        if (self.test == "equivalence") != (self.direction == "within"):
+            raise ValueError("test: equivalence and direction: within go together")
+        if self.test == "equivalence" and self.margin is None:
+            raise ValueError("test: equivalence needs a margin")
+        if (self.margin is None) != (self.margin_because is None):
+            raise ValueError("margin and margin_because go together: a margin needs a reason")
+        if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
+            raise ValueError(f"test: {self.test} takes no bound and no margin")
+        if self.test == "equivalence" and self.bound is None:
+            raise ValueError("test: equivalence needs a bound")
+        if self.test == "sign_flip" and self.direction is None:
+            raise ValueError("test: sign_flip needs a direction")
+        if self.scale == "log" and self.bound is not None and self.bound <= 0:
+            raise ValueError(f"bound: {self.bound} has no logarithm")
+        if self.scale == "log" and self.margin is not None and self.margin <= 1:
+            raise ValueError(f"margin: a factor must be above 1, got {self.margin}")
+        is_of_no_difference = self.bound in (None, 1 if self.scale == "log" else 0)
+        if not is_of_no_difference and self.bound_because is None:
+            raise ValueError("a bound other than 0 (with scale: log 1) needs bound_because")
+        return self
+
+    @model_validator(mode="after")
+    def _contrast_fits_the_test(self) -> Self:
+        c = self.contrast
+        if c is None:
+            return self
+        if self.test not in ("t", "sign_flip", "equivalence", "fact"):
+            raise ValueError(
+                f"test: {self.test} needs a function: not t, sign_flip, equivalence or fact"
+            )
+        if self.bound is None:
+            raise ValueError("contrast: needs a bound to be compared with")
+        if self.direction is None:
+            raise ValueError("contrast: needs a direction")
+        if (c.over is not None) and self.scale != "log":
+            raise ValueError("contrast.over: a ratio needs scale: log")
+        if c.less is not None and self.scale == "log":
+            raise ValueError("contrast.less: a difference has no logarithm: give over, or no scale")
+        if self.test == "fact" and (c.other or c.each or c.at or c.best or c.needs or c.sentence):
+            raise ValueError(
+                "contrast: a fact has only table, measure and cells: every row is tested"
+            )
+        unit = "formula" if self.test == "fact" else UNITS.get(c.replicates, self.unit)
+        if self.unit != unit:
+            counted = "a fact" if self.test == "fact" else f"contrast.replicates: {c.replicates}"
+            raise ValueError(f"unit: {self.unit} does not fit {counted}: give {unit}")
+        return self
+
+    @model_validator(mode="after")
+    def _criterion_can_be_filled_in(self) -> Self:
+        try:
+            check_fields(self.criterion, {"bound": self.bound, "margin": self.margin})
+        except ValueError as e:
+            raise ValueError(f"criterion: {e}") from None
+        return self
+
+    @property
+    def asks(self) -> str:
+        """The criterion with its numbers."""
+        return self.criterion.format(bound=self.bound, margin=self.margin)
+
+    def agrees_with(self, value: float) -> bool:
+        """Whether the quantity is where the reading says, beyond the margin if it has one."""
+        low, high = self.margins
+        if self.direction == "within":
+            return low <= value <= high
+        return value > high if self.direction == "greater" else value < low
+
+    @property
+    def margins(self) -> tuple[float, float]:
+        """The bound minus and plus the margin, which is a factor on a logarithmic scale."""
+        if self.scale == "log":
+            margin = self.margin or 1.0
+            return self.limit / margin, self.limit * margin
+        margin = self.margin or 0.0
+        return self.limit - margin, self.limit + margin
+
+    @property
+    def limit(self) -> float:
+        """The bound.
+
+        Raises:
+            Explained: The reading has none.
+        """
+        if self.bound is None:
+            raise Explained(f"{self.quantity!r} has no bound: give its test one")
+        return self.bound
