@@ -9,11 +9,10 @@ from processes import ROOT
 
 from normscope.config import Config, load
 from normscope.ledger.case import Case
-from normscope.ledger.claim import TESTS, Claim, Evidence, Finding
-from normscope.ledger.contrast import find
+from normscope.ledger.claim import Claim, Evidence, Finding
 from normscope.ledger.entry import Claims
 from normscope.ledger.entry import load as load_claims
-from normscope.ledger.judgement import Judgement, judge
+from normscope.ledger.judgement import Judgement, find_all, judge
 from normscope.studies.statements import import_tests
 
 CONFIG: Config = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
@@ -35,27 +34,25 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
     return Evidence(**values | changes)
 
 
-def claim_on(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> Claim:
-    """What the statement's function or contrast finds.
+def finding(key: str, reading: str, tables: Mapping[str, pd.DataFrame] | Evidence) -> Finding:
+    """What the test of one reading of a statement finds in tables, by ``study.table``."""
+    return claim_on(key, tables, reading).findings[reading]
 
-    Args:
-        key: of the statement.
-        tables: by ``study.table``.
-        changes: to its entry.
-    """
+
+def claim_on(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, *readings: str) -> Claim:
+    """A statement with some of its readings, or with all of them, and what their tests find."""
     planted = tables if isinstance(tables, Evidence) else evidence(tables)
     ((document, entry),) = [(d, e) for d, k, e in CLAIMS if k == key]
-    entry = entry.model_copy(update=changes)
-    return Claim(document, key, entry, TESTS.get(key, find)(entry, planted))
-
-
-def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> str:
-    return claim_on(key, tables, **changes).verdict
+    chosen = {name: entry.readings[name] for name in readings or entry.readings}
+    alone = {key: entry.model_copy(update={"readings": chosen})}
+    whole = CLAIMS.documents[document].model_copy(update={"claims": alone})
+    (claim,) = find_all(Claims({document: whole}), planted)
+    return claim
 
 
 def judged(claim: Claim, tests: int = 1) -> Judgement:
     """The statement's line in a ledger of so many tests, the others with a p of 1."""
     open_ = Case(effect=0.0, n=20, p_holds=0.5, p_fails=0.5, smallest=2.0**-20)
-    unknown = Finding({"": open_})
+    unknown = {name: Finding({"": open_}) for name in claim.findings}
     others = [Claim(claim.document, f"other_{i}", claim.entry, unknown) for i in range(tests - 1)]
     return judge([claim, *others], 0.05)[0]
