@@ -32,7 +32,6 @@ def test_one_norm_of_one_model_refutes(key, reading, wrong):
     assert finding(key, reading, affine(**slightly, recovered=0.995)).answer == "holds"
     for measures in wrong:
         assert finding(key, reading, affine(**measures)).answer == "fails", measures
-    assert finding(key, reading, affine(**wrong[0], layer="b")).answer == "fails"
 
 
 def test_layernorm_is_standard_before_its_gain_and_not_after_it():
