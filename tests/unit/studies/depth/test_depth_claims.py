@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from depth_evidence import UNIGRAM, Row, losses, near, rates_of, tables
-from statements import claim_on, finding, judged
+from readings import finding, statement, verdict
 
 XAVIER = {"init": "xavier"}
 PLAIN = XAVIER | {"arm": "none", "placement": "none", "residual": False}
@@ -68,7 +68,7 @@ def test_a_statement_depends_on_whether_strong_is_also_stable():
     stable = [row | {"gradient_kept": 1 + row["seed"] / 100} for row in strong]
     weak = [row | {"gradient_kept": row["gradient_kept"] / 1e10} for row in strong]
     verdicts = {
-        name: judged(claim_on("stays", tables(rows))).verdict
+        name: verdict(statement("stays", tables(rows)))
         for name, rows in {"strong": strong, "stable": stable, "weak": weak}.items()
     }
     assert verdicts == {"strong": "depends", "stable": "holds", "weak": "fails"}
@@ -90,15 +90,15 @@ def test_gradients_of_post_norm_can_be_large_at_one_start_and_are_usually_at_all
     planted = tables(gradients(0.5) + gradients(3.0, **XAVIER) + trained)
     effects = {
         name: [case.effect for case in found.cases.values()]
-        for name, found in claim_on("post_large_gradients", planted).findings.items()
+        for name, found in statement("post_large_gradients", planted).findings.items()
     }
     assert effects == {
         "can": pytest.approx([3, 0.5], rel=1e-2),
         "usually": pytest.approx([3, 0.5], rel=1e-2),
         "early": pytest.approx([0.5], rel=1e-2),
     }
-    assert judged(claim_on("post_large_gradients", planted, "can")).verdict == "holds"
-    assert judged(claim_on("post_large_gradients", planted, "usually")).verdict == "fails"
+    assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
+    assert verdict(statement("post_large_gradients", planted, "usually")) == "fails"
 
 
 GOOD = near(2.4)
@@ -205,7 +205,7 @@ def test_warm_up_prevents_failures_and_gains_at_one_of_the_rates(learned, answer
     some = [*GOOD[:learned], *STUCK[learned:]]
     post = by_rate(GOOD, some, **POST) + by_rate(SLIGHTLY, GOOD, 200, **POST)
     pre = by_rate(GOOD, GOOD) + by_rate(GOOD, GOOD, 200)
-    claim = claim_on("post_warm_up", tables([], post, pre))
+    claim = statement("post_warm_up", tables([], post, pre))
     failures, untuned = (claim.findings[name] for name in ("failures", "untuned"))
     assert failures.answer == answer
     (case,) = failures.cases.values()
@@ -215,4 +215,4 @@ def test_warm_up_prevents_failures_and_gains_at_one_of_the_rates(learned, answer
         "rate 0.001": "fails",
         "rate 0.005": "holds",
     }
-    assert judged(claim_on("post_warm_up", tables([], post, pre), "untuned")).verdict == "holds"
+    assert verdict(statement("post_warm_up", tables([], post, pre), "untuned")) == "holds"

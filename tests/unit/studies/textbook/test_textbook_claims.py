@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from statements import claim_on, finding
+from readings import finding, statement
 
 from normscope.studies.textbook import tutorial
 from normscope.studies.textbook.claims import COUNTS
@@ -36,7 +36,7 @@ def test_one_norm_of_one_model_refutes(key, reading, wrong):
 
 def test_layernorm_is_standard_before_its_gain_and_not_after_it():
     planted = affine(std_after=1.3)
-    answers = {n: f.answer for n, f in claim_on("standard", planted).findings.items()}
+    answers = {n: f.answer for n, f in statement("standard", planted).findings.items()}
     assert answers == {"output": "fails", "before_affine": "holds"}
 
 
