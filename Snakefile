@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. The mathematics is in src/normscope, input and output of
-# files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: models,
-# tables, figures, paper (everything, the default), and each study by its name.
+# files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: texts,
+# models, tables, figures, paper (everything, the default), and each study by its name.
 import json
 import os
 from pathlib import Path
@@ -87,6 +87,11 @@ include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"
+
+
+rule texts:
+    input:
+        [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read],
 
 
 rule models:

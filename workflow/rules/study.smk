@@ -3,11 +3,7 @@
 #         src/normscope/studies/<study>/grid.py defines, with the names of the jobs. checkpoints/
 #         exists while a training is unfinished
 
-CORPUS = multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl")
-
-
 for study, part in STUDIES.items():
-    corpus = CORPUS if part.READS_CORPUS else []
 
     if part.TRAINS:
 
@@ -16,7 +12,7 @@ for study, part in STUDIES.items():
                 f"{study}_train"
             input:
                 code("train", study),
-                corpus,
+                corpus_files(study),
             output:
                 multiext(f"results/{study}/models/{{name}}/", *part.TRAINED),
             log:
@@ -36,7 +32,7 @@ for study, part in STUDIES.items():
             params:
                 recipe=recipe(part.trainings()),
                 study=study,
-                data="--data results/dataset" if part.READS_CORPUS else "",
+                data=corpus_flag(study),
             shell:
                 'python "$NORMSCOPE/scripts/train.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data}"
@@ -52,7 +48,7 @@ for study, part in STUDIES.items():
                 f"{study}_probe"
             input:
                 code("probe", study),
-                corpus,
+                corpus_files(study),
                 probed(study),
             output:
                 multiext(
@@ -76,7 +72,7 @@ for study, part in STUDIES.items():
             params:
                 recipe=recipe(part.probes()),
                 study=study,
-                data="--data results/dataset" if part.READS_CORPUS else "",
+                data=corpus_flag(study),
             shell:
                 'python "$NORMSCOPE/scripts/probe.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data} --name {wildcards.name}"
@@ -88,7 +84,7 @@ for study, part in STUDIES.items():
             f"{study}_tables"
         input:
             code("make_tables", study, "tabulate"),
-            [*corpus, "results/dataset/meta.json"] if corpus else [],
+            corpora(study),
             tabulated(study),
             list(study_files(study).values()),
         output:
