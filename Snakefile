@@ -31,6 +31,10 @@ include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
 
 
+if not is_module():
+    keep_terminal_short()
+
+
 # the results of expensive rules, named by a hash of what determines them, and versioned by DVC
 STORE = os.environ.setdefault("SNAKEMAKE_OUTPUT_CACHE", experiments.home("store"))
 IS_OWN_STORE = os.path.abspath(STORE) == os.path.abspath("store")

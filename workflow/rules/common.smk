@@ -117,7 +117,12 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import jobs, once, read_reference
+from normscope.cost.projection import (
+    critical_paths,
+    jobs,
+    once,
+    read_reference,
+)
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
@@ -376,6 +381,22 @@ def works():
 def sized(rule, name):
     """The job of this rule and name, with its amount of work."""
     return works().get((rule, name), once(rule))
+
+
+@functools.cache
+def paths():
+    """The expected time from the start of each training and probe until its tables, in seconds."""
+    return critical_paths(CONFIG, reference())
+
+
+# Rules without a priority have 0. These start before all trainings and probes, whose priorities are seconds:
+# most jobs wait for the dataset, and a job of several threads seldom finds as many idle cores later.
+FIRST = 1e6
+
+
+def longest_first(rule):
+    """A priority by which the jobs start whose critical path is longest, so that none ends late."""
+    return lambda wildcards: paths().get((rule, wildcards.name), 0)
 
 
 def growing(amount):

@@ -18,6 +18,7 @@ rule dataset:
         "results/logs/dataset.log",
     benchmark:
         "results/benchmarks/dataset.tsv"
+    priority: FIRST
     conda:
         "../envs/normscope.yaml"
     params:

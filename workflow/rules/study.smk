@@ -18,6 +18,7 @@ for study, part in STUDIES.items():
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
+            priority: longest_first(f"{study}_train")
             group:
                 "train"
             # no benchmark: Snakemake refuses it for cached rules, so the script writes one
@@ -58,6 +59,7 @@ for study, part in STUDIES.items():
                 f"results/logs/{study}_probe/{{name}}.log",
             benchmark:
                 f"results/benchmarks/{study}_probe/{{name}}.tsv"
+            priority: longest_first(f"{study}_probe")
             group:
                 "probe"
             conda:
