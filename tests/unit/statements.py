@@ -90,21 +90,3 @@ def judged(found: Found, tests: int = 1) -> Judgement:
     unknown = {name: Finding({"": open_}) for name in claim.findings}
     others = [Claim(claim.document, f"other_{i}", claim.entry, unknown) for i in range(tests - 1)]
     return judge([claim, *others], 0.05)[0]
-
-
-def finding(key: str, reading: str, tables: Mapping[str, pd.DataFrame] | Evidence) -> Finding:
-    """What the test of one reading of a statement finds in tables, by ``study.table``."""
-    return claim_on(key, tables, reading).finding
-
-
-def judgement_on(
-    key: str, tables: Mapping[str, pd.DataFrame] | Evidence, *readings: str
-) -> Judgement:
-    """The line of a statement with some of its readings, or with all of them, in its own ledger."""
-    names = readings or tuple(CLAIMS.entries[key].readings)
-    parts = {name: claim_on(key, tables, name) for name in names}
-    chosen = {name: CLAIMS.entries[key].readings[name] for name in names}
-    entry = CLAIMS.entries[key].model_copy(update={"readings": chosen})
-    findings = {name: part.finding for name, part in parts.items()}
-    document = next(iter(parts.values())).claim.document
-    return judge([Claim(document, key, entry, findings)], 0.05)[0]

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
+from readings import finding, judgement_on
 from scipy import stats
-from statements import CONFIG, UNCLEAR, finding, judgement_on
+from statements import CONFIG, UNCLEAR
 
 from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import by_place

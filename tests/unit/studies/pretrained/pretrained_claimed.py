@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import readings
 import statements
 from processes import ROOT
 
@@ -135,9 +136,9 @@ def finds(
     key: str, *measured: Mapping[str, Any], reading: str | None = None, **tables: Rows
 ) -> Finding:
     """What the test of a reading finds, by default that of ``READINGS``."""
-    return statements.finding(key, reading or READINGS[key], evidence(*measured, **tables))
+    return readings.finding(key, reading or READINGS[key], evidence(*measured, **tables))
 
 
-def judgement(key: str, *readings: str, **tables: Rows) -> Judgement:
+def judgement(key: str, *names: str, **tables: Rows) -> Judgement:
     """The line of a statement in its own ledger, with all of its readings if none is named."""
-    return statements.judgement_on(key, evidence(**tables), *readings)
+    return readings.judgement_on(key, evidence(**tables), *names)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from statements import CLAIMS, CONFIG, SELECTION, finding, judgement_on
+from readings import finding, judgement_on
+from statements import CLAIMS, CONFIG, SELECTION
 
 from normscope.studies.recall.tables import MEASURES
 from normscope.studies.recall.tabulate import with_factors
