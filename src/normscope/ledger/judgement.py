@@ -26,8 +26,8 @@ class Support:
     """How well the data support one answer, and the case on which this rests.
 
     Args:
-        one_sided: One-sided p-value of the answer. Deterministic cases have 0 or 1, and a case that could
-            not be tested has 1.
+        one_sided: One-sided p-value of the answer. Deterministic cases have 0 or 1, and a case that
+            could not be tested has 1.
         reading, name, case: The case.
         holds: Whether it is the p-value that the case holds, or that it fails.
         tests: The number of tests for which p is corrected.
@@ -200,9 +200,7 @@ def _strongest(supports: Sequence[Support]) -> Support:
     """The support for an answer that needs one of them, corrected for their number."""
     best = min(supports, key=lambda support: support.one_sided)
     number = max(1, sum(not support.is_certain for support in supports))
-    return replace(
-        best, one_sided=min(1.0, number * best.one_sided), tests=number * best.tests
-    )
+    return replace(best, one_sided=min(1.0, number * best.one_sided), tests=number * best.tests)
 
 
 def _unknown(claim: Claim) -> str:
