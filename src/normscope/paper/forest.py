@@ -19,14 +19,15 @@ without either (open circles), of the quantity itself. Ratios enter by their log
 own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is what supports
 the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large
 mark is the case on which the verdict rests, with its interval; faint marks are the other cases of all
-readings, each by its own bound and margin. Colors: holds green, fails red, depends orange, undecided
-gray. Diamonds (deterministic) and squares (no common scale) lie at the right if the statement holds,
-at the left if it fails; triangles lie beyond the axis. A star marks exploratory verdicts."""
+readings, each by its own bound and margin. Green marks hold and red ones fail, each case by itself; gray ones are undecided. Diamonds
+(deterministic) and squares (no common scale) lie at the right if the statement holds, at the left if it
+fails, and at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts."""
 PAPER_MM = 198  # height of a page, less its caption
 ROW_MM = 4.9
 MM_PER_PT = 0.3528
 COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
 OTHER = "0.45"  # color of undecided
+SIDES = {"holds": [FAR], "fails": [-FAR], "depends": [-FAR, FAR]}  # of what has no scale
 WIDTH = 54  # characters of a line of a statement
 TICKS = (-100, -10, -3, -1, 0, 1, 3, 10, 100)
 
@@ -76,7 +77,7 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
     lines = textwrap.wrap(claim["statement"], WIDTH)
     words = "\n".join(lines[:2]) + " ..." * (len(lines) > 2)
     _label(axis, y, words, size)
-    color = COLORS.get(claim["verdict"], OTHER)
+    color = COLORS.get(claim["verdict"], OTHER)  # of a mark, if the readings agree
     right = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": size}
     verdict = claim["verdict"] + "*" * (claim["status"] == "exploratory")
     axis.text(1.01, y, verdict, color=color, **right)
@@ -86,16 +87,16 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
         its_scale = scale_of(reading)
         for case, values in reading["cases"].items():
             mark = its_scale.mark(values) if its_scale else None
+            own = COLORS.get(values["reads"].partition(":")[0], OTHER)
             if mark and (name, case) == (claim["reading"], claim["case"]):
                 main = mark
+                color = own if claim["verdict"] == "depends" else color
             elif mark:
-                faint = COLORS.get(values["reads"].partition(":")[0], OTHER)
-                _draw(axis, mark, y, color=faint, alpha=0.3, markersize=2.5, linewidth=0.8)
+                _draw(axis, mark, y, color=own, alpha=0.3, markersize=2.5, linewidth=0.8)
     if main is None or scale is None:
-        sides = {"holds": FAR, "fails": -FAR}
         marker = "D" if claim["status"] == "deterministic" else "s"
-        if claim["verdict"] in sides:
-            style.points(axis, sides[claim["verdict"]], y, claim["statement"], marker=marker, color=color)
+        for side in SIDES.get(claim["verdict"], ()):
+            style.points(axis, side, y, claim["statement"], marker=marker, color=color)
         return
     low, high = (min(max(end, -FAR * 1.3), FAR * 1.3) for end in scale.holds)
     axis.fill_between([low, high], y - 0.4, y + 0.4, color="#dff2e7", linewidth=0, zorder=-1)

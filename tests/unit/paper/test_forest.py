@@ -41,11 +41,11 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
     }
     one = claim(readings=readings, case="deep", verdict="depends", status="exploratory")
     points, words = drawn(one)
-    red, orange = COLORS["fails"].lower(), COLORS["depends"].lower()
+    red = COLORS["fails"].lower()
     assert points == [
         (1, 2, "o", red, 0.3),
         (1, -3, "o", red, 0.3),
-        (1, 4, "o", orange, 1),
+        (1, 4, "o", red, 1),
     ]
     assert words == ["A. Author", "Norms help.", "depends*"]
 
@@ -55,6 +55,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
     [
         ({"status": "deterministic", "verdict": "fails"}, [(-FAR, "D")]),
         ({"verdict": "holds"}, [(FAR, "s")]),
+        ({"verdict": "depends"}, [(-FAR, "s"), (FAR, "s")]),
         ({"verdict": "undecided"}, []),
     ],
 )
