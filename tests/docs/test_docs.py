@@ -133,12 +133,14 @@ def test_a_line_is_named(checks: ModuleType):
 
 
 def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
-    lesson.relies_on("vanishes", "holds")
-    change(evidence, "rates", "gradient_near", "none", 1e42)
+    lesson.relies_on("pre_less_sensitive", "holds")
+    change(evidence, "sensitivity", "sensitivity", "post", -1)
     lesson._read.cache_clear()
     lesson._claims.cache_clear()
-    with pytest.raises(lesson.StaleProse, match="'vanishes' holds, but the evidence: fails"):
-        lesson.relies_on("vanishes", "holds")
+    with pytest.raises(
+        lesson.StaleProse, match="'pre_less_sensitive' holds, but the evidence: fails"
+    ):
+        lesson.relies_on("pre_less_sensitive", "holds")
 
 
 def test_a_changed_order_is_stale(lesson: ModuleType, evidence: Path):
@@ -185,7 +187,7 @@ def test_words(lesson: ModuleType):
 def test_statements_are_shown_in_full(lesson: ModuleType):
     shown = lesson.verdicts()._repr_html_()
     assert shown.count("<details") == len(lesson.claims())
-    assert "claim-holds" in lesson.verdicts("vanishes")._repr_html_()
+    assert "claim-holds" in lesson.verdicts("pre_less_sensitive")._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +225,7 @@ kernelspec:
 ```{{code-cell}} ipython3
 :tags: [remove-input]
 import lesson
-lesson.relies_on("vanishes", "{verdict}")
+lesson.relies_on("pre_less_sensitive", "{verdict}")
 ```
 
 It is {said}, $x^2$.
@@ -234,7 +236,7 @@ It is {said}, $x^2$.
     ("verdict", "said", "message"),
     [
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
-        ("fails", "so", "prose says that 'vanishes' fails, but the evidence: holds"),
+        ("fails", "so", "prose says that 'pre_less_sensitive' fails, but the evidence: holds"),
         ("holds", "1.2", "index.md:14: It is 1.2"),
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
         ("holds", "[gone](#gone)", "gone"),

@@ -107,9 +107,7 @@ def _needs(reading: Row) -> str:
     is_log = reading["scale"] == "log"
     bound = float(is_log) if reading["bound"] is None else reading["bound"]
     margin = reading["margin"] or float(is_log)
-    low, high = (
-        (bound / margin, bound * margin) if is_log else (bound - margin, bound + margin)
-    )
+    low, high = (bound / margin, bound * margin) if is_log else (bound - margin, bound + margin)
     write = SCIENTIFIC.text
     match reading["direction"]:
         case "within":

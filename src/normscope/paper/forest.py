@@ -15,13 +15,14 @@ from normscope.paper.table import Row
 
 CAPTION = """The position is the distance of an effect from its bound, in the direction of the
 statement, in units of its margin; without a margin, of the bound's distance from no difference;
-without either (open circles), of the quantity itself. Ratios enter by their logarithms, and their
-own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is what supports
-the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large
-mark is the case on which the verdict rests, with its interval; faint marks are the other cases of all
-readings, each by its own bound and margin. Green marks hold and red ones fail, each case by itself; gray ones are undecided. Diamonds
-(deterministic) and squares (no common scale) lie at the right if the statement holds, at the left if it
-fails, and at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts."""
+without either (open circles), of the quantity itself. Ratios enter by their logarithms, and
+their own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is
+what supports the statement: values beyond the bound, beyond a relevant difference, or within
+the margin. The large mark is the case on which the verdict rests, with its interval; faint
+marks are the other cases of all readings, each by its own bound and margin. Green marks hold
+and red ones fail, each case by itself; gray ones are undecided. Diamonds (deterministic) and
+squares (no common scale) lie at the right if the statement holds, at the left if it fails, and
+at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts."""
 PAPER_MM = 198  # height of a page, less its caption
 ROW_MM = 4.9
 MM_PER_PT = 0.3528
@@ -106,13 +107,14 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
 
 def _draw(axis: Axes, mark: Mark, y: int, *names: str, **look: Any) -> None:
     """A mark with its interval; a triangle at the edge if it lies beyond the axis."""
-    at, low, high = (None if end is None else min(max(end, -FAR), FAR) for end in mark)
+    at = min(max(mark.at, -FAR), FAR)
     marker = "o" if at == mark.at else ">" if mark.at > 0 else "<"
-    if low is None or high is None:
+    if mark.low is None or mark.high is None:
         style.points(axis, at, y, *names, marker=marker, **look)
         return
     look = {"linewidth": 1.1, "markersize": 4.5} | look
     width = look.pop("linewidth")
     alpha = look.get("alpha", 1)
+    low, high = (min(max(end, -FAR), FAR) for end in (mark.low, mark.high))
     axis.hlines(y, low, high, color=look["color"], linewidth=width, alpha=alpha)
     style.points(axis, at, y, *names, marker=marker, linestyle="", **look)

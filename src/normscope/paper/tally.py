@@ -18,7 +18,7 @@ from normscope.paper.table import Number
 
 
 def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The documents with statements: key, name, title, author, link, and whether they assert them."""
+    """The documents with statements: key, name, and what their files say about them."""
     stated = {claim["document"]: claim for claim in ledger["claims"]}
     return [
         {"key": key, "name": document_name(ledger, claim), **ledger["documents"][key]}

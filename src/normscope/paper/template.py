@@ -12,8 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from normscope.errors import Explained, suggest
-from normscope.paper.frame import Frame
 from normscope.paper.figures import FOREST
+from normscope.paper.frame import Frame
 from normscope.paper.markdown import CARDS, FIGURES, Markdown, escaped_word, reference
 
 SUMMARY, SECTION, FINDING = "summary.md", "{}/section.md", "{}/finding.md"

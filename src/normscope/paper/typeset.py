@@ -46,14 +46,13 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
             return [{"kind": "cards", "cards": list(map(_card, frame.cards_of(block.name)))}]
         case "table":
             return [_table(frame.tables[block.name])]
-        case "heading":
-            return [{"kind": "heading", "level": block.level, "runs": runs(block.inline)}]
         case "list":
             items = [runs([token]) for token in block.inline]
             return [{"kind": "list", "ordered": block.tokens[0].tag == "ol", "items": items}]
         case "code":
             return [{"kind": "code", "text": printable(block.tokens[0].content)}]
-    return [{"kind": "paragraph", "runs": runs(block.inline)}]
+    level = {"level": block.level} if block.kind == "heading" else {}
+    return [{"kind": block.kind, **level, "runs": runs(block.inline)}]
 
 
 def _card(card: Mapping[str, Any]) -> Part:

@@ -25,7 +25,13 @@ def at(value: float | None, low: float | None = None, high: float | None = None)
         ({"bound": 1.0, "margin": 2.0, "scale": "log"}, 4, 2, (1, math.inf), "more than 2.00"),
         # without a margin, the bound's distance from no difference is the unit
         ({"bound": 0.9, "direction": "less"}, 0.45, 0.5, (0, math.inf), "less than 0.900"),
-        ({"bound": 0.1, "scale": "log", "direction": "less"}, 0.01, 1, (0, math.inf), "less than 0.100"),
+        (
+            {"bound": 0.1, "scale": "log", "direction": "less"},
+            0.01,
+            1,
+            (0, math.inf),
+            "less than 0.100",
+        ),
         # without either, the quantity's own: a nat, or a factor of two
         ({}, 0.25, 0.25, (0, math.inf), "more than 0"),
         ({"bound": 1.0, "scale": "log"}, 8, 3, (0, math.inf), "more than 1.00"),

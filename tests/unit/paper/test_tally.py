@@ -82,7 +82,10 @@ def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
     """In the ledger, on its card with the reason and in its finding, in counts and numbers."""
     one = claim(status="exploratory", exploratory_because="its test was changed", verdict="fails")
     stated = ledger(one, claim(key="b"))
-    assert [row["verdict"] for row in shown(ledger_table(stated))] == ["fails (exploratory)", "holds"]
+    assert [row["verdict"] for row in shown(ledger_table(stated))] == [
+        "fails (exploratory)",
+        "holds",
+    ]
     marked, other = cards(stated, traces(stated, "x"))
     assert (marked["shown"], other["shown"]) == ("fails (exploratory)", "holds")
     assert ["exploratory because", "its test was changed"] in marked["facts"]
