@@ -96,7 +96,7 @@ evidence: $(READY) # runs config/paper.yaml for hours, and replaces the tables i
 	python scripts/evidence.py
 
 verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them
-	snakemake --cores 4 results/dataset/meta.json
+	snakemake --cores 4 --configfile config/paper.yaml texts
 	python scripts/verify.py
 
 BUILD :=

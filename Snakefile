@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. The mathematics is in src/normscope, input and output of
-# files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: models,
-# tables, figures, paper (everything, the default), and each study by its name.
+# files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: texts,
+# models, tables, figures, paper (everything, the default), and each study by its name.
 import json
 import os
 from pathlib import Path
@@ -29,6 +29,10 @@ if os.path.lexists("config.yaml"):
 include: "workflow/rules/storage.smk"
 include: "workflow/rules/upkeep.smk"
 include: "workflow/rules/progress.smk"
+
+
+if not is_module():
+    keep_terminal_short()
 
 
 # the results of expensive rules, named by a hash of what determines them, and versioned by DVC
@@ -83,6 +87,11 @@ include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"
+
+
+rule texts:
+    input:
+        [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read],
 
 
 rule models:

@@ -118,7 +118,8 @@ def append_history(flags: Flags) -> None:
     """Append the verdicts of the run to the history, where anything but words has changed."""
     ledger = json.loads((flags.results / "paper" / "claims.json").read_text())
     path, commit = flags.out / "history.jsonl", git("rev-parse", "HEAD")
-    last = {line.statement: line for line in read_history(path)}
+    lines = read_history(path) if path.exists() else []
+    last = {line.statement: line for line in lines}
     with path.open("a") as file:
         for claim in ledger["claims"]:
             kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p")}

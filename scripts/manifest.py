@@ -18,6 +18,7 @@ from normscope.command import parse
 from normscope.config import Figures, Studies
 from normscope.errors import run_script
 from normscope.io.files import write_json
+from normscope.io.texts import text_folder
 from normscope.schema import Strict
 from normscope.studies.study import Study
 
@@ -42,7 +43,7 @@ PACKAGES = [
 
 
 class Printed(Studies):
-    """What determines the paper, except for the corpus, which is recorded by its hashes."""
+    """What determines the paper, except for the texts, which are recorded by their hashes."""
 
     figures: Figures
 
@@ -55,7 +56,7 @@ class Flags(Strict):
     )
     config: Printed = Field(description="the configuration of the paper as JSON")
     results: Path = Field(description="directory with one folder per study")
-    dataset: Path = Field(description="meta.json of the dataset")
+    dataset: Path = Field(description="meta.json of the default text")
     project: Path = Field(description="directory of the code, to which paths are relative")
     out: Path
 
@@ -77,11 +78,13 @@ def named(path: Path, project: Path) -> str:
 def main() -> None:
     flags = parse(Flags)
     config = flags.config.model_dump_json()
+    texts = {name: text_folder(flags.dataset.parent, name) for name in flags.config.texts_read[1:]}
     studies = {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()}
     manifest = {
         "config": json.loads(config),
         "config_sha256": hashlib.sha256(config.encode()).hexdigest(),
         "dataset": json.loads(flags.dataset.read_text()),
+        "texts": {n: json.loads((at / "meta.json").read_text()) for n, at in texts.items()},
         "device": f"{platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},

@@ -21,6 +21,7 @@ from normscope.config import Config
 from normscope.cost.machine import chip, usable_cores
 from normscope.cost.projection import Reference, jobs, read_reference
 from normscope.errors import Explained, run_script
+from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
@@ -47,9 +48,11 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
     Raises:
         Explained: this version of the code cannot read it.
     """
-    dataset = read_yaml(Path("config.yaml"))["dataset"]
+    ours = read_yaml(Path("config.yaml"))
     try:
-        return Config.model_validate({**manifest["config"], "dataset": dataset})
+        return Config.model_validate(
+            {**manifest["config"], "dataset": ours["dataset"], "texts": ours["texts"]}
+        )
     except ValidationError as e:
         raise Explained(
             "the evidence has the configuration of another version of normscope: check out the"
@@ -58,25 +61,27 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
 
 
 def trainings(config: Config, reference: Reference) -> pd.DataFrame:
-    """All training jobs: study, job, recipe as JSON, and CPU seconds on the reference machine."""
+    """All training jobs: study, job, text, recipe as JSON, CPU seconds on the reference machine."""
     seconds = {(job.rule, job.name): reference.seconds(job) for job in jobs(config)}
     rows = [
-        (study, job, recipe.model_dump_json(), seconds[f"{study}_train", job])
+        (study, job, texts.get(job, DATASET), recipe.model_dump_json(), seconds[rule, job])
         for study, part in config.studies.items()
+        for rule, texts in [(f"{study}_train", part.job_texts())]
         for job, recipe in part.trainings().items()
     ]
-    return pd.DataFrame(rows, columns=["study", "job", "recipe", "seconds"])
+    return pd.DataFrame(rows, columns=["study", "job", "text", "recipe", "seconds"])
 
 
-def check_dataset(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Check that the corpus exists and is that of the evidence."""
+def check_text(dataset: Path, name: str, manifest: Mapping[str, Any]) -> None:
+    """Check that a text exists and is that of the evidence."""
+    folder = text_folder(dataset, name)
     if not (folder / "meta.json").is_file():
         raise Explained(f"{folder} is missing: snakemake --cores 1 {folder}/meta.json makes it")
     now = json.loads((folder / "meta.json").read_text())["sha256"]
-    was = manifest["dataset"]["sha256"]
+    was = {DATASET: manifest["dataset"], **manifest.get("texts", {})}[name]["sha256"]
     if other := [name for name in ("train.bin", "val.bin") if now[name] != was[name]]:
         raise Explained(
-            f"the evidence has another corpus than {folder}: {', '.join(other)}; restore dataset in"
+            f"the evidence has another corpus than {folder}: {', '.join(other)}; restore it in"
             " config.yaml"
         )
 
@@ -92,7 +97,8 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
 def train(data: Path, job: Any, out: Path) -> pd.DataFrame:
     """Train a job, a row of ``trainings``, and return its metrics.csv."""
     command = [sys.executable, "scripts/train.py", job.study, "--recipe", job.recipe]
-    command += ["--data", str(data), "--out", str(out), "--checkpoints", str(out / "checkpoints")]
+    command += ["--data", str(text_folder(data, job.text)), "--out", str(out)]
+    command += ["--checkpoints", str(out / "checkpoints")]
     env = os.environ | ONE_THREAD
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -124,7 +130,9 @@ def main() -> None:
     run, manifest = (
         json.loads((flags.evidence / f"{name}.json").read_text()) for name in ("run", "manifest")
     )
-    check_dataset(flags.results / "dataset", manifest)
+    data = flags.results / "dataset"
+    for name in (DATASET, *manifest.get("texts", {})):
+        check_text(data, name, manifest)
     every = trainings(configuration(manifest), read_reference(flags.reference))
     small = every[every["seconds"] <= flags.seconds]
     chosen = small.sample(max(1, round(flags.share * len(small))), random_state=flags.seed)
@@ -133,7 +141,7 @@ def main() -> None:
     print(f"{len(chosen)} of {len(small)} small jobs, about {minutes} CPU minutes", flush=True)
     if scripts := changed_since(flags.results / "code", manifest):
         print(f"code or packages changed since: {', '.join(scripts)}", flush=True)
-    counts = compare(chosen, pd.read_csv(flags.evidence / "models.csv"), flags.results / "dataset")
+    counts = compare(chosen, pd.read_csv(flags.evidence / "models.csv"), data)
     print(f"{counts.total()} models: {counted(counts)}")
     if counts["differs"] or counts["missing"]:
         sys.exit(1)

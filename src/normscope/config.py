@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from normscope.errors import Explained, suggest
 from normscope.io.corpus import SHA256, Line, Origin, Source
+from normscope.io.texts import DATASET, TextName
 from normscope.schema import PositiveFloat, Strict
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
@@ -100,6 +101,12 @@ class Studies(Main):
         return max(study.context() for study in self.studies.values())
 
     @property
+    def texts_read(self) -> list[str]:
+        """Names of the texts that jobs read; the default text comes first."""
+        names = (name for study in self.studies.values() for name in study.job_texts().values())
+        return [*dict.fromkeys([DATASET, *names])]
+
+    @property
     def settings(self) -> Settings:
         """The settings that all studies share."""
         return Settings(level=self.level, baseline=self.main.reference_jobs)
@@ -109,6 +116,9 @@ class Config(Studies):
     """The configuration of the workflow."""
 
     dataset: Dataset
+    texts: dict[TextName, Dataset] = Field(
+        default={}, description="further texts by name, which protocols can use"
+    )
     figures: Figures
     demonstration: bool = Field(
         default=False,
@@ -125,7 +135,28 @@ class Config(Studies):
         Args:
             excluded: further fields to leave out; figures decide no number.
         """
-        return self.model_dump_json(exclude={"dataset", "device", "demonstration", *excluded})
+        return self.model_dump_json(
+            exclude={"dataset", "texts", "device", "demonstration", *excluded}
+        )
+
+    @property
+    def every_text(self) -> dict[str, Dataset]:
+        """All texts by name; the default text comes first."""
+        return {DATASET: self.dataset, **self.texts}
+
+    @model_validator(mode="after")
+    def texts_exist(self) -> Self:
+        if DATASET in self.texts:
+            raise ValueError(f"texts.{DATASET}: this name is that of the default text")
+        studies = {"": self.protocols, "jacobian.": self.jacobian.protocols}
+        for study, protocols in studies.items():
+            for name, protocol in protocols.items():
+                if protocol.text not in self.every_text:
+                    raise ValueError(
+                        f"{study}protocols.{name}.text: unknown text {protocol.text!r}; "
+                        + suggest(protocol.text, self.every_text)
+                    )
+        return self
 
     @model_validator(mode="after")
     def jobs_can_be_named(self) -> Self:

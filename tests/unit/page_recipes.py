@@ -197,6 +197,7 @@ def manifest(words: str = "words") -> dict[str, Any]:
         "config": {},
         "config_sha256": "c0ffee",
         "dataset": {"origin": words, "sha256": {words: "da7a"}},
+        "texts": {words: {"origin": words, "sha256": {words: "7e87"}}},
         "device": words,
         "packages": {"torch": words, words: "1"},
         "python": "3.11.7",

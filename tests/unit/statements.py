@@ -1,7 +1,7 @@
 """Statements of data/claims/, judged by tables that a test plants."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
@@ -11,7 +11,7 @@ from normscope.config import Config, load
 from normscope.ledger.case import Case
 from normscope.ledger.claim import TESTS, Claim, Evidence, Finding
 from normscope.ledger.contrast import find
-from normscope.ledger.entry import Claims
+from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import Judgement, judge
 from normscope.studies.statements import import_tests
@@ -35,27 +35,57 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
     return Evidence(**values | changes)
 
 
-def claim_on(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> Claim:
-    """What the statement's function or contrast finds.
+def flat(entry: Entry) -> dict[str, Any]:
+    """A statement with its first reading alone, all of whose keys the entry gives."""
+    whole = entry.model_dump(exclude_unset=True, exclude={"readings"})
+    return {**whole, **entry.first.model_dump(exclude_unset=True), "readings": {"stated": {}}}
+
+
+class Found(NamedTuple):
+    """What the test of one reading found, and its statement with this reading alone."""
+
+    finding: Finding
+    claim: Claim
+
+    @property
+    def cases(self) -> Mapping[str, Case]:
+        return self.finding.cases
+
+    @property
+    def verdict(self) -> str:
+        return self.finding.answer
+
+
+def claim_on(
+    key: str, tables: Mapping[str, pd.DataFrame] | Evidence, reading: str = "", **changes: Any
+) -> Found:
+    """What the function or contrast of a statement's reading finds.
 
     Args:
         key: of the statement.
         tables: by ``study.table``.
-        changes: to its entry.
+        reading: its name; the first by default.
+        changes: to the reading.
     """
     planted = tables if isinstance(tables, Evidence) else evidence(tables)
     ((document, entry),) = [(d, e) for d, k, e in CLAIMS if k == key]
-    entry = entry.model_copy(update=changes)
-    return Claim(document, key, entry, TESTS.get(key, find)(entry, planted))
+    name = reading or next(iter(entry.readings))
+    asked = entry.readings[name].model_copy(update=changes)
+    finding = TESTS.get(key, find)(asked, planted)
+    alone = entry.model_copy(update={"readings": {name: asked}})
+    return Found(finding, Claim(document, key, alone, {name: finding}))
 
 
-def verdict(key: str, tables: Mapping[str, pd.DataFrame] | Evidence, **changes: Any) -> str:
-    return claim_on(key, tables, **changes).verdict
+def verdict(
+    key: str, tables: Mapping[str, pd.DataFrame] | Evidence, reading: str = "", **changes: Any
+) -> str:
+    return claim_on(key, tables, reading, **changes).verdict
 
 
-def judged(claim: Claim, tests: int = 1) -> Judgement:
+def judged(found: Found, tests: int = 1) -> Judgement:
     """The statement's line in a ledger of so many tests, the others with a p of 1."""
+    claim = found.claim
     open_ = Case(effect=0.0, n=20, p_holds=0.5, p_fails=0.5, smallest=2.0**-20)
-    unknown = Finding({"": open_})
+    unknown = {name: Finding({"": open_}) for name in claim.findings}
     others = [Claim(claim.document, f"other_{i}", claim.entry, unknown) for i in range(tests - 1)]
     return judge([claim, *others], 0.05)[0]

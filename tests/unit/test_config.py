@@ -184,6 +184,13 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("gain.protocols", ["smal"], ["gain.protocols.0", "'smal'", "nanogpt, small"]),
         ("protocols.nanogpt", MAIN["protocols"]["small"], ["at the top"]),
         ("dataset", {"sha256": "0" * 64, "sources": []}, ["sha256", "source", "directory"]),
+        ("texts.dataset", MAIN["texts"]["austen"], ["texts.dataset", "default text"]),
+        ("protocols.small.text", "austin", ["protocols.small.text", "did you mean austen?"]),
+        (
+            "jacobian.protocols.small.text",
+            "b",
+            ["jacobian.protocols.small.text", "dataset, austen"],
+        ),
         # names of jobs are names of files
         ("runs.0.learning_rates.0", 1e-300, ["the name of a job has"]),
     ],
@@ -220,6 +227,26 @@ def test_a_configuration_must_be_a_mapping():
 def test_a_directory_is_an_origin():
     loaded = load(config(dataset={"directory": "data"})).dataset
     assert (loaded.directory, loaded.decides.sha256) == ("data", None)
+
+
+def test_jobs_read_the_text_of_their_protocol():
+    """No run of config.yaml reads a second text, so that no job needs its package."""
+    assert load(MAIN).texts_read == ["dataset"]
+    run = {**KEYS, "protocol": "small_austen", "arms": ["dyt"], "placements": ["pre"], "seeds": [1]}
+    whole = load(config(runs=[*RUNS, run], **{"jacobian.protocols.small.text": "austen"}))
+    assert whole.texts_read == ["dataset", "austen"]
+    others = {
+        (name, job)
+        for name, study in whole.studies.items()
+        for job in (*study.trainings(), *study.probes())
+        if study.job_texts().get(job, "dataset") == "austen"
+    }
+    jacobian = {job for job in whole.jacobian.trainings() if job.startswith("small-")}
+    assert jacobian
+    assert others == {
+        ("main", "small_austen-dyt-pre-0.001-1"),
+        *(("jacobian", j) for j in jacobian),
+    }
 
 
 def test_all_problems_are_named_at_once():

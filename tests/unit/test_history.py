@@ -1,80 +1,78 @@
-"""Statements whose test was changed after its data were seen are marked, by the history in Git.
+"""The history of verdicts only grows, and nothing exploratory is called confirmatory.
 
-A shallow clone, or a copy without Git, has no history to compare with: they are skipped there.
-Tests that are functions are compared by their entries alone.
+A shallow clone, or a copy without Git, has no history to compare with: those tests are skipped.
 """
 
 import json
-import subprocess
-from functools import cache
-from typing import Any
 
 import pytest
-import yaml
 from processes import ROOT
+from statements import CLAIMS
 
-MODELS, LEDGER = "evidence/models.csv", "evidence/claims.json"
-FOLDER, ONE_FILE = "data/claims", "data/claims.yaml"  # one file held all documents before
-OF_A_TEST = "study primary test direction holds_in bound margin scale unit contrast".split()
+from normscope.errors import Explained
+from normscope.io.git import git
+from normscope.ledger.frozen import Registry, read_frozen, read_history
+from normscope.paper.statements import shown_verdict
+from normscope.studies.statements import digests_of
+
+HISTORY, FROZEN, LEDGER = (
+    f"evidence/{name}" for name in ("history.jsonl", "frozen.json", "claims.json")
+)
+LINES = read_history(ROOT / HISTORY)
+KEPT = json.loads((ROOT / LEDGER).read_text())
 
 
-def git(*words: str) -> str:
-    return subprocess.run(
-        ("git", *words), cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _history() -> None:
+@pytest.fixture
+def _whole_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
     try:
-        is_whole = git("rev-parse", "--is-shallow-repository").strip() == "false"
-    except (OSError, subprocess.CalledProcessError):
+        is_whole = git("rev-parse", "--is-shallow-repository") == "false"
+    except Explained:
         is_whole = False
     if not is_whole:
         pytest.skip("the history of Git is missing or incomplete: git fetch --unshallow gets it")
 
 
-@cache
-def statements(commit: str | None = None) -> dict[str, dict[str, Any]]:
-    """The entries as a commit has them, or the working tree."""
-    if commit is None:
-        texts = [path.read_text() for path in (ROOT / FOLDER).glob("*.yaml")]
-    else:
-        files = git("ls-tree", "-r", "--name-only", commit, FOLDER, ONE_FILE).splitlines()
-        texts = [git("show", f"{commit}:{name}") for name in files if name.endswith(".yaml")]
-    return {key: entry for text in texts for key, entry in yaml.safe_load(text)["claims"].items()}
+@pytest.mark.usefixtures("_whole_history")
+def test_the_history_of_verdicts_only_grows():
+    now = (ROOT / HISTORY).read_text()
+    for commit in git("log", "--format=%H", "--", HISTORY).splitlines():
+        before = git("show", f"{commit}:{HISTORY}")
+        assert now.startswith(before), f"{commit} has lines that were changed or removed"
 
 
-def decisive(entry: dict[str, Any]) -> dict[str, Any]:
-    """What of an entry decides its verdict: none of the words."""
-    test = {key: entry.get(key) for key in OF_A_TEST}
-    if test["contrast"]:
-        test["contrast"] = {k: v for k, v in test["contrast"].items() if k != "sentence"}
-    return test
+@pytest.mark.usefixtures("_whole_history")
+def test_every_line_belongs_to_a_commit_that_has_the_verdict():
+    for commit in {line.commit for line in LINES}:
+        then = json.loads(git("show", f"{commit}:{LEDGER}"))
+        verdicts = {claim["key"]: (claim["verdict"], claim["n"]) for claim in then["claims"]}
+        for line in LINES:
+            if line.commit == commit:
+                assert verdicts[line.statement] == (line.verdict, line.n)
 
 
-def marks() -> dict[str, dict[str, Any]]:
-    return {key: e["changed_after"] for key, e in statements().items() if "changed_after" in e}
+@pytest.mark.usefixtures("_whole_history")
+def test_what_is_frozen_was_a_commit_before_its_verdicts():
+    if not (ROOT / FROZEN).exists():
+        assert KEPT["frozen"] is None
+        return
+    frozen = read_frozen(ROOT / FROZEN)
+    freeze = git("log", "-1", "--format=%H", "--", FROZEN)
+    git("merge-base", "--is-ancestor", frozen.commit, freeze)
+    for line in LINES:
+        if line.frozen == frozen.commit:
+            git("merge-base", "--is-ancestor", freeze, line.commit)
 
 
-def test_a_test_that_differs_from_the_one_at_its_data_is_marked():
-    at_data = statements(git("log", "-1", "--format=%H", "--", MODELS).strip())
-    both = statements().keys() & at_data.keys()
-    changed = {key for key in both if decisive(statements()[key]) != decisive(at_data[key])}
-    assert changed - marks().keys() == set()
-
-
-@pytest.mark.parametrize("key", marks())
-def test_a_mark_says_what_its_commit_changed_and_the_verdict_before(key: str):
-    mark = marks()[key]
-    before = f"{mark['commit']}^"
-    assert decisive(statements(before)[key]) != decisive(statements(mark["commit"])[key])
-    git("cat-file", "-e", f"{before}:{MODELS}")  # its data were there
-    ledger = json.loads(git("show", f"{before}:{LEDGER}"))
-    assert {c["key"]: c["verdict"] for c in ledger["claims"]}[key] == mark["was"]
-
-
-def test_the_evidence_has_the_marks():
-    ledger = json.loads((ROOT / LEDGER).read_text())
-    kept = {c["key"]: c["changed_after"] for c in ledger["claims"] if c["changed_after"]}
-    assert kept == marks()
+def test_the_kept_ledger_and_its_pages_call_no_exploratory_verdict_confirmatory():
+    """Recomputed from the present entries: a bound that is changed now makes a verdict so."""
+    frozen = read_frozen(ROOT / FROZEN) if (ROOT / FROZEN).exists() else None
+    registry = Registry(digests_of(CLAIMS), frozen, LINES)
+    for claim in KEPT["claims"]:
+        is_formula = all(r["unit"] == "formula" for r in claim["readings"].values())
+        why = "" if is_formula else registry.why_exploratory(claim["key"], claim["seeds"])
+        assert (claim["status"] == "exploratory") == bool(why), claim["key"]
+        assert ("(exploratory)" in shown_verdict(claim)) == bool(why)
+        assert claim["digest"] == registry.digests[claim["key"]], (
+            f"{claim['key']}: its test differs from the one by which evidence/ was judged"
+        )

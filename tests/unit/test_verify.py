@@ -46,6 +46,7 @@ def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monke
             "dataset: val.bin; restore",
         ),
         ({}, None, "meta.json makes it"),
+        ({"texts": {"second": {"sha256": SUMS}}}, SUMS, "dataset/second/meta.json makes it"),
         ({"config": {"a_key_of_then": 1}}, SUMS, "another version"),
     ],
 )

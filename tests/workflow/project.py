@@ -71,6 +71,10 @@ class Project:
         quick = ("--scheduler", "greedy")  # a solver of linear programs costs a second a job
         return self.run("snakemake", "--cores", "2", *quick, *flags, ok=ok)
 
+    def logs(self) -> list[str]:
+        """What Snakemake logged in each run, oldest first; the terminal shows less."""
+        return [path.read_text() for path in sorted((self.root / ".snakemake/log").iterdir())]
+
     def planned(self, *targets: str) -> dict[str, int]:
         """The number of jobs of a dry run by rule, without targets."""
         output = self.snakemake("-n", *targets)

@@ -41,6 +41,24 @@ def test_a_damaged_model_is_made_again(made: Project):
     assert made.planned() == {}
 
 
+def test_the_terminal_shows_errors_and_the_time_left_and_the_log_shows_every_job(made: Project):
+    details = ("rule figure_loss:", "Job stats:", "Select jobs", "Execute 1 jobs")
+    figure, draw = "src/normscope/studies/main/figures/loss.py", "def draw("
+    with made.edited(figure, draw, f'raise ValueError("no loss today")\n\n\n{draw}'):
+        output = made.snakemake("figure_loss", ok=False)
+    assert "Error in rule figure_loss:" in output
+    assert "ValueError: no loss today" in output  # the end of the job's log
+    assert not [text for text in details if re.search(f"^{text}", output, re.MULTILINE)]
+    output = made.snakemake("figure_loss", "figure_curves", "--forcerun", "figure_curves")
+    assert re.findall("^2 jobs, .*|.*% of the work, .* left$", output, re.MULTILINE)[1:]
+    assert not [text for text in (*details, "Finished jobid") if text in output]
+    assert not [text for text in (*details[:3], "Finished jobid") if text not in made.logs()[-1]]
+    assert "rule figure_loss:" in made.snakemake(
+        "-p", "--forcerun", "figure_loss", "--", "figure_loss"
+    )
+    made.snakemake()
+
+
 def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
     shutil.copytree(project.root / "tiny_model", project.root / "cut")

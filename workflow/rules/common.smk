@@ -117,11 +117,17 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import jobs, once, read_reference
+from normscope.cost.projection import (
+    critical_paths,
+    jobs,
+    once,
+    read_reference,
+)
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
 from normscope.io.corpus import Given, check_known_length, directory_files
+from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
 from normscope.studies.pretrained.grid import check_prompts
@@ -213,13 +219,62 @@ def as_input(path):
     return held(path)
 
 
-def nanogpt_files(directory):
-    """The input files of a dataset that is a nanoGPT-format directory."""
+TOKENS = ("train.bin", "val.bin", "meta.pkl")  # nanoGPT's format
+
+
+def corpus(text):
+    """The folder of a text's tokens."""
+    return str(text_folder("results/dataset", text))
+
+
+def nanogpt_files(text):
+    """The input files of a text that is a nanoGPT-format directory."""
+    directory = CONFIG.every_text[text].directory
     if directory is None:
         return []
     # if results exist, Snakemake would ignore that inputs are missing
-    files = reported(directory_files, directory, Path("results/dataset"))
+    files = reported(directory_files, directory, Path(corpus(text)))
     return [as_input(name) for name in files]
+
+
+def given(text, source):
+    """The file with the sources of a text, whose length is checked if it is known."""
+    context, made = CONFIG.longest_context, Path(corpus(text), "meta.json")
+    reported(check_known_length, source.decides, made, context)
+    name = "corpus.json" if text == DATASET else f"corpus_{text}.json"
+    content = Given(sources=source.sources, context=context).model_dump_json()
+    return recorded(name, content)
+
+
+def corpus_read(study):
+    """The folder of the text that a job of a study reads."""
+    texts = STUDIES[study].job_texts()
+    return lambda wildcards: corpus(texts.get(wildcards.name, DATASET))
+
+
+def corpus_files(study):
+    """The tokens that a job of a study reads."""
+    if not STUDIES[study].READS_CORPUS:
+        return []
+    folder = corpus_read(study)
+    return lambda wildcards: [f"{folder(wildcards)}/{name}" for name in TOKENS]
+
+
+def corpus_flag(study):
+    """The flag that gives a job of a study the tokens."""
+    if not STUDIES[study].READS_CORPUS:
+        return ""
+    folder = corpus_read(study)
+    return lambda wildcards: f"--data {folder(wildcards)}"
+
+
+def corpora(study):
+    """The tokens of all texts that the tables of a study are made from, and what is known of them."""
+    part = STUDIES[study]
+    texts = dict.fromkeys(
+        [DATASET, *part.job_texts().values()] if part.READS_CORPUS else []
+    )
+    return [f"{corpus(t)}/{name}" for t in texts for name in (*TOKENS, "meta.json")]
 
 
 def verbatim(value):
@@ -326,6 +381,22 @@ def works():
 def sized(rule, name):
     """The job of this rule and name, with its amount of work."""
     return works().get((rule, name), once(rule))
+
+
+@functools.cache
+def paths():
+    """The expected time from the start of each training and probe until its tables, in seconds."""
+    return critical_paths(CONFIG, reference())
+
+
+# Rules without a priority have 0. These start before all trainings and probes, whose priorities are seconds:
+# most jobs wait for the dataset, and a job of several threads seldom finds as many idle cores later.
+FIRST = 1e6
+
+
+def longest_first(rule):
+    """A priority by which the jobs start whose critical path is longest, so that none ends late."""
+    return lambda wildcards: paths().get((rule, wildcards.name), 0)
 
 
 def growing(amount):

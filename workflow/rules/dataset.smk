@@ -1,24 +1,24 @@
 # reads:  the corpus from the first source that has it, or a nanoGPT-format directory
-# writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json
+# writes: results/dataset/ with train.bin, val.bin and meta.pkl in nanoGPT's format, and meta.json;
+#         results/dataset/{name}/ with the same files of another text
 
 
-GIVEN = Given(sources=CONFIG.dataset.sources, context=CONFIG.longest_context)
-MADE = Path("results/dataset/meta.json")
-reported(check_known_length, CONFIG.dataset.decides, MADE, CONFIG.longest_context)
+GIVEN = {text: given(text, source) for text, source in CONFIG.every_text.items()}
 
 
 rule dataset:
     input:
         code("dataset"),
-        nanogpt_files(CONFIG.dataset.directory),
+        nanogpt_files(DATASET),
         # the source of the text does not matter, because the text is identified by its hash
-        given=ancient(recorded("corpus.json", GIVEN.model_dump_json())),
+        given=ancient(GIVEN[DATASET]),
     output:
         multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl", "meta.json"),
     log:
         "results/logs/dataset.log",
     benchmark:
         "results/benchmarks/dataset.tsv"
+    priority: FIRST
     conda:
         "../envs/normscope.yaml"
     params:
@@ -26,3 +26,25 @@ rule dataset:
     shell:
         'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
         " --given {input.given} --out results/dataset &> {log}"
+
+
+rule text:
+    input:
+        code("dataset"),
+        lambda wildcards: nanogpt_files(wildcards.name),
+        given=ancient(lambda wildcards: GIVEN[wildcards.name]),
+    output:
+        multiext(
+            "results/dataset/{name}/", "train.bin", "val.bin", "meta.pkl", "meta.json"
+        ),
+    log:
+        "results/logs/text/{name}.log",
+    benchmark:
+        "results/benchmarks/text/{name}.tsv"
+    conda:
+        "../envs/normscope.yaml"
+    params:
+        recipe=recipe({name: text.decides for name, text in CONFIG.texts.items()}),
+    shell:
+        'python "$NORMSCOPE/scripts/dataset.py" --recipe {params.recipe:q}'
+        " --given {input.given} --out results/dataset/{wildcards.name} &> {log}"

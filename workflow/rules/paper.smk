@@ -83,6 +83,7 @@ rule manifest:
     input:
         code("manifest"),
         KEPT,
+        [f"{corpus(text)}/meta.json" for text in CONFIG.texts_read[1:]],
         dataset="results/dataset/meta.json",
         code=lambda wildcards: [
             held(f"results/code/{script}.txt")

@@ -19,6 +19,7 @@ rule pretrained_probe:
     log:
         "results/logs/pretrained_probe/{name}.log",
     cache: "omit-software"
+    priority: 2 * FIRST
     # no benchmark: Snakemake refuses it for cached rules, so the script writes one
     conda:
         "../envs/normscope.yaml"

@@ -1,5 +1,6 @@
-# The expected time of a run at its start and after each job, and the location of the page at its
-# end. This file defines functions only; the Snakefile calls them.
+# What a run on one machine prints: its expected time at the start and as the work proceeds, errors
+# and warnings, and at the end the location of the page. This file defines functions only; the
+# Snakefile calls them.
 import logging
 import time
 
@@ -8,6 +9,44 @@ from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from normscope.cost.projection import about, seconds_left
+
+# What Snakemake logs about the run and about each job: thousands of lines. They are in its log file.
+DETAILS = {
+    *(LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO, LogEvent.RUN_INFO),
+    *(LogEvent.JOB_INFO, LogEvent.SHELLCMD, LogEvent.JOB_STARTED),
+    *(LogEvent.JOB_FINISHED, LogEvent.PROGRESS),
+}
+DETAILS_BY_TEXT = (
+    "Select jobs to execute",
+    "Moving output file",
+    "Symlinking output file",
+)
+STEP = 0.05  # share of the work after which the remaining time is printed again
+
+
+def is_here():
+    """Whether this process runs jobs on this machine."""
+    return workflow.is_main_process and workflow.local_exec and not workflow.touch
+
+
+def is_for_terminal(record):
+    """Whether a message is an error, a warning, or something other than a detail."""
+    is_detail = (
+        getattr(record, "event", None) in DETAILS
+        or getattr(record, "quietness", None) == Quietness.RULES
+        or str(record.msg).startswith(DETAILS_BY_TEXT)
+    )
+    return record.levelno > logging.INFO or not (is_detail and is_here())
+
+
+def keep_terminal_short():
+    """Leave details to the log file, unless the user asks for shell commands or debugging output."""
+    asked = workflow.output_settings
+    if asked.dryrun or asked.printshellcmds or asked.verbose:
+        return
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            handler.addFilter(is_for_terminal)
 
 
 def say(line):
@@ -31,12 +70,13 @@ def expected_s(job):
 
 
 class ShowTimeLeft(logging.Handler):
-    """Prints the remaining work and time after each job, as Snakemake logs its end."""
+    """Prints the remaining work and time after the first job, and after each STEP of the work."""
 
     def __init__(self, work, cores):
         super().__init__()
         self.left, self.total = dict(work), sum(work.values())
         self.cores, self.started = cores, time.monotonic()
+        self.next = 0.0
 
     def emit(self, record):
         event = getattr(record, "event", None)
@@ -45,6 +85,9 @@ class ShowTimeLeft(logging.Handler):
         elif event == LogEvent.PROGRESS and self.left:
             left = sum(self.left.values())
             done = self.total - left
+            if done / self.total < self.next:
+                return
+            self.next = done / self.total + STEP
             seconds = seconds_left(
                 left, done, time.monotonic() - self.started, self.cores
             )
@@ -53,8 +96,7 @@ class ShowTimeLeft(logging.Handler):
 
 def say_time():
     """Print the number of jobs and their expected time, if they run on this machine."""
-    is_local = workflow.is_main_process and workflow.local_exec
-    if not is_local or workflow.touch:
+    if not is_here():
         return
     cores = max(1, workflow.cores // slots())
     work = {job.jobid: expected_s(job) for job in workflow.dag.needrun_jobs()}

@@ -3,11 +3,7 @@
 #         src/normscope/studies/<study>/grid.py defines, with the names of the jobs. checkpoints/
 #         exists while a training is unfinished
 
-CORPUS = multiext("results/dataset/", "train.bin", "val.bin", "meta.pkl")
-
-
 for study, part in STUDIES.items():
-    corpus = CORPUS if part.READS_CORPUS else []
 
     if part.TRAINS:
 
@@ -16,12 +12,13 @@ for study, part in STUDIES.items():
                 f"{study}_train"
             input:
                 code("train", study),
-                corpus,
+                corpus_files(study),
             output:
                 multiext(f"results/{study}/models/{{name}}/", *part.TRAINED),
             log:
                 f"results/logs/{study}_train/{{name}}.log",
             cache: "omit-software"
+            priority: longest_first(f"{study}_train")
             group:
                 "train"
             # no benchmark: Snakemake refuses it for cached rules, so the script writes one
@@ -35,7 +32,7 @@ for study, part in STUDIES.items():
             params:
                 recipe=recipe(part.trainings()),
                 study=study,
-                data="--data results/dataset" if part.READS_CORPUS else "",
+                data=corpus_flag(study),
             shell:
                 'python "$NORMSCOPE/scripts/train.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data}"
@@ -51,7 +48,7 @@ for study, part in STUDIES.items():
                 f"{study}_probe"
             input:
                 code("probe", study),
-                corpus,
+                corpus_files(study),
                 probed(study),
             output:
                 multiext(
@@ -62,6 +59,7 @@ for study, part in STUDIES.items():
                 f"results/logs/{study}_probe/{{name}}.log",
             benchmark:
                 f"results/benchmarks/{study}_probe/{{name}}.tsv"
+            priority: longest_first(f"{study}_probe")
             group:
                 "probe"
             conda:
@@ -74,7 +72,7 @@ for study, part in STUDIES.items():
             params:
                 recipe=recipe(part.probes()),
                 study=study,
-                data="--data results/dataset" if part.READS_CORPUS else "",
+                data=corpus_flag(study),
             shell:
                 'python "$NORMSCOPE/scripts/probe.py" {params.study} --recipe {params.recipe:q}'
                 " --threads 1 {params.data} --name {wildcards.name}"
@@ -86,7 +84,7 @@ for study, part in STUDIES.items():
             f"{study}_tables"
         input:
             code("make_tables", study, "tabulate"),
-            [*corpus, "results/dataset/meta.json"] if corpus else [],
+            corpora(study),
             tabulated(study),
             list(study_files(study).values()),
         output:

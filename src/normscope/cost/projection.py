@@ -65,6 +65,28 @@ def once(rule: str) -> Job:
     return Job(rule, "", "", 1.0)
 
 
+def critical_paths(config: Config, reference: Reference) -> dict[tuple[str, str], float]:
+    """The CPU seconds from the start of a job until the tables that need it are made.
+
+    Only trainings and probes, by rule and name: the longest chain of a training, a probing job that
+    measures its models, and the tables of their study.
+    """
+    own = {(job.rule, job.name): reference.seconds(job) for job in jobs(config)}
+    paths = {}
+    for name, study in config.studies.items():
+        tables = reference.seconds(once(f"{name}_tables"))
+        after = dict.fromkeys(study.trainings(), tables)
+        for probe in study.probes():
+            job = (f"{name}_probe", probe)
+            paths[job] = own[job] + tables
+            for training in study.probed(probe):
+                after[training] = max(after.get(training, tables), paths[job])
+        for training in study.trainings():
+            job = (f"{name}_train", training)
+            paths[job] = own[job] + after[training]
+    return paths
+
+
 def benchmarked(folder: Path, planned: Iterable[Job]) -> dict[Job, float]:
     """The CPU seconds of the jobs of a run that left a benchmark file.
 

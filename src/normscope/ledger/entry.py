@@ -103,9 +103,9 @@ def load(paths: Iterable[Path]) -> Claims:
         if not re.fullmatch(PATTERN, path.stem):
             problems.append(f"{path}: rename it: a document's name has only a-z, 0-9 and _")
             continue
-        raw = completed(read_yaml(path))
+        raw = read_yaml(path)
         try:
-            documents[path.stem] = Document.model_validate(raw, strict=True)
+            documents[path.stem] = Document.model_validate(completed(raw), strict=True)
         except ValidationError as e:
             problems += [f"{path}: {line}" for line in _explained(e, raw)]
     claims = Claims(documents)
@@ -144,7 +144,8 @@ def _explained(errors: ValidationError, raw: Any) -> list[str]:
     for error in errors.errors():
         reasons.setdefault(_place(error, raw), []).append(_reason(error))
     return [
-        ": ".join(filter(None, (place, " or ".join(given)))) for place, given in reasons.items()
+        ": ".join(filter(None, (place, " or ".join(dict.fromkeys(given)))))
+        for place, given in reasons.items()
     ]
 
 
@@ -152,15 +153,25 @@ def _place(error: ErrorDetails, raw: Any) -> str:
     """The keys that lead to an error in the file, without the types that pydantic tried."""
     places: list[str] = []
     node: Any = raw
+    entry: Any = None
     for part in error["loc"]:
-        is_item = isinstance(node, list) and isinstance(part, int)
-        is_there = part in node if isinstance(node, dict) else is_item
+        if len(places) == 2:
+            entry = node
+        if len(places) == 4 and not _has(node, part) and _has(entry, part):
+            node, places = entry, places[:2]  # the entry gives it for all of its readings
+        is_there = _has(node, part)
         if not is_there and error["type"] != "missing":
             break
         places.append(str(part))
         if is_there:
             node = cast(Any, node)[part]
     return ".".join(places)
+
+
+def _has(node: Any, part: str | int) -> bool:
+    return (
+        part in node if isinstance(node, dict) else isinstance(node, list) and isinstance(part, int)
+    )
 
 
 def _reason(error: ErrorDetails) -> str:

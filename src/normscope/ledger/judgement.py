@@ -26,14 +26,14 @@ class Support:
     """How well the data support one answer, and the case on which this rests.
 
     Args:
-        p: One-sided p-value of the answer. Deterministic cases have 0 or 1, and a case that could
-            not be tested has 1.
+        one_sided: One-sided p-value of the answer. Deterministic cases have 0 or 1, and a case that
+            could not be tested has 1.
         reading, name, case: The case.
         holds: Whether it is the p-value that the case holds, or that it fails.
         tests: The number of tests for which p is corrected.
     """
 
-    p: float
+    one_sided: float
     reading: str
     name: str
     case: Case
@@ -46,11 +46,11 @@ class Support:
         return self.case.fact is not None
 
     @property
-    def two_sided(self) -> float:
+    def p(self) -> float:
         """Two-sided p-value; NaN if the case is deterministic or was not tested."""
         if self.is_certain or math.isnan(self.case.p_holds):
             return math.nan
-        return min(1.0, 2 * self.p)
+        return min(1.0, 2 * self.one_sided)
 
     @property
     def least(self) -> float:
@@ -89,7 +89,7 @@ class Judgement:
     @property
     def flips_disagree(self) -> bool:
         """Whether sign flips and the t-test disagree at the level of one test."""
-        p, flips = self.by.two_sided, self.by.p_flips
+        p, flips = self.by.p, self.by.p_flips
         return not math.isnan(p + flips) and (p < ALPHA) != (flips < ALPHA)
 
 
@@ -132,7 +132,7 @@ def judge(claims: Sequence[Claim], alpha: float) -> list[Judgement]:
     judgements = []
     for i, p_ledger in enumerate(holm(counted)):
         verdict, by = answers[i]
-        is_tested = not math.isnan(by.two_sided)
+        is_tested = not math.isnan(by.p)
         p_holm, p_whole = (adjusted[i], p_ledger) if is_tested else (math.nan, math.nan)
         why = _why_undecided(claims[i], by, p_holm, alpha)
         decided = "undecided" if why else verdict
@@ -144,7 +144,7 @@ def _counted(by: Support) -> float:
     """The p-value for Holm's correction: 1 for an open statement, NaN for a deterministic one."""
     if by.is_certain:
         return math.nan
-    return 1.0 if math.isnan(by.two_sided) else by.two_sided
+    return 1.0 if math.isnan(by.p) else by.p
 
 
 def _answer(claim: Claim) -> tuple[str, Support]:
@@ -164,7 +164,7 @@ def _answer(claim: Claim) -> tuple[str, Support]:
         "fails": _weakest(failing),
         "depends": _weakest([_strongest(holding), _strongest(failing)]),
     }
-    verdict = min(answers, key=lambda word: answers[word].p)
+    verdict = min(answers, key=lambda word: answers[word].one_sided)
     return verdict, answers[verdict]
 
 
@@ -193,14 +193,14 @@ def _one_sided(case: Case, holds: bool) -> float:
 
 def _weakest(supports: Sequence[Support]) -> Support:
     """The support for an answer that needs all of them."""
-    return max(supports, key=lambda support: (support.p, not math.isnan(support.two_sided)))
+    return max(supports, key=lambda support: (support.one_sided, not math.isnan(support.p)))
 
 
 def _strongest(supports: Sequence[Support]) -> Support:
     """The support for an answer that needs one of them, corrected for their number."""
-    best = min(supports, key=lambda support: support.p)
-    number = sum(not support.is_certain for support in supports)
-    return replace(best, p=min(1.0, number * best.p), tests=max(1, number) * best.tests)
+    best = min(supports, key=lambda support: support.one_sided)
+    number = max(1, sum(not support.is_certain for support in supports))
+    return replace(best, one_sided=min(1.0, number * best.one_sided), tests=number * best.tests)
 
 
 def _unknown(claim: Claim) -> str:
@@ -217,14 +217,14 @@ def _unknown(claim: Claim) -> str:
 
 def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> str:
     """Why a statement is undecided; empty if it is decided."""
-    if (by.is_certain and by.p == 0) or p_holm < alpha:
+    if (by.is_certain and by.one_sided == 0) or p_holm < alpha:
         return ""
     unknown = _unknown(claim)
-    if unknown or math.isnan(by.two_sided):
+    if unknown or math.isnan(by.p):
         return unknown or "no data"
     if by.least > alpha:
         return f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}"
-    p = by.two_sided
+    p = by.p
     if p < alpha <= p_holm:
         return f"p is {p:.2g}, among its document's statements {p_holm:.2g}"
     reading = claim.entry.readings[by.reading]

@@ -43,7 +43,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
         **_numbers(by.case),
-        "p": _known(by.two_sided),
+        "p": _known(by.p),
         "p_smallest": _known(by.least),
         "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),

@@ -135,15 +135,21 @@ def facts(manifest: Mapping[str, Any]) -> dict[str, str]:
         if model.get("missing") is None
     ]
     counted = ", ".join(f"{study} {n:,}" for study, n in trained.items())
-    hashes = dataset.get("sha256", {})
+    texts = {"Dataset": dataset} | {
+        f"Text {name}": text for name, text in manifest.get("texts", {}).items()
+    }
     return {
         "Configuration, SHA-256": manifest["config_sha256"],
         "Python": manifest["python"],
         "Device": manifest["device"],
         "Trainings": f"{sum(trained.values()):,} ({counted or 'none'})",
         "Models measured as they are": ", ".join(measured) or "none",
-        "Dataset": dataset.get("origin", DASH),
-        **{f"Dataset, {name}, SHA-256": digest for name, digest in hashes.items()},
+        **{title: text.get("origin", DASH) for title, text in texts.items()},
+        **{
+            f"{title}, {name}, SHA-256": digest
+            for title, text in texts.items()
+            for name, digest in text.get("sha256", {}).items()
+        },
     }
 
 

@@ -31,6 +31,7 @@ LINES = (
     (0, (2, 2)),
 )
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
+OPEN: dict = {"mfc": "white"}  # one model, which has no interval
 FEWEST_RATES = 3  # learning rates that a figure over rates needs
 TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
 LABEL = 0.075  # width of a number at an axis, as a share of the figure's
@@ -116,9 +117,10 @@ def points(axis: Axes, x: ArrayLike, y: ArrayLike, *series: str, **look) -> None
     tell(axis.plot(x, y, **look)[0], *series)
 
 
-def dash(axis: Axes, x: float, y: float, **look) -> None:
-    """Plot a mean among the points of its models."""
-    points(axis, x, y, MEAN, **DASH | look)
+def dash(axis: Axes, mean: float, y: float, ends: tuple[float, float], **look) -> None:
+    """Plot a mean with its interval among the points of its models; one model has neither."""
+    if np.isfinite(ends).all():
+        estimates(axis, [mean], [y], ends, MEAN, across=True, label=MEAN, **DASH | look)
 
 
 def estimates(
@@ -133,20 +135,34 @@ def estimates(
 ) -> None:
     """Plot points with their intervals, and tooltips with both.
 
+    A point without an interval, that of one model, is open.
+
     Args:
         axis: the panel.
         x: of the points.
         y: of the points.
-        ends: low and high ends of the intervals.
+        ends: low and high ends of the intervals; NaN where there is none.
         series: names for the tooltips.
         across: whether the intervals are along x.
         width: line width of the intervals.
         look: of the points; its color is also that of the intervals.
     """
-    (drawn,) = axis.plot(x, y, **look)
+    x, y, low, high = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (x, y, *ends)))
     bars, place = (axis.hlines, y) if across else (axis.vlines, x)
-    bars(place, *ends, color=look["color"], linewidth=width)
-    tell(drawn, *series, **{"x" if across else "y": ends})
+    bars(place, low, high, color=look["color"], linewidth=width)
+    is_known = np.isfinite(low) & np.isfinite(high)
+    is_alone = np.isfinite(y) & ~is_known
+    shown = [(is_known, look), (is_alone, look | OPEN)]
+    if is_known.any() and is_alone.any():  # a line joins all points
+        joint: dict = look | {"marker": "", "label": ""}
+        axis.plot(x, y, **joint)
+        bare = look | {"linestyle": ""}
+        shown = [(is_known, bare), (is_alone, bare | OPEN | {"label": ""})]
+    for which, looks in shown:
+        if not which.any():
+            continue
+        (drawn,) = axis.plot(x[which], y[which], **looks)
+        tell(drawn, *series, **{"x" if across else "y": (low[which], high[which])})
 
 
 def baseline(axis: Axes, value: float, *, vertical: bool = False) -> None:
@@ -189,6 +205,13 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     axis.minorticks_off()
 
 
+def relabel(axis: Axes, words: Mapping[float, str]) -> None:
+    """Extend the labels of an x axis whose ticks are at these values."""
+    axis.set_xticks(list(words), list(words.values()))
+    names = [f"{value:g}" for value in words]
+    axis.xaxis.set_major_locator(Places(list(words), names, is_log=axis.get_xscale() == "log"))
+
+
 def place(axis: Axis, places: Sequence[float], names: Sequence[str] | None = None) -> None:
     """Ticks at all values, labeled by names or numbers."""
     shown = [f"{value:g}" for value in places] if names is None else list(names)
@@ -197,7 +220,7 @@ def place(axis: Axis, places: Sequence[float], names: Sequence[str] | None = Non
 
 
 def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
-    """An axis for differences: linear up to ``linear`` and logarithmic beyond."""
+    """An axis for differences: linear up to ``linear``, logarithmic and shaded beyond."""
     line = axis.yaxis if vertical else axis.xaxis
     scale = axis.set_yscale if vertical else axis.set_xscale
     scale("symlog", linthresh=linear)
@@ -208,6 +231,24 @@ def symlog(axis: Axes, linear: float, *, vertical: bool = False) -> None:
     line.set_ticks([], minor=True)
     line.grid(linewidth=0.3, color="0.85")
     axis.set_axisbelow(True)
+    shade: dict = {"color": "0.95", "linewidth": 0, "zorder": -1}
+    for start, end in ((low, -linear), (linear, high)):
+        if start < end:
+            (axis.axhspan if vertical else axis.axvspan)(start, end, **shade)
+    (axis.set_ylim if vertical else axis.set_xlim)(low, high)
+
+
+def annotate_rows(axis: Axes, notes: Sequence[str]) -> None:
+    """Small text at the right of named rows."""
+    at: dict = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    for y, note in enumerate(notes):
+        axis.annotate(note, (1, y), (4, 0), va="center", fontsize="small", color="0.3", **at)
+
+
+def sample_size(counts: Iterable[float]) -> str:
+    """``n = 6``, or the range of several sample sizes, for a legend or an axis."""
+    known = sorted({int(n) for n in counts if n > 0})
+    return f"n = {'–'.join(map(str, dict.fromkeys((known[0], known[-1]))))}" if known else "n = 0"
 
 
 def name_rows(axis: Axes, names: Sequence[str]) -> None:
@@ -243,8 +284,8 @@ def few_ticks(axis: Axes, *, is_log: bool) -> None:
         axis.set_xscale("linear")
         return
     ticks = _ticks(low, high)
-    shown = ticks[:: math.ceil(len(ticks) / 3)]
     is_wide = high / low >= 100  # two powers of ten
+    shown = ticks[:: math.ceil(len(ticks) / (2 if is_wide else 3))]
     power = LogFormatterMathtext()
     axis.set_xticks(shown, [power(t) if is_wide else f"{t:g}" for t in shown])
     axis.set_xticks([], minor=True)

@@ -45,6 +45,12 @@ def describe(values: Iterable[float], level: float, *, geometric: bool = False) 
     return {"n": e.n, "mean": back(e.mean), "low": back(e.low), "high": back(e.high)}
 
 
+def geometric_mean(values: Iterable[float]) -> float:
+    """The mean of positive values on a logarithmic scale; others are left out, NaN if none is."""
+    known = [v for v in values if np.isfinite(v) and v > 0]
+    return float(np.exp(np.mean(np.log(known)))) if known else np.nan
+
+
 def summarize(
     table: pd.DataFrame,
     by: Sequence[str],

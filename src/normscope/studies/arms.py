@@ -1,6 +1,6 @@
 """How figures and pages show arms: their looks, legends, labels, and their words in captions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -106,8 +106,28 @@ def in_order(arms: Sequence[str]) -> list[str]:
     return sorted(set(arms), key=list(ARMS).index)
 
 
-def arm_legend(figure: Figure) -> None:
-    """One legend of all arms below the panels, in the order of the registry."""
-    handles = style.labelled(figure.axes)
-    arms = {arm.label: handles[arm.label] for arm in ARMS.values() if arm.label in handles}
-    style.legend_below(figure, arms, min(len(arms), 4))
+def arm_legend(figure: Figure, notes: Mapping[str, str] | None = None) -> None:
+    """One legend of all arms below the panels, in the order of the registry.
+
+    Args:
+        figure: whose labeled artists are listed.
+        notes: what follows the label of an arm, such as its sample size.
+    """
+    handles, notes = style.labelled(figure.axes), notes or {}
+    arms = {
+        ", ".join(filter(None, (arm.label, notes.get(key)))): handles[arm.label]
+        for key, arm in ARMS.items()
+        if arm.label in handles
+    }
+    style.legend_below(figure, arms, min(len(arms), 4 if not notes else 3))
+
+
+def sample_sizes(models: pd.DataFrame, by: Sequence[str] = ("arm", "placement")) -> dict[str, str]:
+    """``n = 6`` of each arm; a range where groups of an arm differ."""
+    counts = models.groupby(list(by))["seed"].nunique().groupby("arm")
+    return {str(arm): style.sample_size(n) for arm, n in counts}
+
+
+def describe_rate(rate: float, tried: int, *, at_edge: bool) -> str:
+    """The chosen learning rate, and whether it is the only one or at an end of those tried."""
+    return f"{rate:g}{' only' if tried == 1 else ' edge' if at_edge else ''}"

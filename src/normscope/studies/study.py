@@ -66,6 +66,10 @@ class Study(Strict, ABC):
         """What each probing job measures, by the name of its folder."""
         return {}
 
+    def job_texts(self) -> Mapping[str, str]:
+        """The text that a training or probing job reads, by its name; others read the default."""
+        return {}
+
     def probed(self, name: str) -> list[str]:
         """The training jobs whose models a probing job measures; by default that of its name."""
         return [name]

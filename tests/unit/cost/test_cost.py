@@ -1,5 +1,6 @@
-"""The costs of jobs, projected and measured."""
+"""The costs of jobs, projected and measured, and the order that follows from them."""
 
+import heapq
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from normscope.cost.projection import (
     Reference,
     about,
     benchmarked,
+    critical_paths,
     jobs,
     once,
     read_reference,
@@ -102,6 +104,45 @@ def test_every_rule_and_kind_of_the_workflow_has_a_row(config: Config):
     assert len(rows) == len(table.jobs), "given twice"
     trained = {(j.rule, j.kind) for j in jobs(config) if j.rule.endswith("_train")}
     assert trained <= {(rule, kind) for rule, kind, _ in rows}
+
+
+def test_a_critical_path_is_a_training_its_longest_probe_and_the_tables(config: Config):
+    cost = {"train": 1.0, "probe": 20.0, "tables": 300.0}
+    rows = [(f"{s}_{stage}", "", 1.0, c) for s in config.studies for stage, c in cost.items()]
+    paths = critical_paths(config, Reference(machine="a", start_s=1e3, jobs=rows))
+    assert set(paths) == {(job.rule, job.name) for job in jobs(config)}
+    for name, study in config.studies.items():
+        probed = {training for probe in study.probes() for training in study.probed(probe)}
+        for training in study.trainings():
+            assert paths[f"{name}_train", training] == (321.0 if training in probed else 301.0)
+        assert {paths[f"{name}_probe", probe] for probe in study.probes()} <= {320.0}
+
+
+@pytest.mark.parametrize(("cores", "slack"), [(2, 1.015), (4, 1.03), (8, 1.05)])
+def test_longest_critical_path_first_leaves_few_cores_idle(
+    config: Config, cores: int, slack: float
+):
+    """List scheduling of the default run; a schedule cannot be shorter than the bound."""
+    reference = read_reference(TABLE)
+    cost = {(job.rule, job.name): reference.seconds(job) for job in jobs(config)}
+    needs: dict[tuple[str, str], set[tuple[str, str]]] = {job: set() for job in cost}
+    for name, study in config.studies.items():
+        for probe in study.probes():
+            trained = study.trainings().keys() & set(study.probed(probe))
+            needs[f"{name}_probe", probe] = {(f"{name}_train", training) for training in trained}
+        tables = (f"{name}_tables", "")
+        needs[tables] = {job for job in cost if job[0] in (f"{name}_train", f"{name}_probe")}
+        cost[tables] = reference.seconds(once(tables[0]))
+    paths = critical_paths(config, reference)
+    waiting, running, done, now = list(needs), [], set(), 0.0
+    while len(done) < len(needs):
+        ready = [job for job in waiting if needs[job] <= done]
+        for job in heapq.nlargest(cores - len(running), ready, key=lambda job: paths.get(job, 0)):
+            waiting.remove(job)
+            heapq.heappush(running, (now + cost[job], job))
+        now, job = heapq.heappop(running)
+        done.add(job)
+    assert now < slack * max(sum(cost.values()) / cores, *paths.values())
 
 
 def test_benchmark_files_are_read_for_the_jobs_of_the_configuration(tmp_path: Path):

@@ -7,7 +7,9 @@ import yaml
 
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Claim, Finding
-from normscope.ledger.entry import Claims, Document, Entry
+from normscope.ledger.entry import Claims, Document, Entry, completed
+from normscope.ledger.frozen import Registry
+from normscope.ledger.reading import Reading
 
 RAW: dict[str, Any] = {
     "study": "made",
@@ -22,12 +24,24 @@ RAW: dict[str, Any] = {
     "unit": "model",
     "figure": "loss",
     "differs_because": "one seed",
+    "readings": {"stated": {}},
 }
 PAPER: dict[str, Any] = {"title": "On norms", "author": "A. Author"}
 
 
+def document(entries: Mapping[str, Any]) -> Document:
+    """The file of these entries."""
+    return Document.model_validate(completed(PAPER | {"claims": entries}))
+
+
 def entry(**changes: Any) -> Entry:
-    return Entry.model_validate(RAW | changes)
+    """A statement; its only reading is ``stated`` unless others are given."""
+    return document({"key": RAW | changes}).claims["key"]
+
+
+def reading(**changes: Any) -> Reading:
+    """The only reading of a statement."""
+    return entry(**changes).first
 
 
 def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **changes: Any) -> Case:
@@ -40,17 +54,35 @@ def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **chang
 def claim(
     cases: Mapping[str, Case] | Case, key: str = "key", document: str = "paper", **changes: Any
 ) -> Claim:
-    """A statement with one case, or several."""
+    """A statement of one reading with one case, or several."""
     by_name = {"": cases} if isinstance(cases, Case) else cases
     words = {name: changes.pop(name) for name in ("its_verdict", "alone") if name in changes}
     finding = Finding(by_name, published="was", corrected="is", **words)
-    return Claim(document, key, entry(**changes), finding)
+    return Claim(document, key, entry(**changes), {"stated": finding})
+
+
+def read(*cases: Mapping[str, Case] | Case, **changes: Any) -> Claim:
+    """A statement of several readings, by their letters."""
+    by_name = [{"": case} if isinstance(case, Case) else case for case in cases]
+    findings = {letter: Finding(one) for letter, one in zip("abcdef", by_name, strict=False)}
+    return Claim(
+        "paper", "key", entry(readings={name: {} for name in findings}, **changes), findings
+    )
 
 
 def book(*keys: str, **changes: Any) -> Claims:
     """Entries that differ in nothing but their key."""
-    entries = dict.fromkeys(keys, RAW | changes)
-    return Claims({"paper": Document.model_validate(PAPER | {"claims": entries})})
+    return Claims({"paper": document(dict.fromkeys(keys, RAW | changes))})
+
+
+class Never(dict):
+    """The digest of any statement."""
+
+    def __missing__(self, key: str) -> str:
+        return "0" * 16
+
+
+UNFROZEN = Registry(Never(), None, [])
 
 
 def text(**changes: Any) -> str:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_recipes import claim, entry, two_sided
+from ledger_recipes import claim, read, reading, two_sided
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from normscope.ledger import case as cases
 from normscope.ledger.case import Case
-from normscope.ledger.claim import Claim, Finding
+from normscope.ledger.claim import Claim
 from normscope.ledger.judgement import Judgement, judge
 from normscope.statistics.means import student
 
@@ -82,7 +82,7 @@ def test_a_statement_holds_if_it_does_in_all_cases():
     cases = {"a": two_sided(0.001), "b": two_sided(0.004), "c": two_sided(0.002)}
     judgement = one(cases)
     assert (judgement.verdict, judgement.by.name, judgement.by.holds) == ("holds", "b", True)
-    assert (judgement.by.p, judgement.by.cases) == (pytest.approx(0.008), 1)
+    assert (judgement.by.p, judgement.by.tests) == (pytest.approx(0.008), 1)
     assert judgement.by.case is cases["b"]
     judgement = one(cases | {"d": two_sided(0.3)})
     assert (judgement.verdict, judgement.by.name) == ("undecided", "d")
@@ -94,7 +94,7 @@ def test_a_statement_fails_if_one_case_contradicts_it():
     cases = {"a": two_sided(0.001), "b": two_sided(0.9999), "c": two_sided(0.99)}
     judgement = one(cases)
     assert (judgement.verdict, judgement.by.name, judgement.by.holds) == ("fails", "b", False)
-    assert (judgement.by.p, judgement.by.cases) == (pytest.approx(2 * 3 * 0.0001), 3)
+    assert (judgement.by.p, judgement.by.tests) == (pytest.approx(2 * 3 * 0.0001), 3)
     # alone it would: 2 x 0.01
     ten = {str(i): two_sided(0.5) for i in range(9)} | {"x": two_sided(0.99)}
     judgement = one(ten)
@@ -144,10 +144,10 @@ def test_cases_without_an_answer_count_among_those_that_may_contradict():
     """What is left of eight, seven open: 0.01, twice and times eight."""
     of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}
     judgement = one(of_eight)
-    assert (judgement.by.name, judgement.by.holds, judgement.by.cases) == ("a", False, 8)
+    assert (judgement.by.name, judgement.by.holds, judgement.by.tests) == ("a", False, 8)
     assert judgement.by.p == pytest.approx(0.16)
     alone = one({"a": two_sided(1e-9), "b": OPEN})
-    assert alone.by.p == 1  # it cannot hold, whatever the one says
+    assert alone.verdict == "undecided"  # it cannot hold, whatever the one says
 
 
 def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
@@ -163,6 +163,54 @@ def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
     half = {"a": two_sided(1 - 1e-6, 1e-6), "b": OPEN}
     assert one(half, holds_in="any").verdict == "undecided"
     assert one({"a": two_sided(1e-6), "b": OPEN}, holds_in="any").verdict == "holds"
+
+
+SURE, SURELY_NOT = two_sided(1e-6), two_sided(1 - 1e-6, 1e-6)
+
+
+def test_a_statement_is_decided_where_its_readings_agree():
+    for readings, verdict, by in (
+        ([SURE, two_sided(1e-4)], "holds", "b"),
+        ([SURELY_NOT, two_sided(1 - 1e-4, 1e-4)], "fails", "b"),
+        ([FACT, SURE], "holds", "b"),
+        ([FACT, FACT], "holds", "a"),
+        ([SURE, two_sided(0.3)], "undecided", "b"),
+        ([SURE, OPEN], "undecided", "b"),
+        ([SURELY_NOT, OPEN, COUNTER], "undecided", "b"),
+    ):
+        (judgement,) = judged(read(*readings))
+        assert (judgement.verdict, judgement.by.reading) == (verdict, by)
+    (judgement,) = judged(read(SURE, two_sided(1e-4)))
+    assert judgement.by.p == pytest.approx(2e-4)  # the largest, not times their number
+    assert judged(read(SURE, OPEN))[0].why == "runs diverged (b)"
+    assert judged(read(SURE, two_sided(0.3)))[0].why == "p is 0.6 (b)"
+
+
+def test_a_statement_depends_on_its_reading_where_one_holds_and_another_fails():
+    """Each p is the smallest of its side, times the number of readings."""
+    (judgement,) = judged(read(two_sided(1e-6), two_sided(1 - 1e-4, 1e-4), two_sided(0.3)))
+    assert (judgement.verdict, judgement.by.reading) == ("depends", "b")
+    assert judgement.by.p == pytest.approx(2 * 3 * 1e-4)
+    assert judged(read(FACT, COUNTER))[0].verdict == "depends"
+    assert judged(read(FACT, SURELY_NOT))[0].by.p == pytest.approx(2e-6)
+    assert judged(read(SURE, SURELY_NOT, OPEN))[0].verdict == "depends"
+    # 2 x 2 x 0.013 is above the level, and 2 x 2 x 0.012 below
+    assert judged(read(SURE, two_sided(0.987, 0.013)))[0].verdict == "undecided"
+    assert judged(read(SURE, two_sided(0.988, 0.012)))[0].verdict == "depends"
+
+
+def test_a_reading_is_one_whatever_its_cases():
+    """Two of three cases hold in one reading, which fails; the other reading holds."""
+    cases = {"x": SURE, "y": SURE, "z": two_sided(1 - 1e-4, 1e-4)}
+    (judgement,) = judged(read(cases, SURE))
+    assert (judgement.verdict, judgement.by.name) == ("depends", "z")
+    assert judgement.by.p == pytest.approx(2 * 3 * 2 * 1e-4)
+
+
+def test_holm_over_the_ledger_counts_the_statements_of_all_documents():
+    two = judged(claim(two_sided(0.01)), claim(two_sided(0.002), document="other"))
+    assert [j.p_holm for j in two] == pytest.approx([0.02, 0.004])
+    assert [j.p_ledger for j in two] == pytest.approx([0.02, 0.008])
 
 
 @pytest.mark.parametrize("cases", [{}, {"": Case.unknown("no data")}, {"": Case()}])
@@ -231,33 +279,12 @@ def test_what_a_document_stands_on_comes_first():
         assert {j.verdict for j in judged(claim(fact, primary=True), *others)[1:]} == {"holds"}
 
 
-def test_the_case_that_was_named_beforehand_decides_alone():
-    contrast = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}, "each": ["depth"]}
-    contrast |= {"primary": {"depth": 2}}
-    named = entry(contrast=contrast, holds_in="primary")
-    cases = {"a": two_sided(1e-6), "b": two_sided(1 - 1e-9)}
-    for primary, verdict in (("a", "holds"), ("b", "fails"), (None, "undecided")):
-        (judgement,) = judged(Claim("paper", "key", named, Finding(cases, primary=primary)))
-        assert judgement.verdict == verdict
-        assert judgement.by.cases == 1
-        assert set(judgement.claim.cases) == {"a", "b"}
-
-
 def test_too_few_units_decide_nothing_and_it_is_said():
     few = Case(effect=1.0, n=5)
     assert (one(few).verdict, one(few).why) == ("undecided", "5 seeds, 6 needed")
     families = two_sided(0.1, 1.0, 5, smallest=0.1, unit="family")
     judgement = one(families, test="permutation", bound=None, criterion="higher")
     assert judgement.why == "5 families give no p below 0.2"
-
-
-def test_how_many_units_it_takes_is_said_where_nothing_is_decided():
-    """Half a standard deviation at 2.5%, one-sided: 44 units for 90% power (G*Power)."""
-    open_ = two_sided(0.3, standardized=0.5)
-    assert one(open_).units == 44
-    assert judged(claim(open_), claim(two_sided(0.4)))[0].units > 44  # at half the level
-    assert math.isnan(one(two_sided(1e-6, standardized=2.0)).units)
-    assert math.isnan(one(OPEN).units)
 
 
 def test_exact_flips_that_disagree_are_noticed():
@@ -310,7 +337,7 @@ def values(rng: np.random.Generator, mean: float) -> list[float]:
 def family(rng: np.random.Generator, truths: Sequence[tuple[dict, float]]) -> list[Claim]:
     """A document whose statements are about means that are known, the first two of them primary."""
     return [
-        claim(cases.decide(entry(**kind), values(rng, mean), level=0.95), primary=i < 2, **kind)
+        claim(cases.decide(reading(**kind), values(rng, mean), level=0.95), primary=i < 2, **kind)
         for i, (kind, mean) in enumerate(truths)
     ]
 
@@ -355,19 +382,9 @@ def test_p_of_a_document_are_those_of_scipy_and_statsmodels():
     first, rest = (np.asarray(multipletests(part, method="holm")[1]) for part in (p[:2], p[2:]))
     expected = [*first, *np.maximum(rest, first.max())]
     document = judged(
-        *(claim(cases.decide(entry(), v, level=0.95), primary=i < 2) for i, v in enumerate(samples))
+        *(
+            claim(cases.decide(reading(), v, level=0.95), primary=i < 2)
+            for i, v in enumerate(samples)
+        )
     )
     assert [j.p_holm for j in document] == pytest.approx(expected)
-
-
-@pytest.mark.usefixtures("_without_flips")
-def test_the_power_is_what_it_was_planned_for():
-    """With the units that are asked for, at a document of one statement: 90%."""
-    rng = np.random.default_rng(4)
-    n = int(one(two_sided(0.3, standardized=0.8)).units)
-    hits = [
-        one(cases.decide(entry(), list(rng.normal(0.8, 1, n)), level=0.95)).verdict == "holds"
-        for _ in range(400)
-    ]
-    low, high = (stats.binom.ppf(q, 400, 0.9) / 400 for q in (1e-3, 1 - 1e-3))
-    assert low <= np.mean(hits) <= high + 0.02

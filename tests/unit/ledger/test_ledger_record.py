@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from ledger_recipes import book, claim, two_sided
+from ledger_recipes import UNFROZEN, book, claim, read, two_sided
 
 from normscope.io.files import write_json
 from normscope.ledger.case import Case
@@ -21,7 +21,7 @@ ORDER = ["zeta", "alpha", "mid", "beta"]
 def kept(book_: Claims, **cases: Case) -> dict:
     """claims.json of statements."""
     claims = [claim(cases.get(key, Case.known(True)), key) for key in book_.entries]
-    return ledger(book_, judge(claims, ALPHA), 0.95)
+    return ledger(book_, judge(claims, ALPHA), 0.95, UNFROZEN)
 
 
 def strict(written: dict, path) -> dict:
@@ -45,8 +45,9 @@ def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
     written = strict(kept(book(*ORDER), mid=EXACT), tmp_path / "claims.json")
     claims = {c["key"]: c for c in written["claims"]}
     row = claims["mid"]
-    assert (row["document"], row["criterion"]) == ("paper", "it is above 0")
-    assert (row["as_published"], row["corrected"], row["its_verdict"]) == ("was", "is", "")
+    stated = row["readings"]["stated"]
+    assert (row["document"], stated["criterion"]) == ("paper", "it is above 0")
+    assert (stated["as_published"], stated["corrected"], stated["its_verdict"]) == ("was", "is", "")
     assert (row["effect"], row["low"]) == (0.333333333, -0.666666667)
     assert (row["high"], row["hedges_g"]) == (3.33333333e-8, 3.14159265)
     assert (row["p"], row["p_holm"]) == (0.000666666667, 0.000666666667)
@@ -55,24 +56,25 @@ def test_numbers_have_9_digits_and_none_is_nan(tmp_path):
     fact = claims["alpha"]
     for name in ("effect", "low", "high", "hedges_g", "p", "p_holm", "p_smallest"):
         assert fact[name] is None
-    assert fact["cases"][""]["effect"] is None
+    assert fact["readings"]["stated"]["cases"][""]["effect"] is None
     assert "NaN" not in (tmp_path / "claims.json").read_text()
 
 
 def test_every_case_is_kept_with_what_it_reads():
     cases = {"one": two_sided(0.001), "two": Case.unknown("no data"), "three": Case.known(False)}
     (judged,) = judge([claim(cases, alone="depends")], ALPHA)
-    row = record(judged)
-    assert {k: v["reads"] for k, v in row["cases"].items()} == {
+    row = record(judged, UNFROZEN)
+    stated = row["readings"]["stated"]
+    assert {k: v["reads"] for k, v in stated["cases"].items()} == {
         "one": "holds",
         "two": "no data",
         "three": "fails",
     }
-    assert row["cases"]["one"]["effect"] == 1.0
-    assert (row["verdict"], row["case"], row["alone"]) == ("fails", "three", "depends")
+    assert stated["cases"]["one"]["effect"] == 1.0
+    assert (row["verdict"], row["case"], stated["alone"]) == ("fails", "three", "depends")
     (judged,) = judge([claim(cases)], ALPHA)
     words = "depends: holds for one; no data for two; fails for three"
-    assert record(judged)["alone"] == words
+    assert record(judged, UNFROZEN)["readings"]["stated"]["alone"] == words
 
 
 @pytest.mark.parametrize("published", ["holds", "fails", "none"])
@@ -89,7 +91,7 @@ def test_every_case_is_kept_with_what_it_reads():
 )
 def test_a_reason_is_given_where_the_verdict_is_not_the_published_one(case, verdict, published):
     (judged,) = judge([claim(case, published={"verdict": published})], ALPHA)
-    row = record(judged)
+    row = record(judged, UNFROZEN)
     assert row["verdict"] == verdict
     if verdict == published:
         assert row["reason"] == ""
@@ -104,8 +106,15 @@ def test_hostile_text_passes_unchanged(tmp_path):
     words |= {"criterion": HOSTILE.replace("{e}", "e"), "differs_because": HOSTILE}
     b = book("a", **words, published={"number": HOSTILE, "verdict": "fails"})
     one = claim({HOSTILE: EXACT}, "a", **words, published={"number": HOSTILE, "verdict": "fails"})
-    written = strict(ledger(b, judge([one], ALPHA), 0.95), tmp_path / "claims.json")
+    written = strict(ledger(b, judge([one], ALPHA), 0.95, UNFROZEN), tmp_path / "claims.json")
     (row,) = written["claims"]
     assert {row[k] for k in ("statement", "quantity", "where", "reason", "published_number")} == {
         HOSTILE
     }
+
+
+def test_a_statement_that_depends_says_on_what():
+    (judged,) = judge([read(Case.known(True), Case.known(False))], ALPHA)
+    row = record(judged, UNFROZEN)
+    assert (row["verdict"], row["reason"]) == ("depends", "a holds; b fails; one seed")
+    assert list(row["readings"]) == ["a", "b"]

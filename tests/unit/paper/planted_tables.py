@@ -85,8 +85,10 @@ def main(case: Case) -> Tables:
         key = {"protocol": "nanogpt"} | key
         loss = 3.5 if lost else 1.5 + 0.5 * i
         above = case.estimate(loss - 1.5)
-        arms.append(key | case.estimate(loss) | renamed(above, "difference"))
-        by_arm.append(key | renamed(case.estimate(1.1 + i, lost=lost), "last"))
+        rate = {"rates": 3, "rate": RATES[0], "at_edge": True}
+        arms.append(key | rate | case.estimate(loss) | renamed(above, "difference"))
+        last = case.estimate(1.1 + i, lost=lost)
+        by_arm.append(key | {"n": last["n"]} | renamed(last, "last"))
         for seed in case.seeds:
             end = loss + 0.01 * seed
             model = key | {"seed": seed, "diverged_at": STEP if lost else NAN, "failed": int(lost)}
@@ -276,7 +278,7 @@ def pretrained(case: Case) -> Tables:
         layers=layers,
         h25_models=h25,
     )
-    for name in ("by_model", "sensitivity", "layers"):
+    for name in ("by_model", "sensitivity", "layers", "h25_models"):
         tables[name]["n"] = 25
     return tables | {"references": pd.read_csv(ROOT / "data/reference_gains.csv")}
 

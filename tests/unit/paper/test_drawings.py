@@ -114,7 +114,7 @@ def test_losses_are_drawn_by_rate_with_a_cross_for_failed_models():
 
 def test_the_cost_of_small_batches_is_drawn_next_to_the_losses():
     losses, excess = drawn("batch_size").axes
-    assert ticks(losses) == ["1", "8"]
+    assert ticks(losses) == ["1\nn = 2", "8\nn = 2"]
     color = arm_look("manual_l2")["color"]
     line, dots, *_ = [data(x) for x in excess.lines if x.get_color() == color]
     # the second of three arms, which is drawn in the middle
@@ -147,7 +147,8 @@ def test_the_notebook_shows_the_published_cells_and_first_seed():
     losses, cuts, values = drawn("notebook").axes
     color = arm_look("manual_l2")["color"]
     for axis, y in (
-        (losses, [6.9 / 3]),  # the mean of all three steps
+        # the geometric mean of all three steps, 3 / step + 1
+        (losses, [(4.0 * 1.6 * 1.3) ** (1 / 3)]),
         (cuts, [2.25, 2, 2.25]),
         (values, [2, 1, 0.5, 0.25]),
     ):
@@ -158,17 +159,22 @@ def test_the_notebook_shows_the_published_cells_and_first_seed():
 
 
 def test_slices_are_published_restored_and_means_of_filtered_ones():
+    """In nats above the trained model's loss, which is 2 for Unit L2: ratios would be half."""
     figure = drawn("slice")
-    top, bottom = figure.axes[0], figure.axes[3]
-    assert labelled(top, "published: offsets accumulate")[1] == pytest.approx([1.25, 1, 1.25])
-    assert labelled(bottom, "same direction, restored")[1] == pytest.approx([1.25, 1, 1.25])
+    top, bottom = figure.axes[1], figure.axes[4]
+    assert labelled(top, "published: offsets accumulate")[1] == pytest.approx([0.25, 0, 0.25])
+    assert labelled(bottom, "same direction, restored")[1] == pytest.approx([0.25, 0, 0.25])
     # directions 0 and 1 lose alpha^2 and 2 alpha^2
-    assert labelled(top, "filter-normalized, restored")[1] == pytest.approx([1.375, 1, 1.375])
+    assert labelled(top, "filter-normalized, restored")[1] == pytest.approx([0.375, 0, 0.375])
+    assert top.get_yscale() == "linear"
     assert figure.n.startswith("2 such directions. ")
 
 
-def test_every_model_of_a_factor_is_a_point_and_every_cell_a_dash():
-    figure = drawn("factors", Case(lost=("none",)))
+def test_factors_are_drawn_at_the_rates_chosen_with_geometric_means_on_logarithmic_axes():
+    tables = tables_of("factors", Case(lost=("none",)))
+    runs = tables["runs"]
+    runs.loc[(runs["arm"] == "manual_l2") & (runs["learning_rate"] != 0.003), "loss"] = 9.0
+    figure = draw("factors", tables, task="recall")
     rows = figure.axes[::5]  # of five measures the loss
     assert [axis.get_ylabel().partition(",")[0] for axis in rows] == [
         "radius sqrt(d)",
@@ -177,21 +183,76 @@ def test_every_model_of_a_factor_is_a_point_and_every_cell_a_dash():
     ]
     root, unit, other = rows
     # LayerNorm has gain and bias and centers, the unit L2 norm neither
-    assert points(root, "^") == [(pytest.approx(x), 3.15) for x in (0.1, 0.2)]
-    assert points(unit, "o") == [(pytest.approx(x), -0.15) for x in (0.2, 0.3)]
-    assert labelled(unit, MEAN) == ([pytest.approx(0.25)], [-0.15])
+    assert points(root, "^") == [(pytest.approx(x), 0) for x in (0.1, 0.2)]
+    assert ticks(root, "y") == ["both, centered"]
+    assert points(unit, "o") == [(pytest.approx(x), 0) for x in (0.2, 0.3)]
+    assert {"n = 2 at 0.001 edge", "n = 2 at 0.003"} <= set(figure.words)
+    assert labelled(unit, MEAN) == ([pytest.approx(math.sqrt(0.2 * 0.3))], [0])
+    (bar,) = [c for c in unit.collections if isinstance(c, LineCollection)]
+    half = 12.706205 * math.log(0.3 / 0.2) / 2  # t of 1 degree of freedom
+    ends = np.sqrt(0.2 * 0.3) * np.exp([-half, half])
+    assert bar.get_segments()[0][:, 0] == pytest.approx(ends)
+    accuracy = figure.axes[5 + 2]
+    assert labelled(accuracy, MEAN) == ([pytest.approx(0.25)], [0])
     assert points(other, "x") == [(0.97, 0)] * 2
     assert ticks(other, "y") == ["No norm"]
+
+
+FILLED = ("o", "s", "^", "D", "v", "<", "p")  # markers that are filled or open
+
+
+@pytest.mark.parametrize("name", ["loss", "gain", "factors", "jacobian", "surrogates", "dose"])
+def test_one_model_is_open_and_has_no_bar_and_several_have_one(name):
+    for seeds in ((1,), (1, 2)):
+        axes = drawn(name, Case(seeds=seeds)).axes
+        lines = [x for axis in axes for x in axis.lines if len(data(x)[0])]
+        marks = [x for x in lines if x.get_marker() in FILLED]
+        means = [x for x in marks if x.get_markerfacecolor() not in ("none", "white")]
+        means += [x for x in lines if x.get_label() == MEAN]
+        groups = [c for axis in axes for c in axis.collections if isinstance(c, LineCollection)]
+        bars = [s for c in groups for s in c.get_segments() if s.size and np.isfinite(s).all()]
+        assert bool(means) == bool(bars) == (len(seeds) > 1)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_sample_sizes_are_written_into_the_figure(name):
+    n = {"notebook": 1, "slice": 1, "final_norm": 25}.get(name, 2)
+    n = 25 if FIGURES[name].study == "pretrained" and name != "beside" else n
+    assert re.search(rf"n = {n}\b", "\n".join(drawn(name).words))
+
+
+def test_a_line_of_single_models_and_means_is_open_where_there_is_no_interval():
+    style.use(8)
+    _, axes = style.canvas(80, 60, 1, 1)
+    ends = [math.nan, 1.5, math.nan], [math.nan, 2.5, math.nan]
+    style.estimates(axes[0, 0], [0, 1, 2], [1, 2, math.nan], ends, color="k", marker="o")
+    line, filled, alone = axes[0, 0].lines
+    assert (line.get_marker(), data(line)) == ("", ([0, 1], [1, 2]))
+    assert (filled.get_markerfacecolor(), data(filled)) == ("k", ([1], [2]))
+    assert (alone.get_markerfacecolor(), data(alone)) == ("white", ([0], [1]))
+
+
+def test_a_difference_axis_shades_where_it_is_logarithmic():
+    style.use(8)
+    _, axes = style.canvas(80, 60, 1, 1)
+    axis = axes[0, 0]
+    axis.set_xlim(-0.05, 1)
+    style.symlog(axis, 0.1)
+    (shade,) = axis.patches
+    assert shade.get_extents().transformed(axis.transData.inverted()).intervalx == (
+        pytest.approx([0.1, 1])
+    )
+    assert axis.get_xlim() == (-0.05, 1)
 
 
 def test_a_sweep_needs_three_rates_and_fills_the_best():
     figure = drawn("sweep")
     titles = [axis.get_title() for axis in figure.axes[:3]]
-    assert titles == [f"recall,\n{x}" for x in ("radius sqrt(d)", "radius 1", "other norms")]
+    assert titles == [f"recall, {x},\nn = 2" for x in ("radius sqrt(d)", "radius 1", "other norms")]
     marks = [x for x in figure.axes[0].lines if x.get_markerfacecolor() != "none"]
     filled = [data(x) for x in marks if len(data(x)[0]) == 1]
     # all rates have the same mean: the least
-    assert filled == [([0.001], [pytest.approx(0.15)])]
+    assert filled == [([0.001], [pytest.approx(math.sqrt(0.1 * 0.2))])]
     tables = tables_of("sweep")
     two = tables["runs"].query("learning_rate < 0.005")
     alone = draw("sweep", {"runs": two})
@@ -238,8 +299,8 @@ def test_a_dose_is_a_line_from_nothing_left_in_and_sigma_a_line_over_steps():
     costs, sigma = figure.axes[0], figure.axes[2]  # of feedback alignment
     curves = [data(x) for x in costs.lines if x.get_marker() == "o" and len(data(x)[0])]
     assert curves == [
-        (pytest.approx([0, 0.5, 1], abs=0.02), pytest.approx([0, 0.4, 0.1])),
-        (pytest.approx([0, 1], abs=0.02), [0, pytest.approx(0.2)]),
+        (pytest.approx([0.5, 1], abs=0.02), pytest.approx([0.4, 0.1])),
+        (pytest.approx([1], abs=0.02), [pytest.approx(0.2)]),
     ]
     lines = [data(x) for x in sigma.lines if len(data(x)[0])]
     assert lines == [([10, 20], pytest.approx([i] * 2)) for i in (1, 2, 3)]
@@ -257,12 +318,14 @@ def test_the_deepest_networks_at_both_starts_and_the_published_curve():
     titles = [axis.get_title() for axis in figure.axes[:4]]
     kinds = ("with residuals", "without residuals")
     starts = ("GPT-2's start", "Xavier's start")
-    assert titles == [f"{start},\n{r}" for r in kinds for start in starts]
+    assert titles == [f"{start},\n{r}\nn = 2" for r in kinds for start in starts]
     stream = figure.axes[1]  # of 5 blocks
     assert [data(x)[1] for x in stream.lines] == [pytest.approx(1.1 ** np.arange(6))] * 3
     *_, gradient = figure.axes  # without
-    (curve,) = [x for x in gradient.lines if x.get_linestyle() == ":"]
-    assert data(curve) == ([1, 2, 3, 4, 5], pytest.approx(0.8 ** np.arange(4, -1, -1)))
+    # the tutorial's layer is a sublayer: a block has two, and four matrices
+    for layer, per_block in (("block", 1), ("sublayer", 2), ("matrix", 4)):
+        x, y = labelled(gradient, f"as drawn, by {layer}")
+        assert (x, y) == ([1, 2, 3, 4, 5], pytest.approx(0.8 ** (per_block * (5 - np.array(x)))))
     assert "RMS of the stream, Xavier's start: pre-norm 1e-20, post-norm 1e-20" in figure.n
     assert points(figure.axes[3], "v") == [(4, 0)] * 3  # 1e-16; block 3 is at the lowest, 1e-12
     assert figure.n.startswith("n: 2 models (seeds) behind every mean")
@@ -278,13 +341,17 @@ def test_singular_values_below_the_panel_are_drawn_at_its_foot():
 def test_losses_by_rate_have_one_panel_per_depth():
     figure = drawn("trainability")
     axis = figure.axes[0]
-    means = [y for x in axis.lines if x.get_marker() in ("o", "X") for y in data(x)[1]]
-    assert sorted(set(means)) == pytest.approx([2.501, 2.51])
+    shown = [y for mark in "oD" for _, y in points(axis, mark)]
+    losses = tables_of("trainability")["losses"].query("depth == 2")["capped_loss"]
+    assert sorted(shown) == pytest.approx(sorted(losses))  # every model, and no mean
     assert ticks(axis) == ["0.001", "0.01"]
-    assert {"2 blocks", "5 blocks"} == {axis.get_title() for axis in figure.axes}
+    assert {f"{n} blocks, n = 2 at each setting" for n in (2, 5)} == {
+        axis.get_title() for axis in figure.axes
+    }
     lost = drawn("trainability", Case(lost=("none",)))
     assert lost.n.endswith(" 32 of 96 failed, of which 32 diverged.")
-    assert len(points(lost.axes[0], "x")) == 16  # of 2 blocks: a cross each
+    # of 2 blocks: a cross each, a plus without residual connections
+    assert len(points(lost.axes[0], "x")) == len(points(lost.axes[0], "+")) == 8
 
 
 def test_the_tutorials_layer_is_what_the_tables_say():
@@ -316,16 +383,19 @@ def test_gains_of_prompts_and_their_means():
     assert figure.n == "n: 25 prompts of each model. Measured: ours. Not measured: gone."
 
 
-def test_a_comparison_is_sorted_fills_what_is_measured_and_draws_a_model_once():
+def test_a_comparison_draws_a_model_once_and_fine_tuned_ones_apart():
     tables = tables_of("comparison")
-    rows = tables["by_model"]
+    rows = tables["by_model"].assign(base=tables["by_model"]["model"].map({"ours": "theirs"}))
     again = rows[rows["experiment"] != "measured"].assign(experiment="twins", dtype="bf16")
-    axis = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes[0]
-    assert ticks(axis, "y") == ["ours", "gpt2-xl (fp32, published)"]
-    marks = [x for x in axis.lines if x.get_marker() == "o" and len(data(x)[0])]
-    assert [data(x)[0][0] for x in marks] == pytest.approx(np.exp([-0.3, 0.2]))
-    assert [x.get_markerfacecolor() for x in marks] == [NORMS["RMSNorm"], "none"]
-    assert [x.get_color() for x in marks] == [NORMS["RMSNorm"], NORMS["LayerNorm"]]
+    base, tuned = draw("comparison", tables | {"by_model": pd.concat([rows, again])}).axes
+    for axis, name, marker, gain, norm in (
+        (base, "gpt2-xl (fp32, published)", "D", 0.2, "LayerNorm"),
+        (tuned, "ours", "P", -0.3, "RMSNorm"),
+    ):
+        assert ticks(axis, "y") == [name]
+        (mark,) = [x for x in axis.lines if x.get_marker() == marker and len(data(x)[0])]
+        assert data(mark) == ([pytest.approx(math.exp(gain))], [0])
+        assert mark.get_color() == NORMS[norm]
 
 
 def test_three_ratios_rho_and_the_sites_of_a_model():
@@ -349,7 +419,9 @@ def test_blocks_are_drawn_from_the_second_on():
     assert len(figure.axes) == 3 * 2
     for axis in figure.axes:
         assert labelled(axis, "ours") == ([1], [pytest.approx(math.exp(0.2))])
-    assert [axis.get_title() for axis in figure.axes[:2]] == ["no BOS", "BOS"]
+    assert [axis.get_title() for axis in figure.axes[:2]] == [
+        f"{bos}, n = 25 prompts of each model" for bos in ("no BOS", "BOS")
+    ]
 
 
 def test_a_matrix_has_a_number_with_its_side_of_1_or_a_dash():
@@ -367,7 +439,7 @@ def test_many_models_are_one_matrix_of_medians():
     reads = {name: "below 1" if gain < 0 else "above 1" for name, gain in gains.items()}
     parts = [one.assign(model=m, log_gain=g, reads=reads[m]) for m, g in gains.items()]
     figure = draw("sensitivity", tables | {"sensitivity": pd.concat(parts, ignore_index=True)})
-    assert figure.axes[0].get_title(loc="left") == "4 models"
+    assert figure.axes[0].get_title(loc="left") == "4 models, n = 25 prompts"
     assert {text.get_text() for text in figure.axes[0].texts} == {"1.16\n3+ 1−"}
 
 

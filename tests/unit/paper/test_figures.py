@@ -23,9 +23,9 @@ small,layernorm,pre,1,1.5,
 small,rmsnorm,pre,1,1.6,
 """
 CELLS = """\
-protocol,arm,placement,n,difference,difference_low,difference_high
-small,layernorm,pre,1,,,
-small,rmsnorm,pre,1,0.1,,
+protocol,arm,placement,n,rates,rate,at_edge,difference,difference_low,difference_high
+small,layernorm,pre,1,1,0.01,False,,,
+small,rmsnorm,pre,1,1,0.01,False,0.1,,
 """
 
 

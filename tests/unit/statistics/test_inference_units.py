@@ -18,7 +18,6 @@ from normscope.statistics.means import (
     hedges_g,
     sign_flip,
     student,
-    units_for_power,
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -153,31 +152,6 @@ def test_students_t_of_darwins_maize_is_fishers(scale):
 def test_without_variation_sign_flips_replace_t():
     assert student([0.1] * 6) == sign_flip([0.1] * 6)
     assert student([3.0]) == sign_flip([3.0])
-
-
-@pytest.mark.parametrize(("effect", "units"), [(0.5, 44), (1.0, 13), (-1.0, 13), (2.0, 5)])
-def test_units_for_power_are_those_of_the_tables(effect, units):
-    """Two-sided 5%, 90%, one sample: G*Power 3.1's numbers."""
-    assert units_for_power(effect, 0.025) == units
-
-
-@pytest.mark.parametrize("effect", [0.4, 0.9, 1.5, 3.0, 10.0])
-@pytest.mark.parametrize("alpha", [0.025, 0.05 / 18, 1e-4])
-def test_units_for_power_are_the_first_that_reach_it(effect, alpha):
-    """By the noncentral t, n by n."""
-    n = units_for_power(effect, alpha)
-
-    def power(n: float) -> float:
-        return float(stats.nct.sf(stats.t.isf(alpha, n - 1), n - 1, effect * math.sqrt(n)))
-
-    assert power(n) >= 0.9
-    assert n == 2 or power(n - 1) < 0.9
-
-
-def test_units_for_power_are_none_where_there_is_no_effect():
-    assert units_for_power(0.0, 0.025) == math.inf
-    assert math.isnan(units_for_power(math.nan, 0.025))
-    assert units_for_power(math.inf, 0.025) == 2
 
 
 def test_a_p_of_drawn_flips_is_near_that_of_all_and_the_same_again():

@@ -90,8 +90,8 @@ def test_every_statement_names_its_tables_and_the_code_that_computes_them():
     functions = marked_tests()
     for name, entry in CLAIMS.entries.items():
         assert found[name]["tables"]
-        if entry.contrast is not None:
-            assert found[name]["tables"][0] == entry.contrast.table
+        if (contrast := entry.first.contrast) is not None:
+            assert found[name]["tables"][0] == contrast.table
             assert found[name]["code"]
         else:
             assert found[name]["code"][0] == functions[name].function

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from statements import CLAIMS, CONFIG, FILES, ROOT
+from statements import CLAIMS, CONFIG, FILES, ROOT, flat
 
 from normscope.config import load
 from normscope.errors import Explained
@@ -43,6 +43,7 @@ ADDED: dict[str, Any] = {
     },
     "figure": "decisive",
     "differs_because": "it was not asked",
+    "readings": {"stated": {}},
 }
 
 
@@ -97,11 +98,6 @@ def at(*keys: str, **change: Any) -> dict[str, Any]:
     return entry
 
 
-def primary(case: dict[str, Any], /, **change: Any) -> dict[str, Any]:
-    """``ADDED`` with a case that decides."""
-    return at("contrast", primary=case, **change) | {"holds_in": "primary"}
-
-
 def alone(**change: Any) -> dict[str, Any]:
     """A statement of accuracy, by Student's t against a bound."""
     entry: dict[str, Any] = at("contrast", measure="accuracy")
@@ -142,13 +138,6 @@ def alone(**change: Any) -> dict[str, Any]:
         (at("contrast", each=["arm"]), "contrast.less", "arm differs between the sides"),
         (at("contrast", as_published={"arm": "rmsnorm"}), "contrast.as_published",
          "names nothing that differs"),
-        # a case that cannot be, or that is not the only one
-        (primary({"task": "copy"}, each=["task"], cells={"task": "recall", "arm": "rmsnorm"}),
-         "contrast.primary.task", "'copy' is not a case: cells has task: recall"),
-        (primary({"arm": "rmsnorm"}, less={"arm": "others"}), "contrast.primary.arm",
-         "'rmsnorm' is not a case of the other side"),
-        (primary({"task": "recall"}, each=["task", "learning_rate"], cells={"arm": "rmsnorm"}),
-         "contrast.primary", "give learning_rate too"),
         # what no data can change
         (alone(bound=1.5, direction="less"), "bound", "the statement holds whatever was measured"),
         (alone(bound=1.0, direction="greater"), "bound", "fails whatever was measured"),
@@ -170,7 +159,7 @@ def alone(**change: Any) -> dict[str, Any]:
 def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tmp_path):
     with pytest.raises(Explained) as error:
         checked(tmp_path, {"rmsnorm_recalls": entry})
-    (line,) = str(error.value).splitlines()
+    (line,) = str(error.value).replace(".readings.stated", "").splitlines()
     where = f"claims.rmsnorm_recalls{'.' if place else ''}{place}:"
     assert line.startswith(f"{tmp_path}/asked.yaml: {where}")
     assert near in line
@@ -178,8 +167,8 @@ def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tm
 
 def compared(key: str, cells: dict[str, Any], **change: Any) -> dict[str, Any]:
     """A statement of the project about other cells, with each of its cases to hold."""
-    entry = CLAIMS.entries[key].model_dump(exclude_unset=True)
-    for name in ("primary", "each", "best", "as_published"):
+    entry = flat(CLAIMS.entries[key])
+    for name in ("each", "best", "as_published"):
         entry["contrast"].pop(name, None)
     entry["contrast"] |= {"cells": cells, **change}
     return {k: v for k, v in entry.items() if k != "holds_in"}
@@ -213,7 +202,7 @@ def test_a_side_of_several_models_of_a_seed_is_refused_before_they_are_trained(
     with pytest.raises(Explained) as error:
         checked(tmp_path, {"one": entry})
     (line,) = str(error.value).splitlines()
-    assert "claims.one.contrast.cells: " in line
+    assert "claims.one.readings.stated.contrast.cells: " in line
     assert f" are several rows of seed 1337, which differ in {differ}: say which one" in line
 
 
@@ -223,7 +212,7 @@ def test_a_measure_of_one_protocol_needs_no_other_to_be_named(tmp_path):
     gain = main.gain.model_copy(update={"protocols": ["small"]})
     studies = {**CONFIG.studies, "main": main.model_copy(update={"gain": gain})}
     entry = compared("inverts", PRE_NORM)
-    assert checked(tmp_path, {"one": entry}, studies=studies).entries["one"].contrast
+    assert checked(tmp_path, {"one": entry}, studies=studies).entries["one"].first.contrast
     entry["contrast"]["measure"] = "capped_loss"
     with pytest.raises(Explained, match="differ in protocol"):
         checked(tmp_path, {"one": entry}, studies=studies)
@@ -251,8 +240,9 @@ def test_all_that_is_wrong_is_one_error(tmp_path):
         checked(tmp_path, wrong | {"three": ADDED, "four": again})
     first, second, twice = (line.partition(": ")[2] for line in str(error.value).splitlines())
     assert first.startswith("claims.one.study: ")
-    assert second.startswith("claims.two.contrast.measure: ")
-    assert twice == "claims.four: has the same test as claims.three: remove one of them"
+    assert second.startswith("claims.two.readings.stated.contrast.measure: ")
+    twin = "claims.three.readings.stated"
+    assert twice == f"claims.four.readings.stated: has the same test as {twin}: remove one of them"
 
 
 def test_a_function_without_its_entry_is_named(tmp_path):
@@ -271,7 +261,7 @@ def test_the_projects_statements_are_right_and_each_is_tested():
     functions = marked_tests()
     assert functions.keys() == TESTS.keys()
     assert len(CLAIMS.entries) == 39
-    by_data = {key for key, entry in CLAIMS.entries.items() if entry.contrast}
+    by_data = {key for key, entry in CLAIMS.entries.items() if entry.first.contrast}
     assert by_data | functions.keys() == CLAIMS.entries.keys()
     statements = [e.statement for e in CLAIMS.entries.values()]
     assert len(set(statements)) == len(statements)

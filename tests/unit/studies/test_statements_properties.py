@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from scipy import stats
-from statements import CLAIMS, CONFIG
+from statements import CLAIMS, CONFIG, flat
 
 from normscope.errors import Explained
 from normscope.ledger.check import problems
@@ -23,14 +23,13 @@ from normscope.ledger.claim import Evidence
 from normscope.ledger.comparison import WORDS, Contrast
 from normscope.ledger.entry import Claims, Entry, load
 from normscope.ledger.judgement import find_all, judge
+from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.statistics.summary import select
 
 VOCABULARIES = {name: study.vocabulary() for name, study in CONFIG.studies.items()}
 PLANTED = {name: replace(v, grids={}) for name, v in VOCABULARIES.items()}  # tables of any rows
-COMPARED = [
-    entry.model_dump(exclude_unset=True) for entry in CLAIMS.entries.values() if entry.contrast
-]
+COMPARED = [flat(entry) for entry in CLAIMS.entries.values() if entry.first.contrast]
 KEY = "edited"  # no function of a study tests it
 VALUES: list[Any] = [
     *("rmsnorm", "none", "pre", "recall", "published", "tuned", "", "yes", "within", "less", "log"),
@@ -39,7 +38,16 @@ VALUES: list[Any] = [
     *(0, 1, -1, 6, 0.05, 0.9, 2.0, math.nan, math.inf, True, None),
     *([], {}, [1, 2], ["pre", "post"], {"arm": "rmsnorm"}, {"depth": "greatest"}),
 ]
-KEYS = [*Entry.model_fields, *Contrast.model_fields, "pick", "column", "check", "where", "by"]
+KEYS = [
+    *Entry.model_fields,
+    *Reading.model_fields,
+    *Contrast.model_fields,
+    "pick",
+    "column",
+    "check",
+    "where",
+    "by",
+]
 
 
 def loaded(
@@ -160,7 +168,7 @@ def test_a_plain_contrast_is_judged_as_scipy_does(
         if "whatever was measured" not in str(e):
             raise
         return
-    contrast = claims.entries[KEY].contrast
+    contrast = claims.entries[KEY].first.contrast
     assert contrast is not None
     study, _, name = contrast.table.partition(".")
     draws = np.random.default_rng(draw)
@@ -171,7 +179,7 @@ def test_a_plain_contrast_is_judged_as_scipy_does(
     n, mean, verdict = independent(raw, table)
     found = Evidence({study: {name: table}}, CONFIG.studies, 0.95)
     (judgement,) = judge(find_all(claims, found), 0.05)
-    case = judgement.claim.cases[""]
+    case = judgement.claim.findings["stated"].cases[""]
     assert judgement.verdict == verdict
     if n:
         assert (case.n, case.effect) == (n, pytest.approx(mean))

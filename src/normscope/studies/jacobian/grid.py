@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
+from normscope.io.texts import DATASET, TextName
 from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
@@ -54,6 +55,7 @@ class Protocol(Strict):
     placement: Placement
     model: Annotated[Model, AfterValidator(_leaves_to_the_runs)]
     training: Training
+    text: TextName = DATASET
 
 
 class JacobianGrid(Grid):
@@ -197,6 +199,10 @@ class Jacobian(Study):
     def trainings(self) -> dict[str, Stack]:
         return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
 
+    def job_texts(self) -> dict[str, str]:
+        blocks = self.blocks().items()
+        return {name: self.protocols[cell.protocol].text for name, (cell, _) in blocks}
+
     def context(self) -> int:
         return max(stack.model.block_size for stack in self.trainings().values())
 
@@ -214,7 +220,12 @@ class Jacobian(Study):
 
     def tabulation(self, settings: Settings) -> JacobianTables:
         jobs = {name: cell for name, (cell, _) in self.blocks().items()}
-        return JacobianTables(jobs=jobs, probed=list(self.probes()), level=settings.level)
+        return JacobianTables(
+            jobs=jobs,
+            probed=list(self.probes()),
+            texts={name: protocol.text for name, protocol in self.protocols.items()},
+            level=settings.level,
+        )
 
     def jobs(self) -> Iterator[Job]:
         probes = self.probes()

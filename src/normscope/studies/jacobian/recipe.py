@@ -40,8 +40,9 @@ class JacobianProbe(OnDevice):
 
 
 class JacobianTables(Strict):
-    """The cell of every training job, in order, and which of them were probed."""
+    """The cell of every training job, which of them were probed, and the text of each protocol."""
 
     jobs: dict[str, Cell]
     probed: list[str]
+    texts: dict[str, str]
     level: float

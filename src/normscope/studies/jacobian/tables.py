@@ -144,7 +144,10 @@ TABLES = {
     ),
     "layers_by_cell": Table(
         "one measure of a norm, over models",
-        (*VARIED, *WHICH_NORM, shared.MEASURE, *shared.mean()),
+        (
+            *(*VARIED, *WHICH_NORM, shared.MEASURE),
+            *shared.mean("mean over models, geometric of r_mean and r_radial"),
+        ),
         f"{HERE}.by_layer",
     ),
     "by_place": Table(

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from normscope.io import dataset
 from normscope.io.tables import collect
 from normscope.measure.names import SURROGATES
 from normscope.statistics import tuning
-from normscope.statistics.outcome import unigram_loss, with_outcome
 from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
 from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
+from normscope.studies.outcome import with_outcomes
 from normscope.studies.stage import TableInputs
 
 KINDS = ["signal", "variant", "place"]  # of norms, which are averaged
@@ -38,11 +37,9 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     # norm_backward and surrogates_in of a gradient are its surrogate's: the models are all exact
     settings = {name: {k: key[k] for k in COMPARED} for name, key in exact.items()}
     gradients = collect(inputs.probes, "gradients.csv", settings)
-    data = dataset.read(inputs.corpus)
-    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
     losses = collect(inputs.models, "metrics.csv", keys)
     losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
-    losses = with_outcome(losses, data.vocab_size, unigram)[TABLES["losses"].names]
+    losses = with_outcomes(losses, inputs.corpus, recipe.texts)[TABLES["losses"].names]
     picked = chosen(losses)
     paid = surrogates(picked, layers, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)
@@ -76,8 +73,11 @@ def at_chosen_rate(table: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_layer(layers: pd.DataFrame, level: float) -> pd.DataFrame:
-    """One row per cell, signal, variant, norm layer and measure: n models, mean and interval."""
-    table = summarize(layers, LAYER_KEYS, MEASURES, level)
+    """One row per cell, signal, variant, norm layer and measure: n models, mean and interval.
+
+    Shares of the mean and radial directions are averaged in logarithms, as they are drawn.
+    """
+    table = summarize(layers, LAYER_KEYS, MEASURES, level, geometric=("r_mean", "r_radial"))
     return table[table["n"] > 0]
 
 

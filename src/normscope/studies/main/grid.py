@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
+from normscope.io.texts import DATASET, TextName
 from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
@@ -47,6 +48,7 @@ class MainProtocol(Strict):
 
     model: ExactModel
     training: Training
+    text: TextName = DATASET
 
 
 class MainGrid(Grid):
@@ -191,6 +193,10 @@ class Main(TransformerStudy):
             grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
         )
 
+    def job_texts(self) -> dict[str, str]:
+        protocols = self.every_protocol
+        return {name: protocols[cell.protocol].text for name, cell in self.cells().items()}
+
     def probes(self) -> dict[str, StreamProbe]:
         measured = [n for n, cell in self.cells().items() if cell.protocol in self.gain.protocols]
         return dict.fromkeys(measured, StreamProbe(windows=self.gain.windows))
@@ -201,11 +207,13 @@ class Main(TransformerStudy):
         return [*super().tabulated(settings), reference]
 
     def tabulation(self, settings: Settings) -> MainTables:
+        protocols = self.every_protocol
         return MainTables(
             jobs=self.cells(),
             probed=list(self.probes()),
             baseline=self.reference,
             batch_sizes=self.batch_sizes,
+            texts={grid.protocol: protocols[grid.protocol].text for grid in self.runs},
             level=settings.level,
         )
 

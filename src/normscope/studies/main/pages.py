@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 
 from normscope.formats import INTEGER, decimals
+from normscope.io.texts import DATASET
 from normscope.nn.arms import ARMS
 from normscope.paper.section import Section
 from normscope.paper.table import (
@@ -168,7 +169,8 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     measured = list(dict.fromkeys(gains["protocol"]))
     protocols = study.every_protocol
     reference = select(runs, **study.reference._asdict())
-    (corpus,) = to_rows(tables["corpus"])
+    texts = {row["text"]: row for row in to_rows(tables["corpus"])}
+    corpus = texts[DATASET]
     return Section(
         words={
             **study.model.model_dump(),
@@ -176,7 +178,13 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             "baseline": f"{study.baseline.arm}-{study.baseline.placement}",
             "reference": str(study.reference),
             "protocols": [
-                {"name": p, **protocols[p].model.model_dump(), **protocols[p].training.model_dump()}
+                {
+                    "name": p,
+                    "text": protocols[p].text,
+                    "characters": texts[protocols[p].text]["characters"],
+                    **protocols[p].model.model_dump(),
+                    **protocols[p].training.model_dump(),
+                }
                 for p in shown
             ],
             "measured": measured,

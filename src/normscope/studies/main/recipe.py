@@ -38,10 +38,12 @@ class MainTables(Strict):
         baseline: the cell that is held against published numbers; its arm and placement are what
             the others of a protocol are compared with.
         batch_sizes: by protocol, of protocols that differ in nothing else.
+        texts: name of the text, by protocol.
     """
 
     jobs: dict[str, Cell]
     probed: list[str]
     baseline: Cell
     batch_sizes: list[dict[str, int]]
+    texts: dict[str, str]
     level: float

@@ -188,8 +188,9 @@ TABLES = {
         f"{HERE}.published",
     ),
     "corpus": Table(
-        "the corpus",
+        "one text",
         (
+            key("text", "name of the text in config.yaml; dataset is the default text"),
             count("characters", "distinct characters"),
             count("train_tokens", "tokens of the training split"),
             count("val_tokens", "tokens of the validation split"),

@@ -2,34 +2,34 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from normscope.io import dataset
 from normscope.io.tables import collect
-from normscope.statistics.outcome import unigram_loss, with_outcome
+from normscope.io.texts import text_folder
 from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.main.recipe import Cell, MainTables
 from normscope.studies.main.tables import LAWS, PARTS, TABLES
+from normscope.studies.outcome import with_outcomes
 from normscope.studies.stage import TableInputs
 
 KEYS = TABLES["runs"].keys
 COMPARED = TABLES["arms"].keys
+SPLITS = ("train_tokens", "val_tokens")
 
 
 def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the study, by name; ``files`` has published.csv and the settings it names."""
-    meta = json.loads((inputs.corpus / "meta.json").read_text())
+    metas = {text: described(inputs.corpus, text) for text in recipe.texts.values()}
     runs, stream = all_runs(recipe, inputs)
     picked = chosen(runs, COMPARED, by="capped_loss")
     gain, level = rows_of(sound(picked), stream), recipe.level
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     curves = collect(inputs.models, "curves.csv", keys)
-    corpus = {"characters": meta["vocab_size"]}
-    corpus |= {name: meta[name] for name in ("train_tokens", "val_tokens")}
     return {
         "runs": runs,
         "chosen": picked,
@@ -39,18 +39,19 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
         "gain_by_arm": by_arm(gain, level),
-        "published": beside_published(recipe, inputs, runs, meta["sha256"]["train.bin"]),
-        "corpus": pd.DataFrame([corpus]),
+        "published": beside_published(recipe, inputs, runs, metas),
+        "corpus": pd.DataFrame(
+            {"text": text, "characters": meta["vocab_size"]} | {n: meta[n] for n in SPLITS}
+            for text, meta in metas.items()
+        ),
     }
 
 
 def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One row per model, its outcome and the gains where its stream was measured; the streams."""
-    data = dataset.read(inputs.corpus)
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
-    unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
-    runs = with_outcome(runs, data.vocab_size, unigram)
+    runs = with_outcomes(runs, inputs.corpus, recipe.texts)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
     laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(law.name for law in LAWS)]]
@@ -58,18 +59,24 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
 
 
+def described(corpus: Path, text: str) -> dict[str, Any]:
+    """The facts about a text that rule dataset recorded."""
+    return json.loads((text_folder(corpus, text) / "meta.json").read_text())
+
+
 def beside_published(
-    recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, corpus: str
+    recipe: MainTables, inputs: TableInputs, runs: pd.DataFrame, metas: Mapping[str, Any]
 ) -> pd.DataFrame:
     """The published losses and the baseline's, where it was trained with the same settings.
 
     Args:
-        corpus: SHA-256 of the training tokens.
+        metas: ``meta.json`` of each text.
     """
     jobs = [name for name, cell in recipe.jobs.items() if cell == recipe.baseline]
     ours = json.loads((inputs.models / jobs[0] / "config.json").read_text())
-    _, arm, placement, _ = recipe.baseline
-    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": corpus}
+    protocol, arm, placement, _ = recipe.baseline
+    tokens = metas[recipe.texts[protocol]]["sha256"]["train.bin"]
+    ours |= {"baseline": f"{arm}-{placement}", "train_bin_sha256": tokens}
     numbers = pd.read_csv(inputs.files["published.csv"])
     settings = [json.loads(inputs.files[name].read_text()) for name in numbers["settings"]]
     covered = [is_covered(setting, ours) for setting in settings]

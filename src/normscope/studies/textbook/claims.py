@@ -1,36 +1,14 @@
-"""The tutorial's statements on LayerNorm and BatchNorm that no contrast can say.
+"""The tutorial's statement on the statistics of LayerNorm and BatchNorm, which no contrast can say.
 
-They are about formulas, or about every token: one counterexample decides them, and no seeds are
-needed.
+It is about formulas: one counterexample decides it, and no seeds are needed.
 """
 
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.reading import Reading
-from normscope.words import records, significant
+from normscope.words import records
 
 COUNTS = ("itself", "same_token", "same_window", "other_windows", "elsewhere")
-
-
-@claim("standard")
-def tokens_are_standard(reading: Reading, evidence: Evidence) -> Finding:
-    """Of the norm layer that is furthest off, mean over models."""
-    affine = evidence.table("textbook.affine").dropna(subset="std_after")
-    if affine.empty:
-        return Finding({"": Case.unknown("no data")}, "0 and 1", corrected="–")
-    means = affine.groupby("layer", sort=False)[["std_before", "std_after", "mean_after"]].mean()
-    layers = records(means)
-    worst = max(layers, key=lambda r: abs(r.std_after - 1))
-    distance = abs(worst.std_after - 1)
-    before = [r.std_before for r in layers]
-    return Finding(
-        {"": Case.known(distance < reading.limit, distance)},
-        "0 and 1",
-        corrected=f"before gain and bias {significant(min(before))} to {significant(max(before))}; "
-        f"after them {significant(worst.std_after)} where it is furthest off ({worst.Index}), mean "
-        f"over {affine['seed'].nunique()} trained models; the mean is off by up to "
-        f"{significant(max(abs(r.mean_after) for r in layers))}",
-    )
 
 
 @claim("statistics")

@@ -30,7 +30,7 @@ class Textbook(Study):
     windows: PositiveInt = Field(description="validation windows that trained norms are seen on")
 
     def vocabulary(self) -> Vocabulary:
-        stated = ("scratch", "wild_summary", "undo")
+        stated = ("scratch", "affine", "batches", "wild_summary", "undo")
         return vocabulary({name: self.TABLES[name] for name in stated}, values={"vector": VECTORS})
 
     def tabulated(self, settings: Settings) -> list[str]:

@@ -61,7 +61,7 @@ def test_layers_are_means_over_models_of_one_protocol_and_their_own_signal():
         norm("corrected", {"r_mean": 0.5}, signal="backprop", layer="blocks.0.mlp.before"),
     ]
     (line,) = lines(*rows)
-    assert line.pop("r_mean x d") == "4.80"
+    assert line.pop("r_mean x d") == "3.66"  # 16 times the geometric mean, 0.012^(1/3)
     assert {v for k, v in line.items() if k not in ("attention", "feedback", "layer")} == {"–"}
     assert [row["r_mean x d"] for row in lines(*rows, protocol=C)] == ["8.00"]
     assert "arm" not in line  # which is named only where there are several

@@ -200,9 +200,9 @@ def test_a_layer_has_one_row_per_cell_and_measure_that_some_model_has():
     assert list(estimates.columns) == TABLES["layers_by_cell"].names
     columns = ["layer", "variant", "measure", "n", "mean"]
     assert estimates[columns].values.tolist() == [
-        ["final_norm", "corrected", "r_mean", 3, pytest.approx(1 / 3)],
-        ["final_norm", "published", "r_mean", 2, 9.0],
-        ["blocks.0.mlp.before", "corrected", "r_mean", 1, 7.0],
+        ["final_norm", "corrected", "r_mean", 3, pytest.approx(0.03 ** (1 / 3))],
+        ["final_norm", "published", "r_mean", 2, pytest.approx(9.0)],
+        ["blocks.0.mlp.before", "corrected", "r_mean", 1, pytest.approx(7.0)],
     ]
 
 

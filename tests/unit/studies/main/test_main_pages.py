@@ -157,19 +157,35 @@ def test_a_section_has_its_words_and_tables():
     model = key | {"learning_rate": 0.001, "seed": 1, "diverged_at": NAN, "failed": 0}
     runs = [model | {"val_loss_window_sd": 0.31}, model | {"protocol": "small", "failed": 1}]
     arms = [arm(), arm(arm="dyt", mean=NAN), arm(protocol="small"), arm(protocol="batch_1")]
+    arms.append(arm(protocol="small_austen"))
     tables = {
         "runs": pd.DataFrame(runs),
         "arms": pd.DataFrame(arms),
         "batches": pd.DataFrame([batch(1, 0.3), batch(32, 0)]),
         "gain_by_arm": pd.DataFrame([{**key, "n": 2, **gains}]),
         "published": published(number(), [True], pd.DataFrame(LOSSES), 0.95),
-        "corpus": pd.DataFrame([{"characters": 65, "train_tokens": 12345, "val_tokens": 9}]),
+        "corpus": pd.DataFrame(
+            [
+                {"text": "dataset", "characters": 65, "train_tokens": 12345, "val_tokens": 9},
+                {"text": "austen", "characters": 75, "train_tokens": 1, "val_tokens": 1},
+            ]
+        ),
     }
     whole = config()
     part = section(whole.main, tables, whole.settings)
-    expected = ["published", "loss_nanogpt", "loss_small", "batches", "gain_nanogpt"]
+    expected = [
+        "published",
+        "loss_nanogpt",
+        "loss_small",
+        "loss_small_austen",
+        "batches",
+        "gain_nanogpt",
+    ]
     assert list(part.tables) == expected
     words = part.words
+    texts = {p["name"]: (p["text"], p["characters"]) for p in words["protocols"]}
+    assert texts["small_austen"] == ("austen", 75)
+    assert texts["nanogpt"] == texts["small"] == ("dataset", 65)
     assert (words["characters"], str(words["train"]), words["needed"]) == (65, "12,345", 6)
     assert (words["baseline"], words["n_layer"]) == ("layernorm-pre", whole.model.n_layer)
     assert words["count"] == "1 trained model of LayerNorm pre 0.001"

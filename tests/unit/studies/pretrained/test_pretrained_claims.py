@@ -1,6 +1,7 @@
 """Statements on residual gain, judged by planted tables and by the published numbers."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -26,7 +27,6 @@ from processes import ROOT
 from properties import examples
 from scipy import stats
 
-from normscope.ledger.claim import kind
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
@@ -58,7 +58,7 @@ def test_the_p_value_of_a_gain_is_that_of_scipys_one_sided_test(logs):
 
 def test_one_prompt_is_no_test():
     case = gain_case(model("a", 0.2, p=NAN, low=NAN, high=NAN, n=1), above=True)
-    assert case.reading() == "no data"
+    assert case.answer() == "no data"
 
 
 def test_families_are_compared_by_a_one_sided_permutation_test():
@@ -68,8 +68,8 @@ def test_families_are_compared_by_a_one_sided_permutation_test():
     assert (case.p_holds, case.p_fails, case.n, case.unit) == (1 / 20, 1, 6, "family")
     expected = math.exp(0.4), math.exp(0.3), math.exp(0.5)
     assert (case.effect, case.low, case.high) == pytest.approx(expected)
-    assert case.reading() == "undecided: 6 families give no p below 0.1"
-    assert family_case(compared(p=1 / 252, smallest=1 / 252)).reading() == "holds"
+    assert case.answer() == "undecided: 6 families give no p below 0.1"
+    assert family_case(compared(p=1 / 252, smallest=1 / 252)).answer() == "holds"
 
 
 @pytest.mark.parametrize(("is_right", "p_holds"), [(True, 5e-5), (False, 1 - 5e-5)])
@@ -147,7 +147,7 @@ def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, rea
     above = stats.ttest_1samp(differences, -0.15, alternative="greater").pvalue
     below = stats.ttest_1samp(differences, 0.15, alternative="less").pvalue
     assert case.p_holds == pytest.approx(max(above, below))
-    assert case.reading().startswith(reads)
+    assert case.answer().startswith(reads)
 
 
 def test_measured_prompts_come_before_published_ones():
@@ -233,8 +233,8 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
 )
 def test_trained_models_decide_about_entropy(layernorm, rmsnorm, inverts, follows):
     chosen = trained_models(layernorm=layernorm, rmsnorm=rmsnorm)
-    assert kind(claim("inverts", chosen=chosen).verdict) == inverts
-    assert kind(claim("follows_entropy", chosen=chosen).verdict) == follows
+    assert re.split("[: ]", claim("inverts", chosen=chosen).verdict)[0] == inverts
+    assert re.split("[: ]", claim("follows_entropy", chosen=chosen).verdict)[0] == follows
 
 
 def test_correlations_are_given_with_the_critical_value_of_25_prompts():

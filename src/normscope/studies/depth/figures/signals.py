@@ -20,23 +20,35 @@ from normscope.studies.depth.figures import (
     number_blocks,
     select,
 )
-from normscope.studies.depth.measures import PLACEMENTS, RELATIVE
+from normscope.studies.depth.measures import LAYERS, PLACEMENTS, RELATIVE
 
-MEASURES = {"activation_rms": "RMS of the stream", RELATIVE: "gradient, relative to the last"}
+MEASURES = {
+    "activation_rms": "RMS of the stream",
+    RELATIVE: "gradient norm over\nthat at the last block",
+}
 STARTS = {"gpt2": "-", "gpt2_flat": "--", "xavier": "-"}
 PANELS = {"gpt2": "GPT-2's start", "xavier": "Xavier's start"}
 LOWEST = 1e-12  # what is below leaves the panel
 APART = 5  # times all others: block 1 is drawn apart
 ROOM = 1.5  # above and below what is drawn
-PUBLISHED: dict = {"color": "0.55", "linestyle": ":", "linewidth": 1.5}
+PUBLISHED: dict[str, dict] = {
+    "block": {"color": "0.7", "linestyle": ":", "linewidth": 1.0},
+    "sublayer": {"color": "0.3", "linestyle": ":", "linewidth": 1.8},
+    "matrix": {"color": "0.7", "linestyle": (0, (1, 3)), "linewidth": 1.0},
+}
 
 
 def draw_published(axis: Axes, depth: int, residual: bool) -> None:
-    """The tutorial's curve, by the formulas that draw it, from the last block (1) to the first."""
+    """The tutorial's curve, by the formulas that draw it, from the last block to the first.
+
+    The tutorial's layer is a sublayer, as in its y = x + F(x): k blocks are 2 k layers. The factors
+    that a layer would have as a block or a matrix are thinner.
+    """
     block = np.arange(1, depth + 1)
-    passed = depth - block
-    curve = 0.7 + 0.3 * 0.9**passed if residual else 0.8**passed
-    axis.plot(block, curve, **PUBLISHED)
+    for layer, per_block in LAYERS.items():
+        passed = per_block * (depth - block)
+        curve = 0.7 + 0.3 * 0.9**passed if residual else 0.8**passed
+        axis.plot(block, curve, **PUBLISHED[layer], label=f"as drawn, by {layer}")
 
 
 def draw_first(axis: Axes, first: pd.DataFrame) -> None:
@@ -103,7 +115,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         (start, residual) for residual in RESIDUAL for start in PANELS if (panel == start).any()
     ]
     shape = len(MEASURES), max(1, len(columns))
-    figure, axes = style.canvas(look.width_mm, 115, *shape, shared=False)
+    figure, axes = style.canvas(look.width_mm, 125, *shape, shared=False)
     lost = []
     for (measure, title), row in zip(MEASURES.items(), axes, strict=True):
         row[0].set_ylabel(title)
@@ -113,13 +125,14 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             if measure == RELATIVE:
                 draw_published(axis, int(table["depth"].max()), residual)
             number_blocks(axis)
-            axis.set_title(f"{PANELS[start]},\n{RESIDUAL[residual]}")
+            n = style.sample_size(shown["n"])
+            axis.set_title(f"{PANELS[start]},\n{RESIDUAL[residual]}\n{n}")
             if below:
-                lost.append(f"{title}, {PANELS[start]}: {', '.join(below)}")
-    looks = {"as published: drawn": PUBLISHED}
+                lost.append(f"{' '.join(title.split())}, {PANELS[start]}: {', '.join(below)}")
+    looks = {f"as published, by {layer}": look for layer, look in PUBLISHED.items()}
     if "gpt2_flat" in set(table["init"]):
         looks["unscaled start"] = {"linestyle": "--"}
-    legend_below(figure, table["placement"], looks, ncols=6)
+    legend_below(figure, table["placement"], looks, ncols=4)
     bands = f"bands: {look.level:.0%} t intervals of the logarithm over them."
     ends = f" Triangles, the least mean below the panel: {'; '.join(lost)}." if lost else ""
     return figure, f"{describe_sample(table)}; {bands}{ends}"

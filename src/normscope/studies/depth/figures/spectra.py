@@ -80,20 +80,23 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     upper = tops.subplots(1, max(1, len(kinds)), sharey=True, squeeze=False)[0]
     with_stream = [kind for kind in kinds if kind[1]]
     lower = bottoms.subplots(1, max(1, len(with_stream)), sharey=True, squeeze=False)[0]
-    upper[0].set_ylabel("singular values of a block")
-    lower[0].set_ylabel("angle to the stream, degrees")
+    upper[0].set_ylabel("singular values\nof a block")
+    lower[0].set_ylabel("angle to the stream\n(degrees)")
     shown = []
     for (state, residual, depth), axis in zip(kinds, upper, strict=False):
         models = summary.select(table, state=state, residual=residual, depth=depth)
         shown.append(models)
         draw_spectra(axis, models[models["measure"].isin(SINGULAR)])
-        axis.set_title(f"{depth} blocks, {STATES[state]},\n{RESIDUAL[residual]}")
+        n = style.sample_size(models.loc[models["measure"].isin(SINGULAR), "n"])
+        axis.set_title(f"{depth} blocks, {STATES[state]},\n{RESIDUAL[residual]}, {n}")
     if kinds:
         upper[0].set_yscale("log")
         upper[0].set_ylim(bottom=ZERO / 1.6)
     for (state, residual, depth), axis in zip(with_stream, lower, strict=False):
-        draw_angles(axis, summary.select(table, state=state, residual=residual, depth=depth))
-        axis.set_title(f"{depth} blocks, {STATES[state]}, {RESIDUAL[residual]}")
+        models = summary.select(table, state=state, residual=residual, depth=depth)
+        draw_angles(axis, models)
+        n = style.sample_size(models.loc[models["measure"].isin(ANGLES), "n"])
+        axis.set_title(f"{depth} blocks, {STATES[state]}, {n}")
         number_blocks(axis)
     looks = ENDS | {
         "attention": {"linestyle": LINES["angle_attention"]},

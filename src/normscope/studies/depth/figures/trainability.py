@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,46 +9,45 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.depth.figures import COLORS, describe_sample, legend_below
+from normscope.studies.depth.figures import COLORS, legend_below
 from normscope.studies.depth.measures import PLACEMENTS
 
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "D"}}
-FAILED: dict = {"marker": "x", "linestyle": "", "markersize": 4, "markeredgewidth": 0.6}
-FILLED: dict = {False: {"mfc": "white"}, True: {}}  # the first warm-up is open, the others filled
+CROSS: dict = {"linestyle": "", "markersize": 4, "markeredgewidth": 0.7}
+FAILED: dict = {True: {"marker": "x", **CROSS}, False: {"marker": "+", **CROSS}}
 ROOM = 1.5  # factor around the lowest and the highest rate
-ABOVE = 0.25  # nats, above and below all means
-SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that bars do not overlap
+ABOVE = 0.1  # nats, above and below all models
+SHIFT = 0.06  # of a placement's points, in octaves of the rate, so that models can be told apart
+KEYS = ["placement", "residual", "init", "warmup_steps"]
 
 
-def draw_panel(axis: Axes, panel: pd.DataFrame, failed: pd.DataFrame, warm_ups: list[int]) -> None:
-    """A line per placement, warm-up, start and kind of connection, with intervals over models.
+def draw_panel(axis: Axes, models: pd.DataFrame, warm_ups: list[int]) -> None:
+    """Every model an open marker, a cross if it failed; lines join medians over models.
 
     Args:
-        panel: of trainability.csv.
-        failed: of losses.csv, the models that failed: a cross each.
+        axis: the panel.
+        models: of losses.csv.
         warm_ups: all that there are.
     """
-    axis.axhline(panel["unigram"].iloc[0], color="0.6", linestyle=":", linewidth=1)
-    keys = ["placement", "residual", "init", "warmup_steps"]
-    for key, line in panel.groupby(keys, sort=False):
-        placement, residual, _, warm_up = key
+    axis.axhline(models["unigram"].iloc[0], color="0.6", linestyle=":", linewidth=1)
+    for key, group in models.groupby(KEYS, sort=False):
+        (placement, _, warm_up), residual = (key[0], *key[2:]), bool(key[1])
         i = warm_ups.index(int(str(warm_up)))
-        step = list(PLACEMENTS).index(str(placement)) - 1 + 0.4 * i
-        by_rate = line.sort_values("learning_rate")
-        shift = 2 ** (SHIFT * step)
-        rate = by_rate["learning_rate"] * shift
+        step = 1.6 * (list(PLACEMENTS).index(str(placement)) - 1) + 0.8 * i
+        cell = group.assign(x=group["learning_rate"] * 2 ** (SHIFT * step))
         color = COLORS[str(placement)]
-        look: dict = {"color": color, "linestyle": style.LINES[i % 5]}
-        look |= RESIDUAL[bool(residual)] | FILLED[i > 0]
+        medians = cell.groupby("x")["capped_loss"].median()
+        axis.plot(medians, color=color, linestyle=style.LINES[i % 5])
         names = [PLACEMENTS[str(placement)], f"warm-up: {warm_up} steps"]
         names += ["without residuals"] * (not residual)
-        ends = by_rate["low"], by_rate["high"]
-        look |= {"markersize": 3}
-        style.estimates(axis, rate, by_rate["mean"], ends, *names, width=0.7, **look)
-        lost = select(failed, **dict(zip(keys, key, strict=True)))
-        crosses = lost["learning_rate"] * shift, lost["capped_loss"]
-        style.points(axis, *crosses, names[0], "a model that failed", color=color, **FAILED)
-    rates = sorted(set(panel["learning_rate"]))
+        mark: dict = {"linestyle": "", "mfc": "none", "markersize": 3, **RESIDUAL[residual]}
+        learned, failed = cell[cell["failed"] == 0], cell[cell["failed"] == 1]
+        style.points(axis, learned["x"], learned["capped_loss"], *names, color=color, **mark)
+        names.append("a model that failed")
+        style.points(
+            axis, failed["x"], failed["capped_loss"], *names, color=color, **FAILED[residual]
+        )
+    rates = sorted(set(models["learning_rate"]))
     style.log_x(axis, rates)
     axis.set_xlim(rates[0] / ROOM, rates[-1] * ROOM)
     axis.set_xlabel("learning rate")
@@ -57,30 +55,33 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, failed: pd.DataFrame, warm_ups: 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """Losses by learning rate."""
-    table, models = tables["trainability"], tables["losses"]
-    failed = models[models["failed"] == 1]
-    depths, warm_ups = (sorted(set(table[k])) for k in ("depth", "warmup_steps"))
+    models = tables["losses"]
+    depths, warm_ups = (sorted(set(models[k])) for k in ("depth", "warmup_steps"))
     figure, axes = style.canvas(look.width_mm, 85, 1, max(1, len(depths)), shared=True)
-    axes[0, 0].set_ylabel("validation loss, nats")
+    axes[0, 0].set_ylabel("validation loss (nats per character)")
     if not depths:
         style.say(axes[0, 0], "no model was trained")
-    else:  # intervals of the few of which some failed are wider than any loss
-        known = table[["mean", "unigram"]].to_numpy(dtype=float)
-        axes[0, 0].set_ylim(np.nanmin(known) - ABOVE, np.nanmax(known) + ABOVE)
+    else:
+        known = models[["capped_loss", "unigram"]]
+        axes[0, 0].set_ylim(known.min().min() - ABOVE, known.max().max() + ABOVE)
     for depth, axis in zip(depths, axes[0], strict=False):
-        draw_panel(axis, select(table, depth=depth), select(failed, depth=depth), warm_ups)
-        axis.set_title(f"{depth} blocks")
+        shown = select(models, depth=depth)
+        draw_panel(axis, shown, warm_ups)
+        n = style.sample_size(shown.groupby([*KEYS, "learning_rate"])["seed"].nunique())
+        axis.set_title(f"{depth} blocks, {n} at each setting")
     looks: dict[str, dict] = {
-        f"warm-up: {w} steps": {"linestyle": style.LINES[i % 5], "marker": "o"} | FILLED[i > 0]
+        f"warm-up: {w} steps, median": {"linestyle": style.LINES[i % 5]}
         for i, w in enumerate(warm_ups)
     }
-    if not table["residual"].all():
-        looks["without residuals"] = {"linestyle": ""} | RESIDUAL[False]
-    looks["a model that failed"] = FAILED
+    looks["one model"] = {"linestyle": "", "mfc": "none", **RESIDUAL[True]}
+    if not models["residual"].all():
+        looks["one model, without residuals"] = {"linestyle": "", "mfc": "none", **RESIDUAL[False]}
+        looks["failed, without residuals"] = FAILED[False]
+    looks["a model that failed"] = FAILED[True]
     looks["character frequencies"] = {"linestyle": ":"}
-    legend_below(figure, table["placement"], looks, ncols=4)
-    bars = f"bars: {look.level:.0%} t intervals over them."
+    legend_below(figure, models["placement"], looks, ncols=3)
+    failed = models[models["failed"] == 1]
     count = (
         f"{len(failed)} of {len(models)} failed, of which {models['diverged_at'].count()} diverged."
     )
-    return figure, f"{describe_sample(table)}; {bars} {count}"
+    return figure, f"n: models (seeds), at each setting as stated. {count}"

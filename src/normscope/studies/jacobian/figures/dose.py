@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import tell
 from normscope.statistics.summary import select, split
 from normscope.studies.jacobian.figures import FEEDBACK, describe_outcomes, in_order
 
 PLACES = {"all": style.COLORS[0], "final": style.COLORS[2], "blocks": style.COLORS[1]}
 NAMES = {"all": "all norms", "final": "final norm", "blocks": "block norms"}
-HELD: dict = {"linestyle": (0, (4, 1.5)), "mfc": "none"}
+NO_LINE: dict = {"linestyle": ""}
+NO_MARK: dict = {"marker": ""}
+HELD: dict = {"linestyle": (0, (4, 1.5)), "marker": "s"}
 EXACT = "0.6"
 SHIFT = 0.04  # of the share, over which places are dodged
 RULE = "center_scale"
@@ -31,9 +31,10 @@ def draw_costs(axis: Axes, costs: pd.DataFrame) -> None:
         look: dict = {"color": PLACES[place], "marker": "o"}
         look |= HELD if key["sigma_penalty"] else {}
         names = [NAMES[place], *["sigma held"] * bool(key["sigma_penalty"])]
-        (drawn,) = axis.plot([0, *shares], [0, *doses["mean"]], **look)
-        tell(drawn, *names, y=([np.nan, *doses["low"]], [np.nan, *doses["high"]]))
-        axis.vlines(shares, doses["low"], doses["high"], color=PLACES[place], linewidth=0.8)
+        # with nothing left in there is no cost by definition, and no model
+        axis.plot([0, *shares], [0, *doses["mean"]], **look | NO_MARK)
+        ends = doses["low"], doses["high"]
+        style.estimates(axis, shares, doses["mean"], ends, *names, **look | NO_LINE)
     style.place(axis.xaxis, sorted({0.0, *costs["radial_share"]}))
     axis.set_xlabel("share of the radial part left in")
 
@@ -44,7 +45,8 @@ def draw_sigma(axis: Axes, sigma: pd.DataFrame) -> None:
     shown = select(shown, radial_share=1.0)
     for key, line in split(shown, ["norm_backward", "surrogates_in", "sigma_penalty"]):
         color = EXACT if key["norm_backward"] == "exact" else PLACES[key["surrogates_in"]]
-        axis.plot(line["step"], line["mean"], color=color, **(HELD if key["sigma_penalty"] else {}))
+        dashes = HELD["linestyle"] if key["sigma_penalty"] else "-"
+        axis.plot(line["step"], line["mean"], color=color, linestyle=dashes)
         axis.fill_between(line["step"], line["low"], line["high"], color=color, alpha=0.12, lw=0)
     axis.set_xlabel("step")
     style.log_y(axis)
@@ -66,13 +68,14 @@ def draw(
     if not feedback:
         style.say(axes[0, 0], "no surrogate was trained")
     for name, (top, bottom) in zip(feedback, axes.T, strict=False):
-        for axis in (top, bottom):
-            axis.set_title(FEEDBACK[name])
+        for axis, table in ((top, doses), (bottom, kept["sigma"])):
+            n = style.sample_size(select(table, feedback=name)["n"])
+            axis.set_title(f"{FEEDBACK[name]}, {n}")
         draw_costs(top, select(doses, feedback=name))
         draw_sigma(bottom, select(kept["sigma"], feedback=name))
     axes[0, 0].set_ylabel("cost (nats)")
-    axes[1, 0].set_ylabel("sigma before the final norm")
+    axes[1, 0].set_ylabel("sigma before the final norm\n(geometric mean)")
     looks: dict[str, dict] = {NAMES[place]: {"color": color} for place, color in PLACES.items()}
-    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", "marker": "o", **HELD}}
+    looks |= {"exact": {"color": EXACT}, "sigma held": {"color": "0.4", **HELD}}
     style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
     return figure, describe_outcomes(select(kept["losses"], norm_backward=RULE))

@@ -24,7 +24,7 @@ KINDS = {  # (signal, variant)
 NOISE = 1e-6  # a share below it is rounding
 MM_PER_ROW, REST_MM = 48, 12
 SHIFT = 0.3  # layers over which kinds of attention are dodged
-FOOT = 0.5  # of the least mean: where an interval ends that goes on to 0
+ROOM = 2  # factor around all means; intervals of very few models are cut
 
 
 def layer_label(layer: str) -> str:
@@ -36,37 +36,33 @@ def layer_label(layer: str) -> str:
 
 
 def draw_line(
-    axis: Axes, line: pd.DataFrame, look: dict, series: tuple[str, str], foot: float, *, bars: bool
+    axis: Axes, line: pd.DataFrame, look: dict, series: tuple[str, str], *, bars: bool
 ) -> None:
-    """Over the block norms, the final norm apart; bars are intervals over models, cut at a foot."""
+    """Over the block norms, the final norm apart; bars are intervals over models."""
     for place in ("block", "final"):
         part = line[line["place"] == place]
+        y, ends = part["mean"] * part["d"], (part["low"] * part["d"], part["high"] * part["d"])
+        if bars:
+            style.estimates(axis, part["x"], y, ends, *series, **look)
+            continue
         # of one layer a dotted line would show nothing
         dot: dict = {"marker": "_"} if place == "final" and not look["marker"] else {}
-        (drawn,) = axis.plot(part["x"], part["mean"] * part["d"], **look | dot)
-        ends = part["low"] * part["d"], part["high"] * part["d"]
+        (drawn,) = axis.plot(part["x"], y, **look | dot)
         if drawn.get_marker():
-            tell(drawn, *series, y=ends if bars else None)
-        if bars:
-            low, high = ends
-            for is_shown in (low < foot, low >= foot):
-                bottoms, tops = low[is_shown].clip(lower=foot), high[is_shown]
-                color = look["color"]
-                axis.vlines(part["x"][is_shown], bottoms, tops, color=color, linewidth=0.8)
+            tell(drawn, *series)
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame) -> None:
     """Lines over the norms of one protocol, arm, measure and kind of feedback."""
     axis.axhline(1, color="0.6", linewidth=0.6)
     kinds = in_order(list(panel["attention"]), ATTENTION)
-    foot = FOOT * (panel["mean"] * panel["d"]).min()
     for i, attention in enumerate(kinds):
         for (signal, variant), (kind, mark) in KINDS.items():
             line = select(panel, attention=attention, signal=signal, variant=variant)
             line = line.assign(x=line["index"] + style.dodge(i, len(kinds), SHIFT))
             look = mark | {"color": ATTENTION[attention], "markersize": 3}
             is_own = (signal, variant) == ("own", "corrected")
-            draw_line(axis, line.sort_values("index"), look, (attention, kind), foot, bars=is_own)
+            draw_line(axis, line.sort_values("index"), look, (attention, kind), bars=is_own)
     ticks = panel.drop_duplicates("index").sort_values("index")
     labels = [layer_label(name) for name in ticks["layer"]]
     style.place(axis.xaxis, list(ticks["index"]), labels)
@@ -99,11 +95,14 @@ def draw_cells(axes: np.ndarray, shown: pd.DataFrame, rows: list, columns: list)
             axis.sharey(first)
             cell_of = {"arm": arm, "measure": measure, "protocol": protocol, "feedback": feedback}
             draw_panel(axis, select(shown, **cell_of))
-            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}")
+            n = style.sample_size(select(shown, **cell_of)["n"])
+            axis.set_title(f"{protocol}, {FEEDBACK[feedback]}, {n}")
             if style.is_first(axis):
                 axis.set_ylabel(f"{f'{ARMS[arm].label}: ' * name_arm}{MEASURES[measure]}")
         cell[-1].set_xlabel("norm layer")
-    for axis in axes[0]:
+    for (_, measure), axis in zip(rows, axes[0], strict=False):
+        means = (shown["mean"] * shown["d"])[shown["measure"] == measure]
+        axis.set_ylim(means.min() / ROOM, means.max() * ROOM)
         style.log_y(axis)
 
 
@@ -126,7 +125,8 @@ def draw(
         lost = len(runs) > 0 and runs["diverged_at"].notna().all()
         style.say(axes[0, 0], "all models diverged" if lost else "no model has a norm layer")
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
+    looks["corrected, one model"] = {"marker": "o", "color": "0.4", **style.OPEN}
     looks |= {label: mark | {"color": "0.4"} for label, mark in KINDS.values()}
-    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
+    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=3)
     drawn = runs.merge(shown[[*SETTING]].drop_duplicates())
     return figure, describe_sample(drawn, runs)

@@ -10,7 +10,6 @@ from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import MEAN
 from normscope.statistics.summary import select
 from normscope.studies.arms import in_order
 from normscope.studies.jacobian.figures import ATTENTION, FEEDBACK, describe_outcomes
@@ -29,9 +28,7 @@ def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: st
         shown = models.loc[(models["failed"] > 0) == has_failed, "cost"]
         dots: dict = {"marker": shape, "linestyle": "", "mfc": "none", "markersize": 3}
         style.points(axis, shown, [y] * len(shown), cost["attention"], color=color, **dots)
-    dash: dict = style.DASH | {"color": color, "label": MEAN}
-    ends = cost["low"], cost["high"]
-    style.estimates(axis, cost["mean"], y, ends, MEAN, across=True, **dash)
+    style.dash(axis, cost["mean"], y, (cost["low"], cost["high"]), color=color)
 
 
 def in_rows(costs: pd.DataFrame) -> list[tuple[str, str]]:
@@ -68,11 +65,14 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
     if not shown:
         style.say(axes[0], "no surrogate was trained")
     for (name, rows), axis in zip(shown.items(), axes, strict=False):
-        axis.set_title(FEEDBACK[name])
+        axis.set_title(f"{FEEDBACK[name]}, {style.sample_size(rows['n'])}")
         draw_costs(axis, select(models, feedback=name), rows, arms)
-    style.symlog(axes[0], LINEAR)
+    for axis in axes if shown else ():
+        style.symlog(axis, LINEAR)
     axes[-1].set_xlabel("cost: loss above exact (nats)")
     looks: dict[str, dict] = {name: {"color": color} for name, color in ATTENTION.items()}
+    looks |= {"one model": {"color": "0.4", "mfc": "none", "linestyle": "", "marker": "o"}}
+    looks |= {"mean": {"color": "0.4", "linestyle": "", **style.DASH}}
     if len(arms) > 1:
         mark: dict = {"color": "0.4", "mfc": "none", "linestyle": ""}
         shapes = zip(arms, style.MARKERS, strict=False)

@@ -17,7 +17,7 @@ from normscope.studies.arms import (
 )
 from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
-COLUMNS = {"capped_loss": "validation loss", "excess": "above the greatest size"}
+COLUMNS = {"capped_loss": "validation loss", "excess": "above the same seed at the largest batch"}
 SHIFT = 0.25  # octaves over which arms are dodged
 
 
@@ -40,6 +40,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     if batches.empty:
         return figure, style.say(axes[0, 0], "no arm has two batch sizes")
     arms = in_order(list(batches["arm"]))
+    seeds = batches.groupby(["batch_size", "arm"])["seed"].nunique()
+    counts = {int(str(size)): style.sample_size(n) for size, n in seeds.groupby("batch_size")}
     for axis, (column, label) in zip(axes[0], COLUMNS.items(), strict=True):
         for i, arm in enumerate(arms):
             models = batches[batches["arm"] == arm]
@@ -48,7 +50,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             draw_models(axis, arm, models["x"], models[column])
             add_sample(axis, arm)
         style.log_x(axis, batches["batch_size"], base=2)
-        axis.set_xlabel("windows in a batch")
+        style.relabel(axis, {size: f"{size}\n{n}" for size, n in counts.items()})
+        axis.set_xlabel("windows in a batch; models of each arm")
         axis.set_title(label)
     axes[0, 0].set_ylabel("nats per character")
     style.baseline(axes[0, 1], 0)

@@ -17,6 +17,7 @@ from normscope.studies.arms import (
     draw_models,
     in_order,
     line_look,
+    sample_sizes,
 )
 from normscope.studies.main.figures import arm_label, placement_title
 
@@ -60,9 +61,9 @@ def draw(
             axis.set_title(placement_title(placement))
         style.baseline(bottom, 0)
         bottom.set_xlabel("step")
-    style.log_y(axes[0, 0])
-    style.symlog(axes[1, 0], LINEAR, vertical=True)
+    for axis in axes[1]:
+        style.symlog(axis, LINEAR, vertical=True)
     axes[0, 0].set_ylabel("loss (nats per character)")
-    axes[1, 0].set_ylabel(f"above {arm_label(**baseline)}")
-    arm_legend(figure)
+    axes[1, 0].set_ylabel(f"above {arm_label(**baseline)} (nats)")
+    arm_legend(figure, sample_sizes(runs))
     return figure, f"n: {count(runs)}. {divergences(runs)}"

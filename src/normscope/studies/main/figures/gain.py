@@ -11,7 +11,14 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_legend, arm_look, count, divergences, in_order
+from normscope.studies.arms import (
+    arm_legend,
+    arm_look,
+    count,
+    divergences,
+    in_order,
+    sample_sizes,
+)
 from normscope.studies.main.figures import placement_title
 
 SHIFT = 0.5  # blocks over which arms are dodged
@@ -31,7 +38,7 @@ def draw_lines(axis: Axes, table: pd.DataFrame, column: str) -> None:
         x = line["depth"] + style.dodge(i, len(shown), SHIFT)
         ends = line[f"{column}_low"], line[f"{column}_high"]
         label = ARMS[arm].label
-        style.estimates(axis, x, line[column], ends, label, label=label, mfc="none", **look)
+        style.estimates(axis, x, line[column], ends, label, label=label, **look)
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple[Figure, str]:
@@ -55,9 +62,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look, protocol: str) -> tuple
         bottom.set_xlabel("site")
         style.place(bottom.xaxis, list(sites["depth"]), labels)
     style.log_y(axes[0, 0])
-    axes[0, 0].set_ylabel("norm of the stream")
+    axes[0, 0].set_ylabel("norm of the stream\n(geometric mean)")
     axes[1, 0].set_ylabel("log-gain of the site")
-    arm_legend(figure)
+    arm_legend(figure, sample_sizes(runs))
     return figure, (
         f"n: {count(runs)}; {gain['windows'].max()} windows of validation text, positions 1 to "
         f"{gain['position'].max()}. Bars: {look.level:.0%} t interval over models, where n > 1. "

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from normscope.nn.recipe import Placement
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.hover import MEAN, tell
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_look, count, divergences, in_order
+from normscope.studies.arms import arm_look, count, describe_rate, divergences, in_order
 from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
 
 MM_PER_ROW, MM_PER_PANEL, ROOM = 5, 14, 1.3
@@ -44,11 +43,17 @@ def draw_rows(
         above = select(chosen, arm=arm, placement=placement)["above"].dropna()
         style.points(axis, above, np.full(len(above), y), **look)
         mean, low, high = cell.iloc[0][["difference", "difference_low", "difference_high"]]
-        axis.hlines(y, low, high, color=look["color"], linewidth=1)
-        (dash,) = axis.plot(mean, y, color=look["color"], label=MEAN, **style.DASH)
-        tell(dash, MEAN, x=(low, high))
+        style.dash(axis, mean, y, (low, high), color=look["color"])
     style.baseline(axis, 0, vertical=True)
     style.name_rows(axis, [arm_label(*row) for row in rows])
+    cells = arms.set_index(["arm", "placement"]).to_dict("index")
+    style.annotate_rows(axis, [describe_cell(cells[row]) for row in rows])
+
+
+def describe_cell(cell: Mapping) -> str:
+    """Sample size and learning rate of a row."""
+    rate = describe_rate(cell["rate"], cell["rates"], at_edge=cell["at_edge"])
+    return f"{style.sample_size([cell['n']])} at {rate}"
 
 
 def draw(
@@ -57,7 +62,7 @@ def draw(
     protocols: Sequence[str],
     baseline: Mapping[str, str],
 ) -> tuple[Figure, str]:
-    """One panel per protocol: losses above the baseline's, each arm at its best rate."""
+    """One panel per protocol: losses above the baseline's, each arm at its chosen rate."""
     chosen, arms = (t[t["protocol"].isin(protocols)] for t in (tables["chosen"], tables["arms"]))
     shown = {
         p: above_baseline(runs, baseline) for p, runs in chosen.groupby("protocol", sort=False)

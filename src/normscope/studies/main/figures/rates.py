@@ -53,9 +53,11 @@ def draw(
     for ((protocol, placement), models), axis in zip(cells.items(), axes[:, 0], strict=True):
         axis.sharey(first.setdefault(protocol, axis))
         draw_panel(axis, models)
-        axis.set_title(f"{protocol},\n{placement_title(placement)}")
+        per_rate = models.groupby(["arm", "learning_rate"])["seed"].nunique()
+        n = style.sample_size(per_rate)
+        axis.set_title(f"{protocol}, {placement_title(placement)},\n{n} at each rate")
         if style.is_first(axis):
-            axis.set_ylabel("validation loss (nats)")
+            axis.set_ylabel("validation loss (nats per character)")
     for protocol, axis in first.items():
         learned = select(runs, protocol=protocol, failed=0)["capped_loss"]
         if len(learned):

@@ -15,6 +15,7 @@ NORMS = {family(arm): arm_look(arm)["color"] for arm in ("layernorm", "rmsnorm")
 TICKS = (0.5, 0.7, 0.8, 1, 1.2, 1.5, 2, 2.5, 3, 5)
 NOTHING = "no model was measured"
 OTHER = "0.5"  # a norm that is neither
+PUBLISHED, MEASURED = "D", "P"  # markers of where a model's prompts were measured
 
 
 def model_looks(models: Sequence[str]) -> dict[str, dict]:
@@ -37,12 +38,12 @@ def model_labels(table: pd.DataFrame) -> list[str]:
 
 
 def draw_gain(axis: Axes, y: int, row: dict, **look) -> None:
-    """A model's geometric mean, open if it was published; its tooltip has the interval."""
+    """A model's geometric mean, a diamond if it was published; its tooltip has the interval."""
     color, is_measured = NORMS.get(row["norm"], OTHER), row["experiment"] == "measured"
     names = [row["norm"] if row["norm"] in NORMS else "another norm"]
     names.append("measured" if is_measured else "published")
     ends = np.exp(row["low"]), np.exp(row["high"])
-    look |= {"color": color, "mfc": color if is_measured else "none"}
+    look |= {"color": color, "marker": MEASURED if is_measured else PUBLISHED, "markersize": 3.5}
     tell(axis.plot(np.exp(row["log_gain"]), y, **look)[0], *names, x=ends)
 
 

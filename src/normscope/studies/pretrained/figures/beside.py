@@ -13,8 +13,10 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import arm_look, count, divergences, family, in_order
 from normscope.studies.pretrained.figures import (
+    MEASURED,
     NORMS,
     OTHER,
+    PUBLISHED,
     count_prompts,
     draw_gain,
     gain_axis,
@@ -28,8 +30,9 @@ SHIFT = 0.25  # between protocols
 LOOKS: dict[str, dict] = {
     **{norm: {"color": color, "linestyle": "-"} for norm, color in NORMS.items()},
     "another norm": {"color": OTHER, "linestyle": "-"},
-    "published": {"color": "0.4", "marker": "P", "mfc": "none", "linestyle": ""},
-    "measured": {"color": "0.4", "marker": "P", "linestyle": ""},
+    "published": {"color": "0.4", "marker": PUBLISHED, "linestyle": ""},
+    "measured": {"color": "0.4", "marker": MEASURED, "linestyle": ""},
+    "one trained model": {"color": "0.4", "marker": "o", "linestyle": "", **style.OPEN},
 }
 
 
@@ -42,20 +45,24 @@ def draw_trained(axis: Axes, gains: pd.DataFrame, markers: Mapping[str, str]) ->
         look: dict = {"marker": markers[row["protocol"]], "linestyle": "", "color": color}
         names = [family(row["arm"])] * (family(row["arm"]) in NORMS) + [row["protocol"]]
         ends = row["last_low"], row["last_high"]
-        style.estimates(axis, row["last"], y, ends, *names, across=True, width=None, **look)
+        style.estimates(axis, row["last"], y, ends, *names, across=True, width=1.2, **look)
     style.name_rows(axis, [ARMS[arm].label for arm in arms])
-    axis.set_title("trained here, all else equal")
+    counts = [gains.loc[gains["arm"] == arm, "n"] for arm in arms]
+    style.annotate_rows(axis, ["n = " + " and ".join(f"{n:.0f}" for n in c) for c in counts])
+    axis.set_title("trained here, all else equal (n: models)")
 
 
 def draw_pretrained(axis: Axes, table: pd.DataFrame) -> None:
-    """One marker per model, sorted by norm and family; open markers are published."""
-    table = table.sort_values(["norm", "family", "log_gain"], ignore_index=True)
+    """One marker per model, sorted by norm and family, base models first."""
+    table = table.assign(tuned=table["base"].notna())
+    table = table.sort_values(["tuned", "norm", "family", "log_gain"], ignore_index=True)
     for y, row in enumerate(table.to_dict("records")):
-        draw_gain(axis, y, row, marker="P", linestyle="")
+        draw_gain(axis, y, row, linestyle="")
         low, high = np.exp([row["low"], row["high"]])
         axis.hlines(y, low, high, color=NORMS.get(row["norm"], OTHER))
     style.name_rows(axis, list(table["model"]))
-    axis.set_title("pretrained, much else unequal")
+    style.annotate_rows(axis, [style.sample_size([n]) for n in table["n"]])
+    axis.set_title("pretrained, much else unequal (n: prompts)")
 
 
 def draw(

@@ -67,7 +67,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         for axis, bos in zip(row, BOS, strict=True):
             panel = select(layers, positions=positions, bos=bos)
             draw_panel(axis, panel, looks)
-            axis.set_title(BOS[bos])
+            axis.set_title(f"{BOS[bos]}, {style.sample_size(panel['n'])} prompts of each model")
             if positions == "first":
                 name_sink(axis, panel)
     for bottom in axes[-1]:

@@ -36,7 +36,7 @@ def draw_ratios(axis: Axes, table: pd.DataFrame) -> None:
                 tell(bar, METRICS[ratio])
     style.name_rows(axis, list(table.index))
     axis.set_xlabel("ratio of norms")
-    axis.set_title("three ratios")
+    axis.set_title("three ratios,\nn = 3–25 prompts")
     style.baseline(axis, 1, vertical=True)
 
 
@@ -57,7 +57,7 @@ def draw_rho(axis: Axes, table: pd.DataFrame) -> None:
     axis.set_xticks(RHOS, [f"{rho:g}" for rho in RHOS])
     axis.minorticks_off()
     axis.set(xlabel="rho = heads / head dimension", ylabel="gain of the penultimate block")
-    axis.set_title("H25: gain and rho")
+    axis.set_title(f"H25: gain and rho,\n{style.sample_size(table['n'])} prompts")
 
 
 def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
@@ -74,9 +74,9 @@ def draw_depth(axis: Axes, layers: pd.DataFrame) -> None:
         style.say(axis, NOTHING)
     else:
         style.log_y(axis)
-    axis.set_title("all sites")
+    axis.set_title(f"all sites,\n{style.sample_size(layers['n'])} prompts")
     style.baseline(axis, 1)
-    axis.set(xlabel="depth", ylabel="gain of the site")
+    axis.set(xlabel="depth (share of all sites)", ylabel="gain of the site")
 
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:

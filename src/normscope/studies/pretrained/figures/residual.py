@@ -64,7 +64,8 @@ def draw_prompts(distribution: Axes, scatter: Axes, category: Axes, shown: pd.Da
 
 def draw_means(axis: Axes, table: pd.DataFrame) -> None:
     """Bars as published: mean and standard deviation over prompts; a dash: the geometric mean."""
-    table = table.sort_values("mean", ascending=False)
+    table = table.assign(tuned=table["base"].notna())
+    table = table.sort_values(["tuned", "mean"], ascending=[True, False])
     y = np.arange(len(table))
     colors = [NORMS.get(norm, OTHER) for norm in table["norm"]]
     bars: dict = {"color": colors, "alpha": 0.35, "ecolor": "0.6", "height": 0.7}
@@ -94,8 +95,9 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         axis.set_ylabel(GAIN)
     distribution.set_ylabel("share of prompts up to there")
     scatter.set_xlabel("entropy of the next token (nats)")
+    n = f"{style.sample_size(base['n'])} prompts"
     for axis, title in zip(figure.axes, TITLES, strict=True):
-        axis.set_title(title, loc="left")
+        axis.set_title(f"{title}, {n} of each model", loc="left")
     looks = style.labelled([scatter]) | style.samples(
         scatter, {n: {"color": c, "linewidth": 4, "alpha": 0.5} for n, c in NORMS.items()}
     )

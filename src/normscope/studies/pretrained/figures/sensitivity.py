@@ -72,6 +72,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         style.say(axes[0, 0], NOTHING)
     for axis, model in zip(axes[:, 0], models, strict=False):
         image = draw_matrix(axis, table[table["model"] == model])
-        axis.set_title(model, loc="left")
+        axis.set_title(
+            f"{model}, {style.sample_size(tables['sensitivity']['n'])} prompts", loc="left"
+        )
         figure.colorbar(image, ax=axis, label="log-gain", shrink=0.8, extend="both")
     return figure, f"n: {n} of each model. {list_models(tables['models'])}"

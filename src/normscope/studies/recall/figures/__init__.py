@@ -7,7 +7,9 @@ from matplotlib.axes import Axes
 
 from normscope.nn.arms import ARMS
 from normscope.paper import style
-from normscope.studies.arms import arm_look, count, divergences
+from normscope.statistics.summary import geometric_mean
+from normscope.statistics.tuning import commonest_setting
+from normscope.studies.arms import arm_look, count, describe_rate, divergences
 from normscope.studies.recall.tables import LEVELS
 from normscope.studies.recall.tabulate import KEYS
 
@@ -37,14 +39,21 @@ def facet(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def draw_slices(axis: Axes, slices: pd.DataFrame, **look) -> None:
+def draw_slices(axis: Axes, slices: pd.DataFrame, *, geometric: bool = False, **look) -> None:
     """The mean loss over directions and seeds, and their range."""
     losses = slices.groupby("alpha")["loss"]
     if losses.ngroups:
-        mean = losses.mean()
+        mean = losses.agg(geometric_mean) if geometric else losses.mean()
         axis.plot(mean, **look)
         band = {"color": look["color"], "alpha": 0.15, "lw": 0}
         axis.fill_between(mean.index, losses.min(), losses.max(), **band)
+
+
+def describe_arm(models: pd.DataFrame, tried: int) -> str:
+    """Sample size and learning rate of an arm's chosen models, of so many rates tried."""
+    most = commonest_setting(models)
+    rate = describe_rate(most["rate"], tried, at_edge=most["at_edge"])
+    return f"{style.sample_size([models['seed'].nunique()])} at {rate}"
 
 
 def select_cells(table: pd.DataFrame, cells: Sequence[Sequence]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Figure factors: what each factor of a norm does, every trained model a point."""
+"""Figure factors: what each factor of a norm does, at the rates at which statements are decided."""
 
 from collections.abc import Mapping
 
@@ -11,34 +11,42 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import MEAN
-from normscope.statistics.summary import select
+from normscope.statistics.summary import describe, select
+from normscope.statistics.tuning import chosen
 from normscope.studies.arms import arm_look, family, in_order
-from normscope.studies.recall.figures import AFFINE, PANELS, describe_sample, facet
+from normscope.studies.recall.figures import (
+    AFFINE,
+    PANELS,
+    describe_arm,
+    describe_sample,
+    facet,
+)
 
 COLUMNS = {
     "loss": "loss (nats)",
-    "calibrated_loss": "calibrated loss",
+    "calibrated_loss": "calibrated\nloss (nats)",
     "accuracy": "accuracy",
     "effective_rank_query": "effective rank",
     "edge": "share of\nAdam's limit",
 }
-MM_PER_ROW, REST_MM, LEGEND_MM = 6, 14, 12
+MM_PER_ROW, REST_MM, LEGEND_MM = 4.5, 14, 12
 LINEAR = ("accuracy", "effective_rank_query")
 CENTER = {"no": "o", "yes": "^"}  # markers; of a norm without factors a square
 
 
-def place(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Panel (a radius, or "other"), position and look of every run; the names of the others."""
-    table = facet(runs)
-    others = in_order(list(table.loc[table["panel"] == "other", "arm"]))
-    position = {name: i for i, name in enumerate(AFFINE.values())}
-    shift = table["center"].map({"no": -0.15, "yes": 0.15}).fillna(0.0)
-    table["y"] = [
-        position[a] if a in position else others.index(arm)
-        for a, arm in zip(table["affine"], table["arm"], strict=True)
-    ]
-    table["y"] += shift
-    return table, others
+def row_name(run: Mapping) -> str:
+    """The affine part and the centering of a norm with factors; the label of another."""
+    centered = {"no": "", "yes": ", centered"}
+    if run["panel"] == "other":
+        return ARMS[run["arm"]].label
+    return f"{run['affine']}{centered[run['center']]}"
+
+
+def rows_of(panel: pd.DataFrame) -> list[str]:
+    """The arms of a panel, one row each, by affine part and in the order of the registry."""
+    affine = dict(zip(panel["arm"], panel["affine"].fillna(""), strict=True))
+    order = ["", *AFFINE.values()]
+    return sorted(in_order(list(affine)), key=lambda arm: order.index(affine[arm]))
 
 
 def arm_mark(run: pd.Series) -> dict:
@@ -47,36 +55,36 @@ def arm_mark(run: pd.Series) -> dict:
     return {"color": color, "marker": CENTER.get(run["center"], "s")}
 
 
-def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
-    """Every model a point, the mean of a cell a dash; what diverged is a cross at the right."""
-    for _, cell in panel.groupby("y"):
+def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, level: float) -> None:
+    """Every model a point, the mean of an arm a dash; what diverged is a cross at the right.
+
+    Where the axis is logarithmic, the mean is geometric and its interval is one of logarithms.
+    """
+    for y, arm in enumerate(rows_of(panel)):
+        cell = panel[panel["arm"] == arm]
         mark = arm_mark(cell.iloc[0])
-        look: dict = mark | {"mfc": "none", "linestyle": ""}
+        look: dict = mark | {"mfc": "none", "linestyle": "", "markersize": 3}
         # of a norm without factors the row says the name
-        names = [family(cell["arm"].iloc[0])] if cell["center"].notna().all() else []
-        style.points(axis, cell[column], cell["y"], *names, **look)
-        if cell[column].notna().any():
-            mean, y = cell[column].mean(), cell["y"].iloc[0]
-            style.dash(axis, mean, y, color=mark["color"], label=MEAN)
-        lost = cell[cell["diverged_at"].notna()]
-        ends = np.full(len(lost), 0.97)
+        names = [family(arm)] if cell["center"].notna().all() else []
+        style.points(axis, cell[column], np.full(len(cell), y), *names, **look)
+        found = describe(cell[column], level, geometric=column not in LINEAR)
+        if found["n"]:
+            ends = found["low"], found["high"]
+            style.dash(axis, found["mean"], y, ends, color=mark["color"])
+        lost = int(cell["diverged_at"].notna().sum())
         cross: dict = {"marker": "x", "color": mark["color"], "linestyle": ""}
-        axis.plot(ends, lost["y"], transform=axis.get_yaxis_transform(), **cross)
+        axis.plot([0.97] * lost, [y] * lost, transform=axis.get_yaxis_transform(), **cross)
     axis.grid(axis="x", linewidth=0.3, color="0.85")
 
 
-def draw(
-    tables: Mapping[str, pd.DataFrame], look: Look, task: str, learning_rate: float
-) -> tuple[Figure, str]:
-    """The grid of factors, of one task's runs at one learning rate."""
-    runs = select(tables["runs"], task=task, learning_rate=learning_rate)
-    table, others = place(runs)
+def draw(tables: Mapping[str, pd.DataFrame], look: Look, task: str) -> tuple[Figure, str]:
+    """The norms by their factors, of one task's runs at the rates chosen for each arm."""
+    runs = select(tables["runs"], task=task)
+    tried = runs.groupby("arm")["learning_rate"].nunique()
+    table = facet(chosen(runs, ["arm"], by="loss"))
     panels = [p for p in PANELS if (table["panel"] == p).any()]
-    names = {
-        p: [ARMS[arm].label for arm in others] if p == "other" else list(AFFINE.values())
-        for p in panels
-    }
-    heights = [len(names[panel]) + REST_MM / MM_PER_ROW for panel in panels]
+    shown = {p: table[table["panel"] == p] for p in panels}
+    heights = [panel["arm"].nunique() + REST_MM / MM_PER_ROW for panel in shown.values()]
     figure, axes = style.canvas(
         look.width_mm,
         MM_PER_ROW * sum(heights) + LEGEND_MM,
@@ -84,11 +92,14 @@ def draw(
         len(COLUMNS),
         height_ratios=heights,
     )
-    for line, panel in zip(axes, panels, strict=True):
+    for line, (panel, models) in zip(axes, shown.items(), strict=True):
         for axis, (column, title) in zip(line, COLUMNS.items(), strict=True):
-            draw_panel(axis, table[table["panel"] == panel], column)
+            draw_panel(axis, models, column, look.level)
             axis.set_title(title)
-        style.name_rows(line[0], names[panel])
+        cells = {arm: models[models["arm"] == arm] for arm in rows_of(models)}
+        style.name_rows(line[0], [row_name(cell.iloc[0]) for cell in cells.values()])
+        notes = [describe_arm(cell, tried[arm]) for arm, cell in cells.items()]
+        style.annotate_rows(line[-1], notes)
         line[0].set_ylabel(PANELS[panel] + ", affine part" * (panel != "other"))
     for axis, column in zip(axes[0], COLUMNS, strict=True):
         style.few_ticks(axis, is_log=column not in LINEAR)
@@ -98,5 +109,7 @@ def draw(
         family(row["arm"]): arm_mark(row) | {"linestyle": "", "mfc": "none"}
         for _, row in first.iterrows()
     }
-    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=4)
-    return figure, describe_sample(runs)
+    looks[MEAN] = style.DASH | {"color": "0.4", "linestyle": ""}
+    style.legend_below(figure, style.samples(axes[0, 0], looks), ncols=5)
+    bars = f"Bars: {look.level:.0%} t intervals over models."
+    return figure, f"{describe_sample(table)} {bars}"

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.studies.arms import arm_legend, arm_look, line_look
+from normscope.statistics.summary import geometric_mean
+from normscope.studies.arms import arm_legend, arm_look, line_look, sample_sizes
 from normscope.studies.recall.figures import (
     describe_sample,
     mark_divergence,
@@ -33,8 +34,8 @@ def draw(
     for arm in runs["arm"]:
         line, label = line_look(arm), ARMS[arm].label
         curve, cut, spectrum = (t[t["arm"] == arm] for t in (curves, slices, spectra))
-        smooth = curve.groupby((curve["step"] - 1) // BIN)[["step", "train_loss"]].mean()
-        losses.plot(smooth["step"], smooth["train_loss"], **line)
+        bins = curve.groupby((curve["step"] - 1) // BIN)
+        losses.plot(bins["step"].mean(), bins["train_loss"].agg(geometric_mean), **line)
         style.points(cuts, cut["alpha"], cut["loss"], label, markersize=2, **arm_look(arm))
         values.plot(spectrum["index"], spectrum["value"], label=label, **line)
     mark_divergence(losses, runs)
@@ -46,5 +47,5 @@ def draw(
     )
     for axis in axes[0]:
         style.log_y(axis)
-    arm_legend(figure)
+    arm_legend(figure, sample_sizes(runs, ("arm", "learning_rate")))
     return figure, describe_sample(runs)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.statistics.summary import select
+from normscope.statistics.summary import geometric_mean, select
 from normscope.studies.arms import add_sample, arm_legend, draw_models, in_order, line_look
 from normscope.studies.recall.figures import PANELS, describe_sample, facet, mark_divergence
 
@@ -21,13 +21,14 @@ FULL = 1.02  # above all accuracies
 
 
 def draw_panel(axis: Axes, panel: pd.DataFrame, column: str) -> None:
-    """Every model an open marker, means joined, the best rate filled."""
+    """Every model an open marker, means joined (of losses geometric), the best rate filled."""
     arms = in_order(list(panel["arm"]))
     for i, arm in enumerate(arms):
         shift = style.dodge_log(i, len(arms), SHIFT * len(arms))
         runs = panel[panel["arm"] == arm]
         draw_models(axis, arm, runs["learning_rate"] * shift, runs[column], markersize=3)
-        means = runs.groupby("learning_rate")[column].mean()
+        by_rate = runs.groupby("learning_rate")[column]
+        means = by_rate.agg(geometric_mean) if column == "loss" else by_rate.mean()
         axis.plot(means.index * shift, means, **line_look(arm))
         losses = runs["loss"].fillna(np.inf).groupby(runs["learning_rate"]).mean()
         if np.isfinite(losses.min()):
@@ -56,7 +57,8 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         for axis, (column, title) in zip(cell, ROWS.items(), strict=True):
             axis.sharey(first.setdefault((task, column), axis))
             draw_panel(axis, rows, column)
-            axis.set_title(f"{task},\n{PANELS[panel]}")
+            n = style.sample_size(rows.groupby(["arm", "learning_rate"])["seed"].nunique())
+            axis.set_title(f"{task}, {PANELS[panel]},\n{n}")
             if style.is_first(axis):
                 axis.set_ylabel(title)
         cell[-1].set_xlabel("learning rate")

@@ -17,16 +17,16 @@ TITLES = (
     "B. eps",
     "C. 100 features; the largest's share",
     "D. one grown; the largest's share",
-    "E. gain and bias of a trained model",
+    "E. gain and bias of trained models",
     "F. a token by its batch",
 )
 BELOW: dict = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.28)}
 DOTS: dict = {"marker": "o", "linestyle": "", "color": AFTER}
 THEORY: dict = {"color": "0.6", "linewidth": 1.6, "zorder": 0, "label": "theory"}
 MEASURES: dict[str, tuple[str, dict]] = {  # of affine.csv: label, look
-    "std_before": ("std before", {"color": BEFORE, "marker": "s", "mfc": "white"}),
+    "std_before": ("std before", {"color": BEFORE, "marker": "s", "linestyle": "--"}),
     "std_after": ("std after", {"color": AFTER, "marker": "s"}),
-    "mean_before": ("|mean| before", {"color": BEFORE, "marker": "o", "mfc": "white"}),
+    "mean_before": ("|mean| before", {"color": BEFORE, "marker": "o", "linestyle": "--"}),
     "mean_after": ("|mean| after", {"color": AFTER, "marker": "o"}),
 }
 
@@ -77,8 +77,9 @@ def draw_affine(axis: Axes, affine: pd.DataFrame, level: float) -> None:
     axis.set_xticks(norms)
     if affine.empty:
         style.say(axis, "no token norm was measured")
+    else:
+        axis.legend(ncols=2, **BELOW)
     axis.set(xlabel="norm layer, in order of depth", ylabel="of a token's features")
-    axis.legend(ncols=2, **BELOW)
 
 
 def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
@@ -100,6 +101,11 @@ def draw_batches(axis: Axes, batches: pd.DataFrame) -> None:
     axis.text(0.03, 0.03, words, transform=axis.transAxes, va="bottom")
     axis.set(xlabel="tokens in the batch", ylabel="relative change of a token")
     axis.legend(loc="upper right")
+
+
+def sample(affine: pd.DataFrame) -> str:
+    """How many models panel E shows, for its title."""
+    return f", {style.sample_size([affine['seed'].nunique()])}"
 
 
 def describe_sample(affine: pd.DataFrame, batches: pd.DataFrame) -> str:
@@ -124,6 +130,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     axes[1, 1].set_ylabel("value, with an outlier")
     draw_affine(axes[2, 0], affine, look.level)
     draw_batches(axes[2, 1], batches)
-    for title, axis in zip(TITLES, axes.flat, strict=True):
-        axis.set_title(title, loc="left")
+    counts = ["", "", "", "", sample(affine), f", {style.sample_size(batches['n'])} batches"]
+    for title, n, axis in zip(TITLES, counts, axes.flat, strict=True):
+        axis.set_title(title + n, loc="left")
     return figure, describe_sample(affine, batches)

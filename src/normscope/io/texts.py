@@ -1,0 +1,22 @@
+"""The names of texts, and the folders of their tokens. No pandas."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from normscope.io.names import CellName
+
+DATASET = "dataset"  # the name of the default text, and its key in the configuration
+
+TextName = Annotated[CellName, Field(description=f"a key of texts, or {DATASET}, the default text")]
+
+
+def text_folder(dataset: str | Path, text: str) -> Path:
+    """Return the folder of a text's tokens.
+
+    Args:
+        dataset: folder of the default text, which contains those of the other texts.
+        text: name of the text.
+    """
+    return Path(dataset) if text == DATASET else Path(dataset, text)

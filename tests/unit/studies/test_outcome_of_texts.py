@@ -1,0 +1,34 @@
+"""Outcomes of models that learned different texts: by hand, from the characters of each text."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from normscope.io import dataset
+from normscope.studies.outcome import with_outcomes
+
+TEXTS = {"one": "dataset", "two": "second"}
+HALVES, QUARTERS = "ab" * 50, "abcd" * 25  # ln 2 and ln 4 per character: uniform is optimal
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    for folder, text in ((tmp_path, HALVES), (tmp_path / "second", QUARTERS)):
+        folder.mkdir(exist_ok=True)
+        for name, content in dataset.files(dataset.encode(text)).items():
+            (folder / name).write_bytes(content)
+    return tmp_path
+
+
+def test_each_model_is_held_against_the_text_that_it_learned(corpus: Path):
+    """The same losses: between ln 2 and ln 4 a model of the first text failed, one of the second
+    did not. Detects outcomes by one text for all, and rows in another order."""
+    rows = [("two", 1.0), ("one", 1.0), ("two", 9.0), ("one", 0.3), ("two", math.nan)]
+    table = pd.DataFrame(rows, columns=["protocol", "val_loss"])
+    table = table.assign(diverged_at=[math.nan] * 4 + [7.0])
+    made = with_outcomes(table, corpus, TEXTS)
+    assert list(made["protocol"]) == ["two", "one", "two", "one", "two"]
+    assert list(made["capped_loss"]) == [1.0, math.log(2), math.log(4), 0.3, math.log(4)]
+    assert list(made["failed"]) == [0, 1, 1, 0, 1]
