@@ -105,8 +105,8 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t-test,
     or by sign flips if the reading asks for them; then there is no interval. With ``test: median``
-    the median is compared, by the sign test. The p-value of sign flips is always computed. Below
-    ``FEWEST`` units there is no p-value.
+    the median is compared, by the sign test. The p-value of sign flips is computed for every mean.
+    Below ``FEWEST`` units there is no p-value.
 
     Args:
         values: The values; finite, except on a logarithmic scale.
@@ -128,7 +128,7 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
         return case
     width = 0.0 if reading.margin is None else log(reading.margin) if is_log else reading.margin
     hypothesis = Hypothesis(reading.direction, width)
-    flips = hypothesis.tested(distances, sign_flip)
+    flips = sign_flip([]) if is_median else hypothesis.tested(distances, sign_flip)
     test = TESTS[reading.test]
     main = flips if test is sign_flip else hypothesis.tested(distances, test)
     return replace(

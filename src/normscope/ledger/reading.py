@@ -61,6 +61,8 @@ class Reading(Strict):
             raise ValueError("test: equivalence needs a bound")
         if self.test in ("sign_flip", "median") and self.direction is None:
             raise ValueError(f"test: {self.test} needs a direction")
+        if self.test == "sign_flip" and self.margin is not None:
+            raise ValueError("test: sign_flip takes no margin: outcomes are not symmetric about it")
         if self.scale == "log" and self.bound is not None and self.bound <= 0:
             raise ValueError(f"bound: {self.bound} has no logarithm")
         if self.scale == "log" and self.margin is not None and self.margin <= 1:
