@@ -11,14 +11,16 @@ from dataclasses import replace
 
 import pandas as pd
 
-from normscope.ledger.case import Case, decide
+from normscope.errors import Explained, suggest
+from normscope.ledger.case import Case, decide, too_few
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
 from normscope.ledger.reading import Reading
 from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
 from normscope.statistics.summary import select
-from normscope.studies.pretrained.measures import FIRST_STUDIES, VALIDATION
+from normscope.studies.pretrained import h25
+from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, VALIDATION
 from normscope.studies.pretrained.published import (
     CONSISTENT,
     dichotomy,
@@ -37,7 +39,8 @@ REFERENCE = "pythia-6.9b"
 COMPARISON = "measured, else published"
 NORMS = ("LayerNorm", "RMSNorm")
 PLURALS = {"model": "models", "family": "families"}
-H25_CASES = ("h25", "measured")
+H25_CASES = ("measured", *FIRST_STUDIES, "sweep", "h25")  # those with more prompts come first
+H25_METRICS = {f"gain of the {METRICS[metric]}": metric for metric in h25.METRICS}
 STUDIES = {"h25": "several labs", "sweep": "Pythia", "measured": "measured"}
 SIDES = ("above 1", "below 1", "not told apart from 1")
 
@@ -97,13 +100,23 @@ def prediction_case(row: Mapping) -> Case:
 
 
 def _gain_case(row: Mapping, gain: float, low: float, high: float, *, above: bool) -> Case:
-    """The two-sided p-value of a gain against 1 as a one-sided one."""
-    if math.isnan(row["p"]):
-        return replace(Case.unknown("no data"), effect=gain, low=low, high=high)
-    near, far = row["p"] / 2, 1 - row["p"] / 2
-    p_holds, p_fails = (near, far) if (gain > 1) == above else (far, near)
-    sides = {"p_holds": p_holds, "p_fails": p_fails, "smallest": 0.0}
-    return Case(gain, low, high, n=int(row["n"]), unit="prompt", **sides)
+    interval = Case(gain, low, high, n=int(row["n"]), unit="prompt")
+    return _of_prompts(interval, row["p"], agrees=(gain > 1) == above)
+
+
+def correlation_case(row: Mapping, *, positive: bool) -> Case:
+    """Whether r of entropy and abs(gain - 1) has a sign: Student's t of r over prompts."""
+    r = Case(row["r_deviation"], n=int(row["n"]), unit="prompt")
+    return _of_prompts(r, row["p_deviation"], agrees=(row["r_deviation"] > 0) == positive)
+
+
+def _of_prompts(case: Case, p: float, *, agrees: bool) -> Case:
+    """A case with the one-sided p-values that a two-sided one gives; open with too few prompts."""
+    if why := "no data" if math.isnan(p) else too_few(case.n, case.unit):
+        return replace(case, open=why)
+    near, far = p / 2, 1 - p / 2
+    p_holds, p_fails = (near, far) if agrees else (far, near)
+    return replace(case, p_holds=p_holds, p_fails=p_fails, smallest=0.0)
 
 
 def family_case(row: Mapping) -> Case:
@@ -238,27 +251,29 @@ def _separation(row: dict) -> str:
 
 @claim("inverts")
 def inverts(reading: Reading, evidence: Evidence) -> Finding:
-    """Trained models are the units; prompts show only how well the r of one model is known."""
-    trained = find(reading, evidence)
+    """Every pretrained model with LayerNorm is a case; a contrast tests models trained here."""
+    if reading.contrast is not None:
+        return find(reading, evidence)
     validated = _published(evidence, *VALIDATED)
     was = map(_deviation, [*_published(evidence, REFERENCE), *validated])
     rows = [r for r in _with_norm(evidence, "LayerNorm") if not math.isnan(r["r_deviation"])]
     now = [f"{_deviation(r)} (raw {number(r['r'], 3, True)})" for r in rows]
     flipped = _listed(r["model"] for r in rows if r["below_one"] == r["n"])
-    return replace(
-        trained,
+    return Finding(
+        cases={r["model"]: correlation_case(r, positive=False) for r in rows},
         published=f"{_listed(was)}.",
         its_verdict=f"{inversion([r['r_deviation'] for r in validated])} for GPT-2",
-        corrected=f"{trained.corrected}. Of pretrained models, with raw r of entropy and gain: "
-        f"{_listed(now)}{_told_apart(rows)}. Where every gain is below 1 ({flipped}), "
-        "abs(gain - 1) is 1 - gain: one is the other with the other sign, by algebra.",
+        corrected=f"with raw r of entropy and gain: {_listed(now)}{_told_apart(rows)}. Where every "
+        f"gain is below 1 ({flipped}), abs(gain - 1) is 1 - gain: one is the other with the other "
+        "sign, by algebra.",
     )
 
 
 @claim("follows_entropy")
 def follows_entropy(reading: Reading, evidence: Evidence) -> Finding:
-    """Trained models are the units; what one category of prompts carries is said of the others."""
-    trained = find(reading, evidence)
+    """Every pretrained model is a case; a contrast tests models trained here."""
+    if reading.contrast is not None:
+        return find(reading, evidence)
     published = _published(evidence, *evidence.table("pretrained.by_model")["model"].unique())
     rows = _models(evidence).dropna(subset="r").to_dict("records")
     now = [
@@ -266,12 +281,11 @@ def follows_entropy(reading: Reading, evidence: Evidence) -> Finding:
         f"{number(r['r_without_nonsense'], 2, True)}"
         for r in rows
     ]
-    return replace(
-        trained,
+    return Finding(
+        cases={r["model"]: correlation_case(r, positive=True) for r in rows},
         published=f"r of entropy and abs(gain - 1): {_listed(map(_deviation, published))}.",
         its_verdict=f"{sum(r['r_deviation'] > 0 for r in published)} of {len(published)} positive",
-        corrected=f"{trained.corrected}. Of pretrained models: {_listed(now, '; ')}"
-        f"{_told_apart(rows)}.",
+        corrected=f"raw r of entropy and gain: {_listed(now, '; ')}{_told_apart(rows)}.",
     )
 
 
@@ -326,27 +340,40 @@ def true_last_block(reading: Reading, evidence: Evidence) -> Finding:
 
 
 @claim("h25")
-def crowding(_: Reading, evidence: Evidence) -> Finding:
-    """Every model is a case: one on the other side of 1 than is predicted refutes it."""
+def crowding(reading: Reading, evidence: Evidence) -> Finding:
+    """Every model is a case: one on the other side of 1 than is predicted refutes it.
+
+    The quantity of the reading names the block whose gain is predicted.
+    """
+    if reading.quantity not in H25_METRICS:
+        near = suggest(reading.quantity, H25_METRICS)
+        raise Explained(f"quantity: {reading.quantity!r} is not a gain of H25; {near}")
+    metric = H25_METRICS[reading.quantity]
     tables = evidence.table("pretrained.h25_models"), evidence.table("pretrained.h25")
-    models, accuracy = (
-        select(table, metric="gain_hidden_states").to_dict("records") for table in tables
-    )
-    studies = {r["experiment"]: r for r in accuracy if r["experiment"] in STUDIES}
+    models, accuracy = (select(table, metric=metric) for table in tables)
+    models = pd.concat([select(models, experiment=study) for study in H25_CASES])
+    rows = models.drop_duplicates("model").to_dict("records")
+    wrong = [
+        f"{r['model']} {number(r['gain'])}"
+        for r in rows
+        if (r["gain"] > 1) != (r["predicted"] == "above 1")
+    ]
+    of_studies = accuracy.to_dict("records")
+    studies = {r["experiment"]: r for r in of_studies if r["experiment"] in STUDIES}
+    row = studies.get("h25")  # the study whose ratio and verdict were published
     references = select(evidence.table("pretrained.references"), metric="h25_correct")
     was = [
         f"right for {r['value']:.0f} of {r['n']:.0f} ({h25_verdict(int(r['value']), int(r['n']))})"
         for r in references.to_dict("records")
     ]
-    now = [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
-    row = studies.get("h25")
+    now = [f"on the other side of 1: {_listed(wrong)}, of {len(rows)} models"]
+    now += [f"{STUDIES[name]}: {_study(r)}" for name, r in studies.items()]
     return Finding(
-        cases={r["model"]: prediction_case(r) for r in models if r["experiment"] in H25_CASES},
-        published=f"{_listed(was, '; ')}.",
-        its_verdict=h25_verdict(row["right"], row["n"]) if row else "no data",
+        cases={r["model"]: prediction_case(r) for r in rows},
+        published=f"{_listed(was, '; ')}." if row else "",
+        its_verdict=h25_verdict(row["right"], row["n"]) if row else "",
         corrected=f"{_listed(now, '; ')}.",
-        alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items())
-        or "no data",
+        alone="; ".join(f"{STUDIES[name]}: {_share(r)}" for name, r in studies.items()),
     )
 
 

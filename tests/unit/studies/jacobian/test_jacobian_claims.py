@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from jacobian_recipes import LAYERS, cell, frame, layer
+from readings import finding, judgement_on
 from scipy import stats
-from statements import CONFIG, UNCLEAR, claim_on, verdict
+from statements import CONFIG, UNCLEAR
 
-from normscope.studies.jacobian.recipe import SETTING
 from normscope.studies.jacobian.tables import TABLES
 from normscope.studies.jacobian.tabulate import by_place
 
@@ -19,40 +19,36 @@ Planted = tuple[Mapping[str, Any], Mapping[str, Any]]  # where, and measures
 P, C = CONFIG.jacobian.published, CONFIG.jacobian.corrected
 NAMES = ("blocks.0.attention.before", "blocks.0.mlp.before", "final_norm")
 SMALL, LARGE = ([mean + 0.01 * i for i in (-1, 1, 0, 2, -2, 0)] for mean in (0.02, 0.5))
-Costs = Mapping[str, Sequence[float]]  # by feedback, attention and place, one per seed
-ALL, IN_BLOCKS, SIGMOID = "fa softmax all", "fa softmax blocks", "fa sigmoid all"
-COSTS: Costs = {ALL: LARGE, IN_BLOCKS: [*reversed(LARGE)], SIGMOID: [*reversed(SMALL)]}
+Costs = Mapping[str, Sequence[float]]  # by feedback, attention, surrogate and place; one per seed
+ALL, SIGMOID = "fa softmax center_scale all", "fa sigmoid center_scale all"
+IN_BLOCKS, IN_FINAL = "fa softmax center_scale blocks", "fa softmax center_scale final"
+IDENTITY = "fa softmax straight_through all"
+COSTS: Costs = {ALL: LARGE, SIGMOID: [*reversed(SMALL)]}
 # cos = sqrt((1 - 0.1 - r)/0.9): 0.96 and 0.98
 SHARES: Sequence[Planted] = (
     ({}, {"r_mean": 0.1, "error_identity": 1e-16, "error_without_gain": 1e-12, "d": 64}),
+    ({}, {"error_closed_form": 1e-16}),
     ({}, {"alignment": 0.99}),
     ({"attention": "softmax"}, {"r_radial": 0.07056, "cos_center_scale": 0.96}),
     ({"attention": "sigmoid"}, {"r_radial": 0.03564, "cos_center_scale": 0.98}),
 )
 
 
-def surrogates(costs: Costs = COSTS, **changes: Any) -> dict[str, pd.DataFrame]:
-    """jacobian.surrogates of center_scale."""
+def surrogates(costs: Costs = COSTS, protocol: str = C, **changes: Any) -> dict[str, pd.DataFrame]:
+    """jacobian.surrogates; half of the radial part costs 0.2, and a penalty on sigma 9."""
     rows = []
     for name, of_seeds in costs.items():
-        feedback, attention, place = name.split()
-        row = cell(protocol=C, attention=attention, feedback=feedback, surrogates_in=place)
-        row |= {"norm_backward": "center_scale", "failed": 0, "diverged": False}
+        feedback, attention, surrogate, place = name.split()
+        row = cell(protocol=protocol, attention=attention, feedback=feedback, surrogates_in=place)
+        row |= {"norm_backward": surrogate, "failed": 0, "diverged": False}
         row |= {"cosine_blocks": 0.96, "cosine_final": 0.98} | changes
-        for other in ({}, {"radial_share": 0.5, "cost": 9.0}, {"sigma_penalty": 0.1, "cost": 9.0}):
+        for other in ({}, {"radial_share": 0.5, "cost": 0.2}, {"sigma_penalty": 0.1, "cost": 9.0}):
             rows += [row | {"seed": i, "cost": cost} | other for i, cost in enumerate(of_seeds)]
     return {"jacobian.surrogates": pd.DataFrame(rows, columns=TABLES["surrogates"].names)}
 
 
-def slopes(costs: Costs) -> dict[str, pd.DataFrame]:
-    """jacobian.slopes by feedback, place and penalty."""
-    rows = []
-    for name, values in costs.items():
-        feedback, place, penalty = name.split()
-        row = {k: v for k, v in cell(protocol=C, feedback=feedback).items() if k in SETTING}
-        row |= {"surrogates_in": place, "sigma_penalty": float(penalty), "failed": 0}
-        rows += [row | {"seed": seed, "slope": slope} for seed, slope in enumerate(values)]
-    return {"jacobian.slopes": pd.DataFrame(rows)}
+def under(feedback: str, costs: Costs) -> Costs:
+    return {name.replace("fa", feedback): values for name, values in costs.items()}
 
 
 def layers(*planted: Planted, now: int = 6) -> dict[str, pd.DataFrame]:
@@ -85,103 +81,150 @@ def differences(costs: Costs, one: str, other: str) -> list[float]:
     return list(np.subtract(costs[one], costs[other]))
 
 
-def test_softmax_costs_more_where_the_difference_is_beyond_the_margin():
-    claim = claim_on("softmax_costs_more", surrogates())
-    (case,) = claim.cases.values()
+@pytest.mark.parametrize(
+    ("reading", "feedback", "protocol"),
+    [("script", "fa", P), ("best_rates", "fa", C), ("backpropagation", "backprop", C)],
+)
+def test_softmax_costs_more_where_the_difference_is_beyond_the_margin(reading, feedback, protocol):
+    def found(costs: Costs, **changes: Any):
+        tables = surrogates(under(feedback, costs), protocol, **changes)
+        return finding("softmax_costs_more", reading, tables)
+
+    (case,) = found(COSTS).cases.values()
     values = differences(COSTS, ALL, SIGMOID)
-    assert (claim.verdict, case.n, case.effect) == ("holds", 6, pytest.approx(0.48))
+    assert (case.answer(), case.n, case.effect) == ("holds", 6, pytest.approx(0.48))
     assert case.p_holds == pytest.approx(p_greater(values, 0))
     alike = {**COSTS, SIGMOID: [*reversed(LARGE)]}
-    claim = claim_on("softmax_costs_more", surrogates(alike))
-    (case,) = claim.cases.values()
-    assert claim.verdict == "fails"  # within 0.05 nats: two one-sided tests
+    (case,) = found(alike).cases.values()
+    assert case.answer() == "fails"  # within 0.05 nats: two one-sided tests
     values = differences(alike, ALL, SIGMOID)
     assert case.p_fails == pytest.approx(p_greater(values, -0.05))
-    less = {**COSTS, ALL: SMALL, SIGMOID: LARGE}
-    assert verdict("softmax_costs_more", surrogates(less)) == "fails"
+    assert found({**COSTS, ALL: SMALL, SIGMOID: LARGE}).answer == "fails"
+    why = "undecided: models do no better than character frequencies"
+    assert found(COSTS, failed=1).answer == why
 
 
-def test_norms_are_alike_where_the_final_one_costs_no_more():
-    assert verdict("norms_are_alike", surrogates()) == "holds"
-    fails = {**COSTS, IN_BLOCKS: [*reversed(SMALL)]}
-    claim = claim_on("norms_are_alike", surrogates(fails))
-    (case,) = claim.cases.values()
-    values = differences(fails, ALL, IN_BLOCKS)
-    assert claim.verdict == "fails"
-    assert case.p_fails == pytest.approx(p_greater(values, 0.05))
+def test_softmax_costs_more_in_one_reading_alone_depends_on_it():
+    less = under("backprop", {ALL: SMALL, SIGMOID: [*reversed(LARGE)]})
+    tables = [surrogates(COSTS, P), surrogates({**COSTS, **less})]
+    whole = {"jacobian.surrogates": pd.concat([t["jacobian.surrogates"] for t in tables])}
+    assert judgement_on("softmax_costs_more", whole).verdict == "depends"
 
 
-def test_a_close_cosine_tells_harm_where_the_cost_is_small():
-    claim = claim_on("cosines_tell_harm", surrogates({ALL: SMALL}))
-    (case,) = claim.cases.values()
-    assert claim.verdict == "holds"
+TWINS = [("feedback_alignment", "fa"), ("backpropagation", "backprop")]
+
+
+@pytest.mark.parametrize(("reading", "feedback"), TWINS)
+def test_norms_are_alike_where_the_final_one_costs_no_more_than_the_others(reading, feedback):
+    """Of five equal norms the final one costs a quarter of what the four others do."""
+
+    def found(final: Sequence[float], blocks: Sequence[float], **changes: Any):
+        costs = under(feedback, {IN_FINAL: final, IN_BLOCKS: blocks})
+        return finding("norms_are_alike", reading, surrogates(costs, **changes))
+
+    equal = found([v / 4 for v in LARGE], [*reversed(LARGE)])
+    assert equal.answer == "holds"
+    assert found(SMALL, [*reversed(SMALL)]).answer == "holds"  # nothing costs anything
+    unlike = found(LARGE, [*reversed(SMALL)])
+    (case,) = unlike.cases.values()
+    values = np.subtract(LARGE, [*reversed(SMALL)])
+    assert unlike.answer == "fails"
+    assert case.p_fails == pytest.approx(p_greater([*values], 0.05))
+    why = "undecided: models do no better than character frequencies"
+    assert found(LARGE, LARGE, failed=1).answer == why
+
+
+@pytest.mark.parametrize(("reading", "feedback"), TWINS)
+def test_a_close_cosine_tells_harm_where_the_cost_is_small(reading, feedback):
+    def found(cost: Sequence[float] = LARGE, **changes: Any):
+        tables = surrogates(under(feedback, {ALL: cost}), **changes)
+        return finding("cosines_tell_harm", reading, tables)
+
+    (case,) = found(SMALL).cases.values()
+    assert case.answer() == "holds"
     assert case.p_holds == pytest.approx(p_greater([0.05 - v for v in SMALL], 0))
     # models that failed count, as the loss of one that diverged is that of a uniform predictor
-    assert verdict("cosines_tell_harm", surrogates(failed=1, diverged=True)) == "fails"
+    assert found(failed=1, diverged=True).answer == "fails"
     for place in ("cosine_blocks", "cosine_final"):
         changes: dict[str, Any] = {place: 0.89}
-        reads = verdict("cosines_tell_harm", surrogates(**changes))
-        assert reads == "undecided: a cosine is not above 0.9"
+        assert found(**changes).answer == "undecided: a cosine is not above 0.9"
 
 
-@pytest.mark.parametrize("key", ["softmax_costs_more", "norms_are_alike", "cosines_tell_harm"])
-def test_feedback_alignment_decides_and_backpropagation_is_shown(key):
-    more = {name.replace("fa", "backprop"): [-v for v in costs] for name, costs in COSTS.items()}
-    claim, alone = claim_on(key, surrogates({**COSTS, **more})), claim_on(key, surrogates())
-    assert list(claim.cases) == ["FA", "backpropagation"]
-    assert claim.verdict == alone.verdict
-    if key != "cosines_tell_harm":
-        reads = verdict(key, surrogates(failed=1))
-        assert reads == "undecided: models do no better than character frequencies"
+@pytest.mark.parametrize(
+    ("reading", "place"), [("all_norms", ALL), ("block_norms", IN_BLOCKS), ("final_norm", IN_FINAL)]
+)
+def test_a_larger_dose_costs_more_in_the_norms_of_a_reading(reading, place):
+    """Against the 0.2 of half a dose; seeds with one dose are left out."""
+    others = dict.fromkeys((ALL, IN_BLOCKS, IN_FINAL), [0.2] * 6)
 
+    def found(values: Sequence[float]):
+        tables = surrogates({**others, place: values})
+        return finding("shares_predict_costs", reading, tables)
 
-DOSE = "fa all 0"
-
-
-def test_a_dose_in_all_norms_decides_and_the_other_places_are_shown():
-    others = {"fa blocks 0": SMALL, "fa final 0": LARGE, "fa all 0.1": SMALL}
-    claim = claim_on("shares_predict_costs", slopes({**others, DOSE: LARGE}))
-    names = ["FA, block norms", "FA, final norm", "FA, all norms, sigma held by 0.1"]
-    assert list(claim.cases) == [*names, "FA, all norms"]
-    case = claim.cases["FA, all norms"]
-    assert (claim.verdict, case.effect) == ("holds", pytest.approx(0.5))
-    assert case.p_holds == pytest.approx(p_greater(LARGE, 0))
-    assert verdict("shares_predict_costs", slopes({**others, DOSE: SMALL})) == "fails"
+    (case,) = found(LARGE).cases.values()
+    assert (case.answer(), case.effect) == ("holds", pytest.approx(0.3))
+    assert case.p_holds == pytest.approx(p_greater([v - 0.2 for v in LARGE], 0))
+    assert found([0.18 + v for v in SMALL]).answer == "fails"
     # 0.06 on the mean, and as likely below 0 as above
-    wide = [0.06 + x for x in (-0.3, 0.3, -0.2, 0.2, -0.1, 0.1)]
-    assert verdict("shares_predict_costs", slopes({DOSE: wide})) == UNCLEAR
+    wide = [0.26 + x for x in (-0.3, 0.3, -0.2, 0.2, -0.1, 0.1)]
+    assert found(wide).answer == UNCLEAR
+    (rows,) = surrogates({place: LARGE}).values()
+    single = rows[(rows["seed"] > 1) | (rows["radial_share"] == 1)]
+    found_single = finding("shares_predict_costs", reading, {"jacobian.surrogates": single})
+    assert [case.n for case in found_single.cases.values()] == [4]
+
+
+def test_a_surrogate_that_leaves_more_in_and_costs_less_is_a_counterexample():
+    for identity, reads in ((LARGE, "holds"), ([v - 0.5 for v in LARGE], "fails")):
+        tables = surrogates({ALL: [*reversed(SMALL)], IDENTITY: identity})
+        assert finding("shares_predict_costs", "surrogates", tables).answer == reads
 
 
 def test_radial_shares_are_compared_at_block_norms_model_by_model():
     wide = {"r_radial": [0.07 + 0.001 * i for i in range(6)]}
     softmax = {"protocol": C, "attention": "softmax", "variant": "corrected"}
-    claim = claim_on("radial_is_larger", layers(({**softmax, "place": "block"}, wide)))
-    (case,) = claim.cases.values()
+
+    def found(*planted: Planted):
+        return finding("radial_is_larger", "feedback_alignment", layers(*planted))
+
+    larger = found(({**softmax, "place": "block"}, wide))
+    (case,) = larger.cases.values()
     values = [64 * (r - 0.03564) for r in wide["r_radial"]]
-    assert (claim.verdict, claim.finding.its_verdict) == ("holds", "holds")
+    assert (larger.answer, larger.its_verdict) == ("holds", "holds")
     assert case.effect == pytest.approx(np.mean(values))
     assert case.p_holds == pytest.approx(p_greater(values, 0))
     near = {"r_radial": [0.03564 + 0.0001 * i for i in range(-2, 4)]}
     block = ({**softmax, "place": "block"}, near)
-    assert verdict("radial_is_larger", layers(block)) == "fails"
+    assert found(block).answer == "fails"
     final = ({**softmax, "place": "final"}, {"r_radial": 0.5})
-    assert verdict("radial_is_larger", layers(block, final)) == "fails"  # of block norms alone
+    assert found(block, final).answer == "fails"  # of block norms alone
+    none = finding("radial_is_larger", "backpropagation", layers())
+    assert none.answer == "no data"
 
 
 @pytest.mark.parametrize(
-    ("key", "where", "wrong"),
+    ("key", "reading", "where", "wrong"),
     [
-        ("formula_is_exact", ONE, {"error_without_gain": 2e-9}),
-        ("shares_give_cosines", ONE, {"cos_center_scale": 0.9811}),
+        ("formula_is_exact", "at_the_output", ONE, {"error_without_gain": 2e-9}),
+        ("formula_is_exact", "before_the_gain", ONE, {"error_closed_form": 2e-9}),
+        ("shares_give_cosines", "every_layer", ONE, {"cos_center_scale": 0.9811}),
         # a mean over the two block norms
-        ("signal_is_gradient", ONE | {"attention": "softmax"}, {"alignment": 0.8}),
+        ("signal_is_gradient", "every_model", ONE | {"attention": "softmax"}, {"alignment": 0.8}),
     ],
 )
-def test_a_fact_fails_by_one_layer_of_one_model(key, where, wrong):
-    assert verdict(key, layers(now=1)) == "holds"
-    claim = claim_on(key, layers((where, wrong), now=1))
-    assert (claim.verdict, claim.finding.its_verdict) == ("fails", "holds")
-    published = claim_on(key, layers(({"protocol": P}, wrong)))
-    assert (published.verdict, published.finding.its_verdict) == ("holds", "fails")
+def test_a_fact_fails_by_one_layer_of_one_model(key, reading, where, wrong):
+    def answers(*planted: Planted) -> tuple[str, str]:
+        found = finding(key, reading, layers(*planted, now=1))
+        return found.answer, found.its_verdict
+
+    assert answers() == ("holds", "holds")
+    assert answers((where, wrong)) == ("fails", "holds")
+    assert answers(({"protocol": P}, wrong)) == ("holds", "fails")
     none = {name: table[:0] for name, table in layers().items()}
-    assert verdict(key, none) == "no data"
+    assert finding(key, reading, none).answer == "no data"
+
+
+def test_the_formula_depends_on_the_gradient_that_is_meant():
+    """It leaves out the gain, which the gradient before it contains."""
+    tables = layers((ONE, {"error_without_gain": 0.3}), now=1)
+    assert judgement_on("formula_is_exact", tables).verdict == "depends"

@@ -6,24 +6,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+import readings
 import statements
 from processes import ROOT
 
-from normscope.ledger.claim import Claim, Evidence
+from normscope.ledger.claim import Evidence, Finding
+from normscope.ledger.judgement import Judgement
 from normscope.statistics.inference import proportion
 from normscope.studies.pretrained.measures import METRICS, POSITIONS, VALIDATION
 from normscope.studies.pretrained.tables import TABLES
 
 REFERENCES = pd.read_csv(ROOT / "data" / "reference_gains.csv")
-KEYS = (
-    "dampens",
-    "consistent",
-    "norms_decide",
-    "inverts",
-    "follows_entropy",
-    "true_last_block",
-    "h25",
-)
+# the readings of published numbers and pretrained models; contrasts test the others
+READINGS = {
+    "dampens": "every_model",
+    "consistent": "threshold",
+    "norms_decide": "every_model",
+    "inverts": "published_models",
+    "follows_entropy": "published_models",
+    "true_last_block": "ratio",
+    "h25": "penultimate",
+}
+KEYS = tuple(READINGS)
 Rows = Sequence[Mapping[str, Any]] | pd.DataFrame
 
 
@@ -35,7 +39,7 @@ def model(name: str, log_gain: float, norm: str = "LayerNorm", **changes: Any) -
     row |= {"p_one_sided": 0.001 if is_below else 0.999}
     row |= {"status": "CONFIRMED" if is_below else "REJECTED"}
     row |= {"log_gain": log_gain, "low": log_gain - 0.01, "high": log_gain + 0.01, "p": 1e-4}
-    row |= {"r_deviation": 0.1, "r": 0.1, "r_without_nonsense": 0.125}
+    row |= {"r_deviation": 0.1, "p_deviation": 0.6, "r": 0.1, "r_without_nonsense": 0.125}
     return row | changes
 
 
@@ -91,19 +95,16 @@ def cells(name: str, *, bos: Sequence[str] = ("off",), **logs: float) -> pd.Data
     return pd.DataFrame(rows, columns=TABLES["sensitivity"].names)
 
 
-def trained_models(**r: Sequence[float]) -> pd.DataFrame:
-    """Trained models of the small protocol: r of entropy and gain over seeds, by arm.
-
-    The r of entropy and abs(gain - 1) has the opposite sign, as where every gain is below 1.
-    """
+def trained_models(placement: str = "pre", **r: Sequence[float]) -> pd.DataFrame:
+    """Trained models of the small protocol: r of entropy and abs(gain - 1) over seeds, by arm."""
     rows = [
-        {"protocol": "small", "placement": "pre", "learning_rate": 0.003, "arm": arm, "seed": seed}
-        | {"diverged_at": math.nan, "r_entropy_gain": value, "r_entropy_deviation": -value}
-        for arm, values in (r or {"none": []}).items()
+        {"protocol": "small", "placement": placement, "learning_rate": 0.003, "arm": arm}
+        | {"seed": seed, "diverged_at": math.nan, "r_entropy_deviation": value}
+        for arm, values in r.items()
         for seed, value in enumerate(values)
     ]
-    columns = "protocol placement learning_rate arm seed diverged_at r_entropy_gain".split()
-    return pd.DataFrame(rows, columns=[*columns, "r_entropy_deviation"])
+    columns = "protocol placement learning_rate arm seed diverged_at r_entropy_deviation".split()
+    return pd.DataFrame(rows, columns=columns)
 
 
 def evidence(*measured: Mapping[str, Any], **tables: Rows) -> Evidence:
@@ -131,6 +132,13 @@ def evidence(*measured: Mapping[str, Any], **tables: Rows) -> Evidence:
     return statements.evidence({"main.chosen": pd.DataFrame(chosen)} | made)
 
 
-def claim(key: str, *measured: Mapping[str, Any], **tables: Rows) -> Claim:
-    """What is found about a statement; arguments as for ``evidence``."""
-    return statements.claim_on(key, evidence(*measured, **tables))
+def finds(
+    key: str, *measured: Mapping[str, Any], reading: str | None = None, **tables: Rows
+) -> Finding:
+    """What the test of a reading finds, by default that of ``READINGS``."""
+    return readings.finding(key, reading or READINGS[key], evidence(*measured, **tables))
+
+
+def judgement(key: str, *names: str, **tables: Rows) -> Judgement:
+    """The line of a statement in its own ledger, with all of its readings if none is named."""
+    return readings.judgement_on(key, evidence(**tables), *names)

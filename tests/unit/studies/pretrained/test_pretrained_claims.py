@@ -1,7 +1,6 @@
 """Statements on residual gain, judged by planted tables and by the published numbers."""
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,9 +14,11 @@ from pretrained_claimed import (
     KEYS,
     REFERENCES,
     cells,
-    claim,
     compared,
+    evidence,
+    finds,
     judged,
+    judgement,
     model,
     predicted,
     published,
@@ -27,6 +28,8 @@ from processes import ROOT
 from properties import examples
 from scipy import stats
 
+from normscope.errors import Explained
+from normscope.ledger.claim import TESTS
 from normscope.statistics.inference import separation
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.claims import family_case, gain_case, prediction_case
@@ -39,7 +42,7 @@ LAYERNORM = [row["model"] for row in published() if row["norm"] == "LayerNorm"]
 NOT_SHOWN = "not shown: not all are told apart from 1"
 
 
-@given(st.lists(st.floats(-1, 1), min_size=3, max_size=25, unique=True))
+@given(st.lists(st.floats(-1, 1), min_size=6, max_size=25, unique=True))
 @examples(50)
 def test_the_p_value_of_a_gain_is_that_of_scipys_one_sided_test(logs):
     assume(np.ptp(logs) > 1e-3 and abs(np.mean(logs)) > 1e-9)
@@ -91,36 +94,36 @@ def test_a_prediction_is_about_a_side_of_1(is_right, p_holds):
     ],
 )
 def test_one_layernorm_model_above_1_rejects_that_layernorm_dampens(measured, reads, listed):
-    found = claim("dampens", *measured)
-    assert found.verdict == reads
-    assert found.finding.corrected.startswith(f"geometric means {listed}")
+    found = finds("dampens", *measured)
+    assert found.answer == reads
+    assert found.corrected.startswith(f"geometric means {listed}")
     verdict = "STRONGLY CONFIRMED in print, CONFIRMED in the file of results"
-    assert found.finding.its_verdict == verdict
+    assert found.its_verdict == verdict
 
 
 def test_a_measured_model_replaces_the_published_one():
     above = published({"gpt2-xl": ABOVE})
-    assert claim("dampens", published=above).verdict == "rejected"
-    found = claim("dampens", model("gpt2-xl", -0.1), published=above)
-    assert found.verdict == "not rejected"
-    assert found.finding.corrected.count("gpt2-xl") == 1
-    assert "gpt2-xl 1.200 (t" in found.finding.published
+    assert finds("dampens", published=above).answer == "rejected"
+    found = finds("dampens", model("gpt2-xl", -0.1), published=above)
+    assert found.answer == "not rejected"
+    assert found.corrected.count("gpt2-xl") == 1
+    assert "gpt2-xl 1.200 (t" in found.published
 
 
 @pytest.mark.parametrize("row", [{"experiment": "twins", "model": "gpt2-xl"}, {"base": "a"}])
 def test_fine_tuned_models_are_left_out(row):
     tuned = model("a-it", 0.2, r=-0.9, r_deviation=-0.9) | row
     for key in KEYS:
-        assert repr(claim(key, tuned)) == repr(claim(key))
+        assert repr(finds(key, tuned)) == repr(finds(key))
 
 
 def test_holms_correction_is_over_the_base_models():
     """0.006 is below 0.05 / 8 and above 0.05 / 9."""
     eight = [row | {"p": 0.006} for row in [*published(), model("a", -0.2)]]
     tuned = model("a-it", -0.2, p=0.006, base="a")
-    assert claim("dampens", tuned, published=eight).verdict == "not rejected"
+    assert finds("dampens", tuned, published=eight).answer == "not rejected"
     ninth = tuned | {"base": NAN}
-    assert claim("dampens", ninth, published=eight).verdict == NOT_SHOWN
+    assert finds("dampens", ninth, published=eight).answer == NOT_SHOWN
 
 
 def by_prompt(one: Sequence[float], other: Sequence[float], study: str = "gpt2") -> pd.DataFrame:
@@ -141,7 +144,7 @@ def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, rea
     prompts = [1.0, 2.0, 3.0, 1.5, 2.5, 4.0, 0.5]
     noise = [0.01, -0.01, 0.02, -0.02, 0.0, 0.01, -0.01]
     one = [v + apart + e for v, e in zip(prompts, noise, strict=True)]
-    case = claim("consistent", observations=by_prompt(one, prompts)).cases[""]
+    case = finds("consistent", observations=by_prompt(one, prompts)).cases[""]
     assert case.effect == pytest.approx(apart)
     differences = np.subtract(one, prompts)
     above = stats.ttest_1samp(differences, -0.15, alternative="greater").pvalue
@@ -153,7 +156,7 @@ def test_two_models_are_consistent_within_the_margin_prompt_by_prompt(apart, rea
 def test_measured_prompts_come_before_published_ones():
     far = by_prompt([2.0, 2.1, 2.2, 2.0, 2.1, 2.2], [1.0] * 6, "measured")
     both = pd.concat([by_prompt([1.0, 1.1] * 3, [1.0] * 6), far])
-    case = claim("consistent", observations=both).cases[""]
+    case = finds("consistent", observations=both).cases[""]
     assert case.effect == pytest.approx(1.1)
 
 
@@ -163,7 +166,7 @@ def test_measured_prompts_come_before_published_ones():
 def test_two_models_were_consistent_below_the_published_threshold(gains, verdict):
     xl, pythia = ({"mean": gain} for gain in gains)
     models = published({"gpt2-xl": xl, "pythia-6.9b": pythia})
-    assert claim("consistent", published=models).finding.its_verdict == verdict
+    assert finds("consistent", published=models).its_verdict == verdict
 
 
 HIGHER = "RMSNorm is higher; that the norm is why is not shown"
@@ -184,7 +187,7 @@ HIGHER = "RMSNorm is higher; that the norm is why is not shown"
     ],
 )
 def test_families_decide_whether_rmsnorm_is_higher(changes, reads):
-    assert claim("norms_decide", by_norm=[compared(**changes)]).verdict == reads
+    assert finds("norms_decide", by_norm=[compared(**changes)]).answer == reads
 
 
 @pytest.mark.parametrize(
@@ -199,23 +202,23 @@ def test_families_decide_whether_rmsnorm_is_higher(changes, reads):
     ],
 )
 def test_a_model_on_the_wrong_side_rejects_that_the_norm_decides(measured, reads):
-    assert claim("norms_decide", *measured).verdict == reads
+    assert finds("norms_decide", *measured).answer == reads
 
 
 def test_every_model_is_a_case_and_the_families_are_one():
-    cases = dict(claim("norms_decide", model("llama-x", -0.2, "RMSNorm")).cases)
+    cases = dict(finds("norms_decide", model("llama-x", -0.2, "RMSNorm")).cases)
     assert list(cases) == [*LAYERNORM, "llama-x", *VALIDATION[4:], "families"]
     assert cases.pop("llama-x").p_fails < 0.01
     assert all(case.p_holds < 0.01 for case in cases.values() if case.unit == "prompt")
 
 
 def test_the_published_dichotomy_is_about_the_seven_models():
-    assert claim("norms_decide").finding.its_verdict == "STRONGLY CONFIRMED"
-    finding = claim("norms_decide", published=published({"gpt2-xl": ABOVE})).finding
+    assert finds("norms_decide").its_verdict == "STRONGLY CONFIRMED"
+    finding = finds("norms_decide", published=published({"gpt2-xl": ABOVE}))
     assert finding.its_verdict == "mixed"
     assert finding.published == "LayerNorm 0.819 to 1.200; RMSNorm 1.221 to 1.221."
     eighth = model("gpt-j-6b", 0.3, experiment="gptj")
-    assert claim("norms_decide", eighth).finding.its_verdict == "STRONGLY CONFIRMED"
+    assert finds("norms_decide", eighth).its_verdict == "STRONGLY CONFIRMED"
 
 
 RISES = [0.3, 0.2, 0.25, 0.35, 0.3, 0.28]
@@ -224,23 +227,56 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
 
 
 @pytest.mark.parametrize(
-    ("layernorm", "rmsnorm", "inverts", "follows"),
+    ("reading", "placement"), [("pre_norm", "pre"), ("post_norm", "post"), ("no_norm", "none")]
+)
+@pytest.mark.parametrize(
+    ("values", "inverts", "follows"),
     [
-        (RISES, RISES, "holds", "fails"),
-        (FALLS, RISES, "fails", "depends"),
-        (WIDE, WIDE, "undecided", "undecided"),
+        (RISES, "fails", "holds"),
+        (FALLS, "holds", "fails"),
+        (WIDE, "undecided: p is above 0.05", "undecided: p is above 0.05"),
     ],
 )
-def test_trained_models_decide_about_entropy(layernorm, rmsnorm, inverts, follows):
-    chosen = trained_models(layernorm=layernorm, rmsnorm=rmsnorm)
-    assert re.split("[: ]", claim("inverts", chosen=chosen).verdict)[0] == inverts
-    assert re.split("[: ]", claim("follows_entropy", chosen=chosen).verdict)[0] == follows
+def test_trained_models_decide_about_entropy(reading, placement, values, inverts, follows):
+    r = {"none": values} if placement == "none" else {"layernorm": values, "rmsnorm": values}
+    chosen = trained_models(placement, **r)
+    assert finds("follows_entropy", reading=reading, chosen=chosen).answer == follows
+    if placement != "none":
+        assert finds("inverts", reading=reading, chosen=chosen).answer == inverts
+
+
+def test_a_law_with_two_signs_depends_on_its_readings():
+    """In pre-norm one sign and in post-norm the other, with the published models behind neither."""
+    sides = [(p, trained_models(p, layernorm=v)) for p, v in (("pre", RISES), ("post", FALLS))]
+    chosen = pd.concat([table for _, table in sides])
+    for key in ("inverts", "follows_entropy"):
+        both = judgement(key, "pre_norm", "post_norm", chosen=chosen)
+        assert both.verdict == "depends"
+        assert judgement(key, chosen=chosen).verdict == "depends"
+
+
+@pytest.mark.parametrize(("key", "sign"), [("inverts", -1), ("follows_entropy", 1)])
+def test_every_pretrained_model_is_a_case_by_its_own_correlation(key, sign):
+    """By scipy's one-sided test of Pearson's r over the prompts of a model."""
+    entropy, noise = np.arange(25.0), np.tile([3.0, -4.0, 1.0, 2.0, -2.0], 5)
+    deviations = sign * entropy + 3 * noise
+    side: Literal["greater", "less"] = "greater" if sign > 0 else "less"
+    r = stats.pearsonr(entropy, deviations)
+    row = model("opt-125m", -0.1, r_deviation=r.statistic, p_deviation=r.pvalue)
+    case = finds(key, row).cases["opt-125m"]
+    expected = stats.pearsonr(entropy, deviations, alternative=side).pvalue
+    assert case.p_holds == pytest.approx(expected, rel=1e-6)
+    assert (case.n, case.unit, case.answer()) == (25, "prompt", "holds")
+    against = model("opt-125m", -0.1, r_deviation=-r.statistic, p_deviation=r.pvalue)
+    assert finds(key, against).cases["opt-125m"].answer() == "fails"
+    names = [*LAYERNORM] if key == "inverts" else [row["model"] for row in published()]
+    assert set(finds(key).cases) == set(names)
 
 
 def test_correlations_are_given_with_the_critical_value_of_25_prompts():
     """0.396, from tables of Pearson's r."""
     for key in ("inverts", "follows_entropy"):
-        assert "of 25 prompts an r below 0.40 is none" in claim(key).finding.corrected
+        assert "of 25 prompts an r below 0.40 is none" in finds(key).corrected
 
 
 def test_the_published_signs_are_those_of_gpt2():
@@ -251,12 +287,12 @@ def test_the_published_signs_are_those_of_gpt2():
         ([], "REJECTED"),
     ):
         rows = published(dict.fromkeys(models, down))
-        assert claim("inverts", published=rows).finding.its_verdict == f"{verdict} for GPT-2"
+        assert finds("inverts", published=rows).its_verdict == f"{verdict} for GPT-2"
 
 
 def test_where_every_gain_is_below_1_the_sign_flip_is_named():
     below = [model("bloom", -0.2, below_one=24), model("opt-125m", -0.3)]
-    _, _, names = claim("inverts", *below).finding.corrected.partition("every gain is below 1 (")
+    _, _, names = finds("inverts", *below).corrected.partition("every gain is below 1 (")
     assert set(names.partition(")")[0].split(", ")) == {"opt-125m", *LAYERNORM}
 
 
@@ -265,9 +301,9 @@ def test_the_gain_of_the_last_block_is_compared_with_the_ratio_of_hidden_states(
     logs = {"last_gain": math.log(1.25), "gain_hidden_states": ratio}
     gains = cells("opt-125m", bos=("off", "on"), **logs)
     gains.loc[(gains["positions"] != "last") | (gains["bos"] == "on"), "log_gain"] = 9.0
-    found = claim("true_last_block", sensitivity=gains)
-    assert found.verdict.startswith(reads)
-    assert ("opt-125m" in found.finding.corrected) == (reads == "rejected")
+    found = finds("true_last_block", sensitivity=gains)
+    assert found.answer.startswith(reads)
+    assert ("opt-125m" in found.corrected) == (reads == "rejected")
     if reads == "rejected":
         assert found.cases[""].effect == pytest.approx(1 - 0.75 / 1.25)
 
@@ -287,32 +323,50 @@ SWEEP = judged(8, 8, experiment="sweep")
         ([judged(13, 16, decided_low=0.118)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
         ([judged(7, 16, decided_high=0.4)], "FALSIFIED", f"several labs: {CHANCE}"),
         ([judged(8, 16, high=0.5)], "PARTIALLY_VALIDATED", f"several labs: {CHANCE}"),
-        ([], "no data", "no data"),
-        ([judged(8, 16, experiment="measured")], "no data", f"measured: {CHANCE}"),
-        ([judged(8, 16, metric="last_gain")], "no data", "no data"),
-        ([SWEEP], "no data", "Pythia: better than a coin"),
-        ([SWEEP | {"families": 1}], "no data", "Pythia: undecided, one family"),
+        ([], "", "no data"),
+        ([judged(8, 16, experiment="measured")], "", f"measured: {CHANCE}"),
+        ([judged(8, 16, metric="last_gain")], "", "no data"),
+        ([SWEEP], "", "Pythia: better than a coin"),
+        ([SWEEP | {"families": 1}], "", "Pythia: undecided, one family"),
     ],
 )
 def test_h25_is_compared_with_a_coin(studies, verdict, reads):
-    found = claim("h25", h25=studies)
-    assert (found.finding.its_verdict, found.verdict) == (verdict, reads)
+    found = finds("h25", h25=studies)
+    assert (found.its_verdict, found.answer) == (verdict, reads)
 
 
-def test_one_model_on_the_other_side_refutes_h25():
-    """Models of several labs and measured ones are cases, by the gain of the penultimate block."""
+@pytest.mark.parametrize(
+    ("reading", "metric"), [("penultimate", "gain_hidden_states"), ("last", "last_gain")]
+)
+def test_one_model_on_the_other_side_refutes_h25(reading, metric):
+    """By the gain that a reading names; of a model, the study with the most prompts counts."""
+
+    def h25_on(*rows: dict):
+        return judgement("h25", reading, h25_models=rows)
+
     for right, reads in (([True] * 3, "holds"), ([True, True, False], "fails")):
-        found = claim("h25", h25_models=predicted(*right))
-        assert statements.judged(found).verdict == reads
-    for changes in ({"experiment": "sweep"}, {"metric": "last_gain"}):
-        assert claim("h25", h25_models=predicted(False, **changes)).cases == {}
+        assert h25_on(*predicted(*right, metric=metric)).verdict == reads
+    assert h25_on(*predicted(False, metric="total_amp")).claim.findings[reading].cases == {}
+    few = predicted(False, metric=metric, n=5)
+    (case,) = h25_on(*few).claim.findings[reading].cases.values()
+    assert case.answer() == "undecided: 5 prompts, 6 needed"
+    many = predicted(True, metric=metric, experiment="sweep")
+    (case,) = h25_on(*few, *many).claim.findings[reading].cases.values()
+    assert case.answer() == "holds"
+
+
+def test_the_gain_that_h25_predicts_is_named_by_a_known_quantity():
+    reading = statements.CLAIMS.entries["h25"].first
+    other = reading.model_copy(update={"quantity": "gain of the last blok"})
+    with pytest.raises(Explained, match="did you mean gain of the last block"):
+        TESTS["h25"](other, evidence())
 
 
 @pytest.mark.parametrize("key", ["dampens", "consistent", "norms_decide", "inverts"])
 def test_without_a_layernorm_model_there_is_no_data(key):
     models = [row for row in published() if row["norm"] == "RMSNorm"]
     none = compared(p=NAN, smallest=NAN, layernorm=0)
-    assert claim(key, published=models, by_norm=[none]).verdict == "no data"
+    assert finds(key, published=models, by_norm=[none]).answer == "no data"
 
 
 def test_the_published_numbers_alone_decide_every_statement():
@@ -329,12 +383,11 @@ def test_the_published_numbers_alone_decide_every_statement():
         "by_norm": by_norm(observations, groups, 0.95, 99),
         "h25": h25.accuracy(h25.published_models(REFERENCES, 0.95), 0.95),
     }
-    alone = {key: claim(key, **tables) for key in KEYS}
-    assert alone["dampens"].verdict == "rejected"
-    assert alone["norms_decide"].finding.its_verdict == "mixed"
-    assert alone["h25"].verdict == f"Pythia: undecided, one family; several labs: {CHANCE}"
+    alone = {key: finds(key, **tables) for key in KEYS}
+    assert alone["dampens"].answer == "rejected"
+    assert alone["norms_decide"].its_verdict == "mixed"
+    assert alone["h25"].answer == f"Pythia: undecided, one family; several labs: {CHANCE}"
     for found in alone.values():
-        finding = found.finding
-        for words in (finding.published, finding.its_verdict, finding.corrected, found.verdict):
+        for words in (found.published, found.its_verdict, found.corrected, found.answer):
             assert words
             assert "nan" not in words.lower()
