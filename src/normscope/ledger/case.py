@@ -7,12 +7,14 @@ from statistics import stdev
 from typing import Self
 
 from normscope.ledger.reading import Reading
-from normscope.statistics.estimate import ALPHA, FEWEST, estimate
-from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, student
+from normscope.statistics.estimate import ALPHA, FEWEST, estimate, estimate_median
+from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, sign_test, student
 
 SMALLEST = math.ulp(0.0)
 SELECTION = "undecided: runs diverged, and the others are a selection"
+MIXTURE = "undecided: models failed to train, and a mean would mix two outcomes"
 GREATEST = math.nextafter(math.inf, 0)
+TESTS = {"t": student, "equivalence": student, "sign_flip": sign_flip, "median": sign_test}
 PLURALS = {"model": "seeds", "prompt": "prompts", "family": "families", "formula": "formulas"}
 
 
@@ -102,8 +104,9 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
     """Test a reading on the values of its quantity, one per unit.
 
     The mean (of logarithms on a logarithmic scale) is compared with the bound by Student's t-test,
-    or by sign flips if the reading asks for them; then there is no interval. The p-value of sign
-    flips is always computed. Below ``FEWEST`` units there is no p-value.
+    or by sign flips if the reading asks for them; then there is no interval. With ``test: median``
+    the median is compared, by the sign test. The p-value of sign flips is computed for every mean.
+    Below ``FEWEST`` units there is no p-value.
 
     Args:
         values: The values; finite, except on a logarithmic scale.
@@ -115,7 +118,8 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
     scaled = [log(v) if is_log else v for v in values]
     limit = log(reading.limit) if is_log else reading.limit
     distances = [v - limit for v in scaled]
-    e = estimate(scaled, level)
+    is_median = reading.test == "median"
+    e = estimate_median(scaled, level) if is_median else estimate(scaled, level)
     mean, low, high = (exp(v) if is_log else v for v in (e.mean, e.low, e.high))
     if reading.test == "sign_flip":  # Student's interval of outcomes 0 and 1 may exceed [-1, 1]
         low = high = math.nan
@@ -124,8 +128,9 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
         return case
     width = 0.0 if reading.margin is None else log(reading.margin) if is_log else reading.margin
     hypothesis = Hypothesis(reading.direction, width)
-    flips = hypothesis.tested(distances, sign_flip)
-    main = flips if reading.test == "sign_flip" else hypothesis.tested(distances, student)
+    flips = sign_flip([]) if is_median else hypothesis.tested(distances, sign_flip)
+    test = TESTS[reading.test]
+    main = flips if test is sign_flip else hypothesis.tested(distances, test)
     return replace(
         case,
         p_holds=main.greater,

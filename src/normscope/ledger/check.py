@@ -8,7 +8,7 @@ from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims
 from normscope.ledger.expression import columns_in, settled
-from normscope.ledger.reading import DECISIVE, Reading
+from normscope.ledger.reading import BY_T, DECISIVE, Reading
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
 
 OPEN = {  # the reserved words that a key of a contrast may have
@@ -205,6 +205,12 @@ def _other_kind(value: Value, is_number: bool) -> str:
 def _in_numbers(reading: Reading, contrast: Contrast, vocabulary: Vocabulary) -> Faults:
     """Bounds and checks whose outcome does not depend on the data."""
     low, high = sides.span(contrast, vocabulary)
+    if reading.test in BY_T and math.isfinite(low) and math.isfinite(high):
+        yield (
+            ".test",
+            f"{reading.test}: the quantity lies between {low:g} and {high:g}, where Student's t "
+            "does not keep its level: give median, or sign_flip for differences between outcomes",
+        )
     if answer := _foregone(reading, low, high):
         yield (
             ".bound",

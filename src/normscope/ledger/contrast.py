@@ -12,7 +12,7 @@ from normscope.ledger import sentences
 from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.pairs import Pair, pairs
-from normscope.ledger.reading import Reading
+from normscope.ledger.reading import BY_T, Reading
 
 
 def find(reading: Reading, evidence: Evidence, table: pd.DataFrame | None = None) -> Finding:
@@ -47,7 +47,7 @@ def _tested(reading: Reading, pair: Pair, level: float) -> Case:
         effect = pair.effect(reading)
         known = not math.isnan(effect)
         return Case.known(reading.agrees_with(effect), effect) if known else Case.unknown("no data")
-    if why := pair.why_open():
+    if why := pair.why_open(of_mean=reading.test in BY_T):
         return Case.unknown(why)
     case = decide(reading, pair.values(infinite=reading.scale == "log"), level=level)
     return replace(case, seeds=pair.seeds)

@@ -80,8 +80,8 @@ class Document(Strict):
                 raise ValueError(f"claims.{key}.published: nobody asserts it: leave it out")
             if self.asserts and entry.published.verdict == "none":
                 raise ValueError(
-                    f"claims.{key}.published: somebody asserts it: give its verdict, holds or fails; "
-                    "questions that nobody asserts are in a document with asserts: false"
+                    f"claims.{key}.published: somebody asserts it: give holds or fails; questions "
+                    "that nobody asserts are in a document with asserts: false"
                 )
             for name, reading in entry.readings.items():
                 if self.asserts and reading.quote is None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.errors import Explained
-from normscope.ledger.case import SELECTION, too_few
+from normscope.ledger.case import MIXTURE, SELECTION, too_few
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, At, Cells, Contrast, Need
 from normscope.ledger.expression import holds, mean, measure
 from normscope.ledger.reading import Reading
@@ -45,13 +45,20 @@ class Pair:
             return ()
         return tuple(sorted({int(seed) for rows in self.sides for seed in rows["seed"]}))
 
-    def why_open(self) -> str:
-        """Why the case cannot be tested; empty if it can."""
+    def why_open(self, *, of_mean: bool = False) -> str:
+        """Why the case cannot be tested; empty if it can.
+
+        Args:
+            of_mean: Whether its mean is tested. The mean of models that train and of models that
+                fail has no test that keeps its level with a few seeds.
+        """
         every = [*self.sides, *(rows for sides in self.needed for rows in sides.values())]
         if any(rows.empty for rows in every):
             return "no data"
         if any((diverged(rows) & rows[VALUE].isna()).any() for rows in every):
             return SELECTION
+        if of_mean and any("failed" in rows and rows["failed"].any() for rows in self.sides):
+            return MIXTURE
         for need, others in zip(self.contrast.needs, self.needed, strict=True):
             if why := self._why_not_met(need, others):
                 return why

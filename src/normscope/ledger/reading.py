@@ -11,6 +11,7 @@ from normscope.schema import PositiveFloat, Strict
 
 Word = Annotated[str, Field(min_length=1)]
 UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
+BY_T = ("t", "equivalence")  # the tests of a mean by Student's t
 # the keys that decide a verdict; the others are words
 DECISIVE = {"test", "direction", "holds_in", "bound", "margin", "scale", "unit", "contrast"}
 
@@ -30,7 +31,7 @@ class Reading(Strict):
     )
     restated: Word | None = Field(default=None, description="what is tested, in plain words")
     quantity: Word
-    test: Literal["t", "equivalence", "sign_flip", "permutation", "fact", "none"]
+    test: Literal["t", "equivalence", "sign_flip", "median", "permutation", "fact", "none"]
     criterion: Word = Field(description="the test in words, with the fields {bound} and {margin}")
     direction: Literal["greater", "less", "within"] | None = None
     holds_in: Literal["all", "any"] = Field(
@@ -58,8 +59,10 @@ class Reading(Strict):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
         if self.test == "equivalence" and self.bound is None:
             raise ValueError("test: equivalence needs a bound")
-        if self.test == "sign_flip" and self.direction is None:
-            raise ValueError("test: sign_flip needs a direction")
+        if self.test in ("sign_flip", "median") and self.direction is None:
+            raise ValueError(f"test: {self.test} needs a direction")
+        if self.test == "sign_flip" and self.margin is not None:
+            raise ValueError("test: sign_flip takes no margin: outcomes are not symmetric about it")
         if self.scale == "log" and self.bound is not None and self.bound <= 0:
             raise ValueError(f"bound: {self.bound} has no logarithm")
         if self.scale == "log" and self.margin is not None and self.margin <= 1:
@@ -74,10 +77,8 @@ class Reading(Strict):
         c = self.contrast
         if c is None:
             return self
-        if self.test not in ("t", "sign_flip", "equivalence", "fact"):
-            raise ValueError(
-                f"test: {self.test} needs a function: not t, sign_flip, equivalence or fact"
-            )
+        if self.test in ("permutation", "none"):
+            raise ValueError(f"test: {self.test} needs a function, not a contrast")
         if self.bound is None:
             raise ValueError("contrast: needs a bound to be compared with")
         if self.direction is None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median, stdev
 
 import scipy  # its parts load at their first use: figures need none
 
@@ -14,7 +15,7 @@ FEWEST = 6
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over n models with its Student t interval; the bounds are NaN below n = 2."""
+    """A mean or median over n models with its interval; the bounds are NaN below n = 2."""
 
     n: int
     mean: float
@@ -33,5 +34,20 @@ def estimate(values: Sequence[float], level: float) -> Estimate:
     mean = math.fsum(values) / len(values)
     if len(values) == 1:
         return Estimate(1, mean, math.nan, math.nan)
-    half = float(scipy.stats.sem(values) * scipy.stats.t.ppf((1 + level) / 2, len(values) - 1))
+    error = stdev(values) / math.sqrt(len(values))
+    half = error * float(scipy.special.stdtrit(len(values) - 1, (1 + level) / 2))
     return Estimate(len(values), mean, mean - half, mean + half)
+
+
+def estimate_median(values: Sequence[float], level: float) -> Estimate:
+    """Median and its two-sided interval, which follows from the sign test and is exact.
+
+    Its bounds are values; they are NaN if so few values have no interval at this level.
+
+    Raises:
+        ValueError: no value is given, or one is not finite.
+    """
+    if not values or not all(map(math.isfinite, values)):
+        raise ValueError(f"an interval needs finite values, got {list(values)}")
+    interval = scipy.stats.quantile_test(values).confidence_interval(level)
+    return Estimate(len(values), median(values), float(interval.low), float(interval.high))

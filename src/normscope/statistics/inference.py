@@ -66,12 +66,10 @@ def estimate_published(mean: float, sd: float, n: int, ddof: int, level: float) 
 
 def holm(p: Sequence[float]) -> list[float]:
     """Holm-adjusted p-values (Holm 1979); NaN stays NaN and does not count."""
-    from statsmodels.stats.multitest import multipletests  # noqa: PLC0415
-
-    tested = [not math.isnan(v) for v in p]
+    order = np.argsort(p)[: sum(not math.isnan(v) for v in p)]  # NaN comes last
     adjusted = np.full(len(p), math.nan)
-    if any(tested):
-        adjusted[tested] = multipletests(np.asarray(p)[tested], method="holm")[1]
+    steps = np.arange(len(order), 0, -1) * np.asarray(p, dtype=float)[order]
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return adjusted.tolist()
 
 

@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from normscope.statistics.estimate import estimate_median
 from normscope.statistics.inference import gatekeep, holm
 from normscope.statistics.means import (
+    Hypothesis,
     OneSided,
     equivalence,
     hedges_g,
     sign_flip,
+    sign_test,
     student,
 )
 
@@ -67,13 +70,11 @@ def test_the_p_of_any_finite_values_is_that_of_exact_sums(values, bound):
     assert flips.smallest == 2.0 ** -len(values)
 
 
-@pytest.mark.parametrize(("n", "least"), [(16, 2.0**-16), (17, SAMPLED), (30, SAMPLED)])
-def test_of_more_than_100_000_flips_as_many_are_drawn(n, least):
+@pytest.mark.parametrize(("n", "least"), [(17, 2.0**-17), (32, 2.0**-32), (33, SAMPLED)])
+def test_flips_of_32_values_are_counted_and_of_more_drawn(n, least):
     flips = sign_flip([1.0] * n)
     assert flips.smallest == least
-    # the one that flips nothing is drawn at times
-    drawn = 100_000 * 2.0**-n if n > 16 else 0
-    assert least <= flips.greater <= least + (drawn + 5 * math.sqrt(drawn)) / 100_000
+    assert flips.greater == least
     assert flips.less == 1
 
 
@@ -155,9 +156,37 @@ def test_without_variation_sign_flips_replace_t():
 
 
 def test_a_p_of_drawn_flips_is_near_that_of_all_and_the_same_again():
-    """17 values of 1 or -1, 12 of them 1: a binomial with 12 or more heads."""
-    values = [1.0] * 12 + [-1.0] * 5
-    flips, p = sign_flip(values), float(stats.binom.sf(11, 17, 0.5))
+    """33 values of 1 or -1, 22 of them 1: a binomial with 22 or more heads."""
+    values = [1.0] * 22 + [-1.0] * 11
+    flips, p = sign_flip(values), float(stats.binom.sf(21, 33, 0.5))
     assert flips.greater == pytest.approx(p, abs=5 * math.sqrt(p / 100_000))
-    assert flips.less == pytest.approx(stats.binom.cdf(12, 17, 0.5), abs=0.002)
+    assert flips.less == pytest.approx(stats.binom.cdf(22, 33, 0.5), abs=0.002)
     assert sign_flip(values) == flips
+
+
+@given(values=tenths, bound=st.integers(-9, 9))
+def test_a_sign_test_is_a_binomial_test_of_the_values_on_one_side(values, bound):
+    """A value at the bound is on neither side, and counts among the trials."""
+    test = sign_test(list(map(float, values)), float(bound))
+    for p, side in ((test.greater, 1), (test.less, -1)):
+        beyond = sum(side * v > side * bound for v in values)
+        expected = stats.binomtest(beyond, len(values), alternative="greater").pvalue
+        assert p == pytest.approx(expected, rel=1e-12)
+    assert test.smallest == 2.0 ** -len(values)
+
+
+def test_of_a_relevant_difference_the_median_counts_with_the_sign_test():
+    """A mean of 0.75 and a median of 0.1, with a margin of 0.5: one is beyond it, one is not."""
+    values = [0.1] * 9 + [4.0] * 2
+    relevant = Hypothesis("greater", 0.5)
+    assert relevant.tested(values, sign_test).greater == 1
+    assert relevant.tested(values, sign_flip).greater == 2.0**-11
+    assert relevant.tested(values, sign_test).less == pytest.approx(stats.binom.sf(8, 11, 0.5))
+
+
+def test_an_interval_of_a_median_is_that_of_the_sign_test():
+    """Conover 1999, section 3.2: of 12 values the third and the tenth, 96.1%; of 5, none at 95%."""
+    of_twelve = estimate_median([float(v) for v in range(12)], 0.95)
+    assert (of_twelve.n, of_twelve.mean, of_twelve.low, of_twelve.high) == (12, 5.5, 2, 9)
+    assert 1 - 2 * stats.binom.cdf(2, 12, 0.5) == pytest.approx(0.961, abs=1e-3)
+    assert math.isnan(estimate_median([1.0, 2, 3, 4, 5], 0.95).low)

@@ -176,7 +176,7 @@ class Depth(TransformerStudy):
         return [n for s, names in self._kept().items() for n in names if s.placement == name]
 
     def vocabulary(self) -> Vocabulary:
-        stated = ("rates", "layers", "losses", "sensitivity", "warm_ups")
+        stated = ("rates", "layers", "losses", "over_rates", "advantages", "warm_ups")
         return vocabulary(
             {name: self.TABLES[name] for name in stated},
             values={

@@ -43,6 +43,11 @@ SCHEDULE = (
 MODEL = (*SHAPE, STATE, SEED)
 BLOCK = key("block", "block, counted from 1; 0 is the embedding", int)
 
+OVER_RATES = (
+    count("rates", "learning rates of the seed"),
+    count("failures", "rates at which the seed's model failed"),
+)
+
 RATES = {  # meaning of a measure of a model over its blocks, and its heading if it is on the page
     "gradient_rate": ("factor of the gradient per block towards the input", "gradient per block"),
     "gradient_kept": (
@@ -135,19 +140,26 @@ TABLES = {
         (*SHAPE, STATE, MEASURE, *mean(format=SCIENTIFIC)),
         f"{HERE}.by_shape",
     ),
-    "sensitivity": Table(
+    "over_rates": Table(
         "one seed of a network and warm-up, over learning rates",
+        (*SHAPE, WARM_UP, SEED, *OVER_RATES),
+        f"{HERE}.over_rates",
+    ),
+    "advantages": Table(
+        "one trained model whose seed has several learning rates",
         (
             *SHAPE,
             WARM_UP,
+            LEARNING_RATE,
             SEED,
             Column(
-                "sensitivity", "mean over rates of the capped loss minus the least", unit="nats"
+                "advantage",
+                "mean over the seed's rates of the capped loss minus that at this rate",
+                unit="nats",
             ),
-            count("rates", "learning rates that were tried"),
-            count("failures", "rates at which the model failed"),
+            *OVER_RATES,
         ),
-        f"{HERE}.sensitivity",
+        f"{HERE}.advantages",
     ),
     "warm_ups": Table(
         "one seed of a network and rate, with and without warm-up",

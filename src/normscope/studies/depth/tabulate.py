@@ -37,7 +37,8 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
         "rates": of_models,
         "layers": by_layer(of_models),
         "by_shape": by_shape(of_models, recipe.level),
-        "sensitivity": sensitivity(losses),
+        "over_rates": over_rates(losses),
+        "advantages": advantages(losses),
         "warm_ups": warm_ups(losses),
         "trainability": trainability(losses, recipe.level),
     }
@@ -128,22 +129,31 @@ def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     return table[table["n"] > 0]
 
 
-def sensitivity(losses: pd.DataFrame) -> pd.DataFrame:
+def over_rates(losses: pd.DataFrame) -> pd.DataFrame:
     """One row per shape, warm-up and seed that was trained at several rates.
-
-    ``sensitivity`` is the mean over rates of the capped loss minus the lowest (Wortsman et al.
-    2023, arXiv:2309.14322).
 
     Args:
         losses: losses.csv.
     """
-    table, rows = TABLES["sensitivity"], []
-    for key, group in split(losses, table.keys):
-        capped, rates = group["capped_loss"], group["learning_rate"].nunique()
-        if rates > 1:
-            spread = {"sensitivity": capped.mean() - capped.min(), "rates": rates}
-            rows.append(key | spread | {"failures": group["failed"].sum()})
-    return pd.DataFrame(rows, columns=table.names)
+    table = TABLES["over_rates"]
+    groups = losses.groupby(table.keys, sort=False)
+    counts = groups.agg(rates=("learning_rate", "nunique"), failures=("failed", "sum"))
+    return counts[counts["rates"] > 1].reset_index()[table.names]
+
+
+def advantages(losses: pd.DataFrame) -> pd.DataFrame:
+    """One row per model whose seed was trained at several rates.
+
+    The largest ``advantage`` of a network's rates is its sensitivity to the rate: the mean loss
+    over rates minus that at the best one (Wortsman et al. 2023, arXiv:2309.14322).
+
+    Args:
+        losses: losses.csv.
+    """
+    table, of_seed = TABLES["advantages"], TABLES["over_rates"].keys
+    models = losses.merge(over_rates(losses), on=of_seed)
+    mean = models.groupby(of_seed)["capped_loss"].transform("mean")
+    return models.assign(advantage=mean - models["capped_loss"])[table.names]
 
 
 def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:

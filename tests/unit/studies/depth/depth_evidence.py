@@ -7,7 +7,7 @@ import pandas as pd
 
 from normscope.statistics.outcome import with_outcome
 from normscope.studies.depth.tables import TABLES
-from normscope.studies.depth.tabulate import by_layer, sensitivity, warm_ups
+from normscope.studies.depth.tabulate import advantages, by_layer, over_rates, warm_ups
 
 UNIGRAM, CHARACTERS = 3.3, 65
 SEEDS = 6
@@ -56,6 +56,7 @@ def tables(rates: Sequence[Row] = (), *of_losses: Sequence[Row]) -> dict[str, pd
         "depth.rates": models,
         "depth.layers": by_layer(models),
         "depth.losses": losses,
-        "depth.sensitivity": sensitivity(losses),
+        "depth.over_rates": over_rates(losses),
+        "depth.advantages": advantages(losses),
         "depth.warm_ups": warm_ups(losses),
     }

@@ -17,11 +17,12 @@ from normscope.statistics.summary import select
 from normscope.studies.depth.measures import RELATIVE
 from normscope.studies.depth.tables import RATES, TABLES
 from normscope.studies.depth.tabulate import (
+    advantages,
     by_block,
     by_layer,
     by_shape,
+    over_rates,
     rates,
-    sensitivity,
     trainability,
     warm_ups,
 )
@@ -203,8 +204,8 @@ def test_trainability_is_a_mean_of_capped_losses_and_a_count_of_failures():
     np.testing.assert_allclose(made[BOUNDS], [*bounds, [1.5, NAN, NAN]])
 
 
-def test_sensitivity_is_the_mean_over_rates_minus_the_best():
-    """As in Wortsman et al. 2023; a divergence counts as ln V, here of 65 characters."""
+def test_an_advantage_is_the_mean_over_rates_minus_the_loss_at_one():
+    """The largest is the sensitivity of Wortsman et al. 2023; a divergence counts as ln 65."""
 
     def at(rate: float, values: Sequence[float | None]) -> list[dict]:
         return losses(values, warmup_steps=0, learning_rate=rate)
@@ -215,9 +216,13 @@ def test_sensitivity_is_the_mean_over_rates_minus_the_best():
         at(0.01, [2.9, None]),
         losses([1.0, 1.0], depth=4),  # at one rate
     )
-    made = sensitivity(table)[["depth", "seed", "sensitivity", "rates", "failures"]]
-    second = (0.4 + math.log(65) - 2.1) / 3
-    np.testing.assert_allclose(made, [[12, 0, 1.5 / 3, 3, 0], [12, 1, second, 3, 1]])
+    counts = over_rates(table)[["depth", "seed", "rates", "failures"]]
+    assert counts.values.tolist() == [[12, 0, 3, 0], [12, 1, 3, 1]]
+    made = advantages(table).set_index(["seed", "learning_rate"])
+    mean = (4.6 + math.log(65)) / 3
+    expected = [0.5, -0.1, -0.4, mean - 2.5, mean - 2.1, mean - math.log(65)]
+    np.testing.assert_allclose(made.sort_index()["advantage"], expected)
+    assert list(made["failures"].groupby("seed").unique().map(list)) == [[0], [1]]
 
 
 def test_a_warm_up_gains_the_loss_without_it_minus_that_with_the_longest():
