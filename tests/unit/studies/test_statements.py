@@ -139,7 +139,7 @@ def alone(**change: Any) -> dict[str, Any]:
         (at("contrast", as_published={"arm": "rmsnorm"}), "contrast.as_published",
          "names nothing that differs"),
         # what no data can change
-        (alone(bound=0.5), "test", "lies between 0 and 1"),
+        (alone(bound=0.5, direction="less"), "test", "lies between 0 and 1"),
         (alone(bound=1.5, direction="less", test="median"), "bound",
          "the statement holds whatever was measured"),
         (alone(bound=1.0, direction="greater", test="median"), "bound",
