@@ -54,7 +54,7 @@ from normscope.ledger.judgement import judge
 from normscope.statistics.estimate import ALPHA
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
-COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")
+COLUMNS: list[str] = "design truth error n ledgers rate accuracy used".split()
 SIZES, TWO, ONE = (6, 7, 12, 20), (7, 20), (7,)
 MANY, FEW = 12_000, 2_000  # ledgers of a row, and of one whose ledgers are expensive
 
@@ -101,6 +101,7 @@ ALIKE: dict[str, Any] = {"direction": "within", "test": "equivalence"}
 KINDS = ({}, margin(0.4, **ALIKE))
 HOLDS, FAILS = ("holds",), ("fails",)
 PILOT = "at the best setting on 6 pilot seeds"
+LOO = "at the best setting on the other seeds"
 RATE = "sensitivity to the learning rate"
 TIED, NEAR, CLEAR = (0.0,) * 4, (0.0, 0.5, 0.5, 0.5), (0.0, FAR, FAR, FAR)
 FLAT, CURVE = ((0.0, 0.0, 0.0),) * 2, ((0.06, 0.0, 0.03),) * 2
@@ -171,12 +172,13 @@ def of_the_ledger() -> Iterator[Design]:
 
 def of_several() -> Iterator[Design]:
     """The designs of several cases, readings, statements and documents."""
+    dear = {**DEAR, "ledgers": 2 * FEW}
     for truth, means in {"1 of 4 at the bound": (0, FAR, FAR, FAR), "4 of 4": (0,) * 4}.items():
-        yield Design("all cases", truth, of_cases(means), sizes=TWO)
+        yield Design("all cases", truth, of_cases(means), **dear)
         mirrored = of_cases([-mean for mean in means], holds_in="any")
-        yield Design("any case", truth, mirrored, sizes=TWO)
+        yield Design("any case", truth, mirrored, **dear)
     ends = of_cases((1, 1, -1, -1), **margin(1.0, **ALIKE))
-    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, sizes=TWO)
+    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, **dear)
     for truth, means in READ.items():
         for r in (0.0, 0.5, 0.99):
             words = f"true means {truth}, correlation {r:g}"
@@ -200,22 +202,27 @@ def of_several() -> Iterator[Design]:
 
 def not_of_the_ledger() -> Iterator[Design]:
     """Designs that do not keep the level."""
-    for settings in (3, 4):
-        draw = single({}, on_other_seeds(settings))
-        yield Design("at the best setting on the other seeds", f"{settings} tied settings", draw)
-    nearly = single({}, on_pilots(NEAR, 6))
-    yield Design(PILOT, "nearly tied settings, about the best ones", nearly)
-    least = single({}, above_the_least(FLAT, (0.06, 0.02)))
-    yield Design("mean loss over rates minus the least", "flat curves, noise 3 to 1", least)
     mixture = single({}, difference(one_fails(0.05, handicap=1.5)))
-    yield Design("t of losses, failures at a cap", "equal mean losses, 5% of one arm fail", mixture)
-    yield Design("t of bounded values", "9 of 10 are 1: a mean of 0.9", single(AT_09, accuracies))
-    yield Design("t of bounded values", "shares, a mean of 0.9", single(AT_09, shares))
-    yield Design("t of bounded values", "-1 or 1, a mean of 0", single({}, signs))
-    families = of_documents(5, 6)
-    yield Design(
-        "Holm in each document", "5 documents of 6 nulls", families, sizes=ONE, ledgers=FEW
-    )
+    for design, truth, draw in (
+        *(
+            (LOO, f"{settings} tied settings", single({}, on_other_seeds(settings)))
+            for settings in (3, 4)
+        ),
+        (PILOT, "nearly tied settings, about the best ones", single({}, on_pilots(NEAR, 6))),
+        (
+            "mean loss over rates minus the least",
+            "flat curves, noise 3 to 1",
+            single({}, above_the_least(FLAT, (0.06, 0.02))),
+        ),
+        ("t of losses, failures at a cap", "equal mean losses, 5% of one arm fail", mixture),
+        ("t of bounded values", "9 of 10 are 1: a mean of 0.9", single(AT_09, accuracies)),
+        ("t of bounded values", "shares, a mean of 0.9", single(AT_09, shares)),
+        ("t of bounded values", "-1 or 1, a mean of 0", single({}, signs)),
+    ):
+        yield Design(design, truth, draw, ledgers=2 * FEW)
+    documents = of_documents(5, 6)
+    words = "5 documents of 6 nulls"
+    yield Design("Holm in each document", words, documents, sizes=ONE, ledgers=FEW)
 
 
 def simulate(design: Design, n: int, *, used: bool) -> dict[str, str]:
