@@ -16,14 +16,16 @@ import pandas as pd
 import yaml
 
 from normscope.config import Config, load
-from normscope.ledger.claim import Claim, Evidence, kind
+from normscope.ledger.claim import Evidence
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
-from normscope.ledger.judgement import find_all
-from normscope.paper.statements import change_in_words
+from normscope.ledger.frozen import Registry, read_frozen, read_history
+from normscope.ledger.judgement import find_all, judge
+from normscope.ledger.record import record
+from normscope.paper.statements import shown_verdict
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS, PLACEMENTS
-from normscope.studies.statements import import_tests
+from normscope.studies.statements import digests_of, import_tests
 from normscope.words import records, significant_or_tiny
 
 ROOT = Path(__file__).parents[1]
@@ -92,17 +94,17 @@ def entries() -> dict[str, Entry]:
 
 
 def bound(key: str) -> float:
-    """The bound with which the test of a statement compares."""
-    return entries()[key].limit
+    """The bound with which the first reading of a statement is compared."""
+    return entries()[key].first.limit
 
 
-def claims() -> dict[str, Claim]:
-    """The tutorial's statements by key."""
+def claims() -> dict[str, dict[str, Any]]:
+    """The tutorial's statements by key, as claims.json has them."""
     return _claims(_evidence())
 
 
 @cache
-def _claims(_: Path) -> dict[str, Claim]:
+def _claims(folder: Path) -> dict[str, dict[str, Any]]:
     import_tests(STUDIES)
     studies = {name: config().studies[name] for name in STUDIES}
     tables = {
@@ -114,7 +116,14 @@ def _claims(_: Path) -> dict[str, Claim]:
         for study, part in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
-    return {statement.key: statement for statement in find_all(_document(), evidence)}
+    frozen = folder / "frozen.json"
+    registry = Registry(
+        digests_of(_document()),
+        read_frozen(frozen) if frozen.is_file() else None,
+        read_history(result("history.jsonl")),
+    )
+    judged = judge(find_all(_document(), evidence), 1 - config().level)
+    return {one.claim.key: record(one, registry) for one in judged}
 
 
 def pretty(text: str) -> str:
@@ -208,13 +217,12 @@ def relies_on(key: str, verdict: str) -> None:
 
     Args:
         key: The key of the statement.
-        verdict: The kind of its verdict.
+        verdict: holds, fails, depends or undecided.
 
     Raises:
         StaleProse: If the verdict is different now.
     """
-    now = claims()[key].verdict
-    if kind(now) != verdict:
+    if (now := claims()[key]["verdict"]) != verdict:
         raise StaleProse(f"prose says that {key!r} {verdict}, but the evidence: {now}")
 
 
@@ -330,30 +338,25 @@ def _items(sentences: str) -> str:
 
 
 def _verdict(key: str) -> str:
-    """A statement of the tutorial: as published, its test, what was measured and the verdict."""
+    """A statement of the tutorial with its readings: as published, test, measured, and verdict."""
     claim = claims()[key]
-    verdict = kind(claim.verdict)
-    parts = {
-        "As published": _items(claim.finding.published),
-        "Test": f"<p>{html.escape(pretty(claim.entry.asks))}</p>",
-        "Measured": _items(claim.finding.corrected),
-        "Verdict": _items(claim.verdict.removeprefix("depends: ")),
-    }
-    mark = _mark(claim.entry)
-    if claim.entry.changed_after is not None:
-        change = change_in_words(claim.entry.changed_after.model_dump())
-        parts["Verdict"] += f"<p>{html.escape(change)}</p>"
-    lines = "".join(f"<dt>{name}</dt><dd>{part}</dd>" for name, part in parts.items())
+    parts = []
+    for name, reading in claim["readings"].items():
+        if len(claim["readings"]) > 1:
+            parts.append((f"Reading {name.replace('_', ' ')}", reading["quote"] or ""))
+        parts += [
+            ("As published", reading["as_published"]),
+            ("Test", reading["criterion"]),
+            ("Measured", reading["corrected"]),
+            ("Verdict of its cases", reading["alone"].removeprefix("depends: ")),
+        ]
+    parts += [("Why", claim["reason"]), ("Exploratory because", claim["exploratory_because"])]
+    lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
     return (
-        f'<details class="claim claim-{verdict}" id="{key}"><summary>'
-        f'<span class="claim-verdict">{verdict}</span>{mark} {html.escape(claim.entry.statement)}'
-        f"</summary><dl>{lines}</dl></details>"
+        f'<details class="claim claim-{claim["verdict"]}" id="{key}"><summary>'
+        f'<span class="claim-verdict">{shown_verdict(claim)}</span> '
+        f"{html.escape(claim['statement'])}</summary><dl>{lines}</dl></details>"
     )
-
-
-def _mark(entry: Entry) -> str:
-    """The mark of a verdict whose test was changed after its data had been seen."""
-    return "" if entry.changed_after is None else " (exploratory)"
 
 
 def verdicts(*keys: str) -> Html:
@@ -365,9 +368,9 @@ def claim_table() -> Html:
     """One row per statement, in short form."""
     rows = [
         {
-            "statement": claim.entry.statement,
-            "as published": pretty(claim.finding.published),
-            "verdict": kind(claim.verdict) + _mark(claim.entry),
+            "statement": claim["statement"],
+            "as published": claim["published_number"] or "–",
+            "verdict": shown_verdict(claim),
         }
         for claim in claims().values()
     ]
@@ -375,5 +378,5 @@ def claim_table() -> Html:
 
 
 def count(verdict: str) -> int:
-    """The number of statements with a verdict of this kind."""
-    return sum(kind(c.verdict) == verdict for c in claims().values())
+    """The number of statements with a verdict."""
+    return sum(claim["verdict"] == verdict for claim in claims().values())

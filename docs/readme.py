@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pandas as pd
 
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
-from normscope.paper.statements import VERDICTS, is_exploratory, ledger_table
+from normscope.paper.statements import assertions, counts, is_exploratory, ledger_table
 from normscope.paper.table import Column, PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
@@ -23,8 +22,8 @@ from normscope.studies.recall.pages import cell_table
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-PRIMARY = ("statement", "source", "published", "corrected", "why")
-LEDGER = ("statement", "source", "published", "corrected", "n", "p (Holm)", "why")
+PRIMARY = ("statement", "source", "published", "verdict", "why")
+LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "why")
 LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
@@ -41,17 +40,17 @@ def record(name: str) -> dict[str, Any]:
 
 
 def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) -> PageTable:
-    """Where and when the evidence was made, how long it took, and how many verdicts it has."""
+    """Where and when the evidence was made, how long it took, and what became of assertions."""
     left = run["unmeasured_jobs"]
-    verdicts = Counter(claim["verdict"] for claim in ledger["claims"])
+    asserted = assertions(ledger)
     cells = {
         "run": run["configuration"],
         "on": run["chip"],
         "date": run["date"],
         "trained models": f"{models:,}",
         "core-hours": f"{run['core_hours']:.1f}{f'; {left} jobs were not timed' if left else ''}",
-        **{verdict: str(verdicts[verdict]) for verdict in VERDICTS},
-        "exploratory": str(sum(map(is_exploratory, ledger["claims"]))),
+        **{title: str(n) for title, n in counts(asserted).items()},
+        "exploratory": str(sum(map(is_exploratory, asserted))),
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
 

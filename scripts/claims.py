@@ -1,5 +1,6 @@
 """Rule claims: test every statement of data/claims/ on the tables of the workflow."""
 
+import json
 from pathlib import Path
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from pydantic_settings import CliPositionalArg
 from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
-from normscope.io.files import write_json
+from normscope.io.files import write_text
 from normscope.io.tables import Tables
 from normscope.ledger.claim import Evidence
 from normscope.ledger.frozen import Registry, read_frozen, read_history
@@ -43,7 +44,8 @@ def main() -> None:
     judgements = judge(find_all(claims, Evidence(tables, studies, level)), 1 - level)
     frozen = None if flags.frozen is None else read_frozen(flags.frozen)
     registry = Registry(digests_of(claims), frozen, read_history(flags.history))
-    write_json(flags.out, ledger(claims, judgements, level, registry))
+    content = ledger(claims, judgements, level, registry)
+    write_text(flags.out, json.dumps(content, indent=2, allow_nan=False))  # readings in their order
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_a_hostile_frame_compiles_without_a_warning_and_runs_nothing(tmp_path):
         write_text(tmp_path / name, text)
     (tmp_path / "figures").mkdir()
     blank = pdf("#set page(width: 90mm, height: 9mm)", "", Frame({}, {}, {}, {}, {}), {})
-    for name in ("loss", "final_norm"):
+    for name in ("loss", "final_norm", "forest"):
         (tmp_path / "figures" / f"{name}.pdf").write_bytes(blank)
     log = compiled(tmp_path)
     assert warnings(log) == []

@@ -10,11 +10,11 @@ from processes import ROOT
 
 from normscope.config import Config, load
 from normscope.formats import INTEGER, SIGNIFICANT, decimals
+from normscope.paper.cards import cards
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.page import page
-from normscope.paper.statements import claims_table, ledger_table
+from normscope.paper.statements import ledger_table, tally_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
-from normscope.paper.tally import tally_table, tiles, trace_table
 from normscope.paper.template import environment, fill, summary_text
 
 REPORT = ROOT / "workflow" / "report"
@@ -47,9 +47,13 @@ An opening of {{ main.words }}.
 
 ## The ledger of claims
 
+{{ forest }}
+
 {{ table("ledger") }}
 
-{{ table("traces") }}
+{{ cards("d") }}
+
+{{ cards("questions") }}
 
 {% for section in sections %}
 {{ section }}
@@ -71,8 +75,6 @@ SECTION = """## Losses of {{ words }}
 ```
 a block
 ```
-
-{{ table("claims") }}
 
 {{ table("loss") }}
 
@@ -102,23 +104,40 @@ def text_table(title: str, titles: Sequence[str], rows: Iterable[Sequence[str]] 
     return PageTable(title, tuple(map(Column, titles)), tuple(map(tuple, rows)))
 
 
+CASE = {"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"}
+
+
+def reading(**changes: Any) -> dict[str, Any]:
+    """A reading of claims.json: the quantity lies above 0."""
+    return {
+        **{"quote": None, "restated": None, "quantity": "difference", "criterion": "it is above 0"},
+        **{"test": "t", "direction": "greater", "scale": "linear", "unit": "model"},
+        **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
+        **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
+        "cases": {"": CASE | {"reads": "holds"}},
+    } | changes
+
+
 def claim(**changes: Any) -> dict[str, Any]:
     """A statement of claims.json: tested, and held as published."""
     return {
-        **{"key": "a", "study": "main", "document": "d", "where": "page 1"},
+        **{"key": "a", "study": "main", "document": "d", "where": "page 1", "primary": False},
         **{"statement": "Norms help.", "quantity": "difference", "figure": "loss"},
         **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
-        **{"criterion": "it is above 0", "as_published": "was", "its_verdict": ""},
-        **{"corrected": "is", "alone": "holds", "reason": "", "case": ""},
-        **{"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"},
+        **{"status": "confirmatory", "exploratory_because": "", "digest": "0", "contradicts": []},
+        **{"reason": "", "reading": "stated", "case": "", "readings": {"stated": reading()}},
+        **CASE,
         **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},
-        **{"restated": None, "bound_because": None, "margin_because": None},
+        "p_ledger": 0.125,
     } | changes
 
 
 def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[str, Any]:
-    """claims.json."""
-    documents = {"d": {"title": "On norms", "author": author, "link": None}}
+    """claims.json, with a document and questions of this project."""
+    documents = {
+        "d": {"title": "On norms", "author": author, "link": None, "asserts": True},
+        "questions": {"title": "Questions", "author": None, "link": None, "asserts": False},
+    }
     tests = sum(c["p"] is not None for c in claims)
     return {"level": 0.95, "tests": tests, "documents": documents, "claims": list(claims)}
 
@@ -129,7 +148,7 @@ def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:
     return {one["key"]: place for one in stated["claims"]}
 
 
-def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame:
+def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")) -> Frame:
     """Statements of every verdict, a table of numbers, and figures.
 
     Args:
@@ -138,13 +157,14 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame
     """
     words = words or ("words",)
     first = words[0]
-    untested = {"p": None, "p_flips": None, "p_holm": None, "effect": None, "hedges_g": None}
-    open_to = {"verdict": "undecided", "published_verdict": first}
+    untested = {"p": None, "p_flips": None, "p_holm": None, "p_ledger": None, "hedges_g": None}
+    untested |= {"effect": None, "low": None, "high": None}
+    stated = reading(criterion=first, quote=first, corrected=first)
     claims = [
-        claim(verdict="fails", figure=names[0]),
+        claim(verdict="fails", figure=names[0], readings={"stated": stated}),
         claim(key="b", verdict="undecided", reason=first, quantity=first, **untested),
-        claim(key="c", published_verdict="none", figure=first),
-        *(claim(key=f"d{i}", statement=w, case=w, **open_to) for i, w in enumerate(words)),
+        claim(key="c", document="questions", figure=first),
+        *(claim(key=f"d{i}", statement=w, verdict="depends") for i, w in enumerate(words)),
     ]
     stated = ledger(*claims, author=first)
     columns = (Column("arm"), Column("loss", decimals()), Column(first, decimals()))
@@ -152,8 +172,6 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame
     tables = {
         "tally": tally_table(stated),
         "ledger": ledger_table(stated),
-        "traces": trace_table(stated, traces(stated, first)),
-        "main.claims": claims_table("Statements one by one: main", claims),
         "main.loss": PageTable(
             f"Losses {first}",
             columns,
@@ -165,7 +183,8 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm")) -> Frame
     numbers = {"layernorm pre loss": Number(1.9, decimals()), f"of {first}": Number(None, INTEGER)}
     numbers |= {f"{i} of {w}": Number(i / 1e7, SIGNIFICANT) for i, w in enumerate(words)}
     sections = {"main": {"words": first, "steps": 2000}}
-    return Frame({"title": "of a page"}, sections, tables, figures, numbers, tiles(stated))
+    made = cards(stated, traces(stated, first))
+    return Frame({"title": "of a page"}, sections, tables, figures, numbers, made)
 
 
 def templates(folder: Path, summary: str = SUMMARY, **sections: str) -> Path:
@@ -186,7 +205,7 @@ def template_text(folder: Path, printed: Frame) -> str:
 def opening(folder: Path, printed: Frame, end: str) -> str:
     """The project's summary up to the words ``end``, on one line."""
     (folder / "opening.md").write_text((REPORT / "summary.md").read_text().partition(end)[0])
-    words = {**printed.words, "table": "[{}]".format}
+    words = {**printed.words, "table": "[{}]".format, "findings": ["A finding."], "forest": "F"}
     return " ".join(fill(environment(folder), "opening.md", words).split())
 
 

@@ -37,7 +37,7 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
 
 def flat(entry: Entry) -> dict[str, Any]:
     """A statement with one reading, the first that has a contrast, whose keys the entry gives."""
-    whole = entry.model_dump(exclude_unset=True, exclude={"readings"})
+    whole = entry.model_dump(exclude_unset=True, exclude={"readings", "published", "contradicts"})
     reading = next((r for r in entry.readings.values() if r.contrast), entry.first)
     return {**whole, **reading.model_dump(exclude_unset=True), "readings": {"stated": {}}}
 

@@ -323,8 +323,8 @@ def tables(study):
 
 
 def drawn(suffix):
-    """The files of all figures with this suffix."""
-    return [f"results/paper/figures/{name}{suffix}" for name in FIGURES]
+    """The files of all figures with this suffix, the forest plot first."""
+    return [f"results/paper/figures/{name}{suffix}" for name in (figures.FOREST, *FIGURES)]
 
 
 def probed(study):

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
@@ -40,7 +40,9 @@ class Entry(Strict):
         description="a main claim of its document; the others are decided only if all of these are",
     )
     statement: Word
-    published: Published = Published()
+    published: Published = Field(
+        default=Published(), description="what the document says; needed where it asserts"
+    )
     contradicts: Annotated[list[Key], Distinct] = Field(
         default=[], description="keys of statements that cannot hold together with this one"
     )
@@ -70,6 +72,24 @@ class Document(Strict):
     claims: Annotated[dict[Key, Entry], Some] = Field(
         description="the statements, by a key unique in the ledger"
     )
+
+    @model_validator(mode="after")
+    def _assertions_are_quoted(self) -> Self:
+        for key, entry in self.claims.items():
+            if not self.asserts and entry.published.verdict != "none":
+                raise ValueError(f"claims.{key}.published: nobody asserts it: leave it out")
+            if self.asserts and entry.published.verdict == "none":
+                raise ValueError(
+                    f"claims.{key}.published: somebody asserts it: give holds or fails; questions "
+                    "that nobody asserts are in a document with asserts: false"
+                )
+            for name, reading in entry.readings.items():
+                if self.asserts and reading.quote is None:
+                    raise ValueError(
+                        f"claims.{key}.readings.{name}: needs a quote, the words of the document "
+                        "that support this reading"
+                    )
+        return self
 
 
 @dataclass(frozen=True)
@@ -121,11 +141,16 @@ def load(paths: Iterable[Path]) -> Claims:
 def completed(raw: Any) -> Any:
     """A document whose readings have the keys that their entry gives for all of them.
 
-    What is not a mapping where one is needed stays as it is, for the validation to name.
+    Questions have no published verdict. What is not a mapping where one is needed stays as it is,
+    for the validation to name.
     """
     if not (isinstance(raw, dict) and isinstance(raw.get("claims"), dict)):
         return raw
-    return {**raw, "claims": {key: _completed(entry) for key, entry in raw["claims"].items()}}
+    claims = {key: _completed(entry) for key, entry in raw["claims"].items()}
+    if raw.get("asserts") is False:
+        unpublished = {"published": {"verdict": "none"}}
+        claims = laid_over(dict.fromkeys(claims, unpublished), claims)
+    return {**raw, "claims": claims}
 
 
 def _completed(entry: Any) -> Any:

@@ -67,6 +67,8 @@ def digest(entry: Entry, function: str = "") -> str:
         test = reading.model_dump(mode="json", include=DECISIVE)
         if test["contrast"]:
             del test["contrast"]["sentence"]
+        else:
+            test["quantity"] = reading.quantity  # a function may ask for it
         readings[name] = test
     parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
     text = json.dumps(parts | {"function": function}, sort_keys=True)

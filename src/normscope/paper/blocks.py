@@ -11,7 +11,8 @@ from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
 from normscope.errors import Explained
-from normscope.paper.markdown import FIGURES, MARK, MARKED
+from normscope.paper.figures import FOREST
+from normscope.paper.markdown import CARDS, FIGURES, MARK, MARKED
 
 KINDS = {
     "heading": "heading",
@@ -29,14 +30,15 @@ class Block(NamedTuple):
     """A top-level part of the text.
 
     Args:
-        kind: ``heading``, ``paragraph``, ``list``, ``code``, ``table`` or ``figures``.
+        kind: ``heading``, ``paragraph``, ``list``, ``code``, ``table``, ``figures`` or
+            ``cards``.
         tokens: its Markdown, as parsed.
-        table: name of the table, in a block of the kind ``table``.
+        name: of the table, of the figures' mark, or of the document with these cards.
     """
 
     kind: str
     tokens: Sequence[Token]
-    table: str = ""
+    name: str = ""
 
     @property
     def level(self) -> int:
@@ -78,6 +80,8 @@ def _block(node: SyntaxTreeNode) -> Block:
     mark = MARKED.fullmatch(marks[0])
     if mark is None or block.kind != "paragraph":
         raise Explained(f"a table must be a separate paragraph in: {marks[0].replace(MARK, '|')}")
-    if mark[1] == FIGURES:
-        return Block("figures", block.tokens)
+    if mark[1] in (FIGURES, FOREST):
+        return Block("figures", block.tokens, mark[1])
+    if mark[1].startswith(CARDS):
+        return Block("cards", block.tokens, mark[1].removeprefix(CARDS))
     return Block("table", block.tokens, mark[1])

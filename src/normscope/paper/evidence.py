@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 
 from normscope.formats import INTEGER
 from normscope.paper.section import Named
-from normscope.paper.statements import DECIDED, VERDICTS, counts, shown_verdict
-from normscope.paper.table import Column, Field, PageTable, Row, derived
-
-# what decides a verdict, without words; a contrast that was changed later has ``changed_after``
-TEST = "test direction bound margin scale holds_in unit changed_after".split()
+from normscope.paper.statements import (
+    COUNTED,
+    DECIDED,
+    assertions,
+    counts,
+    is_exploratory,
+    shown_verdict,
+)
+from normscope.paper.table import Column, PageTable, Row
 
 
 class Evidence(NamedTuple):
@@ -24,12 +28,17 @@ class Evidence(NamedTuple):
     Args:
         configuration: the file that configured it.
         is_same: whether the current run has the same configuration.
-        claims: its statements by key, as in claims.json.
+        ledger: its claims.json.
     """
 
     configuration: str
     is_same: bool
-    claims: Mapping[str, Row]
+    ledger: Mapping[str, Any]
+
+    def of(self, claim: Row) -> Row | None:
+        """The same statement in the evidence, if it has it."""
+        found = (c for c in self.ledger["claims"] if c["key"] == claim["key"])
+        return next(found, None)
 
 
 def read_evidence(folder: Path, config: Mapping[str, Any]) -> Evidence:
@@ -39,43 +48,31 @@ def read_evidence(folder: Path, config: Mapping[str, Any]) -> Evidence:
     )
     # the evidence may record more parts, such as the style of figures: these decide no verdict
     is_same = all(manifest["config"].get(key) == value for key, value in config.items())
-    claims = {claim["key"]: claim for claim in ledger["claims"]}
-    return Evidence(run["configuration"], is_same, claims)
+    return Evidence(run["configuration"], is_same, ledger)
 
 
 def verdict_table(ledger: Mapping[str, Any], evidence: Evidence | None) -> PageTable:
-    """Counts of verdicts in this run and in the evidence."""
-    counted = {"this run": counts(ledger["claims"])}
-    if evidence is not None:
-        counted["the evidence"] = counts(evidence.claims.values())
+    """What became of the assertions in this run and in the evidence."""
+    runs = {"this run": ledger} | ({} if evidence is None else {"the evidence": evidence.ledger})
     rows = tuple(
-        (run, sum(count[verdict] for verdict in DECIDED), *count.values())
-        for run, count in counted.items()
+        (
+            name,
+            *counts(assertions(run)).values(),
+            sum(map(is_exploratory, assertions(run))),
+        )
+        for name, run in runs.items()
     )
-    titles = ("decided", *VERDICTS)
+    titles = (*COUNTED, "exploratory")
     columns = (Column("verdicts of"), *(Column(title, INTEGER) for title in titles))
-    return PageTable("Verdicts", columns, rows)
+    return PageTable("This run and the evidence", columns, rows)
 
 
-def evidence_columns(evidence: Evidence) -> list[Field]:
-    """Columns of the ledger: a statement's verdict in the evidence, and which runs decided it."""
-
-    def verdict(claim: Row) -> str | None:
-        other = evidence.claims.get(claim["key"])
-        return None if other is None else shown_verdict(other)
-
-    def decided_in(claim: Row) -> str:
-        other = evidence.claims.get(claim["key"])
-        deciding = [
-            run
-            for run, one in {"this run": claim, "the evidence": other}.items()
-            if one is not None and one["verdict"] in DECIDED
-        ]
-        where = "both" if len(deciding) > 1 else "".join(deciding) or "neither"
-        is_other = other is not None and not _same_test(claim, other)
-        return f"{where}; the evidence has another test" if is_other else where
-
-    return [derived("evidence", verdict), derived("decided in", decided_in)]
+def kept_verdict(claim: Row, evidence: Evidence) -> str:
+    """The verdict of a statement in the evidence."""
+    other = evidence.of(claim)
+    if other is None:
+        return "not in the evidence"
+    return shown_verdict(other) + ", by another test" * (not _same_test(claim, other))
 
 
 def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, Any]:
@@ -87,7 +84,7 @@ def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, A
     unlike = [
         {"statement": c["statement"].rstrip("."), "here": c["verdict"], "there": other["verdict"]}
         for c in ledger["claims"]
-        if (other := evidence.claims.get(c["key"])) is not None
+        if (other := evidence.of(c)) is not None
         and _same_test(c, other)
         and c["verdict"] != other["verdict"]
     ]
@@ -101,10 +98,10 @@ def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, A
 
 
 def evidence_numbers(evidence: Evidence) -> Iterator[Named]:
-    """Counts of verdicts in the evidence."""
-    for verdict, count in counts(evidence.claims.values()).items():
-        yield Named(("evidence claims", verdict), count)
+    """Counts of what became of the assertions in the evidence."""
+    for title, count in counts(assertions(evidence.ledger)).items():
+        yield Named(("evidence claims", title), count)
 
 
 def _same_test(claim: Row, other: Row) -> bool:
-    return all(claim.get(key) == other.get(key) for key in TEST)
+    return claim["digest"] == other["digest"]

@@ -19,6 +19,7 @@ from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
 
 FILE = "figures.yaml"
+FOREST, FOREST_TITLE = "forest", "The whole ledger"  # the figure that is that of no study
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -74,6 +75,8 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
     for study in studies:
         path = folder / study / FILE
         for name, figure in _read(path, study).items() if path.is_file() else ():
+            if name == FOREST:
+                raise Explained(f"{path}: {name} is the figure of the ledger: rename this one")
             if name in figures:
                 raise Explained(f"{path}: {name}: the study {figures[name].study} has this name")
             figures[name] = figure

@@ -12,22 +12,17 @@ from typing import Any, NamedTuple
 
 from normscope.formats import PERCENT, Format
 from normscope.io.files import write_text
-from normscope.paper.evidence import (
-    Evidence,
-    evidence_columns,
-    evidence_numbers,
-    evidence_words,
-    verdict_table,
-)
+from normscope.paper.cards import cards
+from normscope.paper.evidence import Evidence, evidence_numbers, evidence_words, verdict_table
+from normscope.paper.figures import FOREST
 from normscope.paper.section import Section, Word, named, numbers_among
-from normscope.paper.statements import claims_table, ledger_numbers, ledger_table
+from normscope.paper.statements import ledger_numbers, ledger_table, tally_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
-from normscope.paper.tally import documents, tally_table, tiles, totals, trace_table
+from normscope.paper.tally import documents, totals
 from normscope.statistics.estimate import FEWEST
 
-LEDGER, CLAIMS = "ledger", "claims"  # tables: all statements, and those of one study
-TALLY, TRACES = "tally", "traces"  # tables: verdicts by document, and where statements come from
-COUNTS = "verdicts"  # table: counts of verdicts
+# tables: all statements, what became of them by document, and in this run and the evidence
+LEDGER, TALLY, COUNTS = "ledger", "tally", "verdicts"
 # values that JSON holds as objects, each recognized by its fields
 KINDS = {
     frozenset(field.name for field in fields(kind)): kind
@@ -52,7 +47,7 @@ class Frame:
         tables: by name, in the paper's order; ``recall.best`` is the table ``best`` of a study.
         figures: by name, in the paper's order.
         numbers: by name, such as "layernorm pre loss", in alphabetical order.
-        tiles: the statements in the ledger's order; see ``normscope.paper.tally.tiles``.
+        cards: the statements in the ledger's order; see ``normscope.paper.cards.cards``.
     """
 
     words: Mapping[str, Word]
@@ -60,7 +55,15 @@ class Frame:
     tables: Mapping[str, PageTable]
     figures: Mapping[str, Figure]
     numbers: Mapping[str, Number]
-    tiles: Sequence[Mapping[str, Any]] = ()
+    cards: Sequence[Mapping[str, Any]] = ()
+
+    def plates(self, mark: str) -> list[tuple[str, "Figure"]]:
+        """The forest plot, or all other figures, by name."""
+        return [one for one in self.figures.items() if (one[0] == FOREST) == (mark == FOREST)]
+
+    def cards_of(self, document: str) -> list[Mapping[str, Any]]:
+        """The cards of a document."""
+        return [card for card in self.cards if card["of"] == document]
 
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""
@@ -112,30 +115,24 @@ def collect(
         "fewest": FEWEST,
     }
     numbers = [*numbers_among(words), *ledger_numbers(ledger)]
-    compared, columns, configuration = None, [], None
+    compared = None
     if evidence is not None:
-        compared, columns = evidence_words(ledger, evidence), evidence_columns(evidence)
+        compared = evidence_words(ledger, evidence)
         numbers += evidence_numbers(evidence)
-        configuration = evidence.configuration if evidence.is_same else None
     tables = {
         TALLY: tally_table(ledger),
         COUNTS: verdict_table(ledger, evidence),
-        LEDGER: ledger_table(ledger, columns),
-        TRACES: trace_table(ledger, traces, configuration),
+        LEDGER: ledger_table(ledger),
     }
     for study, section in sections.items():
-        claims = [claim for claim in ledger["claims"] if claim["study"] == study]
-        one_by_one = claims_table(f"Statements one by one: {study}", claims)
-        shown = {CLAIMS: one_by_one, **section.tables}
-        tables |= {f"{study}.{name}": table for name, table in shown.items()}
+        tables |= {f"{study}.{name}": table for name, table in section.tables.items()}
         numbers += [*numbers_among(section.words, study), *section.numbers]
     others = {
-        "claims_count": len(ledger["claims"]),
         "claims_tests": ledger["tests"],
         "demonstration": demonstration,
         "documents": documents(ledger),
         "evidence": compared,
-        "totals": totals(ledger, {} if evidence is None else evidence.claims),
+        "totals": totals(ledger),
     }
     return Frame(
         words | others,
@@ -143,5 +140,5 @@ def collect(
         tables,
         figures,
         named(numbers),
-        tiles(ledger),
+        cards(ledger, traces, evidence),
     )

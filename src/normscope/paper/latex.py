@@ -7,13 +7,12 @@ from urllib.parse import quote
 from jinja2 import Environment
 
 from normscope.errors import Explained
-from normscope.paper.frame import CLAIMS, LEDGER, TRACES, Frame
+from normscope.paper.frame import LEDGER, Frame
 from normscope.paper.table import Number
 from normscope.paper.template import environment, fill
 from normscope.paper.tex import Tex, escaped, macro_name, value
 from normscope.paper.textable import breakable, tabular
 
-STATEMENTS = "statement,source,published,corrected,effect,n,p (Holm),why".split(",")
 EXAMPLE = "example.tex"
 
 
@@ -24,13 +23,10 @@ def files(frame: Frame, folder: Path) -> dict[str, str]:
         folder: of the templates, ``example.tex`` and ``table.tex``.
     """
     templates = open_templates(folder)
-    # the statements of the studies are long texts, which the page shows
-    names = [n for n in frame.tables if n not in (LEDGER, TRACES) and not n.endswith(f".{CLAIMS}")]
-    shown = {name: tabular(frame.tables[name], templates) for name in names}
-    ledger = frame.tables[LEDGER].select(*STATEMENTS)
+    shown = {n: tabular(table, templates) for n, table in frame.tables.items() if n != LEDGER}
     return {
         "numbers.tex": numbers(frame.numbers),
-        "claims.tex": tabular(ledger, templates, breaks=True),
+        "claims.tex": tabular(frame.tables[LEDGER], templates, breaks=True),
         EXAMPLE: example(frame, shown, templates),
         **{f"{path(name)}.tex": text for name, text in shown.items()},
     }

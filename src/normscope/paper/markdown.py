@@ -1,12 +1,16 @@
 """Markdown: escaped text, tables, marks that stand for tables and figures, and the summary."""
 
 import re
+from collections.abc import Mapping
+from itertools import starmap
+from typing import Any
 
 from normscope.formats import GENERAL
-from normscope.paper.frame import Frame
+from normscope.paper.figures import FOREST
+from normscope.paper.frame import Figure, Frame
 from normscope.paper.table import PageTable
 
-FIGURES = "figures"
+FIGURES, CARDS = "figures", "cards:"  # marks: all figures but the forest plot; a document's cards
 MARK = "\ue000"  # a private-use character, which no text contains
 MARKED = re.compile(f"{MARK}([^{MARK}]*){MARK}")
 MARKUP = re.compile(r"([\\`*<~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
@@ -39,7 +43,7 @@ def escaped_word(value: object) -> str:
 
 
 def reference(name: str) -> Markdown:
-    """The mark for a table, or for all figures."""
+    """The mark for a table, a figure, all other figures, or the cards."""
     return Markdown(f"{MARK}{name}{MARK}")
 
 
@@ -55,12 +59,34 @@ def pipe_table(table: PageTable) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
+def card(card: Mapping[str, Any]) -> str:
+    """A card as a heading, its verdict and a list."""
+    facts = [*card["facts"], ("rerun", f"`{card['command']}`")]
+    source = f"{card['document']}, {card['where']}"
+    lines = [f"#### {escaped(card['statement'])}", f"**{card['shown']}**; {escaped(source)}"]
+    items = [f"- {term}: {text if term == 'rerun' else escaped(text)}" for term, text in facts]
+    for reading in card["readings"]:
+        items.append(f"- reading *{escaped(reading['name'])}*: {escaped(reading['answer'])}")
+        told = [("quote", reading["quote"]), *reading["facts"]]
+        items += [f"  - {term}: {escaped(text)}" for term, text in told if text]
+    return "\n\n".join([*lines, escaped(card["finding"]), "\n".join(items)])
+
+
+def figure(name: str, figure: Figure) -> str:
+    """A figure and its caption."""
+    title, caption = escaped(figure.title), escaped(figure.caption)
+    return f"![{title}](figures/{name}.svg)\n\n*{title}.* {caption}"
+
+
 def summary(text: str, frame: Frame) -> str:
     """The summary: the text of its templates with tables and figures in place of their marks."""
-    figures = "\n\n".join(
-        f"![{escaped(title)}](figures/{name}.svg)\n\n*{escaped(title)}.* {escaped(caption)}"
-        for name, (title, caption) in frame.figures.items()
-    )
-    return MARKED.sub(
-        lambda m: figures if m[1] == FIGURES else pipe_table(frame.tables[m[1]]), text
-    )
+
+    def shown(mark: re.Match[str]) -> str:
+        name = mark[1]
+        if name in (FIGURES, FOREST):
+            return "\n\n".join(starmap(figure, frame.plates(name)))
+        if name.startswith(CARDS):
+            return "\n\n".join(map(card, frame.cards_of(name.removeprefix(CARDS))))
+        return pipe_table(frame.tables[name])
+
+    return MARKED.sub(shown, text)

@@ -1,11 +1,9 @@
 """The page: the summary as one HTML file that loads nothing.
 
 No name and no text is trusted: Jinja2 escapes every value, Markdown may hold no HTML, and the
-content security policy lets no other script run.
+content security policy lets no script run.
 """
 
-import base64
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,18 +15,22 @@ from markupsafe import Markup
 from normscope.formats import DASH
 from normscope.paper.blocks import PARSER, Block, blocks
 from normscope.paper.frame import Frame
-from normscope.paper.statements import counts
 from normscope.paper.svg import inlined
 from normscope.paper.table import PageTable
-from normscope.paper.tally import SURE
 from normscope.paper.template import environment, fill
 
 LONG, TEXT = 32, 200  # characters, beyond which cells break into lines, and need room
+# nothing is loaded, and no script runs
+POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'"
+)
 
 
 class Plate(NamedTuple):
     """A figure of the page; the ids within its drawing are unique in the page."""
 
+    number: int
     name: str
     title: str
     caption: str
@@ -43,7 +45,7 @@ def page(
     """The whole page.
 
     Args:
-        folder: of the template, the style sheet and the script.
+        folder: of the template and the style sheet.
         text: the summary with marks for tables and figures.
         frame: the frame, which has these.
         svgs: the figures by name.
@@ -52,7 +54,6 @@ def page(
     Raises:
         Explained: the text has a kind of block that pages do not support.
     """
-    script = (folder / "page.js").read_text()
     parts = blocks(text)
     begin = [part for part in parts if part.kind == "heading" and part.level > 1]
     first = parts.index(begin[0]) if begin else len(parts)
@@ -64,28 +65,15 @@ def page(
         "contents": contents(begin),
         "frame": frame,
         "demonstration": frame.words.get("demonstration", False),
-        "verdicts": counts(frame.tiles),
-        "documents": Counter(tile["document"] for tile in frame.tiles),
-        "sure": SURE,
         "plates": plates(frame, svgs),
         "facts": facts(manifest),
         "manifest": manifest,
         "kinds": kinds,
         "rendered": rendered,
         "style": Markup((folder / "page.css").read_text()),
-        "script": Markup(script),
-        "policy": policy(script),
+        "policy": POLICY,
     }
     return fill(environment(folder, autoescape=True), "page.html.j2", words)
-
-
-def policy(script: str) -> str:
-    """The content security policy: nothing is loaded, and only this script runs."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    )
 
 
 def contents(headings: Sequence[Block]) -> list[list[Block]]:
@@ -106,9 +94,9 @@ def contents(headings: Sequence[Block]) -> list[list[Block]]:
 def plates(frame: Frame, svgs: Mapping[str, bytes]) -> list[Plate]:
     """The figures in the frame's order."""
     shown = []
-    for name, (title, caption) in frame.figures.items():
+    for number, (name, (title, caption)) in enumerate(frame.figures.items(), 1):
         drawing, width, height = inlined(svgs[name].decode(), f"{name}-")
-        shown.append(Plate(name, title, caption, Markup(drawing), width, height))
+        shown.append(Plate(number, name, title, caption, Markup(drawing), width, height))
     return shown
 
 

@@ -1,13 +1,13 @@
-"""The ledger, claims.json, as tables and numbers of the paper."""
+"""The ledger, claims.json, as counts, numbers and a table of the paper."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from normscope.formats import SCIENTIFIC
+from normscope.formats import INTEGER, SCIENTIFIC
 from normscope.paper.section import Named
 from normscope.paper.table import (
     Column,
-    Field,
     PageTable,
     Quantity,
     Row,
@@ -17,24 +17,19 @@ from normscope.paper.table import (
     text,
 )
 
-VERDICTS = ("holds", "fails", "undecided")
-DECIDED = VERDICTS[:2]
-NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm")
-ONE_BY_ONE = {  # keys of claims.json with the titles of their columns
-    "statement": "claim",
-    "alone": "verdict",
-    "corrected": "corrected",
-    "restated": "in plain words",
-    "criterion": "test",
-    "reasons": "its numbers",
-    "as_published": "as published",
-    "its_verdict": "its verdict",
+VERDICTS = ("holds", "fails", "depends", "undecided")
+DECIDED = VERDICTS[:3]
+OUTCOMES = ("confirmed", "refuted", "depends", "open")
+NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm", "p_ledger")
+COUNTED = {  # columns of counts, with the outcomes that they add up
+    "assertions": OUTCOMES,
+    **{outcome: (outcome,) for outcome in OUTCOMES},
 }
 
 
 def is_exploratory(claim: Row) -> bool:
-    """Whether the test of a statement was changed after its data were seen."""
-    return claim.get("changed_after") is not None  # evidence of older versions lacks the key
+    """Whether the test of a statement was not fixed before its data existed."""
+    return claim["status"] == "exploratory"
 
 
 def shown_verdict(claim: Row) -> str:
@@ -42,18 +37,25 @@ def shown_verdict(claim: Row) -> str:
     return f"{claim['verdict']} (exploratory)" if is_exploratory(claim) else claim["verdict"]
 
 
-def change_in_words(changed: Mapping[str, Any] | None) -> str:
-    """Why a verdict is exploratory; empty if it is not.
+def is_asserted(ledger: Mapping[str, Any], claim: Row) -> bool:
+    """Whether somebody asserts a statement; the others are questions of this project."""
+    document = ledger["documents"][claim["document"]]
+    return document["asserts"] and claim["published_verdict"] != "none"
 
-    Args:
-        changed: the fields of an entry's ``changed_after``.
+
+def outcome(claim: Row) -> str:
+    """What became of an assertion: one of ``OUTCOMES``.
+
+    A statement that its author reports as refuted is confirmed if it fails.
     """
-    if changed is None:
-        return ""
-    return (
-        f"exploratory: its test was changed after its data were seen (commit {changed['commit']};"
-        f" previous verdict: {changed['was']}): {changed['why']}"
-    )
+    if claim["verdict"] in ("depends", "undecided"):
+        return {"depends": "depends", "undecided": "open"}[claim["verdict"]]
+    return "confirmed" if claim["verdict"] == claim["published_verdict"] else "refuted"
+
+
+def is_negative(claim: Row) -> bool:
+    """Whether a statement is an author's negative result, and was confirmed."""
+    return claim["published_verdict"] == "fails" and outcome(claim) == "confirmed"
 
 
 def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
@@ -62,19 +64,33 @@ def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
     return document["author"] or document["title"]
 
 
-def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageTable:
-    """One row per statement: published verdict, corrected verdict, and what it rests on.
+def counts(claims: Iterable[Row]) -> dict[str, int]:
+    """Counts of assertions: all of them, and those with each outcome."""
+    given = Counter(map(outcome, claims))
+    return {title: sum(given[name] for name in names) for title, names in COUNTED.items()}
 
-    Args:
-        ledger: the contents of claims.json.
-        more: columns to insert after the corrected verdict.
-    """
 
-    def source(claim: Row) -> str:
-        return f"{document_name(ledger, claim)}, {claim['where']}"
+def assertions(ledger: Mapping[str, Any]) -> list[Row]:
+    """The statements that somebody asserts."""
+    return [claim for claim in ledger["claims"] if is_asserted(ledger, claim)]
 
-    def published(claim: Row) -> str | None:
-        return None if claim["published_verdict"] == "none" else claim["published_verdict"]
+
+def tally_table(ledger: Mapping[str, Any]) -> PageTable:
+    """One row per document and one for all: what became of the assertions."""
+    stated: dict[str, list[Row]] = {}
+    for claim in assertions(ledger):
+        stated.setdefault(document_name(ledger, claim), []).append(claim)
+    rows = [
+        (name, *counts(group).values(), sum(map(is_negative, group)))
+        for name, group in {**stated, "all documents": assertions(ledger)}.items()
+    ]
+    titles = (*COUNTED, "confirmed negative results")
+    columns = (Column("document"), *(Column(title, INTEGER) for title in titles))
+    return PageTable("What became of the assertions", columns, tuple(rows))
+
+
+def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
+    """One row per statement: published verdict, verdict, and what it rests on."""
 
     def units(claim: Row) -> str | None:
         is_tested = claim["n"] and claim["p"] is not None
@@ -82,81 +98,53 @@ def ledger_table(ledger: Mapping[str, Any], more: Sequence[Field] = ()) -> PageT
 
     fields = [
         text("statement"),
-        derived("source", source),
-        derived("published number", lambda claim: claim["published_number"] or None),
-        derived("published", published),
-        derived("corrected", shown_verdict),
-        *more,
+        derived("source", lambda claim: f"{document_name(ledger, claim)}, {claim['where']}"),
+        derived("published", lambda claim: published(ledger, claim)),
+        derived("verdict", shown_verdict),
         derived("effect", effect),
         derived("n", units),
-        number("Hedges g", "hedges_g", SCIENTIFIC),
-        number("p", "p", SCIENTIFIC),
-        number("p (flips)", "p_flips", SCIENTIFIC),
         number("p (Holm)", "p_holm", SCIENTIFIC),
-        text("figure"),
-        derived("why", lambda claim: _joined(_change(claim), claim["reason"]) or None),
+        derived("why", lambda claim: claim["reason"] or None),
     ]
-    return tabulate("The ledger of claims", ledger["claims"], fields)
+    return tabulate("The ledger of statements", ledger["claims"], fields)
 
 
-def claims_table(title: str, claims: Sequence[Row]) -> PageTable:
-    """One row per statement: what each protocol shows, in words. Empty columns are left out."""
-    rows = [{**c, "alone": _joined(c["alone"], _change(c)), "reasons": _reasons(c)} for c in claims]
-    fields = [text(head, key) for key, head in ONE_BY_ONE.items() if any(r[key] for r in rows)]
-    return tabulate(title, rows, fields)
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(filter(None, parts))
-
-
-def _change(claim: Row) -> str:
-    return change_in_words(claim.get("changed_after"))
-
-
-def _reasons(claim: Row) -> str:
-    """Why bound and margin are what they are."""
-    return _joined(
-        *(
-            f"{name} {claim[name]:.6g}: {claim[f'{name}_because']}"
-            for name in ("bound", "margin")
-            if claim[f"{name}_because"]
-        )
-    )
+def published(ledger: Mapping[str, Any], claim: Row) -> str | None:
+    """The verdict of the document; None for a question of this project."""
+    return claim["published_verdict"] if is_asserted(ledger, claim) else None
 
 
 def ledger_numbers(ledger: Mapping[str, Any]) -> Iterator[Named]:
-    """Effect, interval, n and p of every statement, and counts of verdicts."""
-    claims = ledger["claims"]
-    for claim in claims:
+    """Effect, interval, n and p of every statement, and counts of outcomes."""
+    for claim in ledger["claims"]:
         for word in NUMBERS:
             if claim[word] is not None:
                 yield Named(("claim", claim["key"], word), claim[word], SCIENTIFIC)
         if claim["n"]:
             yield Named(("claim", claim["key"], "n"), claim["n"])
-    for verdict, count in counts(claims).items():
-        yield Named(("claims", verdict), count)
-    yield Named(("claims",), len(claims))
-    yield Named(("claims exploratory",), sum(map(is_exploratory, claims)))
+    for title, count in counts(assertions(ledger)).items():
+        yield Named(("claims", title), count)
+    yield Named(("claims",), len(ledger["claims"]))
+    yield Named(("claims exploratory",), sum(map(is_exploratory, ledger["claims"])))
     yield Named(("claims tests",), ledger["tests"])
 
 
 def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
     """Counts of verdicts, and the verdict of every statement."""
     each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
-    return {"count": counts(ledger["claims"]), "statement": each}
-
-
-def counts(claims: Iterable[Row]) -> dict[str, int]:
-    """Counts of verdicts, in the order of ``VERDICTS``."""
-    given = [claim["verdict"] for claim in claims]
-    return {verdict: given.count(verdict) for verdict in VERDICTS}
+    given = list(each.values())
+    return {"count": {v: given.count(v) for v in VERDICTS}, "statement": each}
 
 
 def effect(claim: Row) -> str | None:
-    """The quantity with its interval, and the case that decided, if there are several."""
+    """The quantity with its interval, and the case on which the verdict rests."""
     if claim["effect"] is None:
         return None
-    quantity = Quantity(claim["effect"], claim["low"], claim["high"])
     where = f" ({claim['case']})" if claim["case"] else ""
-    return f"{claim['quantity']}: {Column('effect', SCIENTIFIC).text(quantity)}{where}"
+    return f"{claim['quantity']}: {estimate(claim)}{where}"
+
+
+def estimate(case: Row) -> str:
+    """The effect of a case with its interval."""
+    quantity = Quantity(case["effect"], case["low"], case["high"])
+    return Column("effect", SCIENTIFIC).text(quantity)

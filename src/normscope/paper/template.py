@@ -13,9 +13,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 
 from normscope.errors import Explained, suggest
 from normscope.paper.frame import Frame
-from normscope.paper.markdown import FIGURES, Markdown, escaped_word, reference
+from normscope.paper.figures import FOREST
+from normscope.paper.markdown import CARDS, FIGURES, Markdown, escaped_word, reference
 
-SUMMARY, SECTION = "summary.md", "{}/section.md"
+SUMMARY, SECTION, FINDING = "summary.md", "{}/section.md", "{}/finding.md"
 
 
 def environment(*folders: Path, **options: Any) -> Environment:
@@ -51,8 +52,11 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
 
     ``summary.md`` is filled with the words of the frame, those of each study by its name, and
     ``sections``: ``<study>/section.md`` of every study that has one, in the order of the frame,
-    each filled with the words of the study and of the frame. In all of them ``table("loss")`` is a
-    table, in a section a table of its study; ``has("loss")`` says whether it has rows.
+    each filled with the words of the study and of the frame; ``findings`` likewise, from
+    ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
+    table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
+    ``verdict("key")`` and ``found("key")`` are a statement's verdict and what was measured. In
+    the summary ``cards("key")`` are those of a document.
 
     Args:
         folder: of ``summary.md``.
@@ -64,13 +68,22 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     """
     # one escape for all words; marks and sections are Markdown already
     templates = environment(folder, studies, finalize=escaped_word)
-    sections = []
+    parts: dict[str, list[Markdown]] = {SECTION: [], FINDING: []}
     for study, words in frame.sections.items():
-        if (studies / SECTION.format(study)).is_file():
-            known = {**frame.words, **words, **_tables(frame, f"{study}.")}
-            sections.append(Markdown(fill(templates, SECTION.format(study), known)))
-    words = {**frame.words, **frame.sections, **_tables(frame, ""), "sections": sections}
-    text = fill(templates, SUMMARY, words | {"figures": reference(FIGURES)})
+        known = {**frame.words, **words, **_tables(frame, f"{study}."), **_statements(frame)}
+        for part, texts in parts.items():
+            name = part.format(study)
+            if (studies / name).is_file() and (text := fill(templates, name, known)).strip():
+                texts.append(Markdown(text))
+    words = {**frame.words, **frame.sections, **_tables(frame, "")}
+    words |= {
+        "sections": parts[SECTION],
+        "findings": [Markdown(" ".join(text.split())) for text in parts[FINDING]],
+        "forest": reference(FOREST) if FOREST in frame.figures else "",
+        "figures": reference(FIGURES),
+        "cards": lambda document: reference(f"{CARDS}{document}"),
+    }
+    text = fill(templates, SUMMARY, words)
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
@@ -85,4 +98,13 @@ def _tables(frame: Frame, prefix: str) -> dict[str, Callable[[str], object]]:
     return {
         "table": lambda name: reference(full(name)),
         "has": lambda name: bool(frame.tables[full(name)].rows),
+    }
+
+
+def _statements(frame: Frame) -> dict[str, Callable[[str], str]]:
+    """What a finding says about statements; a ledger may lack them."""
+    cards = {card["key"]: card for card in frame.cards}
+    return {
+        "verdict": lambda key: cards[key]["verdict"] if key in cards else "",
+        "found": lambda key: cards[key]["found"] if key in cards else "",
     }

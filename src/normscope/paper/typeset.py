@@ -19,10 +19,8 @@ from normscope.paper.table import PageTable
 
 Run = dict[str, str]  # text, its style, and the target of a link
 Part = dict[str, Any]
-LINE = 125  # characters of the columns that fit a line in portrait
+LINE = 125  # characters of the columns that fit a line
 CLIPPED = 40  # characters, beyond which a longer cell asks for no wider column
-HIGH = 1200  # characters of a cell whose row may break over pages
-HEADING = "heading"
 INLINE = {"em_open": "em", "strong_open": "strong", "link_open": "link"}
 
 
@@ -36,18 +34,20 @@ def document(text: str, frame: Frame) -> list[Part]:
     Raises:
         Explained: the text has a kind of block that pages do not support.
     """
-    return _on_sheets(part for block in blocks(text) for part in _parts(block, frame))
+    return [part for block in blocks(text) for part in _parts(block, frame)]
 
 
 def _parts(block: Block, frame: Frame) -> list[Part]:
     """The parts of the PDF that a block becomes."""
     match block.kind:
         case "figures":
-            return [_figure(name, figure) for name, figure in frame.figures.items()]
+            return [_figure(name, figure) for name, figure in frame.plates(block.name)]
+        case "cards":
+            return [{"kind": "cards", "cards": list(map(_card, frame.cards_of(block.name)))}]
         case "table":
-            return [_table(frame.tables[block.table])]
+            return [_table(frame.tables[block.name])]
         case "heading":
-            return [{"kind": HEADING, "level": block.level, "runs": runs(block.inline)}]
+            return [{"kind": "heading", "level": block.level, "runs": runs(block.inline)}]
         case "list":
             items = [runs([token]) for token in block.inline]
             return [{"kind": "list", "ordered": block.tokens[0].tag == "ol", "items": items}]
@@ -56,19 +56,22 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     return [{"kind": "paragraph", "runs": runs(block.inline)}]
 
 
-def _on_sheets(parts: Iterable[Part]) -> list[Part]:
-    """Move wide tables to landscape sheets, each together with the headings above it."""
-    sheets: list[Part] = []
-    for part in parts:
-        at = len(sheets)
-        if part.get("wide"):
-            near = range(max(0, at - 2), at)
-            at = min((i for i in near if sheets[i]["kind"] == HEADING), default=at)
-            while at and sheets[at - 1]["kind"] == HEADING:
-                at -= 1
-            part = {"kind": "sheet", "blocks": [*sheets[at:], part]}  # noqa: PLW2901
-        sheets[at:] = [part]
-    return sheets
+def _card(card: Mapping[str, Any]) -> Part:
+    """A statement's card, with a command that may break within its paths."""
+    shown = _printable(card)
+    return {**shown, "command": breakable(shown["command"])}
+
+
+def _printable(value: Any) -> Any:
+    """A value of JSON whose texts are printable."""
+    match value:
+        case str():
+            return printable(value)
+        case list() | tuple():
+            return [_printable(part) for part in value]
+        case dict():
+            return {key: _printable(part) for key, part in value.items()}
+    return value
 
 
 def run(text: str, style: str = "", to: str = "") -> Run:
@@ -87,8 +90,8 @@ def runs(tokens: Iterable[Token]) -> list[Run]:
             styles.pop()
         elif child.type == "code_inline":
             parts.append(run(child.content, "code"))
-        else:
-            parts.append(run(child.content or " ", *(styles or [("", "")])[-1]))
+        elif text := " " if child.type == "softbreak" else child.content:
+            parts.append(run(text, *(styles or [("", "")])[-1]))
     return parts
 
 
@@ -99,22 +102,22 @@ def _figure(name: str, figure: Figure) -> Part:
 
 
 def _table(table: PageTable) -> Part:
-    """A table: its cells, which columns are numbers, and whether it needs a landscape page."""
+    """A table: its cells, and which columns are numbers; a note if it is too wide or empty."""
     if not table.rows:
         return {"kind": "paragraph", "runs": [run("none")]}
     head, *rows = [[printable(cell) for cell in row] for row in (table.headings, *table.texts())]
-    cells = [cell for row in rows for cell in row]
     width = sum(
         max(*map(len, title.split()), min(CLIPPED, max(map(len, column))))
         for title, *column in zip(head, *rows, strict=True)
     )
+    if width > LINE:
+        note = run(f"The table “{table.title}” is too wide for print; summary.html has it.", "em")
+        return {"kind": "paragraph", "runs": [note]}
     return {
         "kind": "table",
         "head": [breakable(cell) for cell in head],
         "rows": [[breakable(cell) for cell in row] for row in rows],
         "numbers": [table.is_numeric(i) for i in range(len(head))],
-        "wide": width > LINE,
-        "breaks": max(map(len, cells)) > HIGH,
     }
 
 

@@ -24,6 +24,7 @@ RAW: dict[str, Any] = {
     "unit": "model",
     "figure": "loss",
     "differs_because": "one seed",
+    "quote": "Norms help.",
     "readings": {"stated": {}},
 }
 PAPER: dict[str, Any] = {"title": "On norms", "author": "A. Author"}

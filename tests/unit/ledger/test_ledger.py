@@ -77,6 +77,13 @@ WITHIN |= {"margin_because": "half or twice"}
         ({"bound": 0.0, "bound_because": None, "scale": "log"}, "", "has no logarithm"),
         ({"margin": 2.0}, "", "margin and margin_because go together"),
         (WITHIN | {"margin_because": None}, "", "margin and margin_because go together"),
+        ({"quote": None}, "", "needs a quote"),
+        ({"published": {"verdict": "none"}}, "", "asserts: false"),
+        ({"readings": {}}, "readings", "at least 1 item"),
+        ({"readings": None}, "readings", "required"),
+        ({"readings": {"a-b": {}}}, "readings", "pattern"),
+        ({"readings": {"stated": {"bond": 1}}}, "readings.stated.bond", "did you mean bound?"),
+        ({"contradicts": ["a", "a"]}, "contradicts", "given twice: a"),
         ({"holds_in": "primary"}, "holds_in", "'all' or 'any'"),
         (WITHIN | {"margin": 0.0}, "margin", "greater than 0"),
         (WITHIN | {"margin": -0.5}, "margin", "greater than 0"),
@@ -208,3 +215,27 @@ def test_the_published_count_of_h25_is_that_of_the_references():
     assert published.number == f"right for {row['value']:.0f} of {row['n']:.0f}"
     assert published.verdict == "fails"
     assert h25_verdict(int(row["value"]), int(row["n"])) == "FALSIFIED"
+
+
+def test_a_question_has_neither_a_quote_nor_a_published_verdict(tmp_path):
+    asked = {k: v for k, v in RAW.items() if k != "quote"}
+    whole = {"title": "Questions", "asserts": False, "claims": {"key": asked}}
+    path = tmp_path / "questions.yaml"
+    path.write_text(yaml.safe_dump(whole))
+    assert load([path]).entries["key"].published.verdict == "none"
+    whole["claims"]["key"] = asked | {"published": {"verdict": "holds"}}
+    assert "nobody asserts it" in refused(tmp_path, yaml.safe_dump(whole))[0]
+
+
+def test_readings_complete_what_their_entry_gives():
+    """Mappings are merged, other values replaced."""
+    contrast = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a", "depth": 2}}
+    readings = {"one": {}, "two": {"bound": 1.0, "contrast": {"cells": {"depth": 4}}}}
+    one, two = entry(contrast=contrast, readings=readings).readings.values()
+    assert (one.bound, two.bound) == (0.0, 1.0)
+    assert one.contrast is not None
+    assert two.contrast is not None
+    assert (one.contrast.cells, two.contrast.cells) == (
+        {"arm": "a", "depth": 2},
+        {"arm": "a", "depth": 4},
+    )

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_recipes import claim, ledger, opening, shown, traces
+from page_recipes import claim, ledger, opening, traces
 
-from normscope.paper.evidence import Evidence, evidence_columns, evidence_words, read_evidence
+from normscope.paper.evidence import Evidence, evidence_words, kept_verdict, read_evidence
 from normscope.paper.frame import Frame, collect
 from normscope.paper.section import Section
-from normscope.paper.statements import ledger_table
 
 CONFIG = {"level": 0.95, "recall": {"stack": 3}}
 
@@ -34,8 +33,8 @@ def verdicts(**by_key: str) -> list[dict[str, Any]]:
 HERE = verdicts(a="holds", b="undecided", c="fails", d="undecided", e="holds", f="fails", g="holds")
 THERE = [
     *verdicts(a="fails", b="holds", c="undecided", d="undecided"),
-    claim(key="e", verdict="holds", criterion="the same test in other words"),
-    claim(key="f", verdict="holds", bound=2.0),
+    claim(key="e", verdict="holds", where="the same test in other words"),
+    claim(key="f", verdict="holds", digest="changed"),
     claim(key="gone", verdict="holds"),
 ]
 
@@ -47,16 +46,11 @@ def printed(*claims: dict[str, Any], evidence: Evidence | None) -> Frame:
     return collect(section, stated, {}, level=0.95, traces=places, evidence=evidence)
 
 
-def test_the_ledger_has_the_verdicts_of_both_runs(tmp_path):
-    rows = shown(ledger_table(ledger(*HERE), evidence_columns(kept(tmp_path, *THERE))))
-    assert [(row["corrected"], row["evidence"], row["decided in"]) for row in rows] == [
-        ("holds", "fails", "both"),
-        ("undecided", "holds", "the evidence"),
-        ("fails", "undecided", "this run"),
-        ("undecided", "undecided", "neither"),
-        ("holds", "holds", "both"),
-        ("fails", "holds", "both; the evidence has another test"),
-        ("holds", "–", "this run"),
+def test_the_verdicts_of_the_evidence_say_if_their_test_was_another(tmp_path):
+    evidence = kept(tmp_path, *THERE)
+    assert [kept_verdict(c, evidence) for c in HERE] == [
+        *("fails", "holds", "undecided", "undecided", "holds"),
+        *("holds, by another test", "not in the evidence"),
     ]
 
 
@@ -69,13 +63,10 @@ def test_differing_verdicts_are_named_and_those_of_one_run_counted(tmp_path):
 
 def test_both_ledgers_are_counted(tmp_path):
     frame = printed(*HERE, evidence=kept(tmp_path, *THERE))
-    columns = ("decided", "holds", "fails", "undecided")
-    assert frame.tables["verdicts"].select(*columns).rows == (
-        (5, 3, 2, 2),
-        (5, 4, 1, 2),
-    )
-    assert frame.numbers["evidence claims holds"].value == 4
-    assert frame.numbers["claims holds"].value == 3
+    columns = ("confirmed", "refuted", "open")
+    assert frame.tables["verdicts"].select(*columns).rows == ((3, 2, 2), (4, 1, 2))
+    assert frame.numbers["evidence claims confirmed"].value == 4
+    assert frame.numbers["claims confirmed"].value == 3
 
 
 @pytest.mark.parametrize(
@@ -87,17 +78,14 @@ def test_both_ledgers_are_counted(tmp_path):
         (CONFIG | {"recall": {"stack": 12}}, False),
     ],
 )
-def test_the_command_names_the_configuration_if_both_runs_have_it(tmp_path, config, is_same):
+def test_a_configuration_is_the_same_if_all_its_parts_are(tmp_path, config, is_same):
     assert kept(tmp_path, config=config).is_same == is_same
-    (row,) = shown(printed(claim(), evidence=kept(tmp_path, config=config)).tables["traces"])
-    alone = "snakemake --cores 4 results/main/tables/runs.csv"
-    assert row["command"] == alone + " --configfile config/paper.yaml" * is_same
 
 
 @pytest.mark.parametrize("is_there", [True, False])
 def test_the_opening_compares_both_runs(tmp_path, is_there):
     frame = printed(*HERE, evidence=kept(tmp_path, *THERE, config={}) if is_there else None)
     assert len(frame.tables["verdicts"].rows) == 1 + is_there
-    named = json.dumps([frame.tables["ledger"].headings, *frame.numbers])
+    named = json.dumps([frame.cards, *frame.numbers])
     assert ("evidence" in named) == is_there
-    assert ("evidence" in opening(tmp_path, frame, "The models are trained")) == is_there
+    assert ("evidence" in opening(tmp_path, frame, "## Methods")) == is_there

@@ -27,7 +27,7 @@ from normscope.paper.latex import files
 from normscope.paper.markdown import summary
 from normscope.paper.page import page
 from normscope.paper.section import Named, Section, named
-from normscope.paper.statements import claims_table, ledger_table
+from normscope.paper.statements import ledger_table
 from normscope.paper.table import Column, Number, PageTable
 from normscope.paper.typeset import document
 
@@ -61,25 +61,22 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
         "tally",
         "verdicts",
         "ledger",
-        "traces",
-        "a.claims",
         "a.loss",
-        "b.claims",
         "b.loss",
     ]
     assert printed.tables["a.loss"] == TABLE
-    assert [len(printed.tables[f"{s}.claims"].rows) for s in "ab"] == [0, 1]
+    assert [card["study"] for card in printed.cards_of("d")] == ["b"]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     totals = printed.words["totals"]
-    assert [totals[key] for key in ("count", "holds", "published", "stand")] == [1, 1, 1, 1]
+    assert [totals[key] for key in ("count", "assertions", "confirmed", "whole")] == [1, 1, 1, 0]
     assert printed.words["alpha"] == Number(1 - 0.9, PERCENT)
     assert {name: str(number) for name, number in printed.numbers.items()}.items() >= {
         **{"a seeds": "6", "a rate": "0.001", "b seeds": "7", "layernorm loss": "1.90"},
         **{"a n": "20,000"},
         **{"level": "90%", "alpha": "10%", "fewest": "6"},
-        **{"claims": "1", "claims holds": "1", "claims fails": "0", "claims undecided": "0"},
-        **{"claims tests": "1", "claim a effect": "0.250", "claim a p_holm": "0.0625"},
+        **{"claims": "1", "claims confirmed": "1", "claims refuted": "0", "claims open": "0"},
+        **{"claims tests": "1", "claim a effect": "0.250", "claim a p_ledger": "0.125"},
         **{"claim a low": "0.125", "claim a hedges_g": "3.14", "claim a n": "6"},
     }.items()
     assert not {"a word", "a is"} & set(printed.numbers)
@@ -101,46 +98,23 @@ def test_the_ledger_says_verdicts_and_what_they_rest_on():
     rows = [
         claim(**known, case="deep", verdict="fails", reason="one seed"),
         claim(**untested),
-        claim(**untested | {"effect": None}, published_verdict="none", published_number=None),
+        claim(**untested | {"effect": None}, document="questions"),
     ]
     one, two, three = shown(ledger_table(ledger(*rows)))
     assert one == {
         "statement": "Norms help.",
         "source": "A. Author, page 1",
-        "published number": "1.5",
         "published": "holds",
-        "corrected": "fails",
+        "verdict": "fails",
         "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
         "n": "20 seeds",
-        "Hedges g": "3.14",
-        "p": "0.0312",
-        "p (flips)": "0.0312",
         "p (Holm)": "0.00133",
-        "figure": "loss",
         "why": "one seed",
     }
     assert (two["effect"], two["n"], two["why"]) == ("difference: 0.250", "–", "–")
-    assert [three[k] for k in ("published number", "published", "effect")] == ["–"] * 3
+    assert [three[k] for k in ("published", "effect")] == ["–"] * 2
     (untitled,) = shown(ledger_table(ledger(claim(), author=None)))
     assert untitled["source"] == "On norms, page 1"
-
-
-def test_empty_columns_of_the_statements_one_by_one_are_left_out():
-    rows = [claim(), claim(its_verdict="holds", alone="undecided: few")]
-    whole = claims_table("", rows)
-    assert whole.headings == [
-        *("claim", "verdict", "corrected", "test", "as published", "its verdict")
-    ]
-    assert whole.cells(5) == ["", "holds"]
-    bounds = {"bound": 0.5, "bound_because": "half", "margin": 2.0, "margin_because": "twice"}
-    reasons = claims_table("", [claim(**bounds), claim()])
-    assert reasons.select("its numbers").cells(0) == ["bound 0.5: half; margin 2: twice", ""]
-    assert shown(claims_table("", rows[:1])) == [
-        {
-            **{"claim": "Norms help.", "test": "it is above 0", "as published": "was"},
-            **{"corrected": "is", "verdict": "holds"},
-        }
-    ]
 
 
 def printed_files(printed: Frame, folder) -> dict[str, str]:
@@ -168,6 +142,7 @@ PAGES = {"summary.md", "summary.html", "summary.pdf"}
 def changed(part: str, printed: Frame) -> Frame:
     """The frame with NEW in one place."""
     tables, loss, ledgers = printed.tables, printed.tables["main.loss"], printed.tables["ledger"]
+    card = {**printed.cards[0], "finding": f"It is {NEW}."}
     cells = tuple(tuple(NEW if c == OLD else c for c in row) for row in loss.rows)
     first, *others = ledgers.rows
     claims = ((*first[:4], str(NEW), *first[5:]), *others)
@@ -176,6 +151,7 @@ def changed(part: str, printed: Frame) -> Frame:
         **{
             "cell": {"tables": {**tables, "main.loss": replace(loss, rows=cells)}},
             "verdict": {"tables": {**tables, "ledger": replace(ledgers, rows=claims)}},
+            "card": {"cards": [card, *printed.cards[1:]]},
             "number": {"numbers": {**printed.numbers, "layernorm pre loss": Number(NEW, GENERAL)}},
             "word": {"sections": {"main": {**printed.sections["main"], "steps": NEW}}},
             "caption": {"figures": {**printed.figures, "final_norm": Figure("T", f"n: {NEW}")}},
@@ -187,7 +163,8 @@ def changed(part: str, printed: Frame) -> Frame:
     ("part", "places"),
     [
         ("cell", PAGES | {"tables/main/loss.tex"}),
-        ("verdict", PAGES | {"claims.tex"}),
+        ("verdict", {"summary.md", "summary.html", "summary.pdf", "claims.tex"}),
+        ("card", PAGES),
         ("number", {"numbers.tex"}),
         ("word", PAGES),
         ("caption", PAGES | {"example.tex"}),

@@ -70,5 +70,5 @@ def test_a_name_that_is_taken_is_an_error(name):
 def test_every_verdict_is_counted_also_where_no_statement_has_it():
     claims = [{"key": "a", "verdict": "holds"}, {"key": "b", "verdict": "holds"}]
     counted = verdicts({"claims": claims})
-    assert counted["count"] == {"holds": 2, "fails": 0, "undecided": 0}
+    assert counted["count"] == {"holds": 2, "fails": 0, "depends": 0, "undecided": 0}
     assert counted["statement"] == {"a": "holds", "b": "holds"}

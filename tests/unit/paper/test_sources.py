@@ -10,6 +10,7 @@ from page_recipes import (
     ledger,
     manifest,
     template_text,
+    templates,
     traces,
 )
 from pydantic import ValidationError
@@ -21,6 +22,7 @@ from normscope.paper.markdown import summary
 from normscope.paper.page import page
 from normscope.paper.typeset import document
 
+NO_LINK = {"title": "Without a link", "author": None, "link": None}
 LINK = "https://example.org/a_b~c/(1)?x=1%20&y=2#z"
 
 
@@ -28,7 +30,7 @@ LINK = "https://example.org/a_b~c/(1)?x=1%20&y=2#z"
 def printed() -> Frame:
     stated = ledger(claim(), claim(key="b", document="e"))
     stated["documents"]["d"]["link"] = LINK
-    stated["documents"]["e"] = {"title": "Without a link", "author": None, "link": None}
+    stated["documents"]["e"] = stated["documents"]["d"] | NO_LINK
     return collect({}, stated, {}, level=0.95, traces=traces(stated, "x"))
 
 
@@ -36,31 +38,26 @@ def printed() -> Frame:
 def text(printed: Frame, tmp_path) -> str:
     """The part of the summary on the ledger."""
     whole = (REPORT / "summary.md").read_text()
-    ledgers = re.search(r"## The ledger.*?(?=Each document is one family)", whole, re.DOTALL)
+    ledgers = re.search(r"## The ledger.*?(?=## Appendices)", whole, re.DOTALL)
     assert ledgers is not None
-    (tmp_path / "summary.md").write_text(f"# T\n\n{ledgers[0]}{{{{ table('traces') }}}}")
-    return template_text(tmp_path, printed)
+    return template_text(templates(tmp_path, f"# T\n\n{ledgers[0]}"), printed)
 
 
 def test_the_page_leads_from_a_statement_to_its_document(printed: Frame, text: str):
     whole = page(REPORT, text, printed, {}, manifest())
     href = LINK.replace("&", "&amp;")
-    rows = re.findall(r'<tr[^>]* id="statement-\w+".*?</tr>', whole, re.DOTALL)
-    assert [f'<a href="{href}">A. Author, page 1</a>' in row for row in rows] == [True, False]
-    assert "<span>Without a link, page 1</span>" in rows[1]
-    assert f'<a href="{href}">A. Author</a>: On norms' in whole
+    assert f'<p><a href="{href}">A. Author</a>, page 1' in whole
+    assert "<p>Without a link, page 1" in whole
+    assert f'<a href="{href}">On norms</a>' in whole
 
 
-def test_markdown_and_print_list_the_documents(printed: Frame, text: str):
-    (items,) = (p["items"] for p in _flat(document(text, printed)) if p["kind"] == "list")
-    shown = [[(r["text"], r["to"]) for r in item if r["text"]] for item in items]
-    assert shown[0][0] == ("A. Author", LINK)
-    assert shown[1] == [("Without a link", "")]
-    assert "- Without a link\n" in summary(text, printed)
-
-
-def _flat(parts: list[dict]) -> list[dict]:
-    return [part for block in parts for part in block.get("blocks", [block])]
+def test_markdown_and_print_name_the_documents_above_their_statements(printed: Frame, text: str):
+    parts = document(text, printed)
+    kinds = [part["kind"] for part in parts]
+    assert kinds[-5:] == ["heading", "paragraph", "cards", "heading", "cards"]
+    assert [(r["text"], r["to"]) for r in parts[-4]["runs"]] == [("On norms", LINK)]
+    assert [r["text"] for r in parts[-2]["runs"]] == ["Without a link"]
+    assert "\n### Without a link\n\n#### Norms help.\n" in summary(text, printed)
 
 
 def test_latex_lists_the_documents(printed: Frame):

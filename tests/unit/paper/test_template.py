@@ -64,7 +64,7 @@ def test_hostile_words_are_text_in_the_summary(tmp_path, text):
     plain, hostile = (
         blocks(template_text(templates(tmp_path / w[:1], HEAD), frame(w))) for w in ("words", text)
     )
-    assert [(b.kind, b.table) for b in hostile] == [(b.kind, b.table) for b in plain]
+    assert [(b.kind, b.name) for b in hostile] == [(b.kind, b.name) for b in plain]
     assert " ".join(text.replace("\ue000", "\ufffd").split()) in hostile[1].words
 
 

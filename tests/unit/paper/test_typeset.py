@@ -22,7 +22,7 @@ from normscope.paper.frame import Frame
 from normscope.paper.typeset import document, pdf, printable
 
 LOOK = (REPORT / "summary.typ").read_text()
-FIGURES = {"loss": SVG, "final_norm": SVG}
+FIGURES = dict.fromkeys(frame().figures, SVG)
 
 
 def text_of(data: bytes, place: Path) -> str:
@@ -41,18 +41,14 @@ def words(tmp_path) -> str:
     return template_text(templates(tmp_path), frame(*HOSTILE_TEX))
 
 
-def flat(parts: list[dict]) -> list[dict]:
-    return [part for block in parts for part in block.get("blocks", [block])]
-
-
 def test_a_summary_is_headings_paragraphs_tables_lists_code_and_figures(tmp_path):
     text = template_text(templates(tmp_path), frame())
-    parts = flat(document(text, frame()))
+    parts = document(text, frame())
     kinds = [part["kind"] for part in parts]
     assert kinds == [
-        *("heading", "paragraph", "table", "heading", "table", "table", "heading", "paragraph"),
-        *("list", "code", "table", "table", "heading", "paragraph", "heading", "figure", "figure"),
-        "paragraph",
+        *("heading", "paragraph", "table", "heading", "figure", "table", "cards", "cards"),
+        *("heading", "paragraph", "list", "code", "table", "heading", "paragraph"),
+        *("heading", "figure", "figure", "paragraph"),
     ]
     picture = parts[-2]
     assert (picture["path"], picture["title"]) == ("figures/final_norm.svg", "Title words")
@@ -71,15 +67,24 @@ def test_styles_and_links_are_runs(tmp_path):
     assert ("https://example.org/", "link", "https://example.org/") in styles
 
 
-def test_a_wide_table_lies_with_its_heading_on_a_sheet(tmp_path):
+def test_a_table_that_is_too_wide_is_left_to_the_page(tmp_path):
     columns = tuple(f"a long name of column {i}" for i in range(20))
-    wide = text_table("", columns, [["1.234567 [1.234567, 2.345678]"] * 20] * 40)
+    wide = text_table("Wide", columns, [["1.234567 [1.234567, 2.345678]"] * 20] * 40)
     printed = Frame({}, {}, {"wide": wide, "none": text_table("", columns)}, {}, {})
-    top = "Before.\n\n## H\n\n{{ table('wide') }}\n\nafter\n\n{{ table('none') }}"
-    parts = document(template_text(templates(tmp_path, top), printed), printed)
-    assert [part["kind"] for part in parts] == ["paragraph", "sheet", "paragraph", "paragraph"]
-    assert [part["kind"] for part in parts[1]["blocks"]] == ["heading", "table"]
-    assert parts[-1]["runs"][0]["text"] == "none"
+    top = "## H\n\n{{ table('wide') }}\n\n{{ table('none') }}"
+    _, note, none = document(template_text(templates(tmp_path, top), printed), printed)
+    assert note["runs"][0]["text"] == "The table “Wide” is too wide for print; summary.html has it."
+    assert none["runs"][0]["text"] == "none"
+
+
+def test_a_card_is_printable_and_its_command_may_break():
+    printed = frame("模", names=("loss",))
+    (cards,) = document("\ue000cards:questions\ue000", printed)
+    (card,) = cards["cards"]
+    assert card["figure"] == "[U+6A21]"
+    assert card["command"].replace("\u200b", "") == printed.cards[2]["command"]
+    assert "results/\u200bmain" in card["command"]
+    assert card["plot"]["marks"][0]["decides"] is True
 
 
 def test_what_has_no_letter_is_shown_by_its_number():

@@ -56,7 +56,9 @@ def loaded(
 ) -> Claims:
     """The statement as its file gives it, checked by all studies; or every fault."""
     path = folder / "asked.yaml"
-    path.write_text(yaml.safe_dump({"title": "Questions", "claims": {KEY: entry}}))
+    path.write_text(
+        yaml.safe_dump({"title": "Questions", "asserts": False, "claims": {KEY: entry}})
+    )
     claims = load([path])
     if wrong := problems(claims, vocabularies, {}):
         raise Explained("\n".join(f"{path}: {line}" for _, line in wrong))

@@ -1,0 +1,200 @@
+"""A card per statement: verdict, finding, readings, and how to rerun it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from normscope.formats import DASH, SCIENTIFIC
+from normscope.paper.evidence import Evidence, kept_verdict
+from normscope.paper.position import scale_of, share
+from normscope.paper.statements import (
+    document_name,
+    estimate,
+    is_asserted,
+    is_exploratory,
+    outcome,
+    published,
+    shown_verdict,
+)
+from normscope.paper.table import Row
+
+Fact = list[str]  # a term, and what is said about it
+
+
+def cards(
+    ledger: Mapping[str, Any],
+    traces: Mapping[str, Mapping[str, Any]],
+    evidence: Evidence | None = None,
+) -> list[dict[str, Any]]:
+    """The cards, in the order of the ledger.
+
+    Keys: key, study, figure, statement, where, ``of`` (the key of its
+    document), document and its link; verdict, shown as pages do;
+    outcome (of ``statements.OUTCOMES``, or ``question``); found, what was measured; finding,
+    a sentence; plot (``plot_of``);
+    readings, each with name, quote, answer, whether it decides, and facts; facts; test, code and
+    command, from which it can be rerun.
+
+    Args:
+        ledger: the contents of claims.json.
+        traces: ``test``, ``tables`` and ``code`` of every statement, by key.
+        evidence: the results that the project keeps, if it has any.
+    """
+    statements = {claim["key"]: claim["statement"] for claim in ledger["claims"]}
+    options: list[str] = []
+    if evidence is not None and evidence.is_same:
+        options = ["--configfile", evidence.configuration]
+    made = []
+    for claim in ledger["claims"]:
+        trace = traces[claim["key"]]
+        facts = [*_facts(ledger, claim, statements)]
+        if evidence is not None:
+            facts.append(["evidence", kept_verdict(claim, evidence)])
+        made.append(
+            {key: claim[key] for key in ("key", "study", "figure", "statement", "where", "verdict")}
+            | {
+                "of": claim["document"],
+                "document": document_name(ledger, claim),
+                "link": ledger["documents"][claim["document"]]["link"],
+                "shown": shown_verdict(claim),
+                "outcome": outcome(claim) if is_asserted(ledger, claim) else "question",
+                "found": found(claim),
+                "finding": finding(claim),
+                "plot": plot_of(claim),
+                "readings": [
+                    _reading(name, reading, name == claim["reading"])
+                    for name, reading in claim["readings"].items()
+                ],
+                "facts": [fact for fact in facts if fact[1]],
+                "test": trace["test"],
+                "code": trace["code"],
+                "command": command(trace["tables"], options),
+            }
+        )
+    return made
+
+
+def command(tables: Sequence[str], options: Sequence[str]) -> str:
+    """The command that measures what a statement depends on."""
+    parts = (name.split(".") for name in tables)
+    files = [f"results/{study}/tables/{name}.csv" for study, name in parts]
+    return " ".join(["snakemake", "--cores", "4", *files, *options])
+
+
+def found(claim: Row) -> str:
+    """What was measured in the case on which a verdict rests."""
+    if claim["effect"] is None:
+        measured = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
+        return f"{claim['quantity']}: {measured or 'no data'}"
+    where = [claim["case"]] if claim["case"] else []
+    if claim["status"] != "deterministic":
+        where.append(f"{claim['n']} {claim['n_unit']}")
+    if is_exploratory(claim):
+        where.append("exploratory")
+    places = f" ({', '.join(where)})" if where else ""
+    return f"{claim['quantity']}: {estimate(claim)}{places}"
+
+
+def finding(claim: Row) -> str:
+    """What was measured, and what the statement needs."""
+    needs = _needs(claim["readings"][claim["reading"]])
+    return f"{found(claim)}{f'; the statement needs {needs}' * bool(needs)}."
+
+
+def _needs(reading: Row) -> str:
+    """The values that support a reading; empty if it has no direction."""
+    if reading["direction"] is None:
+        return ""
+    is_log = reading["scale"] == "log"
+    bound = float(is_log) if reading["bound"] is None else reading["bound"]
+    margin = reading["margin"] or float(is_log)
+    low, high = (
+        (bound / margin, bound * margin) if is_log else (bound - margin, bound + margin)
+    )
+    write = SCIENTIFIC.text
+    match reading["direction"]:
+        case "within":
+            return f"{write(low)} to {write(high)}"
+        case "greater":
+            return f"more than {write(high)}"
+    return f"less than {write(low)}"
+
+
+def plot_of(claim: Row) -> dict[str, Any] | None:
+    """The marks of all cases on the common scale, as shares of its axis; None without any.
+
+    Keys: ``holds``, the ends of what supports the reading that decides; ``marks``, each with at,
+    low, high, what it reads, and whether the verdict rests on it.
+    """
+    scale = scale_of(claim["readings"][claim["reading"]])
+    marks = []
+    for name, reading in claim["readings"].items():
+        its_scale = scale_of(reading)
+        for case, values in reading["cases"].items():
+            mark = its_scale.mark(values) if its_scale else None
+            if mark is not None:
+                ends = [None if end is None else share(end) for end in mark]
+                decides = (name, case) == (claim["reading"], claim["case"])
+                reads = values["reads"].partition(":")[0]
+                marks.append([*ends, reads, decides])
+    if scale is None or not marks:
+        return None
+    marks.sort(key=lambda mark: mark[-1])  # the one that decides is drawn last
+    keys = ("at", "low", "high", "reads", "decides")
+    return {
+        "holds": [share(end) for end in scale.holds],
+        "marks": [dict(zip(keys, mark, strict=True)) for mark in marks],
+    }
+
+
+def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
+    """A reading: its name and quote, its answer, and its test in words."""
+    reasons = "; ".join(
+        f"{word} {reading[word]:.6g}: {reading[f'{word}_because']}"
+        for word in ("bound", "margin")
+        if reading[f"{word}_because"]
+    )
+    its = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
+    as_published = f"{reading['as_published']}{its}" if reading["as_published"] else ""
+    facts = [
+        ["in plain words", reading["restated"] or ""],
+        ["test", reading["criterion"]],
+        ["its numbers", reasons],
+        ["as published", as_published],
+        ["measured", reading["corrected"]],
+    ]
+    return {
+        "name": name.replace("_", " "),
+        "quote": reading["quote"] or "",
+        "answer": reading["alone"],
+        "decides": decides,
+        "facts": [fact for fact in facts if fact[1]],
+    }
+
+
+def _facts(ledger: Mapping[str, Any], claim: Row, statements: Mapping[str, str]) -> list[Fact]:
+    """What else is known about a statement."""
+    words = [published(ledger, claim) or "asserted by nobody", claim["published_number"]]
+    contradicted = (f"“{statements[key]}”" for key in claim["contradicts"] if key in statements)
+    return [
+        ["published", "; ".join(filter(None, words))],
+        ["why", claim["reason"]],
+        ["exploratory because", claim["exploratory_because"]],
+        ["p-values", _p_values(claim)],
+        ["contradicts", "; ".join(contradicted)],
+    ]
+
+
+def _p_values(claim: Row) -> str:
+    """The p-values of the deciding test, and Hedges' g; empty without a test."""
+    if claim["p"] is None:
+        return ""
+    write = SCIENTIFIC.text
+    words = [
+        f"{write(claim['p'])}; {write(claim['p_holm'])} within the document, "
+        f"{write(claim['p_ledger'])} over the whole ledger (Holm)"
+    ]
+    if claim["p_flips"] is not None:
+        words.append(f"sign flips {write(claim['p_flips'])}")
+    if claim["hedges_g"] is not None:
+        words.append(f"Hedges' g {write(claim['hedges_g'])}")
+    return "; ".join(words)

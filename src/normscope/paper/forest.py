@@ -1,0 +1,118 @@
+"""The forest plot of the whole ledger: every statement's effect in units of its bound or margin."""
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.paper.position import FAR, Mark, scale_of
+from normscope.paper.statements import document_name, is_asserted, shown_verdict
+from normscope.paper.table import Row
+
+CAPTION = """The position is the distance of an effect from its bound, in the direction of the
+statement, in units of its margin; without a margin, of the bound's distance from no difference;
+without either (open circles), of the quantity itself. Ratios enter by their logarithms, and their
+own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is what supports
+the statement: values beyond the bound, beyond a relevant difference, or within the margin. The large
+mark is the case on which the verdict rests, with its interval; faint marks are the other cases of all
+readings, each by its own bound and margin. Green marks hold and red ones fail, each case by itself; gray ones are undecided. Diamonds
+(deterministic) and squares (no common scale) lie at the right if the statement holds, at the left if it
+fails, and at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts."""
+PAPER_MM = 198  # height of a page, less its caption
+ROW_MM = 4.9
+MM_PER_PT = 0.3528
+COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
+OTHER = "0.45"  # color of undecided
+SIDES = {"holds": [FAR], "fails": [-FAR], "depends": [-FAR, FAR]}  # of what has no scale
+WIDTH = 54  # characters of a line of a statement
+TICKS = (-100, -10, -3, -1, 0, 1, 3, 10, 100)
+
+
+def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
+    """The forest plot, and the sizes that end its caption."""
+    groups: dict[str, list[Row]] = {}
+    for claim in ledger["claims"]:
+        name = document_name(ledger, claim)
+        is_question = not is_asserted(ledger, claim)
+        groups.setdefault("Questions of this project" if is_question else name, []).append(claim)
+    if "Questions of this project" in groups:
+        groups["Questions of this project"] = groups.pop("Questions of this project")
+    rows = len(ledger["claims"]) + len(groups)
+    height = min(PAPER_MM, ROW_MM * (rows + 1) + 12)
+    figure, ((axis,),) = style.canvas(look.width_mm, height, 1, 1, layout="none")
+    figure.subplots_adjust(left=0.43, right=0.89, top=1 - 2 / height, bottom=10 / height)
+    small = min(0.8 * look.font_pt, 0.46 * height / max(1, rows) / MM_PER_PT)
+    y = 0
+    for name, claims in groups.items():
+        _label(axis, y, name, look.font_pt - 0.5, weight="bold")
+        for i, claim in enumerate(claims, y + 1):
+            _row(axis, i, claim, small)
+        y += len(claims) + 1
+    axis.set_xscale("asinh", linear_width=1)
+    axis.set_xlim(-FAR * 1.3, FAR * 1.3)
+    axis.set_xticks(TICKS, [f"{t}".replace("-", "−") for t in TICKS])
+    axis.minorticks_off()
+    axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
+    for margin in (-1, 1):
+        axis.axvline(margin, color="0.6", linewidth=0.5, linestyle=":", zorder=0)
+    axis.set_ylim(max(rows, 1) - 0.4, -0.8)
+    axis.set_yticks([])
+    axis.spines["left"].set_visible(False)
+    axis.set_xlabel("distance from the bound, in units of the margin or the bound")
+    return figure, f"{len(ledger['claims'])} statements, {look.level:.0%} intervals."
+
+
+def _label(axis: Axes, y: float, words: str, size: float, **look: Any) -> None:
+    """Words at the left of the panel."""
+    place = {"transform": axis.get_yaxis_transform(), "ha": "right", "va": "center"}
+    axis.text(-0.01, y, words, fontsize=size, linespacing=0.95, **place, **look)
+
+
+def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
+    """A statement, its marks, and its verdict."""
+    lines = textwrap.wrap(claim["statement"], WIDTH)
+    words = "\n".join(lines[:2]) + " ..." * (len(lines) > 2)
+    _label(axis, y, words, size)
+    color = COLORS.get(claim["verdict"], OTHER)  # of a mark, if the readings agree
+    right = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": size}
+    verdict = claim["verdict"] + "*" * (claim["status"] == "exploratory")
+    axis.text(1.01, y, verdict, color=color, **right)
+    scale = scale_of(claim["readings"][claim["reading"]])
+    main = None
+    for name, reading in claim["readings"].items():
+        its_scale = scale_of(reading)
+        for case, values in reading["cases"].items():
+            mark = its_scale.mark(values) if its_scale else None
+            own = COLORS.get(values["reads"].partition(":")[0], OTHER)
+            if mark and (name, case) == (claim["reading"], claim["case"]):
+                main = mark
+                color = own if claim["verdict"] == "depends" else color
+            elif mark:
+                _draw(axis, mark, y, color=own, alpha=0.3, markersize=2.5, linewidth=0.8)
+    if main is None or scale is None:
+        marker = "D" if claim["status"] == "deterministic" else "s"
+        for side in SIDES.get(claim["verdict"], ()):
+            style.points(axis, side, y, claim["statement"], marker=marker, color=color)
+        return
+    low, high = (min(max(end, -FAR * 1.3), FAR * 1.3) for end in scale.holds)
+    axis.fill_between([low, high], y - 0.4, y + 0.4, color="#dff2e7", linewidth=0, zorder=-1)
+    fill = {"mfc": "white"} if scale.is_own else {}
+    _draw(axis, main, y, claim["statement"], shown_verdict(claim), color=color, **fill)
+
+
+def _draw(axis: Axes, mark: Mark, y: int, *names: str, **look: Any) -> None:
+    """A mark with its interval; a triangle at the edge if it lies beyond the axis."""
+    at, low, high = (None if end is None else min(max(end, -FAR), FAR) for end in mark)
+    marker = "o" if at == mark.at else ">" if mark.at > 0 else "<"
+    if low is None or high is None:
+        style.points(axis, at, y, *names, marker=marker, **look)
+        return
+    look = {"linewidth": 1.1, "markersize": 4.5} | look
+    width = look.pop("linewidth")
+    alpha = look.get("alpha", 1)
+    axis.hlines(y, low, high, color=look["color"], linewidth=width, alpha=alpha)
+    style.points(axis, at, y, *names, marker=marker, linestyle="", **look)

@@ -1,0 +1,91 @@
+"""Cards: what was measured and needed, and where the effect lies on the common scale."""
+
+import math
+
+import pytest
+from page_recipes import CASE, claim, ledger, reading, traces
+
+from normscope.paper.cards import cards, finding, plot_of
+from normscope.paper.evidence import Evidence
+from normscope.paper.position import FAR, scale_of, share
+
+
+def at(value: float | None, low: float | None = None, high: float | None = None) -> dict:
+    return CASE | {"effect": value, "low": low, "high": high, "reads": "holds"}
+
+
+@pytest.mark.parametrize(
+    ("test", "value", "position", "holds", "needs"),
+    [
+        # in units of the margin, in the direction of the statement
+        ({"margin": 0.05}, 0.1, 2, (1, math.inf), "more than 0.0500"),
+        ({"margin": 0.05, "direction": "less"}, 0.1, -2, (1, math.inf), "less than −0.0500"),
+        ({"bound": 1.0, "margin": 0.5, "direction": "within"}, 1.25, 0.5, (-1, 1), "0.500 to 1.50"),
+        # factors: 4 is two margins of 2 from 1
+        ({"bound": 1.0, "margin": 2.0, "scale": "log"}, 4, 2, (1, math.inf), "more than 2.00"),
+        # without a margin, the bound's distance from no difference is the unit
+        ({"bound": 0.9, "direction": "less"}, 0.45, 0.5, (0, math.inf), "less than 0.900"),
+        ({"bound": 0.1, "scale": "log", "direction": "less"}, 0.01, 1, (0, math.inf), "less than 0.100"),
+        # without either, the quantity's own: a nat, or a factor of two
+        ({}, 0.25, 0.25, (0, math.inf), "more than 0"),
+        ({"bound": 1.0, "scale": "log"}, 8, 3, (0, math.inf), "more than 1.00"),
+        ({"bound": None, "scale": "log"}, 0.5, -1, (0, math.inf), "more than 1.00"),
+    ],
+)
+def test_a_position_counts_units_from_the_bound(test, value, position, holds, needs):
+    scale = scale_of(one := reading(**test))
+    assert scale is not None
+    assert scale.mark(at(value)).at == pytest.approx(position)
+    assert scale.holds == holds
+    assert scale.is_own == (not one["margin"] and one["bound"] in (None, 0 if position < 1 else 1))
+    assert finding(claim(readings={"stated": one})).endswith(f"; the statement needs {needs}.")
+
+
+def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
+    mark = scale_of(reading(direction="less", margin=0.5)).mark(at(1, 0.5, 2))
+    assert mark == (-2, -4, -1)
+    assert scale_of(reading(direction=None)) is None
+    assert scale_of(reading(test="fact")) is None
+    assert scale_of(reading()).mark(at(None)) is None
+    assert scale_of(reading(scale="log", bound=1.0)).mark(at(0)).at < -FAR
+
+
+def test_the_axis_is_symmetric_and_ends_at_the_edge():
+    assert [share(x) for x in (-math.inf, 0, math.inf)] == [0, 0.5, 1]
+    shares = [share(x) for x in (-3, -1, 0, 1, 3, 10, 100)]
+    assert shares == sorted(set(shares))
+    assert share(3) + share(-3) == 1
+
+
+def test_all_cases_of_all_readings_are_marked_and_the_deciding_one_is_last():
+    cases = {"deep": at(2, 1, 3), "flat": at(1) | {"reads": "undecided: few"}}
+    readings = {
+        "stated": reading(cases=cases, margin=1.0, margin_because="one"),
+        "other": reading(direction=None, cases={"": at(5)}),
+        "strict": reading(direction="less", cases={"": at(2) | {"reads": "fails"}}),
+    }
+    one = claim(readings=readings, case="deep", verdict="depends")
+    plot = plot_of(one)
+    assert plot["holds"] == [share(1), 1]
+    assert [(m["reads"], m["decides"]) for m in plot["marks"]] == [
+        *(("undecided", False), ("fails", False), ("holds", True))
+    ]
+    assert plot["marks"][1]["at"] == share(-2)
+    (card,) = cards(ledger(one), traces(ledger(one), "x"))
+    assert [(r["name"], r["decides"]) for r in card["readings"]] == [
+        *(("stated", True), ("other", False), ("strict", False))
+    ]
+    assert ["its numbers", "margin 1: one"] in card["readings"][0]["facts"]
+    assert plot_of(claim(readings={"stated": readings["other"]})) is None
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_the_command_names_the_configuration_if_both_runs_have_it(is_same):
+    stated = ledger(claim(contradicts=["b"]), claim(key="b", statement="No.", digest="1"))
+    kept = ledger(claim(), claim(key="b", verdict="fails"))
+    one, two = cards(stated, traces(stated, "x"), Evidence("config/paper.yaml", is_same, kept))
+    alone = "snakemake --cores 4 results/main/tables/runs.csv"
+    assert one["command"] == alone + " --configfile config/paper.yaml" * is_same
+    assert ["contradicts", "“No.”"] in one["facts"]
+    assert ["evidence", "holds"] in one["facts"]
+    assert ["evidence", "fails, by another test"] in two["facts"]
