@@ -3,6 +3,7 @@
 A line ``<!-- keys: configuration -->`` in a page is replaced by what ``configuration()`` returns.
 """
 
+import csv
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -111,9 +112,48 @@ def faults() -> str:
     return f"{about}\n\n{_table(('fault', 'injected', 'survived'), rows)}"
 
 
+def error_rates() -> str:
+    """The simulated error rates of the designs of the ledger."""
+    return _error_rates("yes")
+
+
+def other_error_rates() -> str:
+    """The simulated error rates of designs that the ledger avoids."""
+    return _error_rates("no")
+
+
+def _error_rates(used: str) -> str:
+    """One row per design and truth, with the rates in percent by the number of seeds."""
+    with (ROOT / "docs/error_rates.csv").open() as file:
+        rates = [row for row in csv.DictReader(file) if row["used"] == used]
+    sizes = sorted({row["n"] for row in rates}, key=int)
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rates:
+        only = "" if " or " in row["error"] else f" (wrong: {row['error']})"
+        known = rows.setdefault((row["design"], row["truth"] + only), {})
+        known[row["n"]] = f"{float(row['rate']):.1%}"
+        known["within"] = max(f"{float(row['accuracy']):.1%}", known.get("within", ""))
+    titles = ("design", "truth", *(f"{n} seeds" for n in sizes), "± at most")
+    columns = (*sizes, "within")
+    return _table(
+        titles, [(*key, *(known.get(c, "") for c in columns)) for key, known in rows.items()]
+    )
+
+
 TABLES = {
     f.__name__: f
-    for f in (configuration, statements, figures, vocabulary, columns, arms, suites, faults)
+    for f in (
+        configuration,
+        statements,
+        figures,
+        vocabulary,
+        columns,
+        arms,
+        suites,
+        faults,
+        error_rates,
+        other_error_rates,
+    )
 }
 
 

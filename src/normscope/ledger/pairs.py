@@ -57,11 +57,11 @@ class Pair:
             return "no data"
         if any((diverged(rows) & rows[VALUE].isna()).any() for rows in every):
             return SELECTION
-        if of_mean and any("failed" in rows and rows["failed"].any() for rows in self.sides):
-            return MIXTURE
         for need, others in zip(self.contrast.needs, self.needed, strict=True):
             if why := self._why_not_met(need, others):
                 return why
+        if of_mean and any("failed" in rows and rows["failed"].any() for rows in self.sides):
+            return MIXTURE
         return ""
 
     def _why_not_met(self, need: Need, others: Mapping[str, pd.DataFrame]) -> str:

@@ -49,5 +49,10 @@ def estimate_median(values: Sequence[float], level: float) -> Estimate:
     """
     if not values or not all(map(math.isfinite, values)):
         raise ValueError(f"an interval needs finite values, got {list(values)}")
-    interval = scipy.stats.quantile_test(values).confidence_interval(level)
-    return Estimate(len(values), median(values), float(interval.low), float(interval.high))
+    n, ordered = len(values), sorted(values)
+    # the chances that at most 0, 1, ... values lie below the median
+    fewer = scipy.special.bdtr(range(n // 2), n, 0.5)
+    left_out = sum(2 * chance <= 1 - level for chance in fewer) - 1
+    if left_out < 0:
+        return Estimate(n, median(values), math.nan, math.nan)
+    return Estimate(n, median(values), ordered[left_out], ordered[-1 - left_out])

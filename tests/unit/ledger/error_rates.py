@@ -9,7 +9,8 @@ with a wrong verdict.
 import csv
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,9 +54,9 @@ from normscope.ledger.judgement import judge
 from normscope.statistics.estimate import ALPHA
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
-COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")
+COLUMNS: list[str] = "design truth error n ledgers rate accuracy used".split()
 SIZES, TWO, ONE = (6, 7, 12, 20), (7, 20), (7,)
-MANY, FEW = 20_000, 4_000  # ledgers of a row, and of one whose ledgers are expensive
+MANY, FEW = 12_000, 2_000  # ledgers of a row, and of one whose ledgers are expensive
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ ALIKE: dict[str, Any] = {"direction": "within", "test": "equivalence"}
 KINDS = ({}, margin(0.4, **ALIKE))
 HOLDS, FAILS = ("holds",), ("fails",)
 PILOT = "at the best setting on 6 pilot seeds"
+LOO = "at the best setting on the other seeds"
 RATE = "sensitivity to the learning rate"
 TIED, NEAR, CLEAR = (0.0,) * 4, (0.0, 0.5, 0.5, 0.5), (0.0, FAR, FAR, FAR)
 FLAT, CURVE = ((0.0, 0.0, 0.0),) * 2, ((0.06, 0.0, 0.03),) * 2
@@ -118,19 +120,23 @@ def of_the_ledger() -> Iterator[Design]:
     """The designs of the ledger."""
     yield Design("t", "equal arms, paired by the ledger", two_arms({}, same(losses)), sizes=ONE)
     yield Design("t", "normal, no difference", single({}, normal()))
-    yield Design("t", "heavy tails: t(2)", single({}, heavy))
-    yield Design("t", "difference of lognormal values", single({}, lognormal_differences))
+    yield Design("t", "heavy tails: t(2)", single({}, heavy), sizes=TWO)
+    yield Design(
+        "t", "difference of lognormal values", single({}, lognormal_differences), sizes=TWO
+    )
     yield Design("t of logarithms", "lognormal, a ratio of 1", single(RATIO, lognormal()))
     for name, kind in {"t": {}, "median": MEDIAN}.items():
         tested = margin(0.5, **kind)
         relevant = f"{name}, relevant difference"
-        yield Design(relevant, "no difference", single(tested, normal()), HOLDS)
-        yield Design(relevant, "at the margin", single(tested, normal(0.5)), FAILS)
+        yield Design(relevant, "no difference", single(tested, normal()), HOLDS, TWO)
+        yield Design(relevant, "at the margin", single(tested, normal(0.5)), FAILS, TWO)
     wide, narrow = margin(1.0, **ALIKE), margin(0.1, **ALIKE)
     yield Design("equivalence", "at the margin", single(wide, normal(1.0)))
-    yield Design("equivalence", "at a narrow margin", single(narrow, normal(0.1)))
+    yield Design("equivalence", "at a narrow margin", single(narrow, normal(0.1)), sizes=TWO)
     factor = margin(2.0, **RATIO, **ALIKE)
-    yield Design("equivalence of ratios", "at the factor", single(factor, lognormal(2.0)))
+    yield Design(
+        "equivalence of ratios", "at the factor", single(factor, lognormal(2.0)), sizes=TWO
+    )
     yield Design("median", "normal, no difference", single(MEDIAN, normal()))
     yield Design("median", "exponential, no difference", single(MEDIAN, exponential))
     yield Design("median", "shares, half of them 1", single({**MEDIAN, "bound": 0.999}, half_ones))
@@ -152,9 +158,9 @@ def of_the_ledger() -> Iterator[Design]:
     unequal = two_arms({}, one_fails(0.05))
     yield Design(undecided, "equal where they train, 5% of one arm fail", unequal, **DEAR)
     yield Design(PILOT, "4 tied settings", single({}, on_pilots(TIED, 6)))
-    yield Design(PILOT, "one setting clearly best", single({}, on_pilots(CLEAR, 6)))
+    yield Design(PILOT, "one setting clearly best", single({}, on_pilots(CLEAR, 6)), sizes=TWO)
     with_margin = single(margin(5.0), on_pilots(NEAR, 6))
-    yield Design(f"{PILOT}, relevant difference", "nearly tied settings", with_margin, HOLDS)
+    yield Design(f"{PILOT}, relevant difference", "nearly tied settings", with_margin, HOLDS, TWO)
     for truth, curves, noise in (
         ("flat curves, noise 1 to 5", FLAT, (0.02, 0.1)),
         ("near ties, noise 1 to 5", CURVE, (0.02, 0.1)),
@@ -166,19 +172,20 @@ def of_the_ledger() -> Iterator[Design]:
 
 def of_several() -> Iterator[Design]:
     """The designs of several cases, readings, statements and documents."""
+    dear = {**DEAR, "ledgers": 2 * FEW}
     for truth, means in {"1 of 4 at the bound": (0, FAR, FAR, FAR), "4 of 4": (0,) * 4}.items():
-        yield Design("all cases", truth, of_cases(means), sizes=TWO)
+        yield Design("all cases", truth, of_cases(means), **dear)
         mirrored = of_cases([-mean for mean in means], holds_in="any")
-        yield Design("any case", truth, mirrored, sizes=TWO)
+        yield Design("any case", truth, mirrored, **dear)
     ends = of_cases((1, 1, -1, -1), **margin(1.0, **ALIKE))
-    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, sizes=TWO)
+    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, **dear)
     for truth, means in READ.items():
         for r in (0.0, 0.5, 0.99):
             words = f"true means {truth}, correlation {r:g}"
             yield Design("readings", words, of_readings(means, r), sizes=ONE)
     opposed = of_readings((0.0, 0.0), -0.99)
     yield Design("readings", "true means 0 and 0, correlation -0.99", opposed, sizes=ONE)
-    in_document: dict[str, Any] = {"sizes": ONE, "ledgers": FEW}
+    in_document: dict[str, Any] = {"sizes": ONE}
     yield Design("Holm in a document", "10 nulls", of_documents(1, 10), **in_document)
     mixed = of_documents(1, 10, kinds=KINDS)
     yield Design("Holm in a document", "10 nulls, half equivalence", mixed, **in_document)
@@ -195,49 +202,61 @@ def of_several() -> Iterator[Design]:
 
 def not_of_the_ledger() -> Iterator[Design]:
     """Designs that do not keep the level."""
-    for settings in (3, 4):
-        draw = single({}, on_other_seeds(settings))
-        yield Design("at the best setting on the other seeds", f"{settings} tied settings", draw)
-    nearly = single({}, on_pilots(NEAR, 6))
-    yield Design(PILOT, "nearly tied settings, about the best ones", nearly)
-    least = single({}, above_the_least(FLAT, (0.06, 0.02)))
-    yield Design("mean loss over rates minus the least", "flat curves, noise 3 to 1", least)
     mixture = single({}, difference(one_fails(0.05, handicap=1.5)))
-    yield Design("t of losses, failures at a cap", "equal mean losses, 5% of one arm fail", mixture)
-    yield Design("t of bounded values", "9 of 10 are 1: a mean of 0.9", single(AT_09, accuracies))
-    yield Design("t of bounded values", "shares, a mean of 0.9", single(AT_09, shares))
-    yield Design("t of bounded values", "-1 or 1, a mean of 0", single({}, signs))
-    families = of_documents(5, 6)
-    yield Design(
-        "Holm in each document", "5 documents of 6 nulls", families, sizes=ONE, ledgers=FEW
-    )
+    for design, truth, draw in (
+        *(
+            (LOO, f"{settings} tied settings", single({}, on_other_seeds(settings)))
+            for settings in (3, 4)
+        ),
+        (PILOT, "nearly tied settings, about the best ones", single({}, on_pilots(NEAR, 6))),
+        (
+            "mean loss over rates minus the least",
+            "flat curves, noise 3 to 1",
+            single({}, above_the_least(FLAT, (0.06, 0.02))),
+        ),
+        ("t of losses, failures at a cap", "equal mean losses, 5% of one arm fail", mixture),
+        ("t of bounded values", "9 of 10 are 1: a mean of 0.9", single(AT_09, accuracies)),
+        ("t of bounded values", "shares, a mean of 0.9", single(AT_09, shares)),
+        ("t of bounded values", "-1 or 1, a mean of 0", single({}, signs)),
+    ):
+        yield Design(design, truth, draw, ledgers=2 * FEW)
+    documents = of_documents(5, 6)
+    words = "5 documents of 6 nulls"
+    yield Design("Holm in each document", words, documents, sizes=ONE, ledgers=FEW)
 
 
-def simulate(designs: Iterable[Design], ledgers: int = MANY, *, used: bool) -> Iterator[dict]:
-    """One row per design and number of seeds.
+def simulate(design: Design, n: int, *, used: bool) -> dict[str, str]:
+    """The row of a design and a number of seeds.
 
     ``accuracy`` is the half-width of the 99% interval of a rate of 5%, or of a larger one.
-
-    Args:
-        ledgers: The largest number of ledgers of a row.
-        used: Whether the ledger decides so.
     """
-    for design in designs:
-        for n in design.sizes:
-            rng = np.random.default_rng([n, *f"{design.design}: {design.truth}".encode()])
-            k = min(ledgers, design.ledgers)
-            rate = design.errors(rng, n, k) / k
-            likely = max(rate, ALPHA)
-            accuracy = float(stats.norm.ppf(0.995)) * math.sqrt(likely * (1 - likely) / k)
-            words = (design.design, design.truth, " or ".join(design.wrong), n, k)
-            numbers = (f"{rate:.4f}", f"{accuracy:.4f}", "yes" if used else "no")
-            yield dict(zip(COLUMNS, (*words, *numbers), strict=True))
+    rng = np.random.default_rng([n, *f"{design.design}: {design.truth}".encode()])
+    rate = design.errors(rng, n, design.ledgers) / design.ledgers
+    likely = max(rate, ALPHA)
+    error = math.sqrt(likely * (1 - likely) / design.ledgers)
+    words = (design.design, design.truth, " or ".join(design.wrong), n, design.ledgers)
+    numbers = (f"{rate:.4f}", f"{stats.norm.ppf(0.995) * error:.4f}", "yes" if used else "no")
+    return {key: str(value) for key, value in zip(COLUMNS, (*words, *numbers), strict=True)}
+
+
+ROWS = [
+    (design, n, used)
+    for designs, used in ((of_the_ledger(), True), (not_of_the_ledger(), False))
+    for design in designs
+    for n in design.sizes
+]
+
+
+def _simulate(i: int) -> dict[str, str]:
+    """A row by its number, because the functions of a design cannot be sent to a process."""
+    design, n, used = ROWS[i]
+    return simulate(design, n, used=used)
 
 
 if __name__ == "__main__":
-    with Path(sys.argv[1]).open("w", newline="") as file:
+    with Path(sys.argv[1]).open("w", newline="") as file, ProcessPoolExecutor() as processes:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        for row in simulate(of_the_ledger(), used=True):
+        for row in processes.map(_simulate, range(len(ROWS))):
             writer.writerow(row)
-        writer.writerows(simulate(not_of_the_ledger(), used=False))
+            file.flush()

@@ -1,4 +1,6 @@
-"""Error rates, coverage and power of tests and intervals, over seeded samples.
+"""Coverage and power of intervals and tests, over seeded samples.
+
+The error rates of the ledger's tests are in tests/unit/ledger/test_error_rates.py.
 
 A rate over k samples is off its probability p by chance: bounds are the binomial's of k and p that
 one seed in 1,000 lies beyond.
@@ -11,12 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from normscope.statistics.inference import (
-    Estimate,
-    bootstrap_mean,
-    holm,
-    mean_test,
-)
+from normscope.statistics.inference import Estimate, bootstrap_mean
 from normscope.statistics.means import equivalence, hedges_g, sign_flip, student
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -78,25 +75,6 @@ def test_an_interval_of_skewed_values_is_skewed(of_skewed):
     assert np.mean([e.high - e.mean > e.mean - e.low for e in of_skewed]) > 0.95
 
 
-def heavy(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    return rng.standard_t(2, shape)
-
-
-def two_humped(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Symmetric about 0 with a different scale for each unit."""
-    return rng.choice([-1, 1], shape) * rng.gamma(4, 1, shape) * np.arange(1, shape[1] + 1)
-
-
-@pytest.mark.parametrize("noise", [heavy, two_humped])
-@pytest.mark.parametrize(("n", "k"), [(6, 300), (10, 80)])
-def test_sign_flips_find_nothing_as_often_as_they_say(n, k, noise):
-    """Two-sided at 5%: of 64 flips 2 are as extreme, of 1,024 the 50 that 5% allow."""
-    rate = {6: 2 / 64, 10: 50 / 1024}[n]
-    values = noise(np.random.default_rng(n), (k, n)).tolist()
-    rejected = np.mean([two_sided(v) <= 0.05 for v in values])
-    assert least(rate, k) <= rejected <= most(rate, k)
-
-
 def test_p_of_sign_flips_are_uniform_under_the_null():
     """Each of 64 p as often, where flips differ: a chi-squared of 63 degrees."""
     values = np.random.default_rng(4).laplace(size=(640, 6)).tolist()
@@ -108,27 +86,6 @@ def test_p_of_sign_flips_are_uniform_under_the_null():
 def test_5_units_never_reach_5_percent():
     values = np.random.default_rng(5).normal(3, 1, (50, 5)).tolist()
     assert min(two_sided(v) for v in values) == 2 / 32
-
-
-@pytest.mark.parametrize("test", [sign_flip, student])
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("margin", [0.3, 1, 5])
-def test_means_at_the_margin_are_seldom_told_to_be_inside(margin, sign, test):
-    """At most 5%: of 128 flips 6."""
-    values = np.random.default_rng(6).normal(sign * margin, 1, (100, 7)).tolist()
-    assert np.mean([equivalence(v, margin, test).greater <= 0.05 for v in values]) <= most(
-        0.05, 100
-    )
-
-
-@pytest.mark.parametrize("test", [sign_flip, student])
-@pytest.mark.parametrize("margin", [0, 0.05, 1])
-def test_means_at_the_margin_are_seldom_told_to_be_outside_on_either_side(margin, test):
-    """The p of being outside is one-sided, and there are two sides: twice it is a p."""
-    values = np.random.default_rng(7).normal(margin, 1, (100, 7)).tolist()
-    assert np.mean([2 * equivalence(v, margin, test).less <= 0.05 for v in values]) <= most(
-        0.05, 100
-    )
 
 
 @pytest.mark.parametrize("test", [sign_flip, student])
@@ -146,27 +103,6 @@ def test_a_clear_effect_of_10_units_is_found():
     power = stats.nct.sf(stats.t.isf(0.025, 9), 9, 1.5 * math.sqrt(10))
     assert power > 0.98
     assert np.mean([two_sided(v) <= 0.05 for v in values]) >= least(power - 0.02, 60)
-
-
-def test_holm_over_20_true_nulls_rejects_one_in_5_percent():
-    """Without it 1 - 0.95^20 = 64%; independent tests make Holm's 1 - (1 - 0.05/20)^20 = 4.9%."""
-    raw = np.random.default_rng(10).uniform(size=(800, 20))
-    adjusted = np.array([holm(p) for p in raw.tolist()])
-    corrected, without = ((p <= 0.05).any(1).mean() for p in (adjusted, raw))
-    exact = 1 - (1 - 0.05 / 20) ** 20
-    assert least(exact, 800) <= corrected <= most(exact, 800)
-    assert least(1 - 0.95**20, 800) <= without <= most(1 - 0.95**20, 800)
-    assert without > 0.5
-
-
-def test_holm_over_tests_of_noise_and_of_effects_keeps_the_error_and_finds_the_effects():
-    """15 nulls and 5 effects of 3 standard deviations, n = 10: errors among the nulls only."""
-    rng = np.random.default_rng(11)
-    effects = np.repeat([0, 3.0], [15, 5])[:, None]
-    p = [[mean_test(v) for v in rng.normal(effects, 1, (20, 10)).tolist()] for _ in range(60)]
-    rejected = np.array([holm(v) for v in p]) <= 0.05
-    assert rejected[:, :15].any(1).mean() <= most(0.05, 60)
-    assert rejected[:, 15:].mean() > 0.95
 
 
 def test_g_is_unbiased():

@@ -138,8 +138,11 @@ def alone(**change: Any) -> dict[str, Any]:
         (at("contrast", as_published={"arm": "rmsnorm"}), "contrast.as_published",
          "names nothing that differs"),
         # what no data can change
-        (alone(bound=1.5, direction="less"), "bound", "the statement holds whatever was measured"),
-        (alone(bound=1.0, direction="greater"), "bound", "fails whatever was measured"),
+        (alone(bound=0.5, direction="less"), "test", "lies between 0 and 1"),
+        (alone(bound=1.5, direction="less", test="median"), "bound",
+         "the statement holds whatever was measured"),
+        (alone(bound=1.0, direction="greater", test="median"), "bound",
+         "fails whatever was measured"),
         (at("contrast", needs=[NEED | {"check": "accuracy >= 1.5"}]), "contrast.needs.0.check",
          "false whatever was measured"),
         # what contradicts itself

@@ -4,7 +4,9 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from normscope.errors import Explained
 from normscope.ledger.case import Case
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
@@ -26,18 +28,19 @@ def compare_sensitivities(reading: Reading, evidence: Evidence) -> Finding:
     opposite is tested in the same way.
     """
     c = reading.contrast
-    assert c is not None
-    assert c.other is not None
-    ((column, second),) = c.other.items()
+    if c is None or c.less is None or len(c.less) > 1 or not c.less.keys() <= c.cells.keys():
+        raise Explained("its contrast compares two sides: name both, in cells and in less")
+    ((column, second),) = c.less.items()
+    values: list[Any] = [c.cells[column], second]
     table = evidence.table(c.table)
     vocabulary = evidence.studies[c.table.partition(".")[0]].vocabulary()
-    sides = {c.cells[column]: c.cells, second: c.cells | c.other}
-    rates = [select(table, cells, vocabulary)[RATE].unique() for cells in sides.values()]
+    sides = [c.cells, c.cells | c.less]
+    rates = [select(table, cells, vocabulary)[RATE].unique() for cells in sides]
     findings = {
         pair: find(
             reading,
             evidence,
-            table[table[RATE] == table[column].map(dict(zip(sides, pair, strict=True)))],
+            table[table[RATE] == table[column].map(dict(zip(values, pair, strict=True)))],
         )
         for pair in itertools.product(*rates)
     }

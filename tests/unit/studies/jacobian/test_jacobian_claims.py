@@ -142,7 +142,7 @@ def test_a_close_cosine_tells_harm_where_the_cost_is_small(reading, feedback):
 
     (case,) = found(SMALL).cases.values()
     assert case.answer() == "holds"
-    assert case.p_holds == pytest.approx(p_greater([0.05 - v for v in SMALL], 0))
+    assert case.p_holds == pytest.approx(0.5 ** len(SMALL))
     # models that failed count, as the loss of one that diverged is that of a uniform predictor
     assert found(failed=1, diverged=True).answer == "fails"
     for place in ("cosine_blocks", "cosine_final"):

@@ -247,7 +247,7 @@ def test_trained_models_decide_about_entropy(reading, placement, values, inverts
 
 def test_a_law_with_two_signs_depends_on_its_readings():
     """In pre-norm one sign and in post-norm the other, with the published models behind neither."""
-    sides = [(p, trained_models(p, layernorm=v)) for p, v in (("pre", RISES), ("post", FALLS))]
+    sides = [(p, trained_models(p, layernorm=2 * v)) for p, v in (("pre", RISES), ("post", FALLS))]
     chosen = pd.concat([table for _, table in sides])
     for key in ("inverts", "follows_entropy"):
         both = judgement(key, "pre_norm", "post_norm", chosen=chosen)
