@@ -133,14 +133,13 @@ def test_a_line_is_named(checks: ModuleType):
 
 
 def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
-    lesson.relies_on("pre_less_sensitive", "holds")
-    change(evidence, "sensitivity", "sensitivity", "post", -1)
+    lesson.relies_on("identity_path", "holds")
+    change(evidence, "rates", "gradient_rate", "pre", 1e3)
+    change(evidence, "rates", "smallest", "pre", 1e-9)
     lesson._read.cache_clear()
     lesson._claims.cache_clear()
-    with pytest.raises(
-        lesson.StaleProse, match="'pre_less_sensitive' holds, but the evidence: fails"
-    ):
-        lesson.relies_on("pre_less_sensitive", "holds")
+    with pytest.raises(lesson.StaleProse, match="'identity_path' holds, but the evidence: fails"):
+        lesson.relies_on("identity_path", "holds")
 
 
 def test_a_changed_order_is_stale(lesson: ModuleType, evidence: Path):
@@ -187,7 +186,7 @@ def test_words(lesson: ModuleType):
 def test_statements_are_shown_in_full(lesson: ModuleType):
     shown = lesson.verdicts()._repr_html_()
     assert shown.count("<details") == len(lesson.claims())
-    assert "claim-holds" in lesson.verdicts("pre_less_sensitive")._repr_html_()
+    assert "claim-holds" in lesson.verdicts("identity_path")._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -225,7 +224,7 @@ kernelspec:
 ```{{code-cell}} ipython3
 :tags: [remove-input]
 import lesson
-lesson.relies_on("pre_less_sensitive", "{verdict}")
+lesson.relies_on("identity_path", "{verdict}")
 ```
 
 It is {said}, $x^2$.
@@ -236,7 +235,7 @@ It is {said}, $x^2$.
     ("verdict", "said", "message"),
     [
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
-        ("fails", "so", "prose says that 'pre_less_sensitive' fails, but the evidence: holds"),
+        ("fails", "so", "prose says that 'identity_path' fails, but the evidence: holds"),
         ("holds", "1.2", "index.md:14: It is 1.2"),
         ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
         ("holds", "[gone](#gone)", "gone"),
