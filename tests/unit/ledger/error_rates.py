@@ -197,7 +197,7 @@ def of_several() -> Iterator[Design]:
     for nulls, effects in ((6, 0), (4, 2)):
         words = f"5 documents of {nulls} nulls" + f" and {effects} effects" * bool(effects)
         draw = of_documents(5, nulls, effects)
-        yield Design("Holm over the ledger", words, draw, whole=True, **dear | in_document)
+        yield Design("Holm over the ledger", words, draw, whole=True, **in_document)
 
 
 def not_of_the_ledger() -> Iterator[Design]:
