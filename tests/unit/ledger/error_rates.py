@@ -54,7 +54,7 @@ from normscope.ledger.judgement import judge
 from normscope.statistics.estimate import ALPHA
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
-COLUMNS: list[str] = "design truth error n ledgers rate accuracy used".split()
+COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")
 SIZES, TWO, ONE = (6, 7, 12, 20), (7, 20), (7,)
 MANY, FEW = 12_000, 2_000  # ledgers of a row, and of one whose ledgers are expensive
 
@@ -255,8 +255,8 @@ def _simulate(i: int) -> dict[str, str]:
 
 if __name__ == "__main__":
     with Path(sys.argv[1]).open("w", newline="") as file, ProcessPoolExecutor() as processes:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
         for row in processes.map(_simulate, range(len(ROWS))):
-            writer.writerow(row)
+            writer.writerow(row.values())
             file.flush()
