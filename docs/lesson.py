@@ -212,18 +212,22 @@ def depths(*, state: str = "start", residual: bool = True, init: str = "gpt2") -
     return sorted(set(pre.loc[is_asked, "depth"]))
 
 
-def relies_on(key: str, verdict: str) -> None:
-    """Check that a statement has the verdict on which prose relies.
+def relies_on(key: str, verdict: str, reading: str | None = None) -> None:
+    """Check that a statement, or one of its readings, has the answer on which prose relies.
 
     Args:
         key: The key of the statement.
         verdict: holds, fails, depends or undecided.
+        reading: The reading whose answer prose relies on; the statement's verdict if missing.
 
     Raises:
-        StaleProse: If the verdict is different now.
+        StaleProse: If the answer is different now.
     """
-    if (now := claims()[key]["verdict"]) != verdict:
-        raise StaleProse(f"prose says that {key!r} {verdict}, but the evidence: {now}")
+    claim = claims()[key]
+    answer = claim["verdict"] if reading is None else claim["readings"][reading]["alone"]
+    if (now := answer.partition(":")[0]) != verdict:
+        name = repr(key) if reading is None else f"{key!r}, read as {reading!r},"
+        raise StaleProse(f"prose says that {name} {verdict}, but the evidence: {now}")
 
 
 def _measured(value: "float | Measured") -> Measured:
