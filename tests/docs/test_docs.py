@@ -142,6 +142,12 @@ def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
         lesson.relies_on("identity_path", "holds")
 
 
+def test_a_reading_with_another_answer_is_stale(lesson: ModuleType):
+    lesson.relies_on("stays", "holds", "strong")
+    with pytest.raises(lesson.StaleProse, match="'stays', read as 'stable', holds, .*: fails"):
+        lesson.relies_on("stays", "holds", "stable")
+
+
 def test_a_changed_order_is_stale(lesson: ModuleType, evidence: Path):
     def prose() -> None:
         pre = lesson.rate("gradient_kept", "pre", 12, residual=False)
