@@ -58,7 +58,7 @@ def test_a_position_counts_units_from_the_bound(test, value, position, holds, ne
 
 
 def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
-    mark = scale_of(reading(direction="less", margin=0.5)).mark(at(1, 0.5, 2))
+    mark = marked(1, 0.5, 2, direction="less", margin=0.5)
     assert mark == (-2, -4, -1)
     assert scale_of(reading(direction=None)) is None
     assert scale_of(reading(test="fact")) is None
