@@ -1,17 +1,27 @@
 """Cards: what was measured and needed, and where the effect lies on the common scale."""
 
 import math
+from typing import Any
 
 import pytest
 from page_recipes import CASE, claim, ledger, reading, traces
 
 from normscope.paper.cards import cards, finding, plot_of
 from normscope.paper.evidence import Evidence
-from normscope.paper.position import FAR, scale_of, share
+from normscope.paper.position import FAR, Mark, scale_of, share
 
 
 def at(value: float | None, low: float | None = None, high: float | None = None) -> dict:
     return CASE | {"effect": value, "low": low, "high": high, "reads": "holds"}
+
+
+def marked(*values: float, **test: Any) -> Mark:
+    """Where a reading has this effect, with its interval."""
+    scale = scale_of(reading(**test))
+    assert scale is not None
+    mark = scale.mark(at(*values))
+    assert mark is not None
+    return mark
 
 
 @pytest.mark.parametrize(
@@ -41,19 +51,21 @@ def at(value: float | None, low: float | None = None, high: float | None = None)
 def test_a_position_counts_units_from_the_bound(test, value, position, holds, needs):
     scale = scale_of(one := reading(**test))
     assert scale is not None
-    assert scale.mark(at(value)).at == pytest.approx(position)
+    assert marked(value, **test).at == pytest.approx(position)
     assert scale.holds == holds
     assert scale.is_own == (not one["margin"] and one["bound"] in (None, 0 if position < 1 else 1))
     assert finding(claim(readings={"stated": one})).endswith(f"; the statement needs {needs}.")
 
 
 def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
-    mark = scale_of(reading(direction="less", margin=0.5)).mark(at(1, 0.5, 2))
+    mark = marked(1, 0.5, 2, direction="less", margin=0.5)
     assert mark == (-2, -4, -1)
     assert scale_of(reading(direction=None)) is None
     assert scale_of(reading(test="fact")) is None
-    assert scale_of(reading()).mark(at(None)) is None
-    assert scale_of(reading(scale="log", bound=1.0)).mark(at(0)).at < -FAR
+    scale = scale_of(reading())
+    assert scale is not None
+    assert scale.mark(at(None)) is None
+    assert marked(0, scale="log", bound=1.0).at < -FAR
 
 
 def test_the_axis_is_symmetric_and_ends_at_the_edge():
@@ -72,6 +84,7 @@ def test_all_cases_of_all_readings_are_marked_and_the_deciding_one_is_last():
     }
     one = claim(readings=readings, case="deep", verdict="depends")
     plot = plot_of(one)
+    assert plot is not None
     assert plot["holds"] == [share(1), 1]
     assert [(m["reads"], m["decides"]) for m in plot["marks"]] == [
         *(("undecided", False), ("fails", False), ("holds", True))

@@ -1,5 +1,6 @@
 """The forest plot: every statement has its row, mark and verdict, by a scale of its own."""
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from page_recipes import CASE, claim, ledger, reading
@@ -25,7 +26,7 @@ def drawn(*claims: dict) -> tuple[list[tuple], list[str]]:
     lines = [line for line in axis.lines if line.get_marker() != "None"]
     points = [
         (
-            *(line.get_ydata()[0], line.get_xdata()[0], line.get_marker()),
+            *(*np.asarray(line.get_xydata())[0, ::-1], line.get_marker()),
             *(to_hex(line.get_color()), line.get_alpha() or 1),
         )
         for line in lines
