@@ -352,7 +352,7 @@ def _verdict(key: str) -> str:
             ("As published", reading["as_published"]),
             ("Test", reading["criterion"]),
             ("Measured", reading["corrected"]),
-            ("Verdict of its cases", reading["alone"].removeprefix("depends: ")),
+            ("Answer", reading["alone"].removeprefix("depends: ")),
         ]
     parts += [("Why", claim["reason"]), ("Exploratory because", claim["exploratory_because"])]
     lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
