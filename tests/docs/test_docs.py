@@ -144,7 +144,7 @@ def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
 
 def test_a_reading_with_another_answer_is_stale(lesson: ModuleType):
     lesson.relies_on("stays", "holds", "strong")
-    with pytest.raises(lesson.StaleProse, match="'stays', read as 'stable', holds, .*: fails"):
+    with pytest.raises(lesson.StaleProse, match=r"read as 'stable', holds, .*: fails"):
         lesson.relies_on("stays", "holds", "stable")
 
 
