@@ -9,9 +9,15 @@ import pytest
 from processes import ROOT
 from statements import CLAIMS
 
+from normscope.config import Studies
 from normscope.errors import Explained
 from normscope.io.git import git
+from normscope.io.tables import Tables
+from normscope.ledger.claim import Evidence
+from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import Registry, read_frozen, read_history
+from normscope.ledger.judgement import find_all, judge
+from normscope.ledger.record import record
 from normscope.paper.statements import shown_verdict
 from normscope.studies.statements import digests_of
 
@@ -83,3 +89,30 @@ def test_the_kept_ledger_and_its_pages_call_no_exploratory_verdict_confirmatory(
         assert claim["digest"] == registry.digests[claim["key"]], (
             f"{claim['key']}: its test differs from the one by which evidence/ was judged"
         )
+
+
+# their tables are too large to keep, and they are deterministic or their family has no other test
+UNKEPT = {"true_last_block", "shares_give_cosines", "consistent", "h25", "norms_decide"}
+
+
+def test_the_kept_ledger_follows_from_the_kept_tables():
+    """Every case, verdict and p-value, whose tables are kept."""
+    config = json.loads((ROOT / "evidence/manifest.json").read_text())["config"]
+    studies = Studies.model_validate({k: v for k, v in config.items() if k != "figures"}).studies
+    tables = {name: Tables(ROOT / "evidence" / name, s.TABLES) for name, s in studies.items()}
+    documents = {
+        name: document.model_copy(
+            update={"claims": {k: e for k, e in document.claims.items() if k not in UNKEPT}}
+        )
+        for name, document in CLAIMS.documents.items()
+    }
+    found = find_all(Claims(documents), Evidence(tables, studies, KEPT["level"]))
+    kept = {claim["key"]: claim for claim in KEPT["claims"]}
+    for judgement in judge(found, 1 - KEPT["level"]):
+        now = json.loads(json.dumps(record(judgement, Registry(digests_of(CLAIMS), None, []))))
+        before = kept[now["key"]]
+        for name, reading in now["readings"].items():
+            assert reading["cases"] == before["readings"][name]["cases"], (now["key"], name)
+        assert (now["p"], now["seeds"]) == (before["p"], before["seeds"]), now["key"]
+        if judgement.claim.document not in ("final_norm", "gpt2"):  # families that are whole
+            assert (now["verdict"], now["p_holm"]) == (before["verdict"], before["p_holm"])
