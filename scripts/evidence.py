@@ -19,7 +19,7 @@ from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.git import git
 from normscope.io.yamlfile import laid_over, read_yaml
-from normscope.ledger.frozen import Line, read_frozen, read_history
+from normscope.ledger.frozen import DECIDES, Line, read_frozen, read_history
 from normscope.schema import Strict
 
 
@@ -103,6 +103,8 @@ def check_frozen(config: Config, flags: Flags) -> None:
     frozen = read_frozen(path)
     if frozen.settings != sha256(config.recorded("figures").encode()).hexdigest():
         raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
+    if changed := git("diff", "--name-only", frozen.commit, "--", *DECIDES):
+        raise Explained(f"these files are not those that {path} froze: freeze again\n{changed}")
     since = float(git("log", "-1", "--format=%ct", "--", str(path)) or "inf")
     for name, study in config.studies.items():
         for job in study.trainings():

@@ -11,11 +11,9 @@ from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
 from normscope.io.git import git
 from normscope.io.yamlfile import laid_over, read_yaml
-from normscope.ledger.frozen import Frozen
+from normscope.ledger.frozen import DECIDES, Frozen
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
-
-DECIDES = ("src", "scripts", "workflow", "data", "config", "config.yaml", "constraints.txt")
 
 
 class Flags(Strict):

@@ -1,7 +1,7 @@
 """The test of one case of a statement: one kind of network, one model, or a formula."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import stdev
 from typing import Self
@@ -28,6 +28,7 @@ class Case:
         unit: The unit of replication.
         p_holds, p_fails: One-sided p-values for the statement and for its opposite; NaN without
             a test.
+        p_beyond: One-sided p-value that the quantity lies beyond the margin as well.
         flips_holds, flips_fails: The same from sign flips, which do not assume normality.
         smallest: The smallest one-sided p-value that this number of units can give.
         g: Hedges' g of the distances of the units from the bound.
@@ -44,6 +45,7 @@ class Case:
     unit: str = "model"
     p_holds: float = math.nan
     p_fails: float = math.nan
+    p_beyond: float = math.nan
     flips_holds: float = math.nan
     flips_fails: float = math.nan
     smallest: float = math.nan
@@ -73,9 +75,10 @@ class Case:
         return cls(open=why)
 
     @classmethod
-    def known(cls, answer: bool, effect: float = math.nan) -> Self:
-        """A deterministic case."""
-        return cls(effect=effect, n=1, unit="formula", fact=answer)
+    def known(cls, answer: bool, effect: float = math.nan, seeds: Iterable[int] = ()) -> Self:
+        """A deterministic case, with the seeds of the models that it is about, if it is."""
+        seen = tuple(sorted({int(seed) for seed in seeds}))
+        return cls(effect=effect, n=1, unit="formula", fact=answer, seeds=seen)
 
 
 def too_few(n: int, unit: str = "model") -> str:
@@ -135,6 +138,7 @@ def decide(reading: Reading, values: Sequence[float], *, level: float) -> Case:
         case,
         p_holds=main.greater,
         p_fails=main.less,
+        p_beyond=hypothesis.beyond(distances, test),
         flips_holds=flips.greater,
         flips_fails=flips.less,
         smallest=main.smallest,

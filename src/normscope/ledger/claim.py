@@ -97,4 +97,4 @@ def together(verdicts: Mapping[str, str]) -> str:
     cases: dict[str, list[str]] = {}
     for name, verdict in verdicts.items():
         cases.setdefault(verdict, []).append(name)
-    return "depends: " + "; ".join(f"{kind} for {', '.join(n)}" for kind, n in cases.items())
+    return "by case: " + "; ".join(f"{kind} for {', '.join(n)}" for kind, n in cases.items())

@@ -46,7 +46,9 @@ def _tested(reading: Reading, pair: Pair, level: float) -> Case:
     if reading.test == "fact":
         effect = pair.effect(reading)
         known = not math.isnan(effect)
-        return Case.known(reading.agrees_with(effect), effect) if known else Case.unknown("no data")
+        if not known:
+            return Case.unknown("no data")
+        return Case.known(reading.agrees_with(effect), effect, pair.seeds)
     if why := pair.why_open(of_mean=reading.test in BY_T):
         return Case.unknown(why)
     case = decide(reading, pair.values(infinite=reading.scale == "log"), level=level)

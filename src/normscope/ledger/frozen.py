@@ -16,6 +16,8 @@ from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.reading import DECISIVE
 from normscope.schema import Strict
 
+# the files that decide a verdict, or what is trained for it
+DECIDES = ("src", "scripts", "workflow", "data", "config", "config.yaml", "constraints.txt")
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 Status = Literal["confirmatory", "exploratory", "deterministic"]
@@ -60,7 +62,8 @@ def digest(entry: Entry, function: str = "") -> str:
 
     Args:
         entry: The statement.
-        function: The code of the function that tests it, if one does.
+        function: What else decides it: its document, within which p-values are corrected, and the
+            code of the function that tests it, if one does.
     """
     readings = {}
     for name, reading in entry.readings.items():
@@ -71,6 +74,7 @@ def digest(entry: Entry, function: str = "") -> str:
             test["quantity"] = reading.quantity  # a function may ask for it
         readings[name] = test
     parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
+    parts["published"] = entry.published.verdict
     text = json.dumps(parts | {"function": function}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -81,7 +85,9 @@ def digests(claims: Claims, functions: Mapping[str, str]) -> dict[str, str]:
     Args:
         functions: The code of the functions that test statements, by key.
     """
-    return {key: digest(entry, functions.get(key, "")) for _, key, entry in claims}
+    return {
+        key: digest(entry, document + functions.get(key, "")) for document, key, entry in claims
+    }
 
 
 def read_frozen(path: Path) -> Frozen:

@@ -152,43 +152,48 @@ def _answer(claim: Claim) -> tuple[str, Support]:
 
     All readings must hold, so that the largest p-value counts, without a correction (Berger 1982);
     the same is true of failing. It depends on the reading if one of them holds and another one
-    fails: each of these two p-values is the smallest, times the number of readings.
+    fails: each of these two p-values is the smallest, times the number of readings. Holding is then
+    being beyond the margin, so that no truth makes both likely.
     """
-    holding, failing = [], []
-    for name, finding in claim.findings.items():
-        holds, fails = _of_reading(name, claim.entry.readings[name], finding.cases)
-        holding.append(holds)
-        failing.append(fails)
+    sides = {
+        p: [
+            _of_reading(name, claim.entry.readings[name], finding.cases, p)
+            for name, finding in claim.findings.items()
+        ]
+        for p in ("p_holds", "p_fails", "p_beyond")
+    }
     answers = {
-        "holds": _weakest(holding),
-        "fails": _weakest(failing),
-        "depends": _weakest([_strongest(holding), _strongest(failing)]),
+        "holds": _weakest(sides["p_holds"]),
+        "fails": _weakest(sides["p_fails"]),
+        "depends": _weakest([_strongest(sides["p_beyond"]), _strongest(sides["p_fails"])]),
     }
     verdict = min(answers, key=lambda word: answers[word].one_sided)
     return verdict, answers[verdict]
 
 
-def _of_reading(name: str, reading: Reading, cases: Mapping[str, Case]) -> tuple[Support, Support]:
-    """The support for a reading and for its opposite.
+def _of_reading(name: str, reading: Reading, cases: Mapping[str, Case], p: str) -> Support:
+    """The support for a reading, or for its opposite.
 
     A reading about all cases holds if every case holds, and fails if one case contradicts it: its
     p-value is then the smallest, times the number of cases. For a reading about any case, holding
     and failing are exchanged. Cases that could not be tested count, with p-values of 1.
+
+    Args:
+        p: The p-value of a case: ``p_holds``, ``p_fails`` or ``p_beyond``.
     """
-    holding, failing = [], []
-    for of_case, case in (cases or {"": NOTHING}).items():
-        for side, holds in ((holding, True), (failing, False)):
-            side.append(Support(_one_sided(case, holds), name, of_case, case, holds))
-    if reading.holds_in == "any":
-        return _strongest(holding), _weakest(failing)
-    return _weakest(holding), _strongest(failing)
+    holds = p != "p_fails"
+    supports = [
+        Support(_one_sided(case, p, holds), name, of_case, case, holds)
+        for of_case, case in (cases or {"": NOTHING}).items()
+    ]
+    return (_weakest if holds != (reading.holds_in == "any") else _strongest)(supports)
 
 
-def _one_sided(case: Case, holds: bool) -> float:
+def _one_sided(case: Case, p: str, holds: bool) -> float:
     if case.fact is not None:
         return 0.0 if case.fact is holds else 1.0
-    p = case.p_holds if holds else case.p_fails
-    return 1.0 if math.isnan(p) else p
+    value: float = getattr(case, p)
+    return 1.0 if math.isnan(value) else value
 
 
 def _weakest(supports: Sequence[Support]) -> Support:

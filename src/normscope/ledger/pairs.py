@@ -41,9 +41,8 @@ class Pair:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds of the models on any side; none if models do not have seeds."""
-        if self.contrast.replicates != "seed":
-            return ()
-        return tuple(sorted({int(seed) for rows in self.sides for seed in rows["seed"]}))
+        seeded = [rows["seed"] for rows in self.sides if "seed" in rows]
+        return tuple(sorted({int(seed) for seeds in seeded for seed in seeds.dropna()}))
 
     def why_open(self, *, of_mean: bool = False) -> str:
         """Why the case cannot be tested; empty if it can.

@@ -21,12 +21,16 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     """
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
-    cases = [case for finding in claim.findings.values() for case in finding.cases.values()]
-    seeds = sorted({seed for case in cases for seed in case.seeds})
-    why = registry.why_exploratory(claim.key, seeds)
-    status = "exploratory" if why else "confirmatory"
-    if all(reading.unit == "formula" for reading in entry.readings.values()):
+    seeds = {name: _seeds(finding) for name, finding in claim.findings.items()}
+    known = [name for name, finding in claim.findings.items() if _is_known(finding)]
+    every = sorted({seed for of_reading in seeds.values() for seed in of_reading})
+    is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
+    whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
+    why = next(filter(None, whys), "")
+    if is_formula and not every:
         status, why = "deterministic", ""
+    else:
+        status = "exploratory" if why else "confirmatory"
     return {
         "key": claim.key,
         "document": claim.document,
@@ -38,7 +42,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "status": status,
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
-        "seeds": seeds,
+        "seeds": every,
         "reading": by.reading,
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
@@ -54,6 +58,15 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
             for name, reading in entry.readings.items()
         },
     }
+
+
+def _seeds(finding: Finding) -> set[int]:
+    return {seed for case in finding.cases.values() for seed in case.seeds}
+
+
+def _is_known(finding: Finding) -> bool:
+    """Whether there are data on a reading."""
+    return any(case.n for case in finding.cases.values())
 
 
 def _reading(reading: Reading, finding: Finding) -> dict[str, Any]:

@@ -148,6 +148,12 @@ class Hypothesis:
         is_small = self.width and centre < self.width
         return replace(tested, greater=1.0 if is_small else tested.greater, less=against.less)
 
+    def beyond(self, distances: Sequence[float], test: Test) -> float:
+        """The p-value that the mean lies beyond the margin, not only beyond the bound."""
+        if self.direction == "within":
+            return self.tested(distances, test).greater
+        return test(self._signed(distances), self.width).greater
+
     def _signed(self, distances: Sequence[float]) -> Sequence[float]:
         return [-v for v in distances] if self.direction == "less" else distances
 

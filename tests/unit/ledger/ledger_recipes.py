@@ -48,7 +48,11 @@ def reading(**changes: Any) -> Reading:
 def two_sided(p_holds: float, p_fails: float | None = None, n: int = 20, **changes: Any) -> Case:
     """A case of a test whose units reach any p that matters; p of both sides sum to 1."""
     values: dict[str, Any] = {"effect": 1.0, "low": 0.5, "high": 1.5, "n": n, "smallest": 2.0**-n}
-    values |= {"p_holds": p_holds, "p_fails": 1 - p_holds if p_fails is None else p_fails}
+    values |= {
+        "p_holds": p_holds,
+        "p_beyond": p_holds,
+        "p_fails": 1 - p_holds if p_fails is None else p_fails,
+    }
     return Case(**values | changes)
 
 

@@ -196,6 +196,13 @@ def test_a_statement_depends_on_its_reading_where_one_holds_and_another_fails():
     assert judged(read(SURE, two_sided(0.988, 0.012)))[0].verdict == "depends"
 
 
+def test_to_depend_a_reading_must_hold_beyond_its_margin():
+    """One truth between bound and margin may hold in one reading and fail in another."""
+    between = two_sided(1e-6, p_beyond=0.4)
+    assert judged(read(between, SURELY_NOT))[0].verdict == "undecided"
+    assert judged(read(between, SURE))[0].verdict == "holds"
+
+
 def test_a_reading_is_one_whatever_its_cases():
     """Two of three cases hold in one reading, which fails; the other reading holds."""
     cases = {"x": SURE, "y": SURE, "z": two_sided(1 - 1e-4, 1e-4)}

@@ -73,7 +73,7 @@ def test_every_case_is_kept_with_what_it_reads():
     assert stated["cases"]["one"]["effect"] == 1.0
     assert (row["verdict"], row["case"], stated["alone"]) == ("fails", "three", "depends")
     (judged,) = judge([claim(cases)], ALPHA)
-    words = "depends: holds for one; no data for two; fails for three"
+    words = "by case: holds for one; no data for two; fails for three"
     assert record(judged, UNFROZEN)["readings"]["stated"]["alone"] == words
 
 

@@ -44,7 +44,7 @@ def copy_is_recall(reading: Reading, evidence: Evidence) -> Finding:
     case = Case.unknown(why) if (why := _why_open(was, len(cells[0]))) else None
     if case is None:
         alone = max(_means(was, ALONE).values())
-        case = Case.known(alone < (1 + chance) / 2, alone)
+        case = Case.known(alone < (1 + chance) / 2, alone, was["seed"])
     return Finding(
         {"": case},
         f"accuracy without context: {_words(_means(was, ALONE))}; with it: "

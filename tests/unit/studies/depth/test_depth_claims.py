@@ -39,14 +39,11 @@ def around(measure: str, value: float, **network: Any) -> list[Row]:
         ("vanishes", "matrix", "gradient_rate", PLAIN, [0.09 ** (1 / 3)], [0.11 ** (1 / 3)]),
         ("vanishes", "sublayer", "gradient_near", PLAIN, [0.05], [0.2]),
         ("vanishes", "block", "gradient_kept", PLAIN, [0.05], [0.2]),
-        ("vanishes", "with_norm", "gradient_near", XAVIER | {"residual": False}, [0.05], [3.0]),
         ("stays", "strong", "gradient_kept", XAVIER, [0.8, 30.0], [0.4]),
         ("stays", "stable", "gradient_kept", XAVIER, [0.8, 1.2], [0.4, 30.0]),
-        ("stays", "without_norm", "gradient_kept", BARE, [0.8, 1.2], [0.4, 1e9]),
         ("stays", "post_norm", "gradient_kept", XAVIER | POST, [0.8, 30.0], [0.4]),
         ("identity_path", "magnitude", "gradient_rate", {}, [0.99, 1.01], [0.9, 1.1]),
         ("identity_path", "every_direction", "smallest", XAVIER, [0.5, 2.0], [0.05]),
-        ("dominates", "layer", "stream_rate", XAVIER, [1.0, 1.3], [1.5]),
         ("healthy_range", "stream", "stream_growth", XAVIER, [0.2, 5.0], [0.05, 20.0]),
     ],
 )
@@ -83,7 +80,7 @@ def test_the_stream_is_compared_with_that_without_a_norm(without, answer):
     assert finding("healthy_range", "than_without", tables(rows)).answer == answer
 
 
-def test_gradients_of_post_norm_can_be_large_at_one_start_and_are_usually_at_all():
+def test_gradients_of_post_norm_can_be_large_at_one_start():
     def gradients(post: float, **changes) -> list[Row]:
         pre = around("last_gradient", 1.0, **changes)
         return pre + rates_of("last_gradient", near(post, 0.02), **POST | changes)
@@ -96,11 +93,9 @@ def test_gradients_of_post_norm_can_be_large_at_one_start_and_are_usually_at_all
     }
     assert effects == {
         "can": pytest.approx([3, 0.5], rel=1e-2),
-        "usually": pytest.approx([3, 0.5], rel=1e-2),
         "early": pytest.approx([0.5], rel=1e-2),
     }
     assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
-    assert verdict(statement("post_large_gradients", planted, "usually")) == "fails"
 
 
 GOOD = near(2.4)

@@ -83,7 +83,7 @@ def differences(costs: Costs, one: str, other: str) -> list[float]:
 
 @pytest.mark.parametrize(
     ("reading", "feedback", "protocol"),
-    [("script", "fa", P), ("best_rates", "fa", C), ("backpropagation", "backprop", C)],
+    [("script", "fa", P), ("best_rates", "fa", C)],
 )
 def test_softmax_costs_more_where_the_difference_is_beyond_the_margin(reading, feedback, protocol):
     def found(costs: Costs, **changes: Any):
@@ -105,7 +105,7 @@ def test_softmax_costs_more_where_the_difference_is_beyond_the_margin(reading, f
 
 
 def test_softmax_costs_more_in_one_reading_alone_depends_on_it():
-    less = under("backprop", {ALL: SMALL, SIGMOID: [*reversed(LARGE)]})
+    less = {ALL: SMALL, SIGMOID: [*reversed(LARGE)]}
     tables = [surrogates(COSTS, P), surrogates({**COSTS, **less})]
     whole = {"jacobian.surrogates": pd.concat([t["jacobian.surrogates"] for t in tables])}
     assert judgement_on("softmax_costs_more", whole).verdict == "depends"

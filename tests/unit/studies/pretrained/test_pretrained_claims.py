@@ -227,9 +227,6 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
 
 
 @pytest.mark.parametrize(
-    ("reading", "placement"), [("pre_norm", "pre"), ("post_norm", "post"), ("no_norm", "none")]
-)
-@pytest.mark.parametrize(
     ("values", "inverts", "follows"),
     [
         (RISES, "fails", "holds"),
@@ -237,22 +234,10 @@ WIDE = [0.3, -0.3, 0.2, -0.2, 0.1, -0.1]
         (WIDE, "undecided: p is above 0.05", "undecided: p is above 0.05"),
     ],
 )
-def test_trained_models_decide_about_entropy(reading, placement, values, inverts, follows):
-    r = {"none": values} if placement == "none" else {"layernorm": values, "rmsnorm": values}
-    chosen = trained_models(placement, **r)
-    assert finds("follows_entropy", reading=reading, chosen=chosen).answer == follows
-    if placement != "none":
-        assert finds("inverts", reading=reading, chosen=chosen).answer == inverts
-
-
-def test_a_law_with_two_signs_depends_on_its_readings():
-    """In pre-norm one sign and in post-norm the other, with the published models behind neither."""
-    sides = [(p, trained_models(p, layernorm=2 * v)) for p, v in (("pre", RISES), ("post", FALLS))]
-    chosen = pd.concat([table for _, table in sides])
-    for key in ("inverts", "follows_entropy"):
-        both = judgement(key, "pre_norm", "post_norm", chosen=chosen)
-        assert both.verdict == "depends"
-        assert judgement(key, chosen=chosen).verdict == "depends"
+def test_trained_models_decide_about_entropy(values, inverts, follows):
+    chosen = trained_models("pre", layernorm=values, rmsnorm=values)
+    assert finds("follows_entropy", reading="pre_norm", chosen=chosen).answer == follows
+    assert finds("inverts", reading="pre_norm", chosen=chosen).answer == inverts
 
 
 @pytest.mark.parametrize(("key", "sign"), [("inverts", -1), ("follows_entropy", 1)])
