@@ -217,8 +217,8 @@ def relies_on(key: str, verdict: str, reading: str | None = None) -> None:
 
     Args:
         key: The key of the statement.
-        verdict: holds, fails, depends or undecided.
-        reading: The reading whose answer prose relies on; the statement's verdict if missing.
+        verdict: holds, fails, depends or undecided; of a reading also "by case".
+        reading: The reading on whose answer prose relies; without one, it relies on the verdict.
 
     Raises:
         StaleProse: If the answer is different now.
@@ -352,7 +352,7 @@ def _verdict(key: str) -> str:
             ("As published", reading["as_published"]),
             ("Test", reading["criterion"]),
             ("Measured", reading["corrected"]),
-            ("Answer", reading["alone"].removeprefix("depends: ")),
+            ("Answer", reading["alone"].removeprefix("by case: ")),
         ]
     parts += [("Why", claim["reason"]), ("Exploratory because", claim["exploratory_because"])]
     lines = "".join(f"<dt>{name}</dt><dd>{_items(words)}</dd>" for name, words in parts if words)
