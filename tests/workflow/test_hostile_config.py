@@ -126,10 +126,12 @@ def test_only_paths_and_families_may_be_any_text(accepted: dict[Place, list[str]
         "pretrained.models.family",
         "pretrained.models.source.path",
         "pretrained.models.source.member",
+        "texts.austen.sources.path",
+        "texts.austen.sources.member",
     }
     for at, values in accepted.items():
         assert not set(NO_NAMES) & set(values), at
-        if named(at) not in free | {"dataset.sources.url"}:
+        if named(at) not in free | {"dataset.sources.url", "texts.austen.sources.url"}:
             for value in values:  # no shell, flag or folder has another reading of it
                 assert re.fullmatch(r"\w[\w./+-]*", value), at
                 assert ".." not in value, at
@@ -161,7 +163,7 @@ def test_every_text_reaches_its_script_as_one_word(
     assert len(commands) == len(re.findall(r"^ *rule ", output, re.M))
     passed = {word for command in commands for word in words(command)}
     for at, value in given.items():
-        in_a_file = named(at).startswith("dataset.sources")
+        in_a_file = named(at).startswith(("dataset.sources", "texts."))
         assert ({value, f"./{value}"} & passed == set()) == in_a_file, at
     for command in commands:
         joined = command.replace("""'"'"'""", "")  # an apostrophe, as shlex quotes it

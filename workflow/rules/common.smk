@@ -117,12 +117,7 @@ try:
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
 from normscope.cost.machine import has_gpu, usable_cores
-from normscope.cost.projection import (
-    critical_paths,
-    jobs,
-    once,
-    read_reference,
-)
+from normscope.cost.projection import critical_paths, jobs, once, read_reference
 from normscope.io.files import write_text
 from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config

@@ -130,7 +130,9 @@ def planted(c: Mapping[str, Any], seeds: int, draws: np.random.Generator) -> pd.
         for side in sides
         for seed in range(seeds)
     ]
-    return pd.DataFrame(rows, columns=columns).assign(diverged_at=math.nan, diverged=False)
+    return pd.DataFrame(rows, columns=columns).assign(
+        diverged_at=math.nan, diverged=False, failed=0
+    )
 
 
 def independent(raw: dict[str, Any], table: pd.DataFrame) -> tuple[int, float, str]:
