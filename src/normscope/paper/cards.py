@@ -151,8 +151,8 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
         for word in ("bound", "margin")
         if reading[f"{word}_because"]
     )
-    its = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
-    as_published = f"{reading['as_published']}{its}" if reading["as_published"] else ""
+    verdict = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
+    as_published = f"{reading['as_published']}{verdict}" if reading["as_published"] else ""
     facts = [
         ["in plain words", reading["restated"] or ""],
         ["test", reading["criterion"]],

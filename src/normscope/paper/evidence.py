@@ -37,8 +37,8 @@ class Evidence(NamedTuple):
 
     def of(self, claim: Row) -> Row | None:
         """The same statement in the evidence, if it has it."""
-        found = (c for c in self.ledger["claims"] if c["key"] == claim["key"])
-        return next(found, None)
+        same = (c for c in self.ledger["claims"] if c["key"] == claim["key"])
+        return next(same, None)
 
 
 def read_evidence(folder: Path, config: Mapping[str, Any]) -> Evidence:

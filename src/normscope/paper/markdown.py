@@ -67,8 +67,8 @@ def card(card: Mapping[str, Any]) -> str:
     items = [f"- {term}: {text if term == 'rerun' else escaped(text)}" for term, text in facts]
     for reading in card["readings"]:
         items.append(f"- reading *{escaped(reading['name'])}*: {escaped(reading['answer'])}")
-        told = [("quote", reading["quote"]), *reading["facts"]]
-        items += [f"  - {term}: {escaped(text)}" for term, text in told if text]
+        parts = [("quote", reading["quote"]), *reading["facts"]]
+        items += [f"  - {term}: {escaped(text)}" for term, text in parts if text]
     return "\n\n".join([*lines, escaped(card["finding"]), "\n".join(items)])
 
 

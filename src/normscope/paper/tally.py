@@ -38,7 +38,7 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     alpha = 1 - ledger["level"]
     asserted = assertions(ledger)
     questions = [claim for claim in ledger["claims"] if not is_asserted(ledger, claim)]
-    asked = [claim["verdict"] for claim in questions]
+    answers = [claim["verdict"] for claim in questions]
     decided = [claim for claim in ledger["claims"] if claim["verdict"] in DECIDED]
     tested = [claim for claim in decided if claim["p_ledger"] is not None]
     families = {c["document"] for c in ledger["claims"] if c["status"] != "deterministic"}
@@ -47,7 +47,7 @@ def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
         "negative": sum(map(is_negative, asserted)),
         "documents": len({claim["document"] for claim in asserted}),
         "questions": len(questions),
-        "answers": {verdict: asked.count(verdict) for verdict in VERDICTS if verdict in asked},
+        "answers": {verdict: answers.count(verdict) for verdict in VERDICTS if verdict in answers},
         "tested": len(tested),
         "whole": sum(claim["p_ledger"] < alpha for claim in tested),
         "facts": len(decided) - len(tested),

@@ -113,7 +113,7 @@ READ = {
     "0, 0 and far above": (0.0, 0.0, FAR),
 }
 AT_09 = {"bound": 0.9}
-DEAR: dict[str, Any] = {"sizes": TWO, "ledgers": FEW}
+COSTLY: dict[str, Any] = {"sizes": TWO, "ledgers": FEW}
 
 
 def of_the_ledger() -> Iterator[Design]:
@@ -143,20 +143,20 @@ def of_the_ledger() -> Iterator[Design]:
     for risk in (0.1, 0.5):
         arms = same(capped(risk))
         yield Design(
-            "median of losses", f"equal arms, {risk:.0%} fail", two_arms(MEDIAN, arms), **DEAR
+            "median of losses", f"equal arms, {risk:.0%} fail", two_arms(MEDIAN, arms), **COSTLY
         )
     for risk in (0.1, 0.3, 0.5, 0.9):
         draw = two_arms(FLIP, failures(risk))
         yield Design("failures, sign flips", f"{risk:.0%} fail", draw, ledgers=FEW)
     together = two_arms(FLIP, failures(0.5, together=0.7))
-    yield Design("failures, sign flips", "50% fail, mostly the same seeds", together, **DEAR)
+    yield Design("failures, sign flips", "50% fail, mostly the same seeds", together, **COSTLY)
     never = two_arms(FLIP, never_together)
     yield Design("failures, sign flips", "50% fail, never the same seeds", never, ledgers=FEW)
     yield Design("correlations, sign flips", "no correlation", single(FLIP, correlations))
     undecided = "t of losses, undecided if a model fails"
-    yield Design(undecided, "equal arms, 5% fail", two_arms({}, same(capped(0.05))), **DEAR)
+    yield Design(undecided, "equal arms, 5% fail", two_arms({}, same(capped(0.05))), **COSTLY)
     unequal = two_arms({}, one_fails(0.05))
-    yield Design(undecided, "equal where they train, 5% of one arm fail", unequal, **DEAR)
+    yield Design(undecided, "equal where they train, 5% of one arm fail", unequal, **COSTLY)
     yield Design(PILOT, "4 tied settings", single({}, on_pilots(TIED, 6)))
     yield Design(PILOT, "one setting clearly best", single({}, on_pilots(CLEAR, 6)), sizes=TWO)
     with_margin = single(margin(5.0), on_pilots(NEAR, 6))
@@ -172,13 +172,13 @@ def of_the_ledger() -> Iterator[Design]:
 
 def of_several() -> Iterator[Design]:
     """The designs of several cases, readings, statements and documents."""
-    dear = {**DEAR, "ledgers": 2 * FEW}
+    costlier = {**COSTLY, "ledgers": 2 * FEW}
     for truth, means in {"1 of 4 at the bound": (0, FAR, FAR, FAR), "4 of 4": (0,) * 4}.items():
-        yield Design("all cases", truth, of_cases(means), **dear)
+        yield Design("all cases", truth, of_cases(means), **costlier)
         mirrored = of_cases([-mean for mean in means], holds_in="any")
-        yield Design("any case", truth, mirrored, **dear)
+        yield Design("any case", truth, mirrored, **costlier)
     ends = of_cases((1, 1, -1, -1), **margin(1.0, **ALIKE))
-    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, **dear)
+    yield Design("all cases, equivalence", "4 of 4 at the margin", ends, **costlier)
     for truth, means in READ.items():
         for r in (0.0, 0.5, 0.99):
             words = f"true means {truth}, correlation {r:g}"

@@ -67,10 +67,10 @@ def draw_panel(axis: Axes, panel: pd.DataFrame, column: str, level: float) -> No
         # of a norm without factors the row says the name
         names = [family(arm)] if cell["center"].notna().all() else []
         style.points(axis, cell[column], np.full(len(cell), y), *names, **look)
-        found = describe(cell[column], level, geometric=column not in LINEAR)
-        if found["n"]:
-            ends = found["low"], found["high"]
-            style.dash(axis, found["mean"], y, ends, color=mark["color"])
+        summary = describe(cell[column], level, geometric=column not in LINEAR)
+        if summary["n"]:
+            ends = summary["low"], summary["high"]
+            style.dash(axis, summary["mean"], y, ends, color=mark["color"])
         lost = int(cell["diverged_at"].notna().sum())
         cross: dict = {"marker": "x", "color": mark["color"], "linestyle": ""}
         axis.plot([0.97] * lost, [y] * lost, transform=axis.get_yaxis_transform(), **cross)
