@@ -2,14 +2,11 @@
 
 import hashlib
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +22,7 @@ from normscope.io.texts import DATASET, text_folder
 from normscope.io.yamlfile import read_yaml
 from normscope.schema import PositiveFloat, Strict
 from normscope.statistics.agreement import agreements
-
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+from normscope.studies.alone import Alone, train_alone
 
 
 class Flags(Strict):
@@ -61,7 +57,7 @@ def configuration(manifest: Mapping[str, Any]) -> Config:
 
 
 def trainings(config: Config, reference: Reference) -> pd.DataFrame:
-    """All training jobs: study, job, text, recipe as JSON, CPU seconds on the reference machine."""
+    """All training jobs: the fields of ``Alone``, and CPU seconds on the reference machine."""
     seconds = {(job.rule, job.name): reference.seconds(job) for job in jobs(config)}
     rows = [
         (study, job, texts.get(job, DATASET), recipe.model_dump_json(), seconds[rule, job])
@@ -69,7 +65,7 @@ def trainings(config: Config, reference: Reference) -> pd.DataFrame:
         for rule, texts in [(f"{study}_train", part.job_texts())]
         for job, recipe in part.trainings().items()
     ]
-    return pd.DataFrame(rows, columns=["study", "job", "text", "recipe", "seconds"])
+    return pd.DataFrame(rows, columns=[*Alone._fields, "seconds"])
 
 
 def check_text(dataset: Path, name: str, manifest: Mapping[str, Any]) -> None:
@@ -94,18 +90,6 @@ def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
     return [name.removesuffix(".txt") for name in scripts if now.get(name) != was[name]]
 
 
-def train(data: Path, job: Any, out: Path) -> pd.DataFrame:
-    """Train a job, a row of ``trainings``, and return its metrics.csv."""
-    command = [sys.executable, "scripts/train.py", job.study, "--recipe", job.recipe]
-    command += ["--data", str(text_folder(data, job.text)), "--out", str(out)]
-    command += ["--checkpoints", str(out / "checkpoints")]
-    env = os.environ | ONE_THREAD
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Explained(f"{job.study}/{job.job} cannot be trained:\n{done.stderr}")
-    return pd.read_csv(out / "metrics.csv")
-
-
 def counted(verdicts: Mapping[str, int]) -> str:
     """Counts of verdicts as text."""
     return ", ".join(f"{n} {word}" for word, n in verdicts.items())
@@ -117,11 +101,13 @@ def compare(chosen: pd.DataFrame, evidence: pd.DataFrame, data: Path) -> Counter
     rows = list(chosen.itertuples())
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(usable_cores()) as pool:
         outs = [Path(folder) / str(i) for i in range(len(rows))]
-        for job, now in zip(rows, pool.map(partial(train, data), rows, outs), strict=True):
-            was = evidence[(evidence["study"] == job.study) & (evidence["job"] == job.job)]
+        alone = [Alone(*row) for row in chosen[[*Alone._fields]].to_numpy()]
+        metrics = pool.map(train_alone, alone, [data] * len(rows), outs)
+        for job, now in zip(rows, map(pd.read_csv, metrics), strict=True):
+            was = evidence[(evidence["study"] == job.study) & (evidence["job"] == job.name)]
             verdicts = Counter(agreements(was, now).values())
             counts += verdicts
-            print(f"{job.study}/{job.job}: {counted(verdicts)}", flush=True)
+            print(f"{job.study}/{job.name}: {counted(verdicts)}", flush=True)
     return counts
 
 

@@ -20,6 +20,7 @@ from normscope.schema import PositiveFloat, Strict
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
 from normscope.studies.main.grid import Main
+from normscope.studies.pilot import Pilot
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
 from normscope.studies.study import Settings, Study
@@ -78,6 +79,7 @@ class Studies(Main):
     level: Annotated[float, Field(gt=0, le=0.9999)] = Field(
         default=0.95, description="confidence level of every interval"
     )
+    pilot: Pilot = Pilot()
     recall: Recall
     jacobian: Jacobian
     depth: Depth
@@ -109,7 +111,7 @@ class Studies(Main):
     @property
     def settings(self) -> Settings:
         """The settings that all studies share."""
-        return Settings(level=self.level, baseline=self.main.reference_jobs)
+        return Settings(level=self.level, baseline=self.main.reference_jobs, pilot=self.pilot)
 
 
 class Config(Studies):

@@ -125,6 +125,8 @@ from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
+from normscope.pilot import with_pilot
+from normscope.studies.pilot import read_trials
 from normscope.studies.pretrained.grid import check_prompts
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
@@ -153,8 +155,13 @@ def check_files():
 
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
-    defaults = written(os.path.join(PROJECT, "config.yaml"))
-    return reported(load, laid_over(defaults, choices))
+    raw = laid_over(written(os.path.join(PROJECT, "config.yaml")), choices)
+    return reported(load, reported(with_pilot, raw, read_trials(pilot_files())))
+
+
+def pilot_files():
+    """The project's pilot models, and the user's, which win."""
+    return [Path(folder, "data/pilot.csv") for folder in (PROJECT, os.curdir)]
 
 
 def of_studies(file):

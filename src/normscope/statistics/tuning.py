@@ -1,10 +1,12 @@
-"""Choice of a setting by leave-one-seed-out."""
+"""Choice of a setting: by pilot models, or without them by leave-one-seed-out."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+
+LOSS, EDGE = "pilot_loss", "pilot_edge"  # of the pilot models at a row's setting
 
 
 def chosen(
@@ -14,12 +16,15 @@ def chosen(
     setting: str | Sequence[str] = "learning_rate",
     seed: str = "seed",
 ) -> pd.DataFrame:
-    """For each cell and seed, the model at the setting with the lowest mean over the *other* seeds.
+    """For each cell and seed, the model at the setting that was chosen for it.
 
-    No seed takes part in choosing the setting at which it is reported. The mean is over seeds that
-    have every setting, and infinite if a value is NaN; a seed without such others chooses for
-    itself. Ties go to the first setting. ``at_edge``: the setting is one column, and its value the
-    smallest or the largest of three or more, so that the best may lie outside.
+    If pilot models are known of every setting of a cell (columns ``pilot_loss`` and
+    ``pilot_edge``), it is the setting with their lowest loss. Otherwise it is the one with the
+    lowest mean over the *other* seeds: no seed takes part in choosing the setting at which it is
+    reported, but the choices share data, and a test of these models exceeds its level. That mean is
+    over seeds that have every setting, and infinite if a value is NaN; a seed without such others
+    chooses for itself. Ties go to the first setting. ``at_edge``: the setting is one column, and
+    its value the smallest or the largest of three or more, so that the best may lie outside.
 
     Args:
         table: One row per model, with the columns of a cell, the seed, the setting and ``by``.
@@ -38,6 +43,11 @@ def _chosen_in_cell(
     table: pd.DataFrame, by: str, settings: Sequence[str], seed: str
 ) -> pd.DataFrame:
     """One row per seed of a cell, in the order of the seeds."""
+    if EDGE in table and table[EDGE].notna().all():
+        losses = table[LOSS].astype(float).fillna(math.inf)  # of a setting, the same in all rows
+        best = table[list(settings)].iloc[int(losses.to_numpy().argmin())]
+        picked = table[(table[list(settings)] == best).all(axis=1)]
+        return picked.sort_values(seed, kind="stable").assign(at_edge=picked[EDGE].astype(bool))
     index = table.groupby(
         list(settings), sort=False, dropna=False
     ).ngroup()  # numbers in order of appearance

@@ -37,6 +37,22 @@ AT_EDGE = Column(
     "at_edge", "whether the chosen rate is the smallest or largest that was tried", bool, "note"
 )
 
+# what tuning.chosen reads
+PILOT = (
+    Column(
+        "pilot_loss",
+        "mean validation loss of the pilot models at this rate; empty without pilot models",
+        unit="nats",
+        format=decimals(),
+    ),
+    Column(
+        "pilot_edge",
+        "whether the rate is the smallest or largest that the pilot tried for the cell",
+        bool,
+        "note",
+    ),
+)
+
 N = count("n", "trained models")
 FAILURES = count("failed", "models that failed")
 DIVERGENCES = count("diverged", "models that diverged")

@@ -1,13 +1,16 @@
-"""Training outcomes of models that learn different texts."""
+"""Training outcomes of models, and what the pilot models say of their learning rates."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from normscope.io import dataset
 from normscope.io.texts import text_folder
 from normscope.statistics.outcome import unigram_loss, with_outcome
+from normscope.studies.columns import PILOT
+from normscope.studies.pilot import Tuned
 
 
 def with_outcomes(models: pd.DataFrame, corpus: Path, texts: Mapping[str, str]) -> pd.DataFrame:
@@ -27,3 +30,25 @@ def with_outcomes(models: pd.DataFrame, corpus: Path, texts: Mapping[str, str]) 
         unigram = unigram_loss(data.train, data.val[1:], data.vocab_size)
         parts.append(with_outcome(of_text, data.vocab_size, unigram))
     return pd.concat(parts).sort_index()
+
+
+def with_pilot(
+    models: pd.DataFrame, jobs: Mapping[str, Any], pilot: Mapping[str, Tuned]
+) -> pd.DataFrame:
+    """The models with the columns ``PILOT`` of their cells, which are empty without pilot models.
+
+    Args:
+        models: One row per model, with the columns of its cell.
+        jobs: The cell of every training job.
+        pilot: What the pilot models say, by job.
+    """
+    loss, edge = (column.name for column in PILOT)
+    if not pilot:
+        return models.assign(**{loss: float("nan"), edge: None})
+    rows = [
+        jobs[job]._asdict() | {loss: tuned.loss, edge: tuned.at_edge}
+        for job, tuned in pilot.items()
+    ]
+    known = pd.DataFrame(rows).astype({loss: float, edge: object})
+    keys = [column for column in known if column in models and column not in (loss, edge)]
+    return models.merge(known.drop_duplicates(keys), on=keys, how="left")

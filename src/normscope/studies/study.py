@@ -13,8 +13,10 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import Field, ValidationError
 
 from normscope.columns import Table
+from normscope.io.texts import DATASET
 from normscope.ledger.vocabulary import Vocabulary
 from normscope.schema import PositiveInt, Strict
+from normscope.studies.pilot import Pilot, Tuned
 from normscope.train.recipe import Device, Seeds, Stack
 from normscope.train.stacking import stack_mb
 
@@ -42,6 +44,7 @@ class Settings(Strict):
 
     level: float = Field(description="confidence level of every interval")
     baseline: list[str] = Field(description="jobs of the main study that others are compared with")
+    pilot: Pilot = Pilot()
 
 
 class Study(Strict, ABC):
@@ -115,8 +118,10 @@ Stacked = Annotated[
 ]
 
 
-class TransformerStudy(Study):
-    """A study of TransformerStudy: a job trains several seeds of a cell."""
+class TrainedStudy(Study):
+    """A study that trains models: a job trains several seeds of a cell."""
+
+    GRIDS: ClassVar[Mapping[str, type]]  # by key: the class of its blocks, which have cells()
 
     stack: Stacked
 
@@ -125,8 +130,12 @@ class TransformerStudy(Study):
         """Cell and seed of every model, in the order of the configuration."""
 
     @abstractmethod
-    def stack_of(self, cell: Any, seeds: list[int]) -> Stack:
+    def stack_of(self, cell: Any, seeds: list[int]) -> Any:
         """What a job with these seeds of a cell trains."""
+
+    def text_of(self, cell: Any) -> str:
+        """The text that the models of a cell learn."""
+        return DATASET
 
     def blocks(self) -> dict[str, tuple[Any, list[int]]]:
         """Cell and seeds of every training job, by its name."""
@@ -136,8 +145,22 @@ class TransformerStudy(Study):
         """The cell of every training job, by its name."""
         return {name: cell for name, (cell, _) in self.blocks().items()}
 
-    def trainings(self) -> dict[str, Stack]:
+    def trainings(self) -> dict[str, Any]:
         return {name: self.stack_of(*block) for name, block in self.blocks().items()}
+
+    def tuned(self, settings: Settings) -> dict[str, Tuned]:
+        """What the pilot models say of the cell of each training job."""
+        study = type(self).__name__.lower()
+        known = {name: settings.pilot.tuned(study, cell) for name, cell in self.cells().items()}
+        return {name: tuned for name, tuned in known.items() if tuned}
+
+    def job_texts(self) -> dict[str, str]:
+        texts = {name: self.text_of(cell) for name, cell in self.cells().items()}
+        return {name: text for name, text in texts.items() if text != DATASET}
+
+
+class TransformerStudy(TrainedStudy):
+    """A study that trains Transformers on texts."""
 
     def context(self) -> int:
         return max(stack.model.block_size for stack in self.trainings().values())

@@ -27,7 +27,6 @@ from normscope.studies.study import (
     Grid,
     Job,
     Settings,
-    Study,
     TransformerStudy,
     checked,
     vocabulary,
@@ -100,8 +99,9 @@ class Depth(TransformerStudy):
     """Signals and gradients by depth, and whether what is deep can be trained."""
 
     TABLES: ClassVar = tables.TABLES
+    GRIDS: ClassVar = {"trained": TrainedGrid}
     PROBED: ClassVar = ("blocks",)
-    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
+    PROBE_READS: ClassVar = (*TransformerStudy.PROBE_READS, "metrics.csv")
     TABLES_READ: ClassVar = ("metrics.csv",)
 
     sizes: Sizes
@@ -193,6 +193,7 @@ class Depth(TransformerStudy):
         return DepthTables(
             places=list(self.probes()),
             jobs=self.cells(),
+            pilot=self.tuned(settings),
             eval_tokens=self.training.eval_tokens,
             level=settings.level,
         )

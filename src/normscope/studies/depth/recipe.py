@@ -6,6 +6,7 @@ from pydantic import Field
 
 from normscope.nn.recipe import Init, Model, Norm, Placement
 from normscope.schema import PositiveInt, Rate, Seed, Strict, rate_name
+from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
 
 WarmUp = Annotated[int, Field(ge=0, lt=2**63, description="steps of linear warm-up")]
@@ -95,11 +96,13 @@ class DepthTables(Strict):
     Args:
         places: the placements that were probed.
         jobs: the cell of every training job.
+        pilot: what the pilot models say of the cells, by job.
         eval_tokens: of the validation split, from its start, over which losses are; None is all.
         level: confidence level.
     """
 
     places: list[str]
     jobs: dict[str, Cell]
+    pilot: dict[str, Tuned] = Field(default={})
     eval_tokens: PositiveInt | None
     level: float

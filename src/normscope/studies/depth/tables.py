@@ -12,6 +12,7 @@ from normscope.studies.columns import (
     FAILURES,
     LEARNING_RATE,
     MEASURE,
+    PILOT,
     PLACEMENT,
     SEED,
     UNIGRAM,
@@ -110,7 +111,7 @@ TABLES = {
     ),
     "losses": Table(
         "one trained model",
-        (*SHAPE, *SCHEDULE, SEED, VAL_LOSS, DIVERGED_AT, CAPPED_LOSS, FAILED, UNIGRAM),
+        (*SHAPE, *SCHEDULE, SEED, VAL_LOSS, DIVERGED_AT, CAPPED_LOSS, FAILED, UNIGRAM, *PILOT),
         "normscope.train.session.train",
     ),
     "by_block": Table(

@@ -13,6 +13,7 @@ from normscope.statistics.tuning import chosen
 from normscope.studies.depth.measures import LAYERS, MEASURES, NEAR, RELATIVE, SIZES
 from normscope.studies.depth.recipe import DepthTables
 from normscope.studies.depth.tables import ARITHMETIC, RATES, TABLES
+from normscope.studies.outcome import with_pilot
 from normscope.studies.stage import TableInputs
 
 MODEL = TABLES["rates"].keys
@@ -27,7 +28,7 @@ def tabulate(recipe: DepthTables, inputs: TableInputs) -> dict[str, pd.DataFrame
     columns = [*TABLES["losses"].keys, "val_loss", "diverged_at"]
     models = collect(inputs.models, "metrics.csv", keys).reindex(columns=columns)
     losses = with_outcome(models, data.vocab_size, unigram).assign(unigram=unigram)
-    losses = losses.astype({"diverged_at": "Int64"})
+    losses = with_pilot(losses.astype({"diverged_at": "Int64"}), recipe.jobs, recipe.pilot)
     blocks = collect(inputs.probes, "blocks.csv", {place: {} for place in recipe.places})
     of_models = rates(blocks)
     return {

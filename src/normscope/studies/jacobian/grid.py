@@ -29,10 +29,9 @@ from normscope.studies.jacobian.recipe import (
     JacobianProbe,
     JacobianTables,
 )
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, checked, vocabulary
-from normscope.train.recipe import Device, Stack, Training, flops
+from normscope.studies.study import Grid, Job, Settings, TransformerStudy, checked, vocabulary
+from normscope.train.recipe import Stack, Training, flops
 from normscope.train.schedule import at_schedule
-from normscope.train.stacking import stack_mb
 
 ProtocolName = Annotated[CellName, Field(description="a key of jacobian.protocols")]
 # keys of a model that the runs set
@@ -106,21 +105,21 @@ class JacobianGrid(Grid):
                 yield cell
 
 
-class Jacobian(Study):
+class Jacobian(TransformerStudy):
     """The backward pass of norms under backpropagation and feedback alignment."""
 
     TABLES: ClassVar = tables.TABLES
+    GRIDS: ClassVar = {"runs": JacobianGrid}
     PROBED: ClassVar = ("layers", "gradients")
-    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv")
+    PROBE_READS: ClassVar = (*TransformerStudy.PROBE_READS, "metrics.csv")
 
     protocols: Annotated[dict[ProtocolName, Protocol], Some]
     published: ProtocolName = Field(description="the protocol that is the published script's")
     corrected: ProtocolName = Field(description="the protocol that verdicts are about")
-    stack: Stacked
     runs: Annotated[list[JacobianGrid], Some]
     windows: PositiveInt = Field(description="windows of the batch on which a model is probed")
 
-    def _all(self) -> list[tuple[Cell, int]]:
+    def models(self) -> list[tuple[Cell, int]]:
         """Cell and seed of every run."""
         return [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
 
@@ -136,9 +135,9 @@ class Jacobian(Study):
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
-        distinct([f"{cell}-{seed}" for cell, seed in self._all()])
-        exact = {(cell[:-1], seed) for cell, seed in self._all() if cell.norm_backward == "exact"}
-        for cell, seed in dict.fromkeys(self._all()):
+        distinct([f"{cell}-{seed}" for cell, seed in self.models()])
+        exact = {(cell[:-1], seed) for cell, seed in self.models() if cell.norm_backward == "exact"}
+        for cell, seed in dict.fromkeys(self.models()):
             self._check(cell)
             twin = cell._replace(norm_backward="exact", surrogates_in="all", radial_share=1.0)
             if (twin[:-1], seed) not in exact:  # at any rate: each has a best rate
@@ -152,7 +151,7 @@ class Jacobian(Study):
         """A rate is chosen by the mean over seeds, so every rate needs the same seeds."""
         rate = self.protocols[self.published].training.learning_rate
         seeds: dict[Cell, set[int]] = {}
-        for cell, seed in self._all():
+        for cell, seed in self.models():
             seeds.setdefault(cell, set()).add(seed)
             if cell.protocol == self.published and cell.learning_rate != rate:
                 raise ValueError(
@@ -177,9 +176,9 @@ class Jacobian(Study):
             check_placement(cell.arm, protocol.placement)
         except ValueError as e:
             raise ValueError(f"protocol {cell.protocol}: {e}") from None
-        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self._stack(cell, [0]))
+        checked(f"arm {cell.arm}, protocol {cell.protocol}", lambda: self.stack_of(cell, [0]))
 
-    def _stack(self, cell: Cell, seeds: list[int]) -> Stack:
+    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
         protocol = self.protocols[cell.protocol]
         varied = {key: getattr(cell, key) for key in SET_BY_RUNS}
         return Stack(
@@ -192,22 +191,8 @@ class Jacobian(Study):
             ),
         )
 
-    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
-        """Cell and seeds of every training job, by its name."""
-        return blocks(self._all(), self.stack)
-
-    def trainings(self) -> dict[str, Stack]:
-        return {name: self._stack(cell, seeds) for name, (cell, seeds) in self.blocks().items()}
-
-    def job_texts(self) -> dict[str, str]:
-        blocks = self.blocks().items()
-        return {name: self.protocols[cell.protocol].text for name, (cell, _) in blocks}
-
-    def context(self) -> int:
-        return max(stack.model.block_size for stack in self.trainings().values())
-
-    def train_mb(self, stack: Stack, device: Device) -> int:
-        return stack_mb(stack, device)
+    def text_of(self, cell: Cell) -> str:
+        return self.protocols[cell.protocol].text
 
     def probes(self) -> dict[str, JacobianProbe]:
         """Only models with the exact backward pass and without a penalty are probed."""
@@ -219,9 +204,9 @@ class Jacobian(Study):
         return dict.fromkeys(exact, JacobianProbe(windows=self.windows))
 
     def tabulation(self, settings: Settings) -> JacobianTables:
-        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
         return JacobianTables(
-            jobs=jobs,
+            jobs=self.cells(),
+            pilot=self.tuned(settings),
             probed=list(self.probes()),
             texts={name: protocol.text for name, protocol in self.protocols.items()},
             level=settings.level,
@@ -250,7 +235,7 @@ class Jacobian(Study):
         }
         # the cosines of a dose are not known, nor those of a model that was not measured
         unsure = dict.fromkeys(tables.COSINES, math.nan)
-        paid = planned((m for m in self._all() if m[0].norm_backward != "exact"), VARIED)
+        paid = planned((m for m in self.models() if m[0].norm_backward != "exact"), VARIED)
         return vocabulary(
             {name: self.TABLES[name] for name in ("surrogates", "slopes", "by_place")},
             values={column: get_args(literal) for column, literal in literals.items()}

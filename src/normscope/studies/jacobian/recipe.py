@@ -5,8 +5,11 @@ What is trained is a ``normscope.train.recipe.Stack``.
 
 from typing import NamedTuple
 
+from pydantic import Field
+
 from normscope.nn.recipe import Attention, Feedback, NormBackward, SurrogatesIn
 from normscope.schema import PositiveInt, Strict, rate_name
+from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
 
 
@@ -43,6 +46,7 @@ class JacobianTables(Strict):
     """The cell of every training job, which of them were probed, and the text of each protocol."""
 
     jobs: dict[str, Cell]
+    pilot: dict[str, Tuned] = Field(default={})
     probed: list[str]
     texts: dict[str, str]
     level: float

@@ -134,11 +134,11 @@ TABLES = {
     ),
     "losses": Table(
         "one trained model",
-        (*CELL, shared.SEED, shared.VAL_LOSS, shared.DIVERGED_AT, *OUTCOME),
+        (*CELL, shared.SEED, shared.VAL_LOSS, shared.DIVERGED_AT, *OUTCOME, *shared.PILOT),
         "normscope.train.session.train",
     ),
     "chosen": Table(
-        "one trained model at the rate that is best on the other seeds",
+        "one trained model at the learning rate that was chosen for it",
         (*VARIED, shared.SEED, *CHOSEN, *OUTCOME, DIVERGED),
         f"{HERE}.chosen",
     ),

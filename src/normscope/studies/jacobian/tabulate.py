@@ -15,7 +15,7 @@ from normscope.statistics.summary import describe, select, split, summarize
 from normscope.statistics.tuning import commonest_setting
 from normscope.studies.jacobian.recipe import SETTING, VARIED, Cell, JacobianTables
 from normscope.studies.jacobian.tables import COSINES, MEASURES, TABLES
-from normscope.studies.outcome import with_outcomes
+from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs
 
 KINDS = ["signal", "variant", "place"]  # of norms, which are averaged
@@ -39,7 +39,8 @@ def tabulate(recipe: JacobianTables, inputs: TableInputs) -> dict[str, pd.DataFr
     gradients = collect(inputs.probes, "gradients.csv", settings)
     losses = collect(inputs.models, "metrics.csv", keys)
     losses = losses.astype({"val_loss": float, "diverged_at": "Int64"})
-    losses = with_outcomes(losses, inputs.corpus, recipe.texts)[TABLES["losses"].names]
+    losses = with_outcomes(losses, inputs.corpus, recipe.texts)
+    losses = with_pilot(losses, recipe.jobs, recipe.pilot)[TABLES["losses"].names]
     picked = chosen(losses)
     paid = surrogates(picked, layers, gradients)
     curves = collect(inputs.models, "curves.csv", keys).reindex(columns=CURVES)

@@ -11,7 +11,7 @@ from normscope.io.texts import DATASET, TextName
 from normscope.ledger.vocabulary import Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
+from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict
 from normscope.studies.main import tables
 from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
 from normscope.studies.study import (
@@ -99,6 +99,7 @@ class Main(TransformerStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
+    GRIDS: ClassVar = {"runs": MainGrid}
     PROBED: ClassVar = ("stream", "laws")
     FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
 
@@ -117,7 +118,9 @@ class Main(TransformerStudy):
         return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
 
     def models(self) -> list[tuple[Cell, int]]:
-        return [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
+        """Those of all blocks; a model that several blocks name counts once."""
+        runs = [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
+        return list(dict.fromkeys(runs))
 
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
@@ -129,7 +132,6 @@ class Main(TransformerStudy):
         for where, name in named.items():
             if name not in known:
                 raise ValueError(f"{where}: unknown protocol {name!r}; known: {', '.join(known)}")
-        checked("runs", lambda: distinct([f"{cell}-{seed}" for cell, seed in self.models()]))
         for cell in dict.fromkeys(cell for cell, _ in self.models()):
             where = f"arm {cell.arm}, protocol {cell.protocol}"
             checked(where, lambda c=cell: self.stack_of(c, [0]))
@@ -193,9 +195,8 @@ class Main(TransformerStudy):
             grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
         )
 
-    def job_texts(self) -> dict[str, str]:
-        protocols = self.every_protocol
-        return {name: protocols[cell.protocol].text for name, cell in self.cells().items()}
+    def text_of(self, cell: Cell) -> str:
+        return self.every_protocol[cell.protocol].text
 
     def probes(self) -> dict[str, StreamProbe]:
         measured = [n for n, cell in self.cells().items() if cell.protocol in self.gain.protocols]
@@ -210,6 +211,7 @@ class Main(TransformerStudy):
         protocols = self.every_protocol
         return MainTables(
             jobs=self.cells(),
+            pilot=self.tuned(settings),
             probed=list(self.probes()),
             baseline=self.reference,
             batch_sizes=self.batch_sizes,

@@ -5,8 +5,11 @@ What is trained is a ``normscope.train.recipe.Stack``.
 
 from typing import NamedTuple
 
+from pydantic import Field
+
 from normscope.nn.recipe import Placement
 from normscope.schema import PositiveInt, Strict, rate_name
+from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
 
 
@@ -34,6 +37,7 @@ class MainTables(Strict):
 
     Args:
         jobs: the cell of every training job.
+        pilot: what the pilot models say of the cells, by job.
         probed: those whose residual stream is measured.
         baseline: the cell that is held against published numbers; its arm and placement are what
             the others of a protocol are compared with.
@@ -42,6 +46,7 @@ class MainTables(Strict):
     """
 
     jobs: dict[str, Cell]
+    pilot: dict[str, Tuned] = Field(default={})
     probed: list[str]
     baseline: Cell
     batch_sizes: list[dict[str, int]]

@@ -12,6 +12,7 @@ from normscope.studies.columns import (
     FAILURES,
     LEARNING_RATE,
     PARAMETERS,
+    PILOT,
     PLACEMENT,
     RATE,
     SEED,
@@ -58,15 +59,16 @@ LAWS = many(
     range=COSINE,
     source="normscope.studies.main.probe.laws",
 )
-CHOSEN = (*MODEL, *TRAINED, *GAINS, *LAWS, AT_EDGE)
+RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS)
+CHOSEN = (*RUN, AT_EDGE)
 MEAN_LOSS = estimate(
     "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **LOSS
 )
 
 TABLES = {
-    "runs": Table("one trained model", (*MODEL, *TRAINED, *GAINS, *LAWS), f"{HERE}.all_runs"),
+    "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),
     "chosen": Table(
-        "one trained model at the rate that is best on the other seeds",
+        "one trained model at the learning rate that was chosen for it",
         CHOSEN,
         "normscope.statistics.tuning.chosen",
     ),

@@ -14,7 +14,7 @@ from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.main.recipe import Cell, MainTables
 from normscope.studies.main.tables import LAWS, PARTS, TABLES
-from normscope.studies.outcome import with_outcomes
+from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs
 
 KEYS = TABLES["runs"].keys
@@ -52,6 +52,7 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     runs = with_outcomes(runs, inputs.corpus, recipe.texts)
+    runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
     laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(law.name for law in LAWS)]]

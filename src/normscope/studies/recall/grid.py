@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
 from normscope.studies.recall.recipe import Cell, RecallProbe, RecallStack, RecallTables, Task
-from normscope.studies.study import Grid, Job, Settings, Stacked, Study, blocks, vocabulary
+from normscope.studies.study import Grid, Job, Settings, TrainedStudy, vocabulary
 
 TaskName = Annotated[CellName, Field(description="a key of recall.tasks")]
 
@@ -48,41 +48,40 @@ class Corrected(Strict):
 class RecallGrid(Grid):
     """One block of runs: every arm with every learning rate and every seed."""
 
-    FACTORS: ClassVar = {"arms": "arm", "learning_rates": "learning_rate", "seeds": "seed"}
+    FACTORS: ClassVar = {"arms": "arm", "learning_rates": "learning_rate"}
 
     task: TaskName
     arms: Annotated[list[ArmName], Some, Distinct]
     learning_rates: Annotated[list[Rate], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
+    def cells(self) -> Iterator[Cell]:
+        for values in self.product():
+            yield Cell(self.task, **values)
 
-class Recall(Study):
+
+class Recall(TrainedStudy):
     """The decisive test: what a norm does, factor by factor."""
 
     TABLES: ClassVar = tables.TABLES
-    TRAINED: ClassVar = (*Study.TRAINED, "moments.safetensors")
+    GRIDS: ClassVar = {"runs": RecallGrid}
+    TRAINED: ClassVar = (*TrainedStudy.TRAINED, "moments.safetensors")
     PROBED: ClassVar = ("metrics", "slices", "spectra")
-    PROBE_READS: ClassVar = (*Study.PROBE_READS, "metrics.csv", "moments.safetensors")
+    PROBE_READS: ClassVar = (*TrainedStudy.PROBE_READS, "metrics.csv", "moments.safetensors")
     TABLES_READ: ClassVar = ("curves.csv",)
     READS_CORPUS: ClassVar = False  # its data are drawn
 
     tasks: Annotated[dict[TaskName, Task], Some]
-    stack: Stacked
     published: Published
     corrected: Corrected
     runs: Annotated[list[RecallGrid], Some]
     directions: PositiveInt = Field(description="filter-normalized slices of each model's loss")
 
-    def _grid(self) -> Iterator[tuple[Cell, int]]:
-        """Cell and seed of every run in ``runs``."""
-        for grid in self.runs:
-            for run in grid.product():
-                yield Cell(grid.task, run["arm"], run["learning_rate"]), run["seed"]
-
-    def _all(self) -> list[tuple[Cell, int]]:
-        """With the published ones, which may also be in ``runs``."""
+    def models(self) -> list[tuple[Cell, int]]:
+        """Those of the notebook and of all blocks; a model that several name counts once."""
         published = [(c, seed) for c in self.published_cells() for seed in self.published.seeds]
-        return list(dict.fromkeys([*published, *self._grid()]))
+        runs = [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
+        return list(dict.fromkeys([*published, *runs]))
 
     @model_validator(mode="after")
     def parts_fit(self) -> Self:
@@ -95,8 +94,7 @@ class Recall(Study):
         for where, kind in (("published", "copy"), ("corrected", "recall")):
             if self.tasks[name := parts[where].task].kind != kind:
                 raise ValueError(f"{where}.task: {name} is not of kind {kind}")
-        distinct([f"{cell}-{seed}" for cell, seed in self._grid()])
-        trained = {cell for cell, _ in self._all()}
+        trained = {cell for cell, _ in self.models()}
         for cell in self.corrected_cells():
             if cell not in trained:
                 raise ValueError(
@@ -132,27 +130,20 @@ class Recall(Study):
                 },
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
-            grids={"runs": planned(self._all(), Cell._fields)},
+            grids={"runs": planned(self.models(), Cell._fields)},
         )
 
-    def blocks(self) -> dict[str, tuple[Cell, list[int]]]:
-        """Cell and seeds of every training job, by its name."""
-        return blocks(self._all(), self.stack)
-
-    def trainings(self) -> dict[str, RecallStack]:
-        return {
-            name: RecallStack(
-                task=self.tasks[cell.task],
-                norm=ARMS[cell.arm].norm,
-                learning_rate=cell.learning_rate,
-                seeds=seeds,
-            )
-            for name, (cell, seeds) in self.blocks().items()
-        }
+    def stack_of(self, cell: Cell, seeds: list[int]) -> RecallStack:
+        return RecallStack(
+            task=self.tasks[cell.task],
+            norm=ARMS[cell.arm].norm,
+            learning_rate=cell.learning_rate,
+            seeds=seeds,
+        )
 
     def probes(self) -> dict[str, RecallProbe]:
         """One job per task: its models are so small that a job per model would cost more."""
-        cells = {name: cell for name, (cell, _) in self.blocks().items()}
+        cells = self.cells()
         jobs = {
             task: {name: cell for name, cell in cells.items() if cell.task == task}
             for task in dict.fromkeys(cell.task for cell in cells.values())
@@ -164,9 +155,14 @@ class Recall(Study):
         return list(self.probes()[name].jobs)
 
     def tabulation(self, settings: Settings) -> RecallTables:
-        jobs = {name: cell for name, (cell, _) in self.blocks().items()}
         shown = self.corrected.model_dump()
-        return RecallTables(jobs=jobs, probes=[*self.probes()], level=settings.level, **shown)
+        return RecallTables(
+            jobs=self.cells(),
+            pilot=self.tuned(settings),
+            probes=[*self.probes()],
+            level=settings.level,
+            **shown,
+        )
 
     def jobs(self) -> Iterator[Job]:
         trainings = self.trainings()

@@ -81,7 +81,7 @@ MEASURES = [column.name for column in (*PROBED, *REPRESENTATIONS, *HEIGHTS)]
 TABLES = {
     "runs": Table(
         "one trained model",
-        (*METRICS, *HEIGHTS, *FACTORS),
+        (*METRICS, *HEIGHTS, *FACTORS, *shared.PILOT),
         f"{PROBE}.probe",
     ),
     "cells": Table(

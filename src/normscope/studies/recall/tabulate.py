@@ -11,6 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.statistics.factorial import effects, missing_cells
 from normscope.statistics.summary import select, split, summarize
 from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.studies.outcome import with_pilot
 from normscope.studies.recall.recipe import Cell, RecallTables
 from normscope.studies.recall.tables import LEVELS, MEASURES, TABLES
 from normscope.studies.stage import TableInputs
@@ -34,6 +35,7 @@ def tabulate(recipe: RecallTables, inputs: TableInputs) -> dict[str, pd.DataFram
     slices = collect(inputs.probes, "slices.csv", probes)
     runs = collect(inputs.probes, "metrics.csv", probes).astype({"diverged_at": "Int64"})
     runs = runs.merge(slice_heights(slices), on=[*KEYS, "seed"], how="left")
+    runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     shown = select(runs, task=recipe.task, learning_rate=recipe.learning_rate)
     factors = factor_effects(shown, recipe.level)
     if factors.empty:

@@ -1,0 +1,107 @@
+"""Choose learning rates on pilot seeds, which no test uses, and keep their losses."""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pydantic import Field
+
+from normscope.command import parse
+from normscope.config import load
+from normscope.cost.machine import usable_cores
+from normscope.errors import run_script
+from normscope.io.files import write_json
+from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.pilot import filled, tested
+from normscope.schema import Strict
+from normscope.studies.alone import Alone, train_alone
+from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
+
+
+class Flags(Strict):
+    """Train pilot models of every cell that says ``learning_rates: pilot`` and has none yet."""
+
+    names: Sequence[Path] = Field(
+        default=(Path("config.yaml"), Path("config/paper.yaml")),
+        description="configurations whose cells are tried; each is laid over config.yaml",
+    )
+    out: Path = Path("data/pilot.csv")
+    results: Path = Field(default=Path("results"), description="the dataset, and pilot models")
+
+
+def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], Alone]:
+    """What to train next, as far as the losses so far tell, by study and cell."""
+    config = load(filled(raw, pilot))
+    studies: Mapping[str, Any] = config.studies  # of these, those that train
+    jobs = {}
+    for name, cell, _ in tested(raw):
+        for rate in pilot.untried(name, cell):
+            at_rate = cell._replace(learning_rate=rate)
+            recipe = studies[name].stack_of(at_rate, pilot.seeds).model_dump_json()
+            text = studies[name].text_of(cell)
+            jobs[name, str(at_rate)] = Alone(name, str(at_rate), text, recipe)
+    return jobs
+
+
+def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
+    """Let the workflow make the texts that the configuration reads."""
+    path = results / "pilot" / "config.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, filled(raw, pilot))
+    command = ["snakemake", "--cores", "1", "--configfile", str(path), "texts"]
+    subprocess.run(command, check=True)
+
+
+def folder(job: Alone, results: Path) -> Path:
+    """The folder of a job's models, named by what they are, so that other settings have another."""
+    return results / "pilot" / job.study / sha256(job.recipe.encode()).hexdigest()[:16]
+
+
+def pilot_loss(metrics: Path) -> str:
+    """The mean validation loss of a job's models; empty if one diverged."""
+    losses = pd.read_csv(metrics)["val_loss"].astype(float)
+    return "" if losses.isna().any() else f"{losses.mean():.9g}"
+
+
+def run(raw: Mapping[str, Any], flags: Flags) -> None:
+    """Train and record pilot models until every cell's best rate lies inside, or at a limit."""
+    rows = read_trials([flags.out])
+    plan = Pilot.model_validate(raw.get("pilot") or {})
+    seeds = " ".join(map(str, plan.seeds))
+    while True:
+        pilot = plan.model_copy(update={"losses": losses_of(rows)})
+        if not (todo := jobs(raw, pilot)):
+            return
+        prepare_texts(raw, pilot, flags.results)
+        with ThreadPoolExecutor(usable_cores()) as pool:
+            outs = [folder(job, flags.results) for job in todo.values()]
+            data = [flags.results / "dataset"] * len(todo)
+            made = pool.map(train_alone, todo.values(), data, outs)
+            for (study, cell), metrics in zip(todo, made, strict=True):
+                rows.append(Trial(study, cell, seeds, pilot_loss(metrics)))
+                write_trials(flags.out, rows)
+                print(f"{study}: {cell}: {rows[-1].loss or 'diverged'}", flush=True)
+
+
+def main() -> None:
+    flags = parse(Flags)
+    project = read_yaml(Path("config.yaml"))
+    for name in flags.names:
+        raw = laid_over(project, read_yaml(name))
+        run(raw, flags)
+        pilot = Pilot(losses=losses_of(read_trials([flags.out])))
+        for study, cell in dict.fromkeys((t.study, t.cell) for t in tested(raw)):
+            tried = pilot.tried(study, cell)
+            best = least(tried)
+            tuned = pilot.tuned(study, cell._replace(learning_rate=best))
+            bound = ", at the edge of what was tried" if tuned and tuned.at_edge else ""
+            print(f"{study}: {cell._replace(learning_rate=best)}{bound}")
+    print(f"{flags.out}: commit it before make freeze")
+
+
+if __name__ == "__main__":
+    run_script(main)

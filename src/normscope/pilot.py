@@ -1,0 +1,115 @@
+"""Blocks of the configuration with ``learning_rates: pilot``, and the rates that replace it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from normscope.config import Studies
+from normscope.errors import Explained
+from normscope.studies.main.grid import Main
+from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of
+from normscope.studies.study import TrainedStudy
+
+WORD = "pilot"  # in place of a list of learning rates
+ANY_RATE = 0.001  # of cells whose rate does not matter yet
+TRAINED = {"main": Main} | {
+    name: field.annotation
+    for name, field in Studies.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, TrainedStudy)
+}
+
+
+class Tested(NamedTuple):
+    """A cell whose learning rate the pilot chooses.
+
+    Args:
+        cell: The cell, at any rate.
+        block: What the configuration says of it alone.
+    """
+
+    study: str
+    cell: Any
+    block: Mapping[str, Any]
+
+
+def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
+    """The configuration with the pilot's losses, and its rates in place of the word ``pilot``.
+
+    Args:
+        raw: The configuration as it was parsed.
+
+    Raises:
+        Explained: Cells have no pilot models, or would be tested on a pilot seed.
+    """
+    losses = losses_of(trials)
+    pilot = _pilot(raw, losses)
+    missing = [one for one in tested(raw) if not pilot.tried(one.study, one.cell)]
+    if missing:
+        names = "".join(f"\n  {one.study}: {one.cell.arm}, {one.block}" for one in missing)
+        raise Explained(
+            "learning_rates: pilot needs pilot models of these cells: make pilot trains them, or "
+            f"give a list of learning rates{names}"
+        )
+    for study, cell, block in tested(raw):
+        if used := sorted({*pilot.seeds}.intersection(block["seeds"])):
+            raise Explained(
+                f"{study}: {cell.arm} would be tested on the pilot's seeds "
+                f"{', '.join(map(str, used))}, which chose its learning rate: give other seeds"
+            )
+    return filled(raw, pilot)
+
+
+def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
+    """The configuration with the pilot's losses and rates; untried cells have ``ANY_RATE``."""
+    done = dict(raw) | {"pilot": {**(raw.get("pilot") or {}), "losses": pilot.losses}}
+    for name, key, blocks in _lists(raw):
+        new = []
+        for block in blocks:
+            if not _is_open(block):
+                new.append(block)
+                continue
+            cells = list(_cells(name, key, block))
+            for _, cell, single in cells:
+                tried = pilot.tried(name, cell)
+                new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
+            if not cells:  # wrong in another key, which is reported instead
+                new.append({**block, "learning_rates": [ANY_RATE]})
+        done |= {key: new} if name == "main" else {name: {**done[name], key: new}}
+    return done
+
+
+def tested(raw: Mapping[str, Any]) -> Iterator[Tested]:
+    """The cells whose learning rate the pilot chooses, in the order of the configuration."""
+    for name, key, blocks in _lists(raw):
+        for block in filter(_is_open, blocks):
+            yield from _cells(name, key, block)
+
+
+def _pilot(raw: Mapping[str, Any], losses: Losses) -> Pilot:
+    return Pilot.model_validate({**(raw.get("pilot") or {}), "losses": losses})
+
+
+def _lists(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:
+    """Study, key and blocks of every list of blocks. What is no list is reported when validated."""
+    for name, study in TRAINED.items():
+        part = raw if name == "main" else raw.get(name)
+        for key in study.GRIDS:
+            if isinstance(part, Mapping) and isinstance(part.get(key), list):
+                yield name, key, part[key]
+
+
+def _is_open(block: Any) -> bool:
+    return isinstance(block, Mapping) and block.get("learning_rates") == WORD
+
+
+def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[Tested]:
+    """The cells of a block, each with a block of its own; none if the block is wrong."""
+    grid = TRAINED[name].GRIDS[key]
+    try:
+        whole = grid.model_validate({**block, "learning_rates": [ANY_RATE]})
+    except ValidationError:
+        return
+    for cell in whole.cells():
+        single = {factor: [getattr(cell, of_cell)] for factor, of_cell in grid.FACTORS.items()}
+        yield Tested(name, cell, {**block, **single})

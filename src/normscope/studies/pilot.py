@@ -1,0 +1,136 @@
+"""Learning rates chosen on pilot seeds, which no test uses. No torch, no pandas.
+
+A choice on the tested seeds shares data with the test, which then exceeds its level. The losses of
+the pilot models are in ``data/pilot.csv``, which is versioned and read when a configuration is
+loaded, so that the workflow knows every job beforehand.
+"""
+
+import csv
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from normscope.schema import Distinct, Rate, Seed, Some, Strict
+
+LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of learning rates
+Losses = dict[str, dict[str, float | None]]  # by study and name of the cell
+
+
+class Trial(NamedTuple):
+    """The pilot models of a cell at one learning rate: a row of ``data/pilot.csv``.
+
+    Args:
+        study, cell: The cell, whose name contains its learning rate.
+        seeds: The pilot seeds, separated by spaces.
+        loss: The mean of their validation losses, in nats; empty if a model diverged.
+    """
+
+    study: str
+    cell: str
+    seeds: str
+    loss: str
+
+
+class Tuned(Strict):
+    """What the pilot models say of a cell at its learning rate.
+
+    Args:
+        loss: Their mean validation loss in nats; None if one diverged.
+        at_edge: Whether the rate is the smallest or the largest that was tried for the cell.
+    """
+
+    loss: float | None = None
+    at_edge: bool = False
+
+
+class Pilot(Strict):
+    """How the learning rates of blocks with ``learning_rates: pilot`` are chosen."""
+
+    seeds: Annotated[list[Seed], Some, Distinct] = Field(
+        default=[1, 2], description="seeds of the pilot models, on which no test may rest"
+    )
+    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
+        default=[0.001, 0.003, 0.01],
+        description="tried first. While the best rate is the smallest or the largest that was "
+        "tried, the next one of 0.0001, 0.0003, 0.001, ... is tried as well",
+    )
+    limits: Annotated[list[Rate], Field(min_length=2, max_length=2)] = Field(
+        default=[0.0001, 0.1], description="the smallest and the largest rate to try"
+    )
+    losses: Losses = Field(
+        default={}, description="the content of data/pilot.csv, which is filled in when it is read"
+    )
+
+    @model_validator(mode="after")
+    def _limits_hold(self) -> Self:
+        low, high = self.limits
+        if not low <= min(self.learning_rates) <= max(self.learning_rates) <= high:
+            raise ValueError(f"learning_rates must lie between the limits, {low:g} and {high:g}")
+        return self
+
+    def tried(self, study: str, cell: Any) -> dict[float, float]:
+        """The loss at each rate at which a cell was tried, infinite where a model diverged.
+
+        Args:
+            cell: The cell, at any rate.
+        """
+        known, losses = self.losses.get(study, {}), {}
+        for rate in sorted({*LADDER, *self.learning_rates}):
+            name = str(cell._replace(learning_rate=rate))
+            if name in known:
+                loss = known[name]
+                losses[rate] = math.inf if loss is None else loss
+        return losses
+
+    def tuned(self, study: str, cell: Any) -> Tuned | None:
+        """What is known of a cell at its rate; None without pilot models."""
+        tried = self.tried(study, cell)
+        if cell.learning_rate not in tried:
+            return None
+        loss = tried[cell.learning_rate]
+        return Tuned(
+            loss=loss if math.isfinite(loss) else None,
+            at_edge=cell.learning_rate in (min(tried), max(tried)),
+        )
+
+    def untried(self, study: str, cell: Any) -> list[float]:
+        """The rates to try next for a cell; none if its best rate lies inside, or at a limit."""
+        if not (tried := self.tried(study, cell)):
+            return self.learning_rates
+        best, (low, high) = least(tried), self.limits
+        below = [rate for rate in LADDER if low <= rate < best == min(tried)]
+        above = [rate for rate in LADDER if high >= rate > best == max(tried)]
+        return below[-1:] + above[:1]
+
+
+def least(losses: Mapping[float, float]) -> float:
+    """The rate with the lowest loss, the smallest of several."""
+    return min(sorted(losses), key=lambda rate: losses[rate])
+
+
+def read_trials(paths: Iterable[Path]) -> list[Trial]:
+    """The rows of pilot files; a missing file has none."""
+    rows = []
+    for path in paths:
+        if path.is_file():
+            with path.open(newline="") as file:
+                rows += [Trial(**row) for row in csv.DictReader(file)]
+    return rows
+
+
+def write_trials(path: Path, rows: Iterable[Trial]) -> None:
+    """Write a pilot file, in the order of studies and cells."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([Trial._fields, *sorted(rows)])
+
+
+def losses_of(rows: Iterable[Trial]) -> Losses:
+    """The losses by study and cell; a later row wins."""
+    losses: Losses = {}
+    for row in rows:
+        losses.setdefault(row.study, {})[row.cell] = float(row.loss) if row.loss else None
+    return losses
