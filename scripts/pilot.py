@@ -52,7 +52,7 @@ def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
     path = results / "pilot" / "config.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, filled(raw, pilot))
-    command = ["snakemake", "--cores", "1", "--configfile", str(path), "texts"]
+    command = ["snakemake", "texts", "--cores", "1", "--configfile", str(path)]
     subprocess.run(command, check=True)
 
 
