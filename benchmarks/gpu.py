@@ -32,6 +32,7 @@ from machine import quiet, with_steal
 from normscope.config import load
 from normscope.cost.machine import chip
 from normscope.nn.arms import ARMS
+from normscope.pilot import read_project
 from normscope.train.recipe import Stack
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +42,7 @@ NORM = ARMS["layernorm_gain"].norm
 
 def recipe(seeds: int, config: str | None, **training: object) -> Stack:
     """Models of the main study's sizes and training, one per seed, on the GPU."""
-    raw = yaml.safe_load((ROOT / "config.yaml").read_text())
+    raw = read_project(ROOT)
     for key, value in yaml.safe_load((ROOT / config).read_text() if config else "{}").items():
         raw[key] = raw[key] | value if isinstance(value, dict) else value
     main = load(raw).main

@@ -18,13 +18,13 @@ from time import perf_counter
 
 import numpy as np
 import torch
-import yaml
 
 from normscope.config import load
 from normscope.cost.machine import chip
 from normscope.io.dataset import Dataset
 from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model
+from normscope.pilot import read_project
 from normscope.studies.depth.recipe import Shape
 from normscope.studies.recall.recipe import RecallStack
 from normscope.studies.recall.train import Asked
@@ -34,7 +34,7 @@ from normscope.train.recipe import Stack, Training
 from normscope.train.stacking import in_step
 from normscope.train.trainer import Trainer
 
-CONFIG = load(yaml.safe_load((Path(__file__).parents[1] / "config.yaml").read_text()))
+CONFIG = load(read_project(Path(__file__).parents[1]))
 NORM = ARMS["layernorm"].norm
 CHARACTERS = 65
 FOREVER = 10**6  # steps: no evaluation comes between

@@ -16,6 +16,7 @@ from normscope.config import Config, load
 from normscope.ledger.entry import Document
 from normscope.nn.arms import ARMS
 from normscope.paper.figures import Figure
+from normscope.pilot import read_project
 from normscope.studies.folder import declared_tables
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +46,7 @@ def figures() -> str:
 def vocabulary() -> str:
     """The names that statements about each study may use, with the settings of config.yaml."""
     parts = []
-    for name, study in load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies.items():
+    for name, study in load(read_project(ROOT)).studies.items():
         words = study.vocabulary()
         if not words.columns:
             continue

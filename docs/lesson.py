@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from normscope.config import Config, load
 from normscope.ledger.claim import Evidence
@@ -23,6 +22,7 @@ from normscope.ledger.frozen import Registry, read_frozen, read_history
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import record
 from normscope.paper.statements import shown_verdict
+from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS, PLACEMENTS
 from normscope.studies.statements import digests_of, import_tests
@@ -75,7 +75,7 @@ def table(name: str) -> pd.DataFrame:
 def config() -> Config:
     """The configuration of the evidence, without its dataset and device."""
     made = json.loads(result("manifest.json").read_text())["config"]
-    return load(yaml.safe_load((ROOT / "config.yaml").read_text()) | made)
+    return load(read_project(ROOT) | made)
 
 
 def grid() -> Depth:

@@ -18,8 +18,9 @@ from normscope.cost.projection import benchmarked, jobs
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json, write_text
 from normscope.io.git import git
-from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.io.yamlfile import read_yaml
 from normscope.ledger.frozen import DECIDES, Line, read_frozen, read_history
+from normscope.pilot import read_project
 from normscope.schema import Strict
 
 
@@ -47,7 +48,7 @@ def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
     Raises:
         Explained: the run had a different configuration.
     """
-    config = load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
+    config = load(read_project(Path(), Path(name)))
     if json.loads(config.recorded()) != manifest["config"]:
         raise Explained(
             f"the results are not those of {name}: run snakemake with it, or give the right file"

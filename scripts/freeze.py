@@ -10,8 +10,8 @@ from normscope.config import load
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
 from normscope.io.git import git
-from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.ledger.frozen import DECIDES, Frozen
+from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
 
@@ -27,7 +27,7 @@ def main() -> None:
     flags = parse(Flags)
     if changed := git("status", "--porcelain", "--", *DECIDES):
         raise Explained(f"what is frozen must be a commit: commit these files first\n{changed}")
-    config = load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(flags.name))))
+    config = load(read_project(Path(), Path(flags.name)))
     claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), config.studies)
     frozen = Frozen(
         commit=git("rev-parse", "HEAD"),

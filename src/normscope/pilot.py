@@ -1,17 +1,20 @@
 """Blocks of the configuration with ``learning_rates: pilot``, and the rates that replace it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from normscope.config import Studies
 from normscope.errors import Explained
+from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.studies.main.grid import Main
-from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of
+from normscope.studies.pilot import Losses, Pilot, Trial, least, losses_of, read_trials
 from normscope.studies.study import TrainedStudy
 
 WORD = "pilot"  # in place of a list of learning rates
+TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of the user
 ANY_RATE = 0.001  # of cells whose rate does not matter yet
 TRAINED = {"main": Main} | {
     name: field.annotation
@@ -31,6 +34,19 @@ class Tested(NamedTuple):
     study: str
     cell: Any
     block: Mapping[str, Any]
+
+
+def read_project(root: Path, *choices: Path) -> dict[str, Any]:
+    """The project's ``config.yaml`` with files laid over it, and the pilot's rates.
+
+    Args:
+        root: The folder of the project.
+        choices: Configuration files; a later one wins.
+    """
+    raw = read_yaml(root / "config.yaml")
+    for path in choices:
+        raw = laid_over(raw, read_yaml(path))
+    return with_pilot(raw, read_trials([root / TRIALS]))
 
 
 def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
-import yaml
 
 from normscope.config import Config, load
 from normscope.nn.arms import ARMS
+from normscope.pilot import read_project
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,7 +20,7 @@ PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 
 
 def config() -> Config:
-    return load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    return load(read_project(ROOT))
 
 
 def table_file(folder: Path, name: str) -> Path:

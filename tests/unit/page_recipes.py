@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from processes import ROOT
 
 from normscope.config import Config, load
@@ -16,6 +15,7 @@ from normscope.paper.page import page
 from normscope.paper.statements import ledger_table, tally_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.template import environment, fill, summary_text
+from normscope.pilot import read_project
 
 REPORT = ROOT / "workflow" / "report"
 LATEX = REPORT / "latex"
@@ -91,7 +91,7 @@ SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="30pt" height="15pt" viewB
 
 def config() -> Config:
     """config.yaml."""
-    return load(yaml.safe_load((REPORT.parents[1] / "config.yaml").read_text()))
+    return load(read_project(REPORT.parents[1]))
 
 
 def shown(table: PageTable) -> list[dict[str, str]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
-import yaml
 from processes import ROOT
 
 from normscope.config import Config, load
@@ -14,9 +13,10 @@ from normscope.ledger.contrast import find
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
 from normscope.ledger.judgement import Judgement, judge
+from normscope.pilot import read_project
 from normscope.studies.statements import import_tests
 
-CONFIG: Config = load(yaml.safe_load((ROOT / "config.yaml").read_text()))
+CONFIG: Config = load(read_project(ROOT))
 FILES = sorted((ROOT / "data/claims").glob("*.yaml"))
 CLAIMS: Claims = load_claims(FILES)
 SELECTION = "undecided: runs diverged, and the others are a selection"

@@ -11,10 +11,11 @@ from processes import ROOT
 from snakemake.utils import update_config
 
 from normscope.config import ConfigError, load
-from normscope.io.yamlfile import laid_over
 from normscope.nn.arms import ARMS
+from normscope.pilot import TRIALS, read_project, with_pilot
+from normscope.studies.pilot import read_trials
 
-MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+MAIN = read_project(ROOT)
 KEYS = {"protocol": "nanogpt", "learning_rates": [0.001]}
 RUNS = [
     {**KEYS, "arms": ["layernorm", "rmsnorm"], "placements": ["pre", "post"], "seeds": [1, 2]},
@@ -85,9 +86,10 @@ def test_a_rate_of_a_run_moves_the_whole_schedule_of_its_protocol():
 
 def test_protocols_that_differ_in_the_batch_size_alone_are_known():
     sizes = {f"batch_{n}": n for n in (1, 2, 4, 16, 32)}
-    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}]
+    austen = {"small_austen": 8, "batch_1_austen": 1, "batch_32_austen": 32}
+    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}, austen]
     steps = load(config(**{"protocols.batch_1.training.steps": 301})).main.batch_sizes
-    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}]
+    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}, austen]
 
 
 def as_text(value: Any) -> Any:
@@ -106,11 +108,12 @@ def test_numbers_may_be_given_as_text():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.yaml")), ids=lambda p: p.stem)
 def test_variants_laid_over_config_yaml_are_valid(path):
-    raw = copy.deepcopy(MAIN)
-    variant = yaml.safe_load(path.read_text())
-    update_config(raw, variant)  # as Snakemake lays a second file over the first
-    loaded = load(raw).model_dump(mode="json", exclude_unset=True)
-    assert loaded == laid_over(MAIN, variant)
+    raw = yaml.safe_load((ROOT / "config.yaml").read_text())
+    # as Snakemake lays a second file over the first
+    update_config(raw, yaml.safe_load(path.read_text()))
+    expected = read_project(ROOT, path)
+    assert with_pilot(raw, read_trials([ROOT / TRIALS])) == expected
+    assert load(expected).model_dump(mode="json", exclude_unset=True) == expected
 
 
 def test_probes_read_the_models_of_one_job():
@@ -143,10 +146,6 @@ def test_a_problem_of_several_keys_is_reported_once():
     assert line.startswith("runs.0.arms.0, baseline.arm: ")
 
 
-LAYERNORM_TWICE = [
-    {**KEYS, "arms": ["layernorm", "dyt"], "placements": ["pre"], "seeds": [1, 2]},
-    {**KEYS, "arms": ["dyt"], "placements": ["post", "pre"], "seeds": [2, 3]},
-]
 ALONE = [{**KEYS, "arms": ["layernorm_gain"], "placements": ["pre"], "seeds": [1]}]
 SMALL = [{**RUNS[0], "protocol": "small"}]
 
@@ -170,7 +169,6 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         # lists: empty, or with duplicates
         ("runs", [], []),
         ("runs.0.seeds", [1, 2, 2, 1], ["twice: 1, 2"]),
-        ("runs", LAYERNORM_TWICE, ["twice: nanogpt-dyt-pre-0.001-2"]),
         # parts that do not fit together
         ("runs.0.placements", ["none"], ["layernorm", "placement none"]),
         ("runs.0.arms", ["none"], ["none", "placement pre"]),

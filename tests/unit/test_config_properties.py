@@ -18,8 +18,9 @@ from properties import examples
 from normscope.config import Config, ConfigError, load
 from normscope.cost.projection import jobs, read_reference
 from normscope.io.yamlfile import laid_over
+from normscope.pilot import read_project
 
-MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+MAIN = read_project(ROOT)
 TINY = laid_over(MAIN, yaml.safe_load((ROOT / "config/tiny.yaml").read_text()))
 REFERENCE = read_reference(ROOT / "workflow/costs.yaml")
 NAME = r"[a-z0-9][a-z0-9_.-]*"  # what the Snakefile allows for {name}

@@ -13,6 +13,7 @@ from processes import ROOT
 
 from normscope.config import load
 from normscope.paper.table import Column, PageTable
+from normscope.pilot import read_project
 
 README = runpy.run_path(str(ROOT / "docs/readme.py"))
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -65,7 +66,7 @@ def test_pages_show_the_figures_that_are_kept():
 def test_the_names_of_jobs_are_those_of_the_configuration():
     text = (ROOT / "docs/reference/results.md").read_text()
     named = re.findall(r"^\| `(\w+)` \| .+ \| `([\w.-]+)` \|$", text, re.MULTILINE)
-    studies = load(yaml.safe_load((ROOT / "config.yaml").read_text())).studies
+    studies = load(read_project(ROOT)).studies
     assert {study for study, _ in named} == {name for name, s in studies.items() if s.trainings()}
     assert [name for study, name in named if name not in studies[study].trainings()] == []
 

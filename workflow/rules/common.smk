@@ -125,7 +125,7 @@ from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest
 from normscope.paper import figures, metrics
-from normscope.pilot import with_pilot
+from normscope.pilot import TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
 from normscope.studies.pretrained.grid import check_prompts
 from normscope.studies.statements import load_checked
@@ -161,7 +161,7 @@ def validated(choices):
 
 def pilot_files():
     """The project's pilot models, and the user's, which win."""
-    return [Path(folder, "data/pilot.csv") for folder in (PROJECT, os.curdir)]
+    return [Path(folder, TRIALS) for folder in (PROJECT, os.curdir)]
 
 
 def of_studies(file):

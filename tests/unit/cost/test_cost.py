@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from processes import ROOT, SCRIPTS
 from recipes import recipe
 
@@ -23,11 +22,12 @@ from normscope.cost.projection import (
     read_reference,
     seconds_left,
 )
+from normscope.pilot import read_project
 from normscope.studies.study import Job
 from normscope.train.recipe import flops
 
 TABLE = ROOT / "workflow/costs.yaml"
-MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+MAIN = read_project(ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -17,9 +17,10 @@ from pydantic import TypeAdapter, ValidationError
 from normscope.config import ConfigError, load
 from normscope.hub.prompts import PromptsError
 from normscope.io.names import Key, survives_tables
+from normscope.pilot import read_project
 from normscope.studies.pretrained.grid import check_prompts
 
-RAW = yaml.safe_load((ROOT / "config.yaml").read_text())
+RAW = read_project(ROOT)
 MODEL = {"source": {"kind": "directory", "path": "m"}, "family": "F"}
 texts = st.one_of(
     st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True),

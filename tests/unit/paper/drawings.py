@@ -15,13 +15,13 @@ from matplotlib.text import Text
 from processes import ROOT
 
 from normscope.config import load as load_config
-from normscope.io.yamlfile import read_yaml
 from normscope.paper import style
 from normscope.paper.drawing import Draw, Look
 from normscope.paper.figures import load
+from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 
-CONFIG = load_config(read_yaml(ROOT / "config.yaml"))
+CONFIG = load_config(read_project(ROOT))
 FIGURES = load(FOLDER, CONFIG.studies)
 LOOK = Look(width_mm=170, font_pt=8, level=0.95)
 

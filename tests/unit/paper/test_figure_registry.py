@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from normscope.config import load as load_config
 from normscope.errors import Explained
 from normscope.paper.figures import Figure, Table, check, load
+from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 
 TABLES = {"main": ("runs", "arms"), "recall": ("runs", "slices")}
@@ -52,7 +53,7 @@ def checked(place: Path, registry: Any, drawings: tuple[str, ...] = ("loss",)) -
 
 
 def test_the_registered_figures_pass_the_check():
-    config = load_config(yaml.safe_load((ROOT / "config.yaml").read_text()))
+    config = load_config(read_project(ROOT))
     tables = {name: study.TABLES for name, study in config.studies.items()}
     check(FOLDER, load(FOLDER, tables), tables, config)
 

@@ -5,18 +5,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from processes import ROOT
 from recipes import changed
 
 from normscope.config import load
-from normscope.io.yamlfile import laid_over
 from normscope.nn.arms import ARMS
+from normscope.pilot import read_project
 from normscope.studies.study import blocks
 
-MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+MAIN = read_project(ROOT)
 
 
 def test_seeds_go_to_jobs_in_the_order_of_the_configuration():
@@ -49,8 +48,8 @@ def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: in
 @pytest.mark.parametrize(
     ("study", "grid", "cells"),
     [  # the number of cells in a block of config.yaml
-        ("main", "runs.0", 2),
-        ("recall", "recall.runs.1", 3),
+        ("main", "runs.0", 1),
+        ("recall", "recall.runs.2", 12),
         ("jacobian", "jacobian.runs.0", 2),
         ("depth", "depth.trained.0", 8),
     ],
@@ -94,7 +93,7 @@ def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(na
 @pytest.mark.parametrize("path", [None, *sorted((ROOT / "config").glob("*.yaml"))])
 def test_every_recipe_survives_the_command_line(path):
     """As the scripts read it; and the name of every job is a name of a file."""
-    config = load(laid_over(MAIN, yaml.safe_load(path.read_text()) if path else {}))
+    config = load(read_project(ROOT, *filter(None, [path])))
     for study in config.studies.values():
         trainings, probes = study.trainings(), study.probes()
         tables = study.tabulation(config.settings)

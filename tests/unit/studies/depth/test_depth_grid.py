@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 from depth_recipes import GRID, depth_grid, raw_grid
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +12,12 @@ from recipes import recipe
 
 from normscope.config import ConfigError, load
 from normscope.nn.arms import ARMS
+from normscope.pilot import read_project
 from normscope.studies.depth.recipe import Probe, Shape
 from normscope.train.schedule import at_schedule
 from normscope.train.trainer import learning_rate
 
-MAIN = yaml.safe_load((ROOT / "config.yaml").read_text())
+MAIN = read_project(ROOT)
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
 SCHEDULES = ("0.003-0", "0.003-2", "0.01-0", "0.01-2")
 

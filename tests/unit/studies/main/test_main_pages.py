@@ -14,6 +14,7 @@ from snakemake.utils import update_config
 from normscope.config import load
 from normscope.nn.recipe import Model
 from normscope.paper.section import declared_numbers, named
+from normscope.pilot import read_project
 from normscope.studies.main.pages import (
     batch_table,
     gain_table,
@@ -116,7 +117,7 @@ def test_the_published_settings_are_all_scientific_choices_of_a_configuration(se
     assert set(reference["model"]) == set(Model.model_fields)
     free = {"eval_every", "log_every", "loss_bound", "records_sigma", "precision"}
     assert set(reference["training"]) == set(Training.model_fields) - free
-    raw = yaml.safe_load((ROOT / "config.yaml").read_text())
+    raw = read_project(ROOT)
     if variant:
         update_config(raw, yaml.safe_load((ROOT / "config" / variant).read_text()))
     main = load(raw).main

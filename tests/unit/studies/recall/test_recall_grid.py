@@ -80,9 +80,6 @@ def test_published_and_corrected_cells_have_the_same_arms():
     assert list(map(str, corrected)) == ["hard_2-layernorm-0.01", "hard_2-none-0.01"]
 
 
-AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": [2, 3]}
-
-
 @pytest.mark.parametrize(
     ("key", "value", "names"),
     [
@@ -92,7 +89,6 @@ AGAIN = {"task": "hard_2", "arms": ["none"], "learning_rates": [1e-5], "seeds": 
         ("tasks", GRID["tasks"] | {"a/b": {"kind": "copy", "steps": 1}}, "tasks.a/b"),
         ("runs.0.arms", ["none", "layernorm", "none"], "runs.0.arms: .*twice: none"),
         ("published.arms", [GRID["published"]["arms"][0]] * 2, "published: .*twice: layernorm"),
-        ("runs", [*GRID["runs"], AGAIN], "twice: hard_2-none-0.00001-2"),
         ("runs.0.arms", ["layernorm"], "hard_2-none-0.01"),  # which the published arm needs
     ],
 )
