@@ -85,9 +85,10 @@ def test_a_rate_of_a_run_moves_the_whole_schedule_of_its_protocol():
 
 def test_protocols_that_differ_in_the_batch_size_alone_are_known():
     sizes = {f"batch_{n}": n for n in (1, 2, 4, 16, 32)}
-    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}]
+    austen = {"batch_1_austen": 1, "batch_32_austen": 32, "small_austen": 8}
+    assert load(MAIN).main.batch_sizes == [{"small": 8, **sizes}, austen]
     steps = load(config(**{"protocols.batch_1.training.steps": 301})).main.batch_sizes
-    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}]
+    assert steps == [{"small": 8, **{k: n for k, n in sizes.items() if n > 1}}, austen]
 
 
 def as_text(value: Any) -> Any:
