@@ -8,7 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.formats import INTEGER
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.position import scale_of
@@ -16,10 +15,10 @@ from normscope.paper.table import Row
 
 CAPTION = """Statements whose effect grows, shrinks or reverses from the smallest models to the
 largest: the intervals at both ends do not overlap. A line joins cases that differ in nothing but
-the size (blocks x width d) and the steps of training; the text is the same. The position is the
-distance of an effect from its bound, in the direction of the statement, in units of its margin;
-without a margin, of the bound's distance from no difference; without either, of the quantity
-itself. Ratios enter by their logarithms. Shaded is what supports the statement."""
+the size and the steps of training, which are below the axis (blocks x width d, steps). The position
+is the distance of an effect from its bound, in the direction of the statement, in units of its
+margin; without a margin, of the bound's distance from no difference; without either, of the
+quantity itself. Ratios enter by their logarithms. Shaded is what supports the statement."""
 COLUMNS = 3
 ROW_MM = 55
 WIDTH = 36  # characters of a line of a statement
@@ -36,7 +35,8 @@ def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
     for axis, claim in zip(cells[:, 0], claims, strict=True):
         _panel(axis, claim, look.font_pt - 1.5)
     figure.supylabel("distance from the bound, in its units", fontsize=look.font_pt)
-    return figure, f"{len(claims)} statements, {look.level:.0%} intervals."
+    several = "s" * (len(claims) > 1)
+    return figure, f"{len(claims)} statement{several}, {look.level:.0%} intervals."
 
 
 def _panel(axis: Axes, claim: Row, size: float) -> None:
@@ -61,14 +61,15 @@ def _panel(axis: Axes, claim: Row, size: float) -> None:
                 x.append(order.index(_size(values["extents"][0])[0]) + shift)
                 marks.append([math.nan if end is None else end for end in mark])
         at, low, high = zip(*marks, strict=True)
-        _, name, case = line[-1]
-        named = ", ".join(filter(None, [name.replace("_", " "), case]))
-        style.estimates(axis, x, at, (low, high), named, color=f"C{i}", marker="o")
+        name = line[0][1].replace("_", " ")
+        look: dict[str, Any] = {"color": f"C{i}", "marker": "o", "label": name}
+        style.estimates(axis, x, at, (low, high), name, **look)
     if scale := scale_of(lines[0][0][0]):
         low, high = axis.get_ylim()
         ends = (min(max(end, low), high) for end in scale.holds)
         axis.axhspan(*ends, color="#dff2e7", linewidth=0, zorder=-1)
     style.baseline(axis, 0)
+    axis.legend(fontsize=size - 1)
     axis.set_xticks(range(len(order)), [sizes[place] for place in order], fontsize=size)
     axis.set_xlim(-0.5, len(order) - 0.5)
     words = textwrap.wrap(claim["statement"], WIDTH)
@@ -79,5 +80,5 @@ def _panel(axis: Axes, claim: Row, size: float) -> None:
 def _size(extent: Row) -> tuple[Size, str]:
     """Where an extent stands among the others, and its words."""
     blocks, d, steps = (extent[key] for key in ("blocks", "d", "steps"))
-    words = f"{INTEGER.text(blocks)} x {INTEGER.text(d)}\n{INTEGER.text(steps)} steps"
+    words = f"{blocks} x {d},\n{steps:,}"
     return (blocks * d**2, steps, d), words

@@ -162,7 +162,7 @@ def reach(claim: Row) -> str:
 def _range(values: Sequence[int], unit: str = "") -> str:
     """The smallest and the largest value: 2 to 4 blocks."""
     ends = sorted({min(values), max(values)})
-    words = " to ".join(map(INTEGER.text, ends))
+    words = " to ".join(f"{end:,}" for end in ends)
     return f"{words} {unit}{'s' * (ends != [1])}" if unit else words
 
 
