@@ -22,8 +22,8 @@ from normscope.studies.recall.pages import cell_table
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-PRIMARY = ("statement", "source", "published", "verdict", "why")
-LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "why")
+PRIMARY = ("statement", "source", "published", "verdict", "reach", "why")
+LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "reach", "why")
 LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)

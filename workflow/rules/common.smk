@@ -325,9 +325,10 @@ def tables(study):
 
 
 def drawn(suffix):
-    """The files of all figures with this suffix, the forest plot first."""
+    """The files of all figures with this suffix, those of the ledger first."""
     return [
-        f"results/paper/figures/{name}{suffix}" for name in (figures.FOREST, *FIGURES)
+        f"results/paper/figures/{name}{suffix}"
+        for name in (*figures.OF_LEDGER, *FIGURES)
     ]
 
 

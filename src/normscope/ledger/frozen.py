@@ -72,6 +72,8 @@ def digest(entry: Entry, function: str = "") -> str:
             del test["contrast"]["sentence"]
         else:
             test["quantity"] = reading.quantity  # a function may ask for it
+        if reading.reach is not None:  # it may be left out
+            test["reach"] = reading.reach
         readings[name] = test
     parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
     parts["published"] = entry.published.verdict

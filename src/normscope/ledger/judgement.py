@@ -1,7 +1,8 @@
 """The verdict of every statement, with Holm's correction over the statements of its document.
 
 A statement *holds* or *fails* if all of its readings do. If some hold and others fail, its verdict
-is *depends*. A document is a family: its main claims (``primary``) are tested first, and the others
+is *depends*. A reading of another size, training or text counts only if the run has such models.
+A document is a family: its main claims (``primary``) are tested first, and the others
 only if all main claims are decided (``gatekeep``).
 """
 
@@ -158,7 +159,7 @@ def _answer(claim: Claim) -> tuple[str, Support]:
     sides = {
         p: [
             _of_reading(name, claim.entry.readings[name], finding.cases, p)
-            for name, finding in claim.findings.items()
+            for name, finding in claim.asked.items()
         ]
         for p in ("p_holds", "p_fails", "p_beyond")
     }
@@ -210,10 +211,10 @@ def _strongest(supports: Sequence[Support]) -> Support:
 
 def _unknown(claim: Claim) -> str:
     """Why the first case without an answer has none, with its name; empty if all have one."""
-    for reading, finding in claim.findings.items():
+    for reading, finding in claim.asked.items():
         for name, case in (finding.cases or {"": NOTHING}).items():
             if case.fact is None and math.isnan(case.p_holds):
-                shown = reading if len(claim.findings) > 1 else ""
+                shown = reading if len(claim.asked) > 1 else ""
                 where = ", ".join(filter(None, [shown, name]))
                 why = case.answer().removeprefix("undecided: ")
                 return why + (f" ({where})" if where else "")
@@ -235,5 +236,5 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
     reading = claim.entry.readings[by.reading]
     is_margin = reading.margin is not None and (reading.direction == "within" or not by.holds)
     against = ", against the margin" if is_margin else ""
-    where = f" ({by.reading})" if len(claim.findings) > 1 else ""
+    where = f" ({by.reading})" if len(claim.asked) > 1 else ""
     return f"p is {p:.2g}{against}{where}"

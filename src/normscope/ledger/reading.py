@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from normscope.errors import Explained
+from normscope.io.names import Key
 from normscope.ledger.comparison import Contrast
 from normscope.ledger.wording import check_fields
 from normscope.schema import PositiveFloat, Strict
@@ -26,6 +27,12 @@ class Reading(Strict):
     ``@claim`` and the statement's key.
     """
 
+    reach: Key | None = Field(
+        default=None,
+        description="the reading that this one asks of models of another size, training or text; "
+        "it has the keys of that reading that it does not give, and is not asked in a run without "
+        "such models",
+    )
     quote: Word | None = Field(
         default=None, description="the words of the document that support this reading"
     )
