@@ -7,6 +7,7 @@ module does not import torch, because the workflow imports it for every job.
 
 import json
 from functools import cache, cached_property
+from hashlib import sha256
 from reprlib import Repr
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
@@ -138,6 +139,13 @@ class Config(Studies):
         return self.model_dump_json(
             exclude={"dataset", "texts", "device", "demonstration", *excluded}
         )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what decides verdicts: the settings of all studies, and the texts."""
+        texts = {name: self.every_text[name].decides.model_dump() for name in self.texts_read}
+        decides = json.dumps([self.recorded("figures"), texts], sort_keys=True)
+        return sha256(decides.encode()).hexdigest()
 
     @property
     def every_text(self) -> dict[str, Dataset]:

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from project import ROOT, Project
 
+STUDIES = ["main", "recall", "jacobian", "depth", "textbook", "pretrained"]
+
 
 def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
     """Run a script of the made project and return its output."""
@@ -30,7 +32,8 @@ def verified(made: Project, evidence: Path, *, ok: bool) -> str:
 def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
     run = json.loads((kept / "run.json").read_text())
     assert run["configuration"] == "config.yaml"
-    assert run["core_hours"] > 0
+    assert [one["studies"] for one in run["runs"]] == [[study] for study in STUDIES]
+    assert sum(one["core_hours"] for one in run["runs"]) > 0
     for name in ("claims.json", "manifest.json"):
         assert (kept / name).read_bytes() == (made.root / "results/paper" / name).read_bytes()
     models = pd.read_csv(kept / "models.csv")
@@ -64,7 +67,7 @@ def test_the_page_of_another_run_says_that_it_is_one(made: Project):
     run = json.loads((ROOT / "evidence/run.json").read_text())
     assert f"the run of `{run['configuration']}`" in " ".join(text.split())
     assert "This run has a different configuration" in " ".join(text.split())
-    assert run["chip"] not in text
+    assert all(one["chip"] not in text for one in run["runs"])
 
 
 def test_evidence_that_is_taken_away_or_added_changes_the_page_alone(made: Project):
