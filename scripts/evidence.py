@@ -136,7 +136,7 @@ def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -
         Explained: Snakemake fails.
     """
     targets = ["texts", *studies, *(f"figure_{name}" for name in drawn(config, studies, shown))]
-    command = ["snakemake", "--cores", str(usable_cores()), "--configfile", flags.name, *targets]
+    command = ["snakemake", *targets, "--cores", str(usable_cores()), "--configfile", flags.name]
     if subprocess.run(command, check=False).returncode:
         raise Explained(f"these studies are not finished: {' '.join(command)}")
 
