@@ -140,6 +140,7 @@ def ledger(
     records = [record(j, registry) for j in judgements]
     return {
         "level": level,
+        "settings": registry.settings,
         "frozen": None if registry.frozen is None else registry.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {
