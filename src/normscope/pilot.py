@@ -15,6 +15,7 @@ from normscope.studies.study import TrainedStudy
 
 WORD = "pilot"  # in place of a list of learning rates
 TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of the user
+SHOWN = 5  # cells that a message lists
 ANY_RATE = 0.001  # of cells whose rate does not matter yet
 TRAINED = {"main": Main} | {
     name: field.annotation
@@ -34,6 +35,11 @@ class Tested(NamedTuple):
     study: str
     cell: Any
     block: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """The study and the values of the cell, such as ``main: small, rmsnorm, pre``."""
+        values = (str(v) for k, v in self.cell._asdict().items() if k != "learning_rate")
+        return f"{self.study}: {', '.join(values)}"
 
 
 def read_project(root: Path, *choices: Path) -> dict[str, Any]:
@@ -62,15 +68,16 @@ def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any
     pilot = _pilot(raw, losses)
     missing = [one for one in tested(raw) if not pilot.tried(one.study, one.cell)]
     if missing:
-        names = "".join(f"\n  {one.study}: {one.cell.arm}, {one.block}" for one in missing)
+        first = "".join(f"\n  {one}" for one in missing[:SHOWN])
+        more = f"\n  and {len(missing) - SHOWN} others" if len(missing) > SHOWN else ""
         raise Explained(
             "learning_rates: pilot needs pilot models of these cells: make pilot trains them, or "
-            f"give a list of learning rates{names}"
+            f"give a list of learning rates{first}{more}"
         )
-    for study, cell, block in tested(raw):
-        if used := sorted({*pilot.seeds}.intersection(block["seeds"])):
+    for one in tested(raw):
+        if used := sorted({*pilot.seeds}.intersection(one.block["seeds"])):
             raise Explained(
-                f"{study}: {cell.arm} would be tested on the pilot's seeds "
+                f"{one} would be tested on the pilot's seeds "
                 f"{', '.join(map(str, used))}, which chose its learning rate: give other seeds"
             )
     return filled(raw, pilot)
