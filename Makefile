@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme error-rates freeze evidence verify image prune clean
+.PHONY: results demo paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -90,6 +90,9 @@ readme: $(READY)
 
 error-rates: $(READY) # simulates the error rates of the ledger's tests for docs/reference/error-rates.md (half an hour)
 	python tests/unit/ledger/error_rates.py docs/error_rates.csv
+
+pilot: $(READY) # chooses learning rates on seeds that no test uses; writes data/pilot.csv
+	python scripts/pilot.py
 
 freeze: $(READY) # fixes the tests, and the settings of config.yaml and config/paper.yaml; commit evidence/frozen.json before a run
 	python scripts/freeze.py

@@ -16,7 +16,7 @@ from normscope.cost.machine import usable_cores
 from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.yamlfile import laid_over, read_yaml
-from normscope.pilot import filled, tested
+from normscope.pilot import filled, open_cells
 from normscope.schema import Strict
 from normscope.studies.alone import Alone, train_alone
 from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
@@ -37,7 +37,7 @@ def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], Alone]:
     """What to train next, as far as the losses so far tell, by study and cell."""
     studies = load(filled(raw, pilot)).trained
     jobs = {}
-    for name, cell, _ in tested(raw):
+    for name, cell, _ in open_cells(raw):
         for rate in pilot.untried(name, cell):
             at_rate = cell._replace(learning_rate=rate)
             recipe = studies[name].stack_of(at_rate, pilot.seeds).model_dump_json()
@@ -93,7 +93,7 @@ def main() -> None:
         raw = laid_over(project, read_yaml(name))
         run(raw, flags)
         pilot = Pilot(losses=losses_of(read_trials([flags.out])))
-        for study, cell in dict.fromkeys((t.study, t.cell) for t in tested(raw)):
+        for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):
             tried = pilot.tried(study, cell)
             best = least(tried)
             tuned = pilot.tuned(study, cell._replace(learning_rate=best))

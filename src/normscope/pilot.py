@@ -24,7 +24,7 @@ TRAINED = {"main": Main} | {
 }
 
 
-class Tested(NamedTuple):
+class OpenCell(NamedTuple):
     """A cell whose learning rate the pilot chooses.
 
     Args:
@@ -66,7 +66,7 @@ def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any
     """
     losses = losses_of(trials)
     pilot = _pilot(raw, losses)
-    missing = [one for one in tested(raw) if not pilot.tried(one.study, one.cell)]
+    missing = [one for one in open_cells(raw) if not pilot.tried(one.study, one.cell)]
     if missing:
         first = "".join(f"\n  {one}" for one in missing[:SHOWN])
         more = f"\n  and {len(missing) - SHOWN} others" if len(missing) > SHOWN else ""
@@ -74,7 +74,7 @@ def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any
             "learning_rates: pilot needs pilot models of these cells: make pilot trains them, or "
             f"give a list of learning rates{first}{more}"
         )
-    for one in tested(raw):
+    for one in open_cells(raw):
         if used := sorted({*pilot.seeds}.intersection(one.block["seeds"])):
             raise Explained(
                 f"{one} would be tested on the pilot's seeds "
@@ -102,7 +102,7 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
     return done
 
 
-def tested(raw: Mapping[str, Any]) -> Iterator[Tested]:
+def open_cells(raw: Mapping[str, Any]) -> Iterator[OpenCell]:
     """The cells whose learning rate the pilot chooses, in the order of the configuration."""
     for name, key, blocks in _lists(raw):
         for block in filter(_is_open, blocks):
@@ -126,7 +126,7 @@ def _is_open(block: Any) -> bool:
     return isinstance(block, Mapping) and block.get("learning_rates") == WORD
 
 
-def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[Tested]:
+def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[OpenCell]:
     """The cells of a block, each with a block of its own; none if the block is wrong."""
     grid = TRAINED[name].GRIDS[key]
     try:
@@ -135,4 +135,4 @@ def _cells(name: str, key: str, block: Mapping[str, Any]) -> Iterator[Tested]:
         return
     for cell in whole.cells():
         single = {factor: [getattr(cell, of_cell)] for factor, of_cell in grid.FACTORS.items()}
-        yield Tested(name, cell, {**block, **single})
+        yield OpenCell(name, cell, {**block, **single})

@@ -30,14 +30,15 @@ class At(Strict):
 
 
 class Best(Strict):
-    """The setting of each side: for each seed, the one with the lowest mean over the *other* seeds.
+    """The setting of each side: the one with the least loss of pilot models.
 
-    No seed takes part in choosing the setting at which it is tested, unless no other seed has all
-    settings. A setting at which the measure is unknown comes last.
+    Without pilot models, it is for each seed the one with the lowest mean over the *other* seeds. No
+    seed then takes part in choosing the setting at which it is tested, unless no other seed has all
+    settings, but the test exceeds its level. A setting at which the measure is unknown comes last.
     """
 
     columns: Annotated[Columns, Some] = Field(description="the columns that make up a setting")
-    by: Measure = Field(description="the measure to minimize")
+    by: Measure = Field(description="the measure to minimize, without pilot models")
 
 
 class Need(Strict):

@@ -200,7 +200,7 @@ def _split(
 
 
 def _at_best(c: Contrast, rows: pd.DataFrame) -> pd.DataFrame:
-    """For each seed, the row of the setting that is best for the other seeds."""
+    """For each seed, the row of the setting that was chosen (``statistics.tuning``)."""
     assert c.best is not None
     _require_distinct(c, rows, [c.replicates, *c.best.columns])
     return chosen(

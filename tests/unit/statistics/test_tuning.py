@@ -91,3 +91,30 @@ def test_what_is_least_is_the_column_that_is_named(column):
     losses = table(np.array([[1.0, 2.0, 3.0]])).assign(other=[3.0, 2.0, 1.0])
     (rate,) = chosen(losses, ["arm"], by=column)["learning_rate"]
     assert rate == (0.001 if column == "loss" else 0.01)
+
+
+def piloted(losses: list[float], edges: list[bool | None]) -> pd.DataFrame:
+    """Two models per rate, whose own losses are least at the first, and the pilot's columns."""
+    models = table(np.array([[1.0, 9.0, 9.0]] * 2))
+    of_rate = dict(zip(RATES, zip(losses, edges, strict=True), strict=True))
+    known = [of_rate[rate] for rate in models["learning_rate"]]
+    return models.assign(
+        pilot_loss=[loss for loss, _ in known],
+        pilot_edge=pd.Series([edge for _, edge in known], dtype=object),
+    )
+
+
+@pytest.mark.parametrize(
+    ("losses", "rate", "at_edge"),
+    [([3.0, 2.0, 1.0], 0.01, True), ([3.0, 2.0, math.nan], 0.003, False)],  # NaN: one diverged
+)
+def test_pilot_models_choose_one_rate_for_all_seeds(losses, rate, at_edge):
+    picked = chosen(piloted(losses, [True, False, True]), ["arm"], by="loss")
+    assert picked["seed"].tolist() == [7, 8]
+    assert (picked["learning_rate"] == rate).all()
+    assert (picked["at_edge"] == at_edge).all()
+
+
+def test_without_pilot_models_of_every_rate_the_other_seeds_choose():
+    models = piloted([math.nan, 2.0, 1.0], [None, False, True])
+    assert (chosen(models, ["arm"], by="loss")["learning_rate"] == RATES[0]).all()

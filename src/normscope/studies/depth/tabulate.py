@@ -160,7 +160,7 @@ def advantages(losses: pd.DataFrame) -> pd.DataFrame:
 def warm_ups(losses: pd.DataFrame) -> pd.DataFrame:
     """One row per shape, rate and seed that was trained with and without warm-up.
 
-    At the rate ``tuned``, each of the two has the learning rate that is best over the other seeds.
+    At the rate ``tuned``, each of the two has the learning rate that was chosen for it.
     ``gained`` is the capped loss without warm-up minus that with the longest one.
 
     Args:

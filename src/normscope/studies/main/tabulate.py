@@ -92,7 +92,7 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
 
     Args:
         runs: one row per model, at every rate.
-        chosen: those at the rate that is best on the other seeds.
+        chosen: those at the rates that were chosen.
         baseline: whose arm and placement the others are compared with.
         level: confidence level.
     """

@@ -109,7 +109,7 @@ TABLES = {
             count("rates", "learning rates that were tried", title="rates tried"),
             shared.RATE.but(name="best"),
             count("n", "trained models"),
-            LOSS.but(meaning="mean loss, each seed at the rate that is best on the other seeds"),
+            LOSS.but(meaning="mean loss at the rates that were chosen"),
             Column(
                 "accuracy",
                 "mean accuracy of these models",

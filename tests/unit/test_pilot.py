@@ -1,0 +1,150 @@
+"""Learning rates of the pilot: what is tried, what is chosen, and what is refused."""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from normscope.config import load
+from normscope.errors import Explained
+from normscope.pilot import filled, open_cells, with_pilot
+from normscope.studies.main.recipe import Cell
+from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
+
+ROOT = Path(__file__).parents[2]
+CELL = Cell("small", "layernorm", "pre", 1.0)
+
+
+def trials(**losses: float | None) -> list[Trial]:
+    """Rows of the cell ``CELL``, by rates written as ``r0_003``."""
+    return [
+        Trial(
+            "main",
+            str(CELL._replace(learning_rate=float(rate[1:].replace("_", ".")))),
+            "1 2",
+            "" if loss is None else str(loss),
+        )
+        for rate, loss in losses.items()
+    ]
+
+
+def pilot(**losses: float | None) -> Pilot:
+    return Pilot(losses=losses_of(trials(**losses)))
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ({}, [0.001, 0.003, 0.01]),  # the rates that are tried first
+        ({"r0_001": 2.0, "r0_003": 1.0, "r0_01": 2.0}, []),  # the best lies inside
+        ({"r0_001": 1.0, "r0_003": 2.0, "r0_01": 3.0}, [0.0003]),
+        ({"r0_001": 3.0, "r0_003": 2.0, "r0_01": 1.0}, [0.03]),
+        ({"r0_01": 3.0, "r0_03": 2.0, "r0_1": 1.0}, []),  # at the limit
+        ({"r0_001": 3.0, "r0_003": 2.0, "r0_01": None}, []),  # a model diverged there
+        ({"r0_001": None, "r0_003": None, "r0_01": None}, [0.0003]),
+        ({"r0_001": 1.0, "r0_003": 1.0, "r0_01": 2.0}, [0.0003]),  # the smallest of equals
+    ],
+)
+def test_rates_are_tried_until_the_best_lies_inside_or_at_a_limit(losses, expected):
+    assert pilot(**losses).untried("main", CELL) == expected
+
+
+def test_a_best_rate_at_the_edge_of_what_was_tried_is_marked():
+    found = {
+        rate: pilot(r0_01=3.0, r0_03=2.0, r0_1=1.0).tuned("main", CELL._replace(learning_rate=rate))
+        for rate in (0.01, 0.03, 0.1, 0.3)
+    }
+    assert {rate: one and one.at_edge for rate, one in found.items()} == {
+        0.01: True, 0.03: False, 0.1: True, 0.3: None
+    }  # fmt: skip
+
+
+def raw() -> dict[str, Any]:
+    """The project's configuration with one block for the pilot, of two arms."""
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
+    block = {"protocol": "small", "arms": ["layernorm", "rmsnorm"], "placements": ["pre"]}
+    runs = [*tiny["runs"][:1], {**block, "learning_rates": "pilot", "seeds": [7, 8]}]
+    others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in ("recall", "jacobian")}
+    others["recall"] |= {key: tiny["recall"][key] for key in ("tasks", "published", "corrected")}
+    others["jacobian"] |= {"protocols": tiny["jacobian"]["protocols"]}
+    return config | others | {"runs": runs}
+
+
+BOTH = [
+    *trials(r0_001=2.0, r0_003=1.0, r0_01=3.0),
+    *(t._replace(cell=t.cell.replace("layernorm", "rmsnorm")) for t in trials(r0_001=1.0, r0_01=2)),
+]
+
+
+def test_each_cell_has_the_rate_with_the_least_pilot_loss_and_its_tables_say_so():
+    config = load(with_pilot(raw(), BOTH))
+    models = [(str(cell), seed) for cell, seed in config.main.models()][-4:]
+    assert models == [
+        (f"small-{cell}", seed)
+        for cell in ("layernorm-pre-0.003", "rmsnorm-pre-0.001")
+        for seed in (7, 8)
+    ]
+    known = config.main.tuned(config.settings)
+    assert {name: (one.loss, one.at_edge) for name, one in known.items()} == {
+        "small-layernorm-pre-0.003-7": (1.0, False),
+        "small-rmsnorm-pre-0.001-7": (1.0, True),
+    }
+
+
+def test_cells_without_pilot_models_are_named():
+    with pytest.raises(Explained, match=r"make pilot(.|\n)*main: small, rmsnorm, pre$"):
+        with_pilot(raw(), BOTH[:3])
+    assert [str(one) for one in open_cells(raw())] == [
+        "main: small, layernorm, pre", "main: small, rmsnorm, pre"
+    ]  # fmt: skip
+
+
+def test_no_test_rests_on_a_pilot_seed():
+    config = raw()
+    config["runs"][-1]["seeds"] = [2, 7]
+    with pytest.raises(Explained, match=r"main: small, layernorm, pre would be .* seeds 2, which"):
+        with_pilot(config, BOTH)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reported"),
+    [("arms", ["layernrom"], "layernrom"), ("protocol", "smal", "smal"), ("seeds", [], "seeds")],
+)
+def test_what_else_is_wrong_with_a_block_is_reported_and_not_the_word(key, value, reported):
+    config = raw()
+    config["runs"][-1][key] = value
+    with pytest.raises(Explained) as error:
+        load(filled(config, Pilot()))
+    assert reported in str(error.value)
+    assert "'pilot'" not in str(error.value)
+
+
+def test_the_configuration_is_not_changed_in_place():
+    config = raw()
+    before = copy.deepcopy(config)
+    with_pilot(config, BOTH)
+    assert config == before
+
+
+def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    write_trials(first, BOTH)
+    assert sorted(read_trials([first])) == sorted(BOTH)
+    write_trials(second, [BOTH[0]._replace(loss="")])
+    losses = losses_of(read_trials([first, tmp_path / "missing.csv", second]))
+    assert losses["main"][BOTH[0].cell] is None
+    assert Pilot(losses=losses).tried("main", CELL)[0.001] == math.inf
+
+
+def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_seeds():
+    config = yaml.safe_load((ROOT / "config.yaml").read_text())
+    plan = Pilot.model_validate(config["pilot"])
+    rows = read_trials([ROOT / "data/pilot.csv"])
+    assert {row.seeds for row in rows} == {" ".join(map(str, plan.seeds))}
+    whole = plan.model_copy(update={"losses": losses_of(rows)})
+    unfinished = [str(one) for one in open_cells(config) if whole.untried(one.study, one.cell)]
+    assert not unfinished
