@@ -32,9 +32,10 @@ class At(Strict):
 class Best(Strict):
     """The setting of each side: the one with the least loss of pilot models.
 
-    Without pilot models, it is for each seed the one with the lowest mean over the *other* seeds. No
-    seed then takes part in choosing the setting at which it is tested, unless no other seed has all
-    settings, but the test exceeds its level. A setting at which the measure is unknown comes last.
+    Without pilot models, it is for each seed the one with the lowest mean over the *other* seeds.
+    No seed then takes part in choosing the setting at which it is tested, unless no other seed has
+    all settings, but the test exceeds its level. A setting at which the measure is unknown comes
+    last.
     """
 
     columns: Annotated[Columns, Some] = Field(description="the columns that make up a setting")

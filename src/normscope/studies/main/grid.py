@@ -64,8 +64,8 @@ class MainGrid(Grid):
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
     learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
-        description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, an "
-        "arm is reported at the best one, chosen on its other seeds"
+        description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, "
+        "an arm is reported at the best one, chosen on its other seeds"
     )
     seeds: Annotated[list[Seed], Some, Distinct]
 
