@@ -110,7 +110,13 @@ CASE = {"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"}
 def reading(**changes: Any) -> dict[str, Any]:
     """A reading of claims.json: the quantity lies above 0."""
     return {
-        **{"quote": None, "restated": None, "quantity": "difference", "criterion": "it is above 0"},
+        **{
+            "quote": None,
+            "compared_with": None,
+            "restated": None,
+            "quantity": "difference",
+            "criterion": "it is above 0",
+        },
         **{"test": "t", "direction": "greater", "scale": "linear", "unit": "model"},
         **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
         **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
@@ -139,7 +145,10 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
         "questions": {"title": "Questions", "author": None, "link": None, "asserts": False},
     }
     tests = sum(c["p"] is not None for c in claims)
-    return {"level": 0.95, "tests": tests, "documents": documents, "claims": list(claims)}
+    return {
+        **{"level": 0.95, "tests": tests, "documents": documents, "disputes": []},
+        "claims": list(claims),
+    }
 
 
 def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:

@@ -154,6 +154,7 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     verdict = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
     as_published = f"{reading['as_published']}{verdict}" if reading["as_published"] else ""
     facts = [
+        ["quote compared with", reading["compared_with"] or ""],
         ["in plain words", reading["restated"] or ""],
         ["test", reading["criterion"]],
         ["its numbers", reasons],
