@@ -91,12 +91,13 @@ readme: $(READY)
 error-rates: $(READY) # simulates the error rates of the ledger's tests for docs/reference/error-rates.md (half an hour)
 	python tests/unit/ledger/error_rates.py docs/error_rates.csv
 
-freeze: $(READY) # fixes the tests and settings of an evidence run; commit evidence/frozen.json before the run
+freeze: $(READY) # fixes the tests, and the settings of config.yaml and config/paper.yaml; commit evidence/frozen.json before a run
 	python scripts/freeze.py
 
-evidence: $(READY) # runs config/paper.yaml for hours, and replaces the tables in evidence/ with the results
-	snakemake --cores 4 --configfile config/paper.yaml
-	python scripts/evidence.py
+STUDIES :=
+evidence: $(READY) # runs config/paper.yaml for hours and keeps the results in evidence/; STUDIES="main recall" runs and keeps these studies alone
+	$(if $(STUDIES),,snakemake --cores 4 --configfile config/paper.yaml)
+	python scripts/evidence.py $(STUDIES)
 
 verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them
 	snakemake --cores 4 --configfile config/paper.yaml texts

@@ -18,7 +18,7 @@ from normscope.config import Config, load
 from normscope.ledger.claim import Evidence
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.entry import load as load_claims
-from normscope.ledger.frozen import Registry, read_frozen, read_history
+from normscope.ledger.frozen import read_registry
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import record
 from normscope.paper.statements import shown_verdict
@@ -116,12 +116,8 @@ def _claims(folder: Path) -> dict[str, dict[str, Any]]:
         for study, part in studies.items()
     }
     evidence = Evidence(tables, studies, config().level)
-    frozen = folder / "frozen.json"
-    registry = Registry(
-        digests_of(_document()),
-        read_frozen(frozen) if frozen.is_file() else None,
-        read_history(result("history.jsonl")),
-    )
+    settings = json.loads(result("claims.json").read_text())["settings"]
+    registry = read_registry(folder, digests_of(_document()), settings)
     judged = judge(find_all(_document(), evidence), 1 - config().level)
     return {one.claim.key: record(one, registry) for one in judged}
 

@@ -22,8 +22,8 @@ from normscope.studies.recall.pages import cell_table
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs/results.md")
 EVIDENCE = ROOT / "evidence"
-PRIMARY = ("statement", "source", "published", "verdict", "why")
-LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "why")
+PRIMARY = ("statement", "source", "published", "verdict", "reach", "why")
+LEDGER = ("statement", "source", "published", "verdict", "n", "p (Holm)", "reach", "why")
 LOSS = ("arm", "n", "failed", "learning rate", "loss", "interval")
 DIFFERENCE = ("difference", "its interval", "reads")
 BLOCK = re.compile(r"(<!-- (\w+): make readme -->).*?(<!-- end of \2 -->)", re.DOTALL)
@@ -41,14 +41,16 @@ def record(name: str) -> dict[str, Any]:
 
 def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) -> PageTable:
     """Where and when the evidence was made, how long it took, and what became of assertions."""
-    left = run["unmeasured_jobs"]
+    runs = run["runs"]
+    left = sum(one["unmeasured_jobs"] for one in runs)
+    hours = sum(one["core_hours"] for one in runs)
     asserted = assertions(ledger)
     cells = {
         "run": run["configuration"],
-        "on": run["chip"],
-        "date": run["date"],
+        "on": "; ".join(dict.fromkeys(one["chip"] for one in runs)),
+        "date": " to ".join(dict.fromkeys(f({one["date"] for one in runs}) for f in (min, max))),
         "trained models": f"{models:,}",
-        "core-hours": f"{run['core_hours']:.1f}{f'; {left} jobs were not timed' if left else ''}",
+        "core-hours": f"{hours:.1f}{f'; {left} jobs were not timed' if left else ''}",
         **{title: str(n) for title, n in counts(asserted).items()},
         "exploratory": str(sum(map(is_exploratory, asserted))),
     }

@@ -10,13 +10,10 @@ from normscope.command import parse
 from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.files import write_text
-from normscope.io.tables import Tables
-from normscope.ledger.claim import Evidence
-from normscope.ledger.frozen import Registry, read_frozen, read_history
-from normscope.ledger.judgement import find_all, judge
-from normscope.ledger.record import ledger
+from normscope.ledger.frozen import read_registry
 from normscope.schema import Strict
-from normscope.studies.statements import digests_of, import_tests, load_checked
+from normscope.studies.statements import digests_of, load_checked
+from normscope.studies.verdicts import verdicts
 
 
 class Flags(Strict):
@@ -27,24 +24,20 @@ class Flags(Strict):
         description="the files of the documents, data/claims/*.yaml"
     )
     results: Path = Field(description="directory with one folder per study")
-    history: Path = Field(description="the verdicts of all evidence runs, history.jsonl")
-    frozen: Path | None = Field(default=None, description="the frozen tests, frozen.json")
+    settings: str = Field(description="the digest of the configuration")
+    evidence: Path = Field(
+        description="directory with the frozen tests and the seeds of earlier runs"
+    )
     out: Path
 
 
 def main() -> None:
     flags = parse(Flags)
-    studies, level = flags.config.studies, flags.config.level
+    studies = flags.config.studies
     claims = load_checked(flags.claims, studies)
-    import_tests(studies)
-    tables = {
-        name: Tables(flags.results / name / "tables", study.TABLES)
-        for name, study in studies.items()
-    }
-    judgements = judge(find_all(claims, Evidence(tables, studies, level)), 1 - level)
-    frozen = None if flags.frozen is None else read_frozen(flags.frozen)
-    registry = Registry(digests_of(claims), frozen, read_history(flags.history))
-    content = ledger(claims, judgements, level, registry)
+    folders = {name: flags.results / name / "tables" for name in studies}
+    registry = read_registry(flags.evidence, digests_of(claims), flags.settings)
+    content = verdicts(claims, studies, flags.config.level, folders, registry)
     write_text(flags.out, json.dumps(content, indent=2, allow_nan=False))  # readings in their order
 
 

@@ -1,32 +1,62 @@
-"""Keep the results of a run: its ledger, one row per model, and where and when it ran."""
+"""Keep the results of a run, or of some of its studies: tables, models, ledger, and origin."""
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import subprocess
+import sys
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import Field
+from pydantic import Field, ValidationError
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Config, Studies, load
-from normscope.cost.machine import chip
-from normscope.cost.projection import benchmarked, jobs
-from normscope.errors import Explained, run_script
+from normscope.cost.machine import chip, usable_cores
+from normscope.cost.projection import benchmarked, jobs, once
+from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import write_json, write_text
 from normscope.io.git import git
+from normscope.io.texts import DATASET
 from normscope.io.yamlfile import read_yaml
-from normscope.ledger.frozen import DECIDES, Line, read_frozen, read_history
+from normscope.ledger.entry import load as load_claims
+from normscope.ledger.frozen import (
+    DECIDES,
+    FROZEN,
+    HISTORY,
+    Line,
+    read_frozen,
+    read_history,
+    read_registry,
+)
+from normscope.paper import figures
 from normscope.pilot import read_project
 from normscope.schema import Strict
+from normscope.studies.folder import FOLDER
+from normscope.studies.main.grid import Main
+from normscope.studies.sources import sources
+from normscope.studies.statements import digests_of, load_checked
+from normscope.studies.verdicts import verdicts
+
+CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
+TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
+ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
 
 class Flags(Strict):
-    """Copy the tables, figures, ledger and manifest of a run."""
+    """Keep the tables, figures, ledger and manifest of a run.
 
+    With names of studies, only these are finished and kept, and the ledger is judged again.
+    """
+
+    studies: CliPositionalArg[list[str]] = Field(
+        default=[], description="the studies to keep; by default those of a whole run"
+    )
     results: Path = Path("results")
     out: Path = Path("evidence")
     shown: Path = Field(
@@ -42,73 +72,46 @@ class Shown(Strict):
     figures: Sequence[str]
 
 
-def configuration(name: str, manifest: Mapping[str, Any]) -> Config:
-    """The project's configuration with the choices of a file.
+def check_whole(config: Config, flags: Flags) -> None:
+    """Check that a whole run had a configuration.
 
     Raises:
-        Explained: the run had a different configuration.
+        Explained: It had a different one.
     """
-    config = load(read_project(Path(), Path(name)))
+    manifest = json.loads((flags.results / "paper" / MANIFEST).read_text())
     if json.loads(config.recorded()) != manifest["config"]:
         raise Explained(
-            f"the results are not those of {name}: run snakemake with it, or give the right file"
-            " with --name"
+            f"the results are not those of {flags.name}: run snakemake with it, or give the right"
+            " file with --name"
         )
-    return config
 
 
-def models(studies: Studies, results: Path) -> Iterator[pd.DataFrame]:
-    """Study, job, seed and final metrics of every trained model."""
-    for name, study in studies.studies.items():
-        for job in study.trainings():
-            table = pd.read_csv(results / name / "models" / job / "metrics.csv")
-            table.insert(0, "study", name)
-            table.insert(1, "job", job)
-            yield table
-
-
-def kept(config: Studies, shown: Shown) -> Iterator[tuple[str, str]]:
-    """Pairs of paths, in the results and in the evidence."""
-    for name, study in config.studies.items():
-        tables = [*study.vocabulary().columns, *shown.tables.get(name, [])]
-        for table in dict.fromkeys(tables):
-            yield f"{name}/tables/{table}.csv", f"{name}/{table}.csv"
-    for figure in shown.figures:
-        for kind in ("svg", "txt"):  # the drawing and its caption
-            yield f"paper/figures/{figure}.{kind}", f"figures/{figure}.{kind}"
-    for file in ("claims.json", "manifest.json"):
-        yield f"paper/{file}", file
-
-
-def ran(results: Path, config: Config) -> dict[str, Any]:
-    """Chip, date and core-hours of a run, which its results do not contain."""
-    manifest = results / "paper" / "manifest.json"
-    planned = set(jobs(config))
-    seconds = benchmarked(results / "benchmarks", planned)
-    made = datetime.fromtimestamp(manifest.stat().st_mtime, UTC)
-    return {
-        "chip": chip(),
-        "date": f"{made:%Y-%m-%d}",
-        "core_hours": round(sum(seconds.values()) / 3600, 4),
-        "unmeasured_jobs": len(planned - seconds.keys()),
-    }
-
-
-def check_frozen(config: Config, flags: Flags) -> None:
-    """Check that a run is the one that was frozen, and that its models are younger.
+def check_settings(config: Config, flags: Flags) -> None:
+    """Check that the settings and the code are those that were frozen.
 
     Raises:
-        Explained: The settings are others, or a model was trained before the freeze.
+        Explained: They are not, or the freeze is not committed.
     """
-    path = flags.out / "frozen.json"
+    path = flags.out / FROZEN
     frozen = read_frozen(path)
-    if frozen.settings != sha256(config.recorded("figures").encode()).hexdigest():
+    if git("status", "--porcelain", "--", str(path)):
+        raise Explained(f"commit {path} before the run: its commit tells when it was frozen")
+    if frozen.settings.get(flags.name) != config.digest:
         raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
     if changed := git("diff", "--name-only", frozen.commit, "--", *DECIDES):
         raise Explained(f"these files are not those that {path} froze: freeze again\n{changed}")
-    since = float(git("log", "-1", "--format=%ct", "--", str(path)) or "inf")
-    for name, study in config.studies.items():
-        for job in study.trainings():
+
+
+def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
+    """Check that models are younger than the freeze, which shows mistakes and not forgery.
+
+    Raises:
+        Explained: A model was trained before the freeze.
+    """
+    path = flags.out / FROZEN
+    since = float(git("log", "-1", "--format=%ct", "--", str(path)))
+    for name in studies:
+        for job in config.studies[name].trainings():
             made = flags.results / name / "models" / job / "metrics.csv"
             if made.stat().st_mtime < since:
                 raise Explained(
@@ -117,15 +120,172 @@ def check_frozen(config: Config, flags: Flags) -> None:
                 )
 
 
-def append_history(flags: Flags) -> None:
-    """Append the verdicts of the run to the history, where anything but words has changed."""
-    ledger = json.loads((flags.results / "paper" / "claims.json").read_text())
-    path, commit = flags.out / "history.jsonl", git("rev-parse", "HEAD")
+def drawn(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
+    """The figures that pages show and that the tables of these studies alone determine."""
+    entries = figures.load(FOLDER, config.studies)
+    return [
+        name
+        for name in shown.figures
+        if name in entries and {t.study for t in entries[name].sources.values()} <= set(studies)
+    ]
+
+
+def finish(config: Config, studies: Sequence[str], flags: Flags, shown: Shown) -> None:
+    """Make what is missing of some studies, so that their results are those of the configuration.
+
+    Raises:
+        Explained: Snakemake fails.
+    """
+    targets = ["texts", *studies, *(f"figure_{name}" for name in drawn(config, studies, shown))]
+    command = ["snakemake", *targets, "--cores", str(usable_cores()), "--configfile", flags.name]
+    if subprocess.run(command, check=False).returncode:
+        raise Explained(f"these studies are not finished: {' '.join(command)}")
+
+
+def models(config: Studies, studies: Collection[str], flags: Flags) -> pd.DataFrame:
+    """Study, job, seed and final metrics of every trained model; kept rows of other studies stay.
+
+    Cells are text, so that kept rows do not change.
+    """
+    path = flags.out / "models.csv"
+    tables = []
+    if path.is_file() and studies != config.studies.keys():
+        before = pd.read_csv(path, dtype=str, keep_default_na=False)
+        tables.append(before[~before["study"].isin(list(studies))])
+    for name in studies:
+        for job in config.studies[name].trainings():
+            table = pd.read_csv(flags.results / name / "models" / job / "metrics.csv")
+            table.insert(0, "study", name)
+            table.insert(1, "job", job)
+            text = table.to_csv(index=False, float_format="%.9g")
+            tables.append(pd.read_csv(StringIO(text), dtype=str, keep_default_na=False))
+    order = {name: i for i, name in enumerate(config.studies)}
+    every = pd.concat(tables, ignore_index=True).fillna("")
+    return every.sort_values("study", key=lambda column: column.map(order), kind="stable")
+
+
+def keep_tables(config: Studies, studies: Collection[str], flags: Flags, shown: Shown) -> None:
+    """Copy every table that statements may use or pages show."""
+    claims = load_claims(sorted(Path("data/claims").glob("*.yaml")))
+    read = {name for one in sources(claims, config.studies).values() for name in one["tables"]}
+    for name in studies:
+        shutil.rmtree(flags.out / name, ignore_errors=True)
+        (flags.out / name).mkdir(parents=True)
+        wanted = {*config.studies[name].vocabulary().columns, *shown.tables.get(name, [])}
+        wanted |= {table for study, _, table in (n.partition(".") for n in read) if study == name}
+        for table in wanted:
+            shutil.copy(flags.results / name / "tables" / f"{table}.csv", flags.out / name)
+
+
+def keep_figures(names: Collection[str], flags: Flags) -> None:
+    """Copy figures with their captions."""
+    (flags.out / "figures").mkdir(exist_ok=True)
+    for name in names:
+        for kind in ("svg", "txt"):
+            shutil.copy(flags.results / "paper/figures" / f"{name}.{kind}", flags.out / "figures")
+
+
+def ran(config: Config, study: str, results: Path) -> dict[str, Any]:
+    """Chip, date and core-hours of a study, which its results do not contain."""
+    planned = {job for job in jobs(config) if job.rule.startswith(f"{study}_")}
+    planned.add(once(f"{study}_tables"))
+    seconds = benchmarked(results / "benchmarks", planned)
+    made = max(path.stat().st_mtime for path in (results / study / "tables").iterdir())
+    return {
+        "studies": [study],
+        "chip": chip(),
+        "date": f"{datetime.fromtimestamp(made, UTC):%Y-%m-%d}",
+        "core_hours": round(sum(seconds[job] for job in planned & seconds.keys()) / 3600, 4),
+        "unmeasured_jobs": len(planned - seconds.keys()),
+    }
+
+
+def runs(
+    before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """The runs that made what is kept, oldest first; the last one with a study made its tables."""
+    again = {study for one in now for study in one["studies"]}
+    return [*(one for one in before if not again.issuperset(one["studies"])), *now]
+
+
+def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[str, Any]:
+    """The manifest of some studies, as ``scripts/manifest.py`` writes that of all."""
+    code = [results / "code" / "dataset.txt"]
+    code += [path for name in studies for path in (results / "code").glob(f"{name}_*.txt")]
+    files = [*code, *Path("data").glob("*.*"), *Path("data/claims").glob("*.yaml")]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, MANIFEST)
+        command = [sys.executable, "scripts/manifest.py", *map(str, sorted(files))]
+        command += ["--config", config.recorded(), "--studies", ",".join(studies)]
+        command += ["--results", str(results), "--dataset", str(results / "dataset/meta.json")]
+        subprocess.run([*command, "--project", ".", "--out", str(out)], check=True)
+        return json.loads(out.read_text())
+
+
+def sums(manifest: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The hashes of the tokens of every text that a run read."""
+    texts = {DATASET: manifest["dataset"], **manifest.get("texts", {})}
+    return {name: [text["sha256"][file] for file in TOKENS] for name, text in texts.items()}
+
+
+def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest of the kept studies and of those that replace some of them.
+
+    The facts at the top are those of ``now``; ``origin`` of every other study has those of its run.
+
+    Raises:
+        Explained: The runs do not fit together.
+    """
+    again = now["studies"].keys()
+    was, read = (sums(manifest) for manifest in (before, now))
+    if any(was[name] != text for name, text in read.items() if name in was) or (
+        before["config"]["level"] != now["config"]["level"]
+    ):
+        raise Explained("the kept studies have other texts or another level: keep a whole run")
+    keys = {key for name in again for key in (Main.model_fields if name == "main" else [name])}
+    config = {**before["config"], **{key: now["config"][key] for key in {*keys, "figures"}}}
+    origin = {key: before[key] for key in ORIGIN}
+    kept = {k: {"origin": origin, **v} for k, v in before["studies"].items() if k not in again}
+    # the digest of a configuration is that of one run
+    facts = {key: value for key, value in now.items() if key != "config_sha256"}
+    texts = {**before.get("texts", {}), **now["texts"]}
+    return {**facts, "config": config, "texts": texts, "studies": {**kept, **now["studies"]}}
+
+
+def judge_again(manifest: Mapping[str, Any], config: Config, flags: Flags, shown: Shown) -> None:
+    """Write the ledger that follows from the kept tables, and its figures.
+
+    Raises:
+        Explained: The kept studies have the configuration of another version.
+    """
+    kept = {key: value for key, value in manifest["config"].items() if key != "figures"}
+    try:
+        run = Studies.model_validate(kept)
+    except ValidationError as e:
+        raise Explained(f"this version cannot read the kept settings: keep a whole run\n{e}") from e
+    claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), run.studies)
+    registry = read_registry(flags.out, digests_of(claims), config.digest)
+    folders = {name: flags.out / name for name in run.studies}
+    content = verdicts(claims, run.studies, run.level, folders, registry)
+    write_text(flags.out / CLAIMS, json.dumps(content, indent=2, allow_nan=False))
+    look = json.dumps({**config.figures.model_dump(), "level": config.level})
+    for name in sorted({*figures.OF_LEDGER}.intersection(shown.figures)):
+        out = flags.out / "figures" / name
+        command = [sys.executable, "scripts/draw_ledger.py", name, "--look", look]
+        command += ["--claims", str(flags.out / CLAIMS), "--out", str(out)]
+        subprocess.run(command, check=True)
+        out.with_suffix(".pdf").unlink()
+
+
+def append_history(out: Path) -> None:
+    """Append the kept verdicts to the history, where anything but words has changed."""
+    ledger = json.loads((out / CLAIMS).read_text())
+    path, commit = out / HISTORY, git("rev-parse", "HEAD")
     lines = read_history(path) if path.exists() else []
     last = {line.statement: line for line in lines}
     with path.open("a") as file:
         for claim in ledger["claims"]:
-            kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p")}
+            kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p", "status")}
             line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
             before = last.get(line.statement)
             if before is None or before.model_copy(update={"commit": commit}) != line:
@@ -134,23 +294,46 @@ def append_history(flags: Flags) -> None:
 
 def main() -> None:
     flags = parse(Flags)
-    manifest = json.loads((flags.results / "paper" / "manifest.json").read_text())
-    config = configuration(flags.name, manifest)
-    if (flags.out / "frozen.json").exists():
-        check_frozen(config, flags)
-    every = pd.concat(list(models(config, flags.results)), ignore_index=True)
-    for study in (*config.studies, "figures"):
-        shutil.rmtree(flags.out / study, ignore_errors=True)
-    for was, now in kept(config, Shown.model_validate(read_yaml(flags.shown))):
-        (flags.out / now).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(flags.results / was, flags.out / now)
-    write_text(flags.out / "models.csv", every.to_csv(index=False, float_format="%.9g"))
-    run = {"configuration": flags.name, **ran(flags.results, config)}
-    write_json(flags.out / "run.json", run)
-    append_history(flags)
+    config = load(read_project(Path(), Path(flags.name)))
+    for name in flags.studies:
+        if name not in config.studies:
+            raise Explained(f"{name} is not a study; {suggest(name, config.studies)}")
+    is_whole = not flags.studies
+    studies = [name for name in config.studies if is_whole or name in flags.studies]
+    shown = Shown.model_validate(read_yaml(flags.shown))
+    is_frozen = (flags.out / FROZEN).exists()
+    if is_whole:
+        check_whole(config, flags)
+    if is_frozen:
+        check_settings(config, flags)
+    if not is_whole:
+        finish(config, studies, flags, shown)
+    if is_frozen:
+        check_ages(config, studies, flags)
+    now = [ran(config, study, flags.results) for study in studies]
+    if is_whole:
+        manifest, before = json.loads((flags.results / "paper" / MANIFEST).read_text()), []
+    else:
+        parts = [json.loads((flags.out / name).read_text()) for name in (MANIFEST, RUN)]
+        manifest = merged(parts[0], manifest_of(config, studies, flags.results))
+        before = parts[1]["runs"]
+    every = models(config, studies, flags)
+    keep_tables(config, studies, flags, shown)
+    if is_whole:
+        shutil.rmtree(flags.out / "figures", ignore_errors=True)
+        shutil.copy(flags.results / "paper" / CLAIMS, flags.out)
+        shutil.copy(flags.results / "paper" / MANIFEST, flags.out)
+        keep_figures(shown.figures, flags)
+    else:
+        write_json(flags.out / MANIFEST, manifest)
+        keep_figures(drawn(config, studies, shown), flags)
+        judge_again(manifest, config, flags, shown)
+    write_text(flags.out / "models.csv", every.to_csv(index=False))
+    write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
+    append_history(flags.out)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
-    if run["unmeasured_jobs"]:
-        print(f"{run['unmeasured_jobs']} jobs have no benchmark file; core-hours exclude them")
+    if unmeasured := sum(one["unmeasured_jobs"] for one in now):
+        print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
-from normscope.paper.figures import FOREST, FOREST_TITLE, load
+from normscope.paper.figures import OF_LEDGER, load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section, declared_numbers
 from normscope.schema import Strict
@@ -58,7 +58,7 @@ def main() -> None:
     flags = parse(Flags)
     captions = flags.results / "paper" / "figures"
     entries = load(FOLDER, flags.config.studies)
-    titles = {FOREST: FOREST_TITLE} | {name: entry.title for name, entry in entries.items()}
+    titles = OF_LEDGER | {name: entry.title for name, entry in entries.items()}
     figures = {
         name: Figure(title, (captions / f"{name}.txt").read_text().strip())
         for name, title in titles.items()

@@ -1,42 +1,80 @@
-"""Freeze the tests of the ledger and the settings of an evidence run, before it starts."""
+"""Freeze the tests of the ledger and the settings of the runs that they judge, beforehand."""
 
-from hashlib import sha256
+from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
 from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
-from normscope.config import load
+from normscope.config import Config, load
 from normscope.errors import Explained, run_script
 from normscope.io.files import write_json
 from normscope.io.git import git
-from normscope.ledger.frozen import DECIDES, Frozen
+from normscope.ledger.frozen import (
+    DECIDES,
+    HISTORY,
+    SEEN,
+    Frozen,
+    Registry,
+    read_history,
+    read_seen,
+)
 from normscope.pilot import read_project
 from normscope.schema import Strict
 from normscope.studies.statements import digests_of, load_checked
 
 
 class Flags(Strict):
-    """Write the digest of every test, and that of the configuration, with the present commit."""
+    """Write the digests of every test and of the configurations, with the present commit."""
 
-    out: Path = Path("evidence/frozen.json")
-    name: str = Field(default="config/paper.yaml", description="the run's configuration file")
+    names: CliPositionalArg[list[Path]] = Field(
+        default=[Path("config.yaml"), Path("config/paper.yaml")],
+        description="the configuration files of the runs",
+    )
+    evidence: Path = Field(default=Path("evidence"), description="directory of frozen.json")
+    results: Path = Path("results")
+
+
+def check_untrained(configs: Iterable[Config], used: set[int], results: Path) -> None:
+    """Check that no model of a fresh seed exists: its test would not have been frozen before.
+
+    Args:
+        used: Seeds that earlier runs used, whose verdicts are exploratory anyway.
+
+    Raises:
+        Explained: There is such a model.
+    """
+    for name, study in (pair for config in configs for pair in config.studies.items()):
+        seeds = {seed for job in study.trainings().values() for seed in job.seeds} - used
+        for path in sorted((results / name / "models").glob("*/metrics.csv")):
+            if trained := sorted(seeds.intersection(pd.read_csv(path)["seed"])):
+                raise Explained(
+                    f"{path.parent} was trained before the freeze, on seeds that are to be fresh: "
+                    f"{', '.join(map(str, trained))}; list them in {SEEN}, and choose others"
+                )
 
 
 def main() -> None:
     flags = parse(Flags)
     if changed := git("status", "--porcelain", "--", *DECIDES):
         raise Explained(f"what is frozen must be a commit: commit these files first\n{changed}")
-    config = load(read_project(Path(), Path(flags.name)))
-    claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), config.studies)
+    configs = {str(name): load(read_project(Path(), name)) for name in flags.names}
+    history, seen = flags.evidence / HISTORY, flags.evidence / SEEN
+    earlier = Registry({}, None, read_history(history), read_seen(seen)).used.keys()
+    check_untrained(configs.values(), set(earlier), flags.results)
+    claims = load_checked(
+        sorted(Path("data/claims").glob("*.yaml")), next(iter(configs.values())).studies
+    )
     frozen = Frozen(
         commit=git("rev-parse", "HEAD"),
-        configuration=flags.name,
-        settings=sha256(config.recorded("figures").encode()).hexdigest(),
+        settings={name: config.digest for name, config in configs.items()},
         statements=digests_of(claims),
     )
-    write_json(flags.out, frozen.model_dump(mode="json"))
-    print(f"{flags.out}: {len(frozen.statements)} tests are frozen. Commit it before the run.")
+    out = flags.evidence / "frozen.json"
+    write_json(out, frozen.model_dump(mode="json"))
+    print(f"{out}: {len(frozen.statements)} tests are frozen. Commit it before the run.")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from normscope.command import parse
 from normscope.config import Figures, Studies
 from normscope.errors import run_script
 from normscope.io.files import write_json
-from normscope.io.texts import text_folder
+from normscope.io.texts import DATASET, text_folder
 from normscope.schema import Strict
 from normscope.studies.study import Study
 
@@ -55,6 +55,7 @@ class Flags(Strict):
         description="files that determine the results, with a digest of the code of each script"
     )
     config: Printed = Field(description="the configuration of the paper as JSON")
+    studies: list[str] = Field(default=[], description="whose results to list; by default of all")
     results: Path = Field(description="directory with one folder per study")
     dataset: Path = Field(description="meta.json of the default text")
     project: Path = Field(description="directory of the code, to which paths are relative")
@@ -78,8 +79,11 @@ def named(path: Path, project: Path) -> str:
 def main() -> None:
     flags = parse(Flags)
     config = flags.config.model_dump_json()
-    texts = {name: text_folder(flags.dataset.parent, name) for name in flags.config.texts_read[1:]}
-    studies = {n: parts(study, flags.results / n) for n, study in flags.config.studies.items()}
+    every = flags.config.studies
+    listed = {name: every[name] for name in flags.studies or every}
+    read = dict.fromkeys(t for study in listed.values() for t in study.job_texts().values())
+    texts = {name: text_folder(flags.dataset.parent, name) for name in read if name != DATASET}
+    studies = {name: parts(study, flags.results / name) for name, study in listed.items()}
     manifest = {
         "config": json.loads(config),
         "config_sha256": hashlib.sha256(config.encode()).hexdigest(),

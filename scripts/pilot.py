@@ -35,8 +35,7 @@ class Flags(Strict):
 
 def jobs(raw: Mapping[str, Any], pilot: Pilot) -> dict[tuple[str, str], Alone]:
     """What to train next, as far as the losses so far tell, by study and cell."""
-    config = load(filled(raw, pilot))
-    studies: Mapping[str, Any] = config.studies  # of these, those that train
+    studies = load(filled(raw, pilot)).trained
     jobs = {}
     for name, cell, _ in tested(raw):
         for rate in pilot.untried(name, cell):

@@ -84,10 +84,13 @@ def check_text(dataset: Path, name: str, manifest: Mapping[str, Any]) -> None:
 
 def changed_since(code: Path, manifest: Mapping[str, Any]) -> list[str]:
     """Training scripts whose code or packages changed since the evidence was made."""
-    was = {Path(name).name: digest for name, digest in manifest["sources_sha256"].items()}
-    now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in code.glob("*.txt")}
-    scripts = sorted(name for name in was if name.endswith("_train.txt"))
-    return [name.removesuffix(".txt") for name in scripts if now.get(name) != was[name]]
+    now = {path.stem: hashlib.sha256(path.read_bytes()).hexdigest() for path in code.glob("*.txt")}
+    was = {
+        f"{study}_train": part.get("origin", manifest)["sources_sha256"]
+        for study, part in manifest["studies"].items()
+    }
+    was = {name: sources.get(f"results/code/{name}.txt") for name, sources in was.items()}
+    return sorted(name for name, digest in was.items() if digest and now.get(name) != digest)
 
 
 def counted(verdicts: Mapping[str, int]) -> str:
@@ -123,7 +126,8 @@ def main() -> None:
     small = every[every["seconds"] <= flags.seconds]
     chosen = small.sample(max(1, round(flags.share * len(small))), random_state=flags.seed)
     minutes = max(1, round(chosen["seconds"].sum() / 60))
-    print(f"evidence: {run['configuration']}, {run['chip']}, {run['date']}; here: {chip()}")
+    where = "; ".join(f"{', '.join(r['studies'])}: {r['chip']}, {r['date']}" for r in run["runs"])
+    print(f"evidence: {run['configuration']}, {where}; here: {chip()}")
     print(f"{len(chosen)} of {len(small)} small jobs, about {minutes} CPU minutes", flush=True)
     if scripts := changed_since(flags.results / "code", manifest):
         print(f"code or packages changed since: {', '.join(scripts)}", flush=True)

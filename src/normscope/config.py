@@ -7,6 +7,7 @@ module does not import torch, because the workflow imports it for every job.
 
 import json
 from functools import cache, cached_property
+from hashlib import sha256
 from reprlib import Repr
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
@@ -23,7 +24,7 @@ from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Pilot
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.recall.grid import Recall
-from normscope.studies.study import Settings, Study
+from normscope.studies.study import Settings, Study, TrainedStudy
 from normscope.studies.textbook.grid import Textbook
 
 LONGEST_NAME = 200  # characters of a job's name; file systems allow 255 with the suffix
@@ -98,6 +99,11 @@ class Studies(Main):
         return {"main": self.main, **parts}
 
     @property
+    def trained(self) -> dict[str, TrainedStudy]:
+        """The configuration of each study that trains models, by name."""
+        return {k: part for k, part in self.studies.items() if isinstance(part, TrainedStudy)}
+
+    @property
     def longest_context(self) -> int:
         """Length in tokens of the longest window of text that any job reads."""
         return max(study.context() for study in self.studies.values())
@@ -140,6 +146,13 @@ class Config(Studies):
         return self.model_dump_json(
             exclude={"dataset", "texts", "device", "demonstration", *excluded}
         )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what decides verdicts: the settings of all studies, and the texts."""
+        texts = {name: self.every_text[name].decides.model_dump() for name in self.texts_read}
+        decides = json.dumps([self.recorded("figures"), texts], sort_keys=True)
+        return sha256(decides.encode()).hexdigest()
 
     @property
     def every_text(self) -> dict[str, Dataset]:

@@ -111,6 +111,7 @@ def reading(**changes: Any) -> dict[str, Any]:
     """A reading of claims.json: the quantity lies above 0."""
     return {
         **{
+            "reach": None,
             "quote": None,
             "compared_with": None,
             "restated": None,
@@ -120,7 +121,7 @@ def reading(**changes: Any) -> dict[str, Any]:
         **{"test": "t", "direction": "greater", "scale": "linear", "unit": "model"},
         **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
         **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
-        "cases": {"": CASE | {"reads": "holds"}},
+        "cases": {"": CASE | {"reads": "holds", "extents": []}},
     } | changes
 
 
@@ -131,6 +132,7 @@ def claim(**changes: Any) -> dict[str, Any]:
         **{"statement": "Norms help.", "quantity": "difference", "figure": "loss"},
         **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
         **{"status": "confirmatory", "exploratory_because": "", "digest": "0", "contradicts": []},
+        **{"reach": [], "with_size": "", "changing": []},
         **{"reason": "", "reading": "stated", "case": "", "readings": {"stated": reading()}},
         **CASE,
         **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},

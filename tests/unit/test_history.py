@@ -4,6 +4,8 @@ A shallow clone, or a copy without Git, has no history to compare with: those te
 """
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import ROOT
@@ -12,17 +14,21 @@ from statements import CLAIMS
 from normscope.config import Studies
 from normscope.errors import Explained
 from normscope.io.git import git
-from normscope.io.tables import Tables
-from normscope.ledger.claim import Evidence
 from normscope.ledger.entry import Claims
-from normscope.ledger.frozen import Registry, read_frozen, read_history
-from normscope.ledger.judgement import find_all, judge
-from normscope.ledger.record import record
+from normscope.ledger.frozen import (
+    Frozen,
+    Registry,
+    read_frozen,
+    read_history,
+    read_registry,
+    read_seen,
+)
 from normscope.paper.statements import shown_verdict
 from normscope.studies.statements import digests_of
+from normscope.studies.verdicts import unkept, verdicts
 
-HISTORY, FROZEN, LEDGER = (
-    f"evidence/{name}" for name in ("history.jsonl", "frozen.json", "claims.json")
+HISTORY, FROZEN, LEDGER, SEEN = (
+    f"evidence/{name}" for name in ("history.jsonl", "frozen.json", "claims.json", "seen.yaml")
 )
 LINES = read_history(ROOT / HISTORY)
 KEPT = json.loads((ROOT / LEDGER).read_text())
@@ -45,6 +51,15 @@ def test_the_history_of_verdicts_only_grows():
     for commit in git("log", "--full-history", "--format=%H", "--", HISTORY).splitlines():
         before = git("show", f"{commit}:{HISTORY}")
         assert now.startswith(before), f"{commit} has lines that were changed or removed"
+
+
+@pytest.mark.usefixtures("_whole_history")
+def test_seeds_that_were_seen_stay_seen(tmp_path: Path):
+    now = {seed for one in read_seen(ROOT / SEEN) for seed in one.seeds}
+    for commit in git("log", "--full-history", "--format=%H", "--", SEEN).splitlines():
+        before = tmp_path / "seen.yaml"
+        before.write_text(git("show", f"{commit}:{SEEN}"))
+        assert {seed for one in read_seen(before) for seed in one.seeds} <= now, commit
 
 
 @pytest.mark.usefixtures("_whole_history")
@@ -75,44 +90,60 @@ def test_what_is_frozen_was_a_commit_before_its_verdicts():
             git("merge-base", "--is-ancestor", freeze, line.commit)
 
 
-def test_the_kept_ledger_and_its_pages_call_no_exploratory_verdict_confirmatory():
-    """Recomputed from the present entries: a bound that is changed now makes a verdict so."""
-    frozen = read_frozen(ROOT / FROZEN) if (ROOT / FROZEN).exists() else None
-    registry = Registry(digests_of(CLAIMS), frozen, LINES)
-    for claim in KEPT["claims"]:
+def mislabelled(claims: list[dict[str, Any]], registry: Registry) -> list[str]:
+    """The statements that the ledger or its pages do not mark as the registry does."""
+    wrong = []
+    for claim in claims:
         is_formula = all(r["unit"] == "formula" for r in claim["readings"].values())
         is_deterministic = is_formula and not claim["seeds"]
         why = "" if is_deterministic else registry.why_exploratory(claim["key"], claim["seeds"])
-        if why:
-            assert claim["status"] == "exploratory", claim["key"]
-        assert ("(exploratory)" in shown_verdict(claim)) == bool(why)
+        is_marked = "(exploratory)" in shown_verdict(claim)
+        if (claim["status"] == "exploratory", is_marked) != (bool(why), bool(why)):
+            wrong.append(claim["key"])
+    return wrong
+
+
+def test_the_kept_ledger_and_its_pages_call_no_exploratory_verdict_confirmatory():
+    """Recomputed from the present entries: a bound that is changed now makes a verdict so."""
+    registry = read_registry(ROOT / "evidence", digests_of(CLAIMS), KEPT["settings"])
+    assert mislabelled(KEPT["claims"], registry) == []
+    for claim in KEPT["claims"]:
         assert claim["digest"] == registry.digests[claim["key"]], (
             f"{claim['key']}: its test differs from the one by which evidence/ was judged"
         )
 
 
-# their tables are too large to keep, and they are deterministic or their family has no other test
-UNKEPT = {"true_last_block", "shares_give_cosines", "consistent", "h25", "norms_decide"}
+def test_a_bound_that_is_changed_after_the_run_is_found_on_the_pages():
+    settings, before = "1" * 64, digests_of(CLAIMS)
+    frozen = Frozen(commit="a" * 40, settings={"paper.yaml": settings}, statements=before)
+    claims = [c | {"status": "confirmatory"} for c in KEPT["claims"] if c["seeds"]]
+    assert mislabelled(claims, Registry(before, frozen, settings=settings)) == []
+    document = CLAIMS.documents["tutorial"]
+    entry = document.claims["post_warm_up"]
+    readings = {name: r.model_copy(update={"bound": 0.5}) for name, r in entry.readings.items()}
+    changed = {**document.claims, "post_warm_up": entry.model_copy(update={"readings": readings})}
+    now = Claims({**CLAIMS.documents, "tutorial": document.model_copy(update={"claims": changed})})
+    registry = Registry(digests_of(now), frozen, settings=settings)
+    assert mislabelled(claims, registry) == ["post_warm_up"]
 
 
 def test_the_kept_ledger_follows_from_the_kept_tables():
-    """Every case, verdict and p-value, whose tables are kept."""
+    """Every case, verdict and p-value, of the statements whose tables are kept."""
     config = json.loads((ROOT / "evidence/manifest.json").read_text())["config"]
-    studies = Studies.model_validate({k: v for k, v in config.items() if k != "figures"}).studies
-    tables = {name: Tables(ROOT / "evidence" / name, s.TABLES) for name, s in studies.items()}
-    documents = {
-        name: document.model_copy(
-            update={"claims": {k: e for k, e in document.claims.items() if k not in UNKEPT}}
-        )
-        for name, document in CLAIMS.documents.items()
-    }
-    found = find_all(Claims(documents), Evidence(tables, studies, KEPT["level"]))
+    run = Studies.model_validate({k: v for k, v in config.items() if k != "figures"})
+    folders = {name: ROOT / "evidence" / name for name in run.studies}
+    lacking = unkept(CLAIMS, run.studies, folders)
+    registry = Registry(digests_of(CLAIMS))
+    now = json.loads(json.dumps(verdicts(CLAIMS, run.studies, run.level, folders, registry)))
     kept = {claim["key"]: claim for claim in KEPT["claims"]}
-    for judgement in judge(found, 1 - KEPT["level"]):
-        now = json.loads(json.dumps(record(judgement, Registry(digests_of(CLAIMS), None, []))))
-        before = kept[now["key"]]
-        for name, reading in now["readings"].items():
-            assert reading["cases"] == before["readings"][name]["cases"], (now["key"], name)
-        assert (now["p"], now["seeds"]) == (before["p"], before["seeds"]), now["key"]
-        if judgement.claim.document not in ("final_norm", "gpt2"):  # families that are whole
-            assert (now["verdict"], now["p_holm"]) == (before["verdict"], before["p_holm"])
+    assert kept.keys() == {claim["key"] for claim in now["claims"]}
+    partial = {claim["document"] for claim in now["claims"] if claim["key"] in lacking}
+    for claim in now["claims"]:
+        before = kept[claim["key"]]
+        if claim["key"] in lacking:
+            continue
+        for name, reading in claim["readings"].items():
+            assert reading["cases"] == before["readings"][name]["cases"], (claim["key"], name)
+        assert (claim["p"], claim["seeds"]) == (before["p"], before["seeds"]), claim["key"]
+        if claim["document"] not in partial:  # the others lack tests of their family
+            assert (claim["verdict"], claim["p_holm"]) == (before["verdict"], before["p_holm"])

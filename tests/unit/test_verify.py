@@ -19,11 +19,14 @@ SUMS = {"train.bin": "a", "val.bin": "b", "meta.pkl": "c"}
 def test_scripts_whose_code_changed_are_named(tmp_path: Path):
     for name in ("main_train", "recall_train", "claims"):
         (tmp_path / f"{name}.txt").write_text(f"now {name}")
-    was = {
-        "results/code/main_train.txt": "an older digest",
-        "results/code/recall_train.txt": hashlib.sha256(b"now recall_train").hexdigest(),
-    }
-    assert VERIFY["changed_since"](tmp_path, {"sources_sha256": was}) == ["main_train"]
+    same = hashlib.sha256(b"now recall_train").hexdigest()
+    was = {"results/code/main_train.txt": "older", "results/code/recall_train.txt": same}
+    manifest = {"sources_sha256": was, "studies": {"main": {}, "recall": {}, "textbook": {}}}
+    assert VERIFY["changed_since"](tmp_path, manifest) == ["main_train"]
+    # a study that an earlier run made has the code of that run
+    of_then = {"sources_sha256": {"results/code/recall_train.txt": "older"}}
+    manifest["studies"]["recall"] = {"origin": of_then}
+    assert VERIFY["changed_since"](tmp_path, manifest) == ["main_train", "recall_train"]
 
 
 def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monkeypatch):

@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from project import ROOT
 
 from normscope.config import Config
+from normscope.paper.figures import OF_LEDGER
 
 FOLDER = ROOT / "src/normscope/studies"
 STUDIES = ["main", *(name for name in Config.model_fields if (FOLDER / name).is_dir())]
@@ -28,8 +29,9 @@ RULES |= {
 RULES |= {
     name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]
     for name, path in SCRIPTS.items()
-    if name not in {*STAGES.values(), "draw"}
+    if name not in {*STAGES.values(), "draw", "draw_ledger"}
 }
+RULES |= {name: [SCRIPTS["draw_ledger"]] for name in OF_LEDGER}
 RULES = {rule: [path for path in files if path.is_file()] for rule, files in RULES.items()}
 
 

@@ -1,11 +1,14 @@
 """Results of a run are kept, its models are retrained, and the page of another run shows them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from project import ROOT, Project
+
+STUDIES = ["main", "recall", "jacobian", "depth", "textbook", "pretrained"]
 
 
 def script(made: Project, name: str, *flags: object, ok: bool = True) -> str:
@@ -30,7 +33,8 @@ def verified(made: Project, evidence: Path, *, ok: bool) -> str:
 def test_a_run_is_kept_with_a_row_for_every_model(made: Project, kept: Path):
     run = json.loads((kept / "run.json").read_text())
     assert run["configuration"] == "config.yaml"
-    assert run["core_hours"] > 0
+    assert [one["studies"] for one in run["runs"]] == [[study] for study in STUDIES]
+    assert sum(one["core_hours"] for one in run["runs"]) > 0
     for name in ("claims.json", "manifest.json"):
         assert (kept / name).read_bytes() == (made.root / "results/paper" / name).read_bytes()
     models = pd.read_csv(kept / "models.csv")
@@ -46,6 +50,34 @@ def test_a_run_is_not_kept_under_the_name_of_another(made: Project, tmp_path: Pa
     said = script(made, "evidence", *flags, ok=False)
     assert "error: the results are not those of config/tiny.yaml" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_alone_is_kept_and_the_ledger_is_judged_from_all_tables(
+    made: Project, kept: Path, tmp_path: Path
+):
+    """The evidence of a run with one study of another run in it becomes that of the run again."""
+    copy = shutil.copytree(kept, tmp_path / "evidence")
+    models = pd.read_csv(copy / "models.csv", dtype=str)
+    models[models["study"] != "recall"].to_csv(copy / "models.csv", index=False)
+    shutil.rmtree(copy / "recall")
+    for file in ("claims.json", "figures/slice.svg", "figures/forest.svg"):
+        (copy / file).unlink()
+    script(made, "evidence", "recall", "--name", "config.yaml", "--out", copy)
+    now, before = (json.loads((folder / "manifest.json").read_text()) for folder in (copy, kept))
+    ledgers = [json.loads((folder / "claims.json").read_text()) for folder in (copy, kept)]
+    assert ledgers[0] == ledgers[1]
+    assert now["config"] == before["config"]
+    assert now["studies"]["recall"] == before["studies"]["recall"]
+    assert now["studies"]["main"].pop("origin")["sources_sha256"] == before["sources_sha256"]
+    assert now["studies"]["main"] == before["studies"]["main"]
+    assert {(path.name, path.read_bytes()) for path in copy.glob("*/*")} == {
+        (path.name, path.read_bytes()) for path in kept.glob("*/*")
+    }
+    assert (copy / "models.csv").read_text() == (kept / "models.csv").read_text()
+    runs = json.loads((copy / "run.json").read_text())["runs"]
+    others = [study for study in STUDIES if study != "recall"]
+    assert [one["studies"] for one in runs] == [[study] for study in (*others, "recall")]
+    assert "differs" not in verified(made, copy, ok=True)
 
 
 def test_models_trained_again_end_where_they_did(made: Project, kept: Path):
@@ -64,7 +96,7 @@ def test_the_page_of_another_run_says_that_it_is_one(made: Project):
     run = json.loads((ROOT / "evidence/run.json").read_text())
     assert f"the run of `{run['configuration']}`" in " ".join(text.split())
     assert "This run has a different configuration" in " ".join(text.split())
-    assert run["chip"] not in text
+    assert all(one["chip"] not in text for one in run["runs"])
 
 
 def test_evidence_that_is_taken_away_or_added_changes_the_page_alone(made: Project):

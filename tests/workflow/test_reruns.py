@@ -110,7 +110,7 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
             "LINEAR = 1",
             {"figure_loss"},
         ),
-        ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*", "forest"}),
+        ("constraints.txt", "\nmatplotlib==", "\nmatplotlib==0.", {"figure_*", "forest", "reach"}),
         ("constraints.txt", "\ndvc==", "\ndvc==0.", set()),
     ],
 )

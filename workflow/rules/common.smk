@@ -124,6 +124,7 @@ from normscope.io.yamlfile import read_config
 from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest
+from normscope.ledger import frozen
 from normscope.paper import figures, metrics
 from normscope.pilot import TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
@@ -325,9 +326,10 @@ def tables(study):
 
 
 def drawn(suffix):
-    """The files of all figures with this suffix, the forest plot first."""
+    """The files of all figures with this suffix, those of the ledger first."""
     return [
-        f"results/paper/figures/{name}{suffix}" for name in (figures.FOREST, *FIGURES)
+        f"results/paper/figures/{name}{suffix}"
+        for name in (*figures.OF_LEDGER, *FIGURES)
     ]
 
 

@@ -20,17 +20,17 @@ DATA = sorted(path.name for path in Path(PROJECT, "data").glob("*.*"))
 # the kept evidence of a run with more seeds, which the page compares with this run
 KEPT_RUN = [project(f"evidence/{name}.json") for name in ("claims", "manifest", "run")]
 EVIDENCE = KEPT_RUN if all(map(os.path.isfile, KEPT_RUN)) else []
-# what was fixed before the evidence run: without it, every verdict is exploratory
-FROZEN = [path for path in [project("evidence/frozen.json")] if os.path.isfile(path)]
+# what was fixed before the evidence run, and the seeds of earlier runs: without frozen.json, every verdict
+# is exploratory
+FROZEN = [project(f"evidence/{name}") for name in frozen.REGISTRY]
 
 
 rule claims:
     input:
         code("claims", "all"),
         TABLES,
-        FROZEN,
+        [*filter(os.path.isfile, FROZEN)],
         claims=documents(),
-        history=project("evidence/history.jsonl"),
     output:
         "results/paper/claims.json",
     log:
@@ -43,10 +43,12 @@ rule claims:
         "../envs/normscope.yaml"
     params:
         config=verbatim(CONFIGURATION),
-        frozen=["--frozen", *FROZEN] if FROZEN else [],
+        settings=CONFIG.digest,
+        evidence=project("evidence"),
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --config {params.config:q}'
-        " --history {input.history:q} {params.frozen:q} --results results --out {output} &> {log}"
+        " --settings {params.settings} --evidence {params.evidence:q}"
+        " --results results --out {output} &> {log}"
 
 
 rule frame:

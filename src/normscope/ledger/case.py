@@ -7,6 +7,7 @@ from statistics import stdev
 from typing import Self
 
 from normscope.ledger.reading import Reading
+from normscope.ledger.vocabulary import Extent
 from normscope.statistics.estimate import ALPHA, FEWEST, estimate, estimate_median
 from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, sign_test, student
 
@@ -35,6 +36,8 @@ class Case:
         spread: Standard deviation over units; of logarithms on a logarithmic scale.
         seeds: The seeds of the models that are compared.
         fact: The answer of a deterministic case; None if it is tested.
+        extents: The sizes, trainings and texts of these models.
+        series: What the case compares, the same for cases that differ in their extents only.
         open: Why the case cannot be tested; empty otherwise.
     """
 
@@ -52,6 +55,8 @@ class Case:
     g: float = math.nan
     spread: float = math.nan
     seeds: tuple[int, ...] = ()
+    extents: tuple[Extent, ...] = ()
+    series: str = ""
     fact: bool | None = None
     open: str = ""
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from normscope.errors import suggest
 from normscope.ledger import sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
-from normscope.ledger.entry import Claims
+from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.expression import columns_in, settled
 from normscope.ledger.reading import BY_T, DECISIVE, Reading
 from normscope.ledger.vocabulary import Cell, Value, Vocabulary, agree
@@ -87,6 +87,28 @@ def _in_entry(
     for name, reading in entry.readings.items():
         for place, fault in _in_reading(reading, vocabularies):
             yield f".readings.{name}{place}", fault
+        if reading.reach is not None and _asks_more(reading, entry, vocabularies):
+            yield (
+                f".readings.{name}.reach",
+                f"differs from {reading.reach} in more than the size, training or text of trained "
+                "models: make it a reading of the words",
+            )
+
+
+def _asks_more(reading: Reading, entry: Entry, vocabularies: Mapping[str, Vocabulary]) -> bool:
+    """Whether a reading asks another question than the one that it extends."""
+    assert reading.reach is not None
+    base = entry.readings[reading.reach]
+    if reading.contrast is None or base.contrast is None:
+        return True
+    study, _, table = reading.contrast.table.partition(".")
+    words = vocabularies.get(study, Vocabulary())
+    rest = DECISIVE - {"contrast"}
+    return (
+        table not in words.extents
+        or reading.contrast.without(words.sized) != base.contrast.without(words.sized)
+        or reading.model_dump(include=rest) != base.model_dump(include=rest)
+    )
 
 
 def _in_reading(reading: Reading, vocabularies: Mapping[str, Vocabulary]) -> Faults:

@@ -61,6 +61,11 @@ class Finding:
         """The verdict without a correction for other readings and statements, case by case."""
         return self.alone or together({name: case.answer() for name, case in self.cases.items()})
 
+    @property
+    def has_models(self) -> bool:
+        """Whether a case has trained models, of a known extent, on all of its sides."""
+        return any(case.extents for case in self.cases.values())
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -70,6 +75,18 @@ class Claim:
     key: str
     entry: Entry
     findings: Mapping[str, Finding]
+
+    @property
+    def asked(self) -> dict[str, Finding]:
+        """The findings of the readings that decide.
+
+        A reading of another size, training or text is not asked in a run without such models.
+        """
+        return {
+            name: finding
+            for name, finding in self.findings.items()
+            if self.entry.readings[name].reach is None or finding.has_models
+        }
 
 
 Test = Callable[[Reading, Evidence], Finding]

@@ -1,7 +1,7 @@
 """The key ``contrast`` of an entry: which trained models are compared."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -147,6 +147,14 @@ class Contrast(Strict):
         for i, need in enumerate(self.needs):
             keys[f"needs.{i}.check"] = columns_in(need.check)
         return keys
+
+    def without(self, columns: Collection[str]) -> dict[str, Any]:
+        """What is compared, apart from the values of some columns."""
+        parts = self.model_dump(mode="json", exclude={"sentence", "as_published"})
+        for key in ("cells", "less", "over"):
+            if parts[key] is not None:
+                parts[key] = {k: v for k, v in parts[key].items() if k not in columns}
+        return parts | {"each": [column for column in self.each if column not in columns]}
 
     def ambiguity(self, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> str:
         """What to do about two rows of one seed that are on the same side."""

@@ -11,6 +11,7 @@ import pandas as pd
 from normscope.ledger import sentences
 from normscope.ledger.case import Case, decide
 from normscope.ledger.claim import Evidence, Finding
+from normscope.ledger.extents import extents, series
 from normscope.ledger.pairs import Pair, pairs
 from normscope.ledger.reading import BY_T, Reading
 
@@ -32,7 +33,14 @@ def find(reading: Reading, evidence: Evidence, table: pd.DataFrame | None = None
     rows = evidence.table(c.table) if table is None else table
     compared = list(pairs(c, rows, vocabulary))
     original = [] if c.as_published is None else list(pairs(c, rows, vocabulary, c.as_published))
-    cases = {pair: _tested(reading, pair, evidence.level) for pair in compared}
+    cases = {
+        pair: replace(
+            _tested(reading, pair, evidence.level),
+            extents=extents(pair, vocabulary),
+            series=series(reading, pair, vocabulary),
+        )
+        for pair in compared
+    }
     return Finding(
         {pair.name: case for pair, case in cases.items()},
         published=sentences.of_published(reading, original),

@@ -52,6 +52,22 @@ class Entry(Strict):
         description="by name; the first is in the document's own words and regime"
     )
 
+    @model_validator(mode="after")
+    def _reach_is_of_a_reading(self) -> Self:
+        for name, reading in self.readings.items():
+            if reading.reach is None:
+                continue
+            base = self.readings.get(reading.reach)
+            if base is None or base.reach is not None:
+                known = [key for key, other in self.readings.items() if other.reach is None]
+                near = suggest(reading.reach, known)
+                raise ValueError(
+                    f"readings.{name}.reach: no reading of the words is {reading.reach!r}; {near}"
+                )
+        if self.first.reach is not None:
+            raise ValueError("readings: the first is in the document's words, without reach")
+        return self
+
     @property
     def first(self) -> Reading:
         """The reading in the document's own words."""
@@ -186,8 +202,21 @@ def _completed(entry: Any, of_all: dict[str, Any]) -> Any:
     shared = of_all | {k: value for k, value in entry.items() if k in Reading.model_fields}
     rest = {key: value for key, value in entry.items() if key not in shared}
     if isinstance(given := entry.get("readings"), dict):
-        rest["readings"] = {name: laid_over(shared, reading) for name, reading in given.items()}
+        rest["readings"] = {name: laid_over(shared, _whole(name, given)) for name in given}
     return rest
+
+
+def _whole(name: str, readings: Mapping[str, Any]) -> Any:
+    """A reading, with the keys of the one that it asks of other models, but for its words.
+
+    An unknown name is left for the validation to report.
+    """
+    reading = readings[name]
+    if not isinstance(reading, dict) or reading.get("reach") is None:
+        return reading
+    of_words = {k: r for k, r in readings.items() if isinstance(r, dict) and "reach" not in r}
+    base = of_words.get(reading["reach"], next(iter(of_words.values()), {}))
+    return laid_over({key: base[key] for key in base if key != "restated"}, reading)
 
 
 def _explained(errors: ValidationError, raw: Any) -> list[str]:

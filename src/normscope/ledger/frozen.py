@@ -1,7 +1,8 @@
 """What was fixed before the data existed: frozen tests, and the history of all verdicts.
 
-A verdict is confirmatory if its test was frozen before its models were trained, on seeds that no
-earlier run used. Any other verdict from trained models or prompts is exploratory.
+A verdict is confirmatory if its test and the settings of its run were frozen before its models were
+trained, on seeds that nobody had seen. Any other verdict from trained models or prompts is
+exploratory.
 """
 
 import hashlib
@@ -10,17 +11,21 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from normscope.io.yamlfile import read_yaml
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.reading import DECISIVE
-from normscope.schema import Strict
+from normscope.schema import Distinct, Seed, Some, Strict
 
 # the files that decide a verdict, or what is trained for it
 DECIDES = ("src", "scripts", "workflow", "data", "config", "config.yaml", "constraints.txt")
+# the files of evidence/ that tell confirmatory verdicts, where they exist
+FROZEN, HISTORY, SEEN = REGISTRY = ("frozen.json", "history.jsonl", "seen.yaml")
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 Status = Literal["confirmatory", "exploratory", "deterministic"]
+Settings = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Frozen(Strict):
@@ -28,14 +33,13 @@ class Frozen(Strict):
 
     Args:
         commit: The commit whose tests and settings are frozen.
-        configuration: The file that configures the run.
-        settings: SHA-256 of the whole configuration, with seeds and chosen learning rates.
+        settings: The digest of every frozen configuration, with its seeds and learning rates, by
+            the name of its file.
         statements: The digest of every statement's test, by key.
     """
 
     commit: Commit
-    configuration: str
-    settings: str
+    settings: Mapping[str, Settings]
     statements: Mapping[str, Digest]
 
 
@@ -45,6 +49,7 @@ class Line(Strict):
     Args:
         frozen: The commit of the freeze before the run; None if nothing was frozen.
         commit: The commit whose code judged the statement.
+        status: How its data and its test came about; unknown in the lines of the first runs.
     """
 
     statement: str
@@ -55,6 +60,18 @@ class Line(Strict):
     p: float | None
     frozen: Commit | None
     commit: Annotated[str, Field(pattern="^[0-9a-f]{7,40}$")]
+    status: Status | None = None
+
+
+class Seen(Strict):
+    """Seeds whose results somebody saw, and that the history does not list: a part of seen.yaml.
+
+    Args:
+        by: The runs that used them.
+    """
+
+    by: str
+    seeds: Annotated[list[Seed], Some, Distinct]
 
 
 def digest(entry: Entry, function: str = "") -> str:
@@ -72,6 +89,8 @@ def digest(entry: Entry, function: str = "") -> str:
             del test["contrast"]["sentence"]
         else:
             test["quantity"] = reading.quantity  # a function may ask for it
+        if reading.reach is not None:  # it may be left out
+            test["reach"] = reading.reach
         readings[name] = test
     parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
     parts["published"] = entry.published.verdict
@@ -100,6 +119,11 @@ def read_history(path: Path) -> list[Line]:
     return [Line.model_validate_json(line) for line in path.read_text().splitlines()]
 
 
+def read_seen(path: Path) -> list[Seen]:
+    """The seeds of a file seen.yaml."""
+    return TypeAdapter(list[Seen]).validate_python(read_yaml(path))
+
+
 class Registry:
     """Tells confirmatory from exploratory verdicts.
 
@@ -107,25 +131,60 @@ class Registry:
         digests: The digests of the present tests, by key.
         frozen: What was frozen before the run; None if nothing was.
         history: The verdicts of all evidence runs.
+        seen: Further seeds that were used.
+        settings: The digest of the run's configuration.
     """
 
     def __init__(
-        self, digests: Mapping[str, str], frozen: Frozen | None, history: Iterable[Line]
+        self,
+        digests: Mapping[str, str],
+        frozen: Frozen | None = None,
+        history: Iterable[Line] = (),
+        seen: Iterable[Seen] = (),
+        settings: str = "",
     ) -> None:
-        self.digests = digests
-        self.frozen = frozen
+        self.digests, self.frozen, self.settings = digests, frozen, settings
         commit = None if frozen is None else frozen.commit
         earlier = [line for line in history if commit is None or line.frozen != commit]
-        self.used = {seed for line in earlier for seed in line.seeds}
+        listed = {seed for line in earlier for seed in line.seeds}
+        # who used a seed; the history is named first
+        self.used = {seed: one.by for one in seen for seed in one.seeds}
+        self.used |= dict.fromkeys(listed, "earlier runs")
+        # a confirmatory verdict stays one while its test and its seeds are the same
+        self.confirmed = [line for line in earlier if line.status == "confirmatory"]
 
     def why_exploratory(self, key: str, seeds: Collection[int]) -> str:
         """Why a verdict from these seeds is exploratory; empty if it is confirmatory."""
+        if any(
+            (line.statement, line.digest) == (key, self.digests[key]) and {*seeds} <= {*line.seeds}
+            for line in self.confirmed
+        ):
+            return ""
         if self.frozen is None or key not in self.frozen.statements:
             return "its test was not frozen before its data existed"
+        if self.settings not in self.frozen.settings.values():
+            return "its settings are not those that were frozen"
         if self.frozen.statements[key] != self.digests[key]:
             return "its test was changed after it had been frozen"
         if not seeds:
             return "its data existed before its test"
-        if used := sorted(self.used.intersection(seeds)):
-            return f"earlier runs used its seeds {', '.join(map(str, used))}"
-        return ""
+        by: dict[str, list[str]] = {}
+        for seed in sorted(self.used.keys() & set(seeds)):
+            by.setdefault(self.used[seed], []).append(str(seed))
+        return "; ".join(f"{runs} used its seeds {', '.join(named)}" for runs, named in by.items())
+
+
+def read_registry(folder: Path, digests: Mapping[str, str], settings: str) -> Registry:
+    """The registry of a run, from those files of ``REGISTRY`` that exist in a folder.
+
+    Args:
+        digests, settings: As ``Registry`` takes them.
+    """
+    frozen, history, seen = (folder / name for name in REGISTRY)
+    return Registry(
+        digests,
+        read_frozen(frozen) if frozen.is_file() else None,
+        read_history(history) if history.is_file() else (),
+        read_seen(seen) if seen.is_file() else (),
+        settings,
+    )

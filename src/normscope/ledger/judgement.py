@@ -1,7 +1,8 @@
 """The verdict of every statement, with Holm's correction over the statements of its document.
 
 A statement *holds* or *fails* if all of its readings do. If some hold and others fail, its verdict
-is *depends*. A document is a family: its main claims (``primary``) are tested first, and the others
+is *depends*. A reading of another size, training or text counts only if the run has such models.
+A document is a family: its main claims (``primary``) are tested first, and the others
 only if all main claims are decided (``gatekeep``).
 """
 
@@ -158,7 +159,7 @@ def _answer(claim: Claim) -> tuple[str, Support]:
     sides = {
         p: [
             _of_reading(name, claim.entry.readings[name], finding.cases, p)
-            for name, finding in claim.findings.items()
+            for name, finding in claim.asked.items()
         ]
         for p in ("p_holds", "p_fails", "p_beyond")
     }
@@ -208,32 +209,39 @@ def _strongest(supports: Sequence[Support]) -> Support:
     return replace(best, one_sided=min(1.0, number * best.one_sided), tests=number * best.tests)
 
 
-def _unknown(claim: Claim) -> str:
-    """Why the first case without an answer has none, with its name; empty if all have one."""
-    for reading, finding in claim.findings.items():
-        for name, case in (finding.cases or {"": NOTHING}).items():
-            if case.fact is None and math.isnan(case.p_holds):
-                shown = reading if len(claim.findings) > 1 else ""
-                where = ", ".join(filter(None, [shown, name]))
-                why = case.answer().removeprefix("undecided: ")
-                return why + (f" ({where})" if where else "")
-    return ""
+def _where(claim: Claim, reading: str, case: str) -> str:
+    """The reading and the case in parentheses, where a statement has several."""
+    shown = reading if len(claim.asked) > 1 else ""
+    names = ", ".join(filter(None, [shown, case]))
+    return f" ({names})" if names else ""
+
+
+def _open(claim: Claim) -> tuple[str, Case]:
+    """The first case that could not be tested, or else that was tested, with where it is."""
+    cases = [
+        (_where(claim, reading, name), case)
+        for reading, finding in claim.asked.items()
+        for name, case in (finding.cases or {"": NOTHING}).items()
+        if case.fact is None
+    ]
+    return min(cases, key=lambda one: not math.isnan(one[1].p_holds))
 
 
 def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> str:
-    """Why a statement is undecided; empty if it is decided."""
+    """Why a statement is undecided, with the reading and case that keep it so; empty if decided."""
     if (by.is_certain and by.one_sided == 0) or p_holm < alpha:
         return ""
-    unknown = _unknown(claim)
-    if unknown or math.isnan(by.p):
-        return unknown or "no data"
+    where, case = _where(claim, by.reading, by.name), by.case
+    if by.one_sided == 1:  # nothing speaks for any answer
+        where, case = _open(claim)
+    if case.fact is None and math.isnan(case.p_holds):
+        return case.answer().removeprefix("undecided: ") + where
     if by.least > alpha:
-        return f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}"
-    p = by.p
+        return f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}{where}"
+    p = 1.0 if by.is_certain else by.p
     if p < alpha <= p_holm:
         return f"p is {p:.2g}, among its document's statements {p_holm:.2g}"
     reading = claim.entry.readings[by.reading]
     is_margin = reading.margin is not None and (reading.direction == "within" or not by.holds)
     against = ", against the margin" if is_margin else ""
-    where = f" ({by.reading})" if len(claim.findings) > 1 else ""
     return f"p is {p:.2g}{against}{where}"

@@ -28,12 +28,14 @@ class Pair:
 
     Args:
         name: The name of the case.
+        where: The values of columns that distinguish the case from the others of its contrast.
         contrast: Its contrast.
         sides: One or two tables with one row per seed.
         needed: For each need, the rows of the other cells that it names, by their label.
     """
 
     name: str
+    where: Mapping[str, Value | None]
     contrast: Contrast
     sides: Sequence[pd.DataFrame]
     needed: Sequence[Mapping[str, pd.DataFrame]]
@@ -169,7 +171,7 @@ def pairs(
         for where, parts in _split(c, sides):
             words = [vocabulary.label(column, value) for column, value in where.items()]
             name = ", ".join(filter(None, [*labels, *words]))
-            yield Pair(name, c, parts, needed)
+            yield Pair(name, {**differs, **where}, c, parts, needed)
 
 
 def _split(

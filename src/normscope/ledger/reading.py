@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from normscope.errors import Explained
+from normscope.io.names import Key
 from normscope.ledger.comparison import Contrast
 from normscope.ledger.wording import check_fields
 from normscope.schema import PositiveFloat, Strict
@@ -12,6 +13,7 @@ from normscope.schema import PositiveFloat, Strict
 Word = Annotated[str, Field(min_length=1)]
 UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the column that is counted
 BY_T = ("t", "equivalence")  # the tests of a mean by Student's t
+BEYOND = "the {centre} is estimated beyond the margin, and significantly beyond {bound:g}"
 # the keys that decide a verdict; the others are words
 DECISIVE = {"test", "direction", "holds_in", "bound", "margin", "scale", "unit", "contrast"}
 
@@ -21,11 +23,18 @@ class Reading(Strict):
 
     The quantity is compared with ``bound``. ``margin`` is the smallest relevant difference from it
     (on a logarithmic scale a factor): with ``direction: within``, the reading is that the quantity
-    lies within the margin; with ``greater`` and ``less``, that it differs by more. A test that a
+    lies within the margin; with ``greater`` and ``less``, that it differs by more: the estimate is
+    beyond the margin, and significantly beyond the bound. A test that a
     contrast cannot express is a function in the study's module ``claims``, decorated with
     ``@claim`` and the statement's key.
     """
 
+    reach: Key | None = Field(
+        default=None,
+        description="the reading that this one asks of models of another size, training or text; "
+        "it has the keys of that reading that it does not give, and is not asked in a run without "
+        "such models",
+    )
     quote: Word | None = Field(
         default=None, description="the words of the document that support this reading"
     )
@@ -112,8 +121,12 @@ class Reading(Strict):
 
     @property
     def asks(self) -> str:
-        """The criterion with its numbers."""
-        return self.criterion.format(bound=self.bound, margin=self.margin)
+        """The criterion with its numbers, and what a margin is compared with."""
+        words = self.criterion.format(bound=self.bound, margin=self.margin)
+        if self.margin is None or self.direction == "within":
+            return words
+        centre = "median" if self.test == "median" else "mean"
+        return f"{words} ({BEYOND.format(centre=centre, bound=self.bound)})"
 
     def agrees_with(self, value: float) -> bool:
         """Whether the quantity is where the reading says, beyond the margin if it has one."""

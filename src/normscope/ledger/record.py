@@ -10,8 +10,10 @@ from normscope.ledger.disputes import disputes
 from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import Registry
 from normscope.ledger.judgement import Judgement
+from normscope.ledger.reach import reach_of
 from normscope.ledger.reading import Reading
 
+NOT_ASKED = "not asked in this run"  # of a reading about models that the run does not train
 DIGITS = 9  # of numbers in claims.json, as in the workflow's tables
 
 
@@ -44,6 +46,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "exploratory_because": why,
         "digest": registry.digests[claim.key],
         "seeds": every,
+        **_reach(judgement),
         "reading": by.reading,
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
@@ -55,7 +58,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "p_ledger": _known(judgement.p_ledger),
         "tests": judgement.tests,
         "readings": {
-            name: _reading(reading, claim.findings[name])
+            name: _reading(reading, claim.findings[name], is_asked=name in claim.asked)
             for name, reading in entry.readings.items()
         },
     }
@@ -70,7 +73,17 @@ def _is_known(finding: Finding) -> bool:
     return any(case.n for case in finding.cases.values())
 
 
-def _reading(reading: Reading, finding: Finding) -> dict[str, Any]:
+def _reach(judgement: Judgement) -> dict[str, Any]:
+    """The extents that the verdict is about, and how effects change over sizes."""
+    reach = reach_of(judgement)
+    return {
+        "reach": [extent._asdict() for extent in reach.extents],
+        "with_size": reach.with_size,
+        "changing": reach.changing,
+    }
+
+
+def _reading(reading: Reading, finding: Finding, *, is_asked: bool) -> dict[str, Any]:
     """A reading with its test, and what it found case by case."""
     return {
         **reading.model_dump(exclude={"criterion", "contrast"}),
@@ -78,9 +91,14 @@ def _reading(reading: Reading, finding: Finding) -> dict[str, Any]:
         "as_published": finding.published,
         "its_verdict": finding.its_verdict,
         "corrected": finding.corrected,
-        "alone": finding.answer,
+        "alone": finding.answer if is_asked else NOT_ASKED,
         "cases": {
-            name: {**_numbers(case), "reads": case.answer()} for name, case in finding.cases.items()
+            name: {
+                **_numbers(case),
+                "reads": case.answer(),
+                "extents": [extent._asdict() for extent in case.extents],
+            }
+            for name, case in finding.cases.items()
         },
     }
 
@@ -109,7 +127,7 @@ def _reason(judgement: Judgement) -> str:
     differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
     words = [judgement.why or differs]
     if judgement.verdict == "depends":
-        answers = (f"{name} {f.answer}" for name, f in judgement.claim.findings.items())
+        answers = (f"{name} {f.answer}" for name, f in judgement.claim.asked.items())
         words.insert(0, "; ".join(answers))
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
@@ -129,6 +147,7 @@ def ledger(
         row["contradicts"] = [other for pair in disputed for other in pair - {row["key"]}]
     return {
         "level": level,
+        "settings": registry.settings,
         "frozen": None if registry.frozen is None else registry.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {

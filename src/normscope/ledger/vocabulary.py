@@ -6,12 +6,33 @@ pandas.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Value = str | bool | int | float
 Cell = Mapping[str, Value]
 SHARE = (0.0, 1.0)  # ranges of columns
 COSINE = (-1.0, 1.0)
+
+
+class Extent(NamedTuple):
+    """The size, training and text of models.
+
+    Args:
+        blocks: The number of blocks.
+        d: The width.
+        steps: Optimizer steps; 0 at initialization.
+        text: The name of the text, or of what stands for one.
+    """
+
+    blocks: int
+    d: int
+    steps: int
+    text: str
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """What extents are ordered by: about a twelfth of the blocks' weights, then the steps."""
+        return self.blocks * self.d**2, self.steps
 
 
 @dataclass(frozen=True)
@@ -33,6 +54,9 @@ class Vocabulary:
             depend on results has no grid.
         labels: The words for a column's value in the name of a case: by value, or as a format
             string. With an empty label, the value is left out.
+        extents: The extents of the models of each table, with the values of columns by which its
+            rows are recognized. Statements about other tables have no reach.
+        sized: The columns that tell models of different extents apart, and nothing else.
     """
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -42,6 +66,8 @@ class Vocabulary:
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     grids: Mapping[str, Sequence[Cell]] = field(default_factory=dict)
     labels: Mapping[str, Mapping[Any, str] | str] = field(default_factory=dict)
+    extents: Mapping[str, Sequence[tuple[Cell, Extent]]] = field(default_factory=dict)
+    sized: Collection[str] = ()
 
     def is_number(self, column: str) -> bool:
         """Whether a column has numbers or truth values, which count as 0 and 1."""

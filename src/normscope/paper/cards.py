@@ -13,6 +13,7 @@ from normscope.paper.statements import (
     is_exploratory,
     outcome,
     published,
+    reach,
     shown_verdict,
 )
 from normscope.paper.table import Row
@@ -153,17 +154,20 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     )
     verdict = f" ({reading['its_verdict']})" if reading["its_verdict"] else ""
     as_published = f"{reading['as_published']}{verdict}" if reading["as_published"] else ""
-    facts = [
+    base = reading["reach"]
+    words = [
         ["quote compared with", reading["compared_with"] or ""],
         ["in plain words", reading["restated"] or ""],
         ["test", reading["criterion"]],
         ["its numbers", reasons],
         ["as published", as_published],
-        ["measured", reading["corrected"]],
     ]
+    if base:
+        words = [["test", f"that of {base.replace('_', ' ')}, of other models"]]
+    facts = [*words, ["measured", reading["corrected"]]]
     return {
         "name": name.replace("_", " "),
-        "quote": reading["quote"] or "",
+        "quote": "" if base else reading["quote"] or "",
         "answer": reading["alone"],
         "decides": decides,
         "facts": [fact for fact in facts if fact[1]],
@@ -176,6 +180,7 @@ def _facts(ledger: Mapping[str, Any], claim: Row, statements: Mapping[str, str])
     contradicted = (f"“{statements[key]}”" for key in claim["contradicts"] if key in statements)
     return [
         ["published", "; ".join(filter(None, words))],
+        ["reach", reach(claim)],
         ["why", claim["reason"]],
         ["exploratory because", claim["exploratory_because"]],
         ["p-values", _p_values(claim)],

@@ -19,7 +19,9 @@ from normscope.io.yamlfile import read_yaml
 from normscope.schema import Distinct, Some, Strict
 
 FILE = "figures.yaml"
-FOREST, FOREST_TITLE = "forest", "The whole ledger"  # the figure that is that of no study
+FOREST = "forest"
+# the figures of the ledger, which belong to no study: their titles by name
+OF_LEDGER = {FOREST: "The whole ledger", "reach": "Effects that change with size"}
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -75,8 +77,8 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
     for study in studies:
         path = folder / study / FILE
         for name, figure in _read(path, study).items() if path.is_file() else ():
-            if name == FOREST:
-                raise Explained(f"{path}: {name} is the figure of the ledger: rename this one")
+            if name in OF_LEDGER:
+                raise Explained(f"{path}: {name} is a figure of the ledger: rename this one")
             if name in figures:
                 raise Explained(f"{path}: {name}: the study {figures[name].study} has this name")
             figures[name] = figure

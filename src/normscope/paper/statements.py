@@ -1,7 +1,7 @@
 """The ledger, claims.json, as counts, numbers and a table of the paper."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
@@ -21,6 +21,10 @@ VERDICTS = ("holds", "fails", "depends", "undecided")
 DECIDED = VERDICTS[:3]
 OUTCOMES = ("confirmed", "refuted", "depends", "open")
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm", "p_ledger")
+CHANGES = {  # what is said of ``with_size`` where it is no verb
+    "one size": "one size",
+    "not compared": "effects of different sizes are not compared",
+}
 COUNTED = {  # columns of counts, with the outcomes that they add up
     "assertions": OUTCOMES,
     **{outcome: (outcome,) for outcome in OUTCOMES},
@@ -103,6 +107,7 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         derived("verdict", shown_verdict),
         derived("effect", effect),
         derived("n", units),
+        derived("reach", lambda claim: reach(claim) or None),
         number("p (Holm)", "p_holm", SCIENTIFIC),
         derived("why", lambda claim: claim["reason"] or None),
     ]
@@ -134,6 +139,31 @@ def verdicts(ledger: Mapping[str, Any]) -> dict[str, Any]:
     each = {claim["key"]: claim["verdict"] for claim in ledger["claims"]}
     given = list(each.values())
     return {"count": {v: given.count(v) for v in VERDICTS}, "statement": each}
+
+
+def reach(claim: Row) -> str:
+    """The sizes, trainings and texts of the models that a verdict is about; empty without them.
+
+    Kept ledgers may be older than this record.
+    """
+    if not (extents := claim.get("reach")):
+        return ""
+    texts = sorted({extent["text"] for extent in extents})
+    words = [
+        _range([extent["blocks"] for extent in extents], "block"),
+        f"d {_range([extent['d'] for extent in extents])}",
+        _range([extent["steps"] for extent in extents], "step"),
+        f"{len(texts)} text{'s' * (len(texts) > 1)} ({', '.join(texts)})",
+    ]
+    change = claim["with_size"]
+    return ", ".join(words) + f"; {CHANGES.get(change, f'the effect {change} with size')}"
+
+
+def _range(values: Sequence[int], unit: str = "") -> str:
+    """The smallest and the largest value: 2 to 4 blocks."""
+    ends = sorted({min(values), max(values)})
+    words = " to ".join(f"{end:,}" for end in ends)
+    return f"{words} {unit}{'s' * (ends != [1])}" if unit else words
 
 
 def effect(claim: Row) -> str | None:

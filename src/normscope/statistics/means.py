@@ -124,8 +124,9 @@ class Hypothesis:
     """A statement about the mean distance from a bound: its direction, and a margin.
 
     With ``within``, the mean lies within the margin of the bound. Otherwise a margin makes it a
-    statement about a relevant difference: it is supported by a mean beyond the margin that is
-    significantly beyond the bound, and contradicted by a mean significantly below the margin.
+    statement about a difference by more than the margin: it is supported by a mean that is
+    estimated beyond the margin and significantly beyond the bound, and contradicted by a mean
+    significantly below the margin.
     With ``sign_test``, all of this is about the median.
     "Holds" is an error only without a difference, "fails" only with a relevant one. Both cannot be
     errors at once, so the level needs no correction.
@@ -145,7 +146,7 @@ class Hypothesis:
         signed = self._signed(distances)
         tested, against = test(signed, 0.0), test(signed, self.width)
         centre = median(signed) if test is sign_test else fmean(signed)
-        is_small = self.width and centre < self.width
+        is_small = self.width and centre <= self.width
         return replace(tested, greater=1.0 if is_small else tested.greater, less=against.less)
 
     def beyond(self, distances: Sequence[float], test: Test) -> float:

@@ -87,7 +87,7 @@ class Never(dict):
         return "0" * 16
 
 
-UNFROZEN = Registry(Never(), None, [])
+UNFROZEN = Registry(Never())
 
 
 def text(**changes: Any) -> str:

@@ -3,21 +3,21 @@
 import pytest
 from ledger_recipes import entry
 
-from normscope.ledger.frozen import Frozen, Line, Registry, digest
+from normscope.ledger.frozen import Frozen, Line, Registry, Seen, digest
 
 COMMIT, OTHER = "a" * 40, "b" * 40
+SETTINGS = {"config.yaml": "1" * 64, "config/paper.yaml": "2" * 64}
+PILOT = Seen(by="pilot runs", seeds=[7, 8])
 CONTRAST = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}}
 TEST = digest(entry(contrast=CONTRAST))
 
 
-def registry(frozen: str | None = TEST, *lines: Line) -> Registry:
+def registry(frozen: str | None = TEST, *lines: Line, settings: str = "2" * 64) -> Registry:
     """The present test is ``TEST``."""
     kept = None
     if frozen is not None:
-        kept = Frozen(
-            commit=COMMIT, configuration="a.yaml", settings="", statements={"key": frozen}
-        )
-    return Registry({"key": TEST}, kept, lines)
+        kept = Frozen(commit=COMMIT, settings=SETTINGS, statements={"key": frozen})
+    return Registry({"key": TEST, "new": TEST}, kept, lines, [PILOT], settings)
 
 
 def line(seeds: tuple[int, ...], frozen: str | None = None, statement: str = "other") -> Line:
@@ -27,20 +27,29 @@ def line(seeds: tuple[int, ...], frozen: str | None = None, statement: str = "ot
     )  # fmt: skip
 
 
-def test_a_verdict_is_confirmatory_if_its_test_was_frozen_and_its_seeds_are_fresh():
-    assert registry().why_exploratory("key", [1, 2]) == ""
-    assert registry(TEST, line((1, 2), COMMIT)).why_exploratory("key", [1, 2]) == ""  # the same run
-    assert registry(TEST, line((3, 4), OTHER)).why_exploratory("key", [1, 2]) == ""
+@pytest.mark.parametrize("settings", SETTINGS.values())
+def test_a_verdict_is_confirmatory_if_its_run_was_frozen_and_its_seeds_are_fresh(settings):
+    for lines in ([], [line((1, 2), COMMIT)], [line((3, 4), OTHER)]):  # the second is the same run
+        made = registry(TEST, *lines, settings=settings)
+        assert made.why_exploratory("key", [1, 2]) == ""
 
 
 @pytest.mark.parametrize(
     ("made", "seeds", "why"),
     [
         (registry(None), [1], "was not frozen"),
+        (registry(settings="3" * 64), [1], "its settings are not those that were frozen"),
+        (registry(settings=""), [1], "its settings are not those that were frozen"),
         (registry("0" * 16), [1], "was changed after it had been frozen"),
         (registry(), [], "its data existed before"),
         (registry(TEST, line((2, 3))), [1, 2], "earlier runs used its seeds 2"),
         (registry(TEST, line((2, 3), OTHER)), [2, 3], "earlier runs used its seeds 2, 3"),
+        (registry(), [1, 8], "pilot runs used its seeds 8"),
+        (
+            registry(TEST, line((2, 7))),
+            [2, 7, 8],
+            "earlier runs used its seeds 2, 7; pilot runs used its seeds 8",
+        ),
     ],
 )
 def test_any_other_verdict_is_exploratory(made, seeds, why):
@@ -48,9 +57,7 @@ def test_any_other_verdict_is_exploratory(made, seeds, why):
 
 
 def test_a_statement_that_was_not_among_the_frozen_ones_is_exploratory():
-    both = registry()
-    both.digests = {"key": TEST, "new": TEST}
-    assert "was not frozen" in both.why_exploratory("new", [1])
+    assert "was not frozen" in registry().why_exploratory("new", [1])
 
 
 @pytest.mark.parametrize(

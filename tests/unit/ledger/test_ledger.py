@@ -174,6 +174,10 @@ def test_a_file_of_other_things_is_refused(written, tmp_path):
 def test_the_criterion_has_the_numbers_of_the_test():
     made = reading(**WITHIN, bound=1.0, criterion="{bound:.1f} times {margin:g}, {{so}}")
     assert made.asks == "1.0 times 2, {so}"
+    margin = {"margin": 0.5, "margin_because": "it is planted"}
+    assert reading(bound=0.25, **margin).asks == (
+        "it is above 0.25 (the mean is estimated beyond the margin, and significantly beyond 0.25)"
+    )
     assert reading(bound=0.25).limit == 0.25
     with pytest.raises(Explained, match="'difference' has no bound"):
         _ = reading(bound=None, criterion="it is large").limit

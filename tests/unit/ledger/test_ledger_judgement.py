@@ -137,6 +137,19 @@ def test_an_open_case_keeps_a_statement_from_holding_and_not_from_failing():
     assert math.isnan(judgement.by.p)
 
 
+def test_an_open_statement_names_the_reading_and_the_case_that_keep_it_open():
+    """Another case may be open too: the most probable answer is the one that lacks something."""
+    of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}
+    assert one(of_eight).why == "p is 0.16 (a)"  # one case contradicts, whatever the others say
+    assert one({"a": two_sided(0.3), "b": two_sided(1e-9)}).why == "p is 0.6 (a)"
+    x_y = {"x": SURE, "y": two_sided(0.3)}
+    assert judged(read(SURE, x_y))[0].why == "p is 0.6 (b, y)"
+    # a fails and b is open: it could still fail or depend, if b were tested
+    assert judged(read(SURELY_NOT, OPEN))[0].why == "runs diverged (b)"
+    # a fails for certain and b neither fails nor exceeds its margin
+    assert judged(read(COUNTER, two_sided(0.3, 1.0, p_beyond=1.0)))[0].why == "p is 1 (b)"
+
+
 def test_cases_without_an_answer_count_among_those_that_may_contradict():
     """What is left of eight, seven open: 0.01, twice and times eight."""
     of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}

@@ -84,7 +84,7 @@ def test_the_final_gain_needs_a_head_of_its_own():
     arm = "rmsnorm"
     model = transformer(arm)
     with torch.no_grad():
-        head = model.token_embedding.weight * model.final_norm.gain
+        head = model.token_embedding.weight * dict(model.named_parameters())["final_norm.gain"]
         expected = model(TOKENS)
         torch.testing.assert_close(logits_without_gains(model, arm, head), expected)
         model.token_embedding.weight.copy_(head)

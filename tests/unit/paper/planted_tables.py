@@ -96,7 +96,8 @@ def main(case: Case) -> Tables:
                 more = 0.5 * (rate > RATES[0])
                 runs.append(model | {"learning_rate": rate, "capped_loss": end + more})
             batches += [
-                model | {"batch_size": size, "capped_loss": end + more, "excess": more}
+                model
+                | {"text": "dataset", "batch_size": size, "capped_loss": end + more, "excess": more}
                 for size, more in ((1, 1.0), (8, 0.0))
             ]
             for step in (1, 5, 10):

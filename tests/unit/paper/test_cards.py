@@ -9,6 +9,7 @@ from page_recipes import CASE, claim, ledger, reading, traces
 from normscope.paper.cards import cards, finding, plot_of
 from normscope.paper.evidence import Evidence
 from normscope.paper.position import FAR, Mark, scale_of, share
+from normscope.paper.statements import ledger_table
 
 
 def at(value: float | None, low: float | None = None, high: float | None = None) -> dict:
@@ -66,6 +67,41 @@ def test_intervals_turn_with_their_statement_and_some_readings_have_no_scale():
     assert scale is not None
     assert scale.mark(at(None)) is None
     assert marked(0, scale="log", bound=1.0).at < -FAR
+
+
+EXTENTS = [
+    {"blocks": 2, "d": 64, "steps": 300, "text": "dataset"},
+    {"blocks": 4, "d": 128, "steps": 2000, "text": "austen"},
+]
+
+
+@pytest.mark.parametrize(
+    ("extents", "with_size", "words"),
+    [
+        (
+            EXTENTS,
+            "grows",
+            "2 to 4 blocks, d 64 to 128, 300 to 2,000 steps, 2 texts (austen, dataset); the effect "
+            "grows with size",
+        ),
+        (EXTENTS[:1], "one size", "2 blocks, d 64, 300 steps, 1 text (dataset); one size"),
+        ([], "", None),
+    ],
+)
+def test_a_card_says_how_far_its_verdict_reaches(extents, with_size, words):
+    """A reading of other models has no words of its own."""
+    other = reading(reach="stated", quote="Norms help.", restated="At 2 x 64.")
+    one = claim(reach=extents, with_size=with_size)
+    one["readings"]["longer"] = other
+    stated = ledger(one)
+    (card,) = cards(stated, traces(stated, "words"))
+    assert dict(card["facts"]).get("reach") == words
+    _, longer = card["readings"]
+    assert (longer["name"], longer["quote"]) == ("longer", "")
+    facts = [["test", "that of stated, of other models"], ["measured", "is"]]
+    assert longer["facts"] == facts
+    (row,) = ledger_table(stated).texts()
+    assert (words or "–") in row
 
 
 def test_the_axis_is_symmetric_and_ends_at_the_edge():

@@ -110,6 +110,7 @@ def test_the_ledger_says_verdicts_and_what_they_rest_on():
         "effect": "difference: 0.333 [−0.667, 3.33e-08] (deep)",
         "n": "20 seeds",
         "p (Holm)": "0.00133",
+        "reach": "–",
         "why": "one seed",
     }
     assert (two["effect"], two["n"], two["why"]) == ("difference: 0.250", "–", "–")

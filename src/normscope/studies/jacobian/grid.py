@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
 from normscope.io.texts import DATASET, TextName
-from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Attention, Feedback, Model, NormBackward, Placement, SurrogatesIn
 from normscope.schema import (
@@ -236,12 +236,22 @@ class Jacobian(TransformerStudy):
         # the cosines of a dose are not known, nor those of a model that was not measured
         unsure = dict.fromkeys(tables.COSINES, math.nan)
         paid = planned((m for m in self.models() if m[0].norm_backward != "exact"), VARIED)
+        sizes = [
+            (
+                {"protocol": name},
+                Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text),
+            )
+            for name, p in self.protocols.items()
+        ]
+        stated = ("surrogates", "slopes", "by_place")
         return vocabulary(
-            {name: self.TABLES[name] for name in ("surrogates", "slopes", "by_place")},
+            {name: self.TABLES[name] for name in stated},
             values={column: get_args(literal) for column, literal in literals.items()}
             | {"protocol": self.protocols, "arm": ARMS, "place": ("block", "final", "all")}
             | {"variant": ("published", "corrected"), "signal": ("own", "backprop")},
             names={"protocol": {k: [{"protocol": name}] for k, name in protocols.items()}},
+            extents=dict.fromkeys(stated, sizes),
+            sized=("protocol",),
             grids={"surrogates": [{**row, **unsure} for row in paid]},
             labels={
                 "sigma_penalty": {

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from normscope.io.names import CellName
 from normscope.io.texts import DATASET, TextName
-from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName, check_placement
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict
@@ -185,13 +185,24 @@ class Main(TransformerStudy):
                 r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
             ]
 
+        sizes = [
+            (
+                {"protocol": name},
+                Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text),
+            )
+            for name, p in self.every_protocol.items()
+        ]
+        stated = ("runs", "chosen", "batches")
         return vocabulary(
-            {name: self.TABLES[name] for name in ("runs", "chosen", "batches")},
+            {name: self.TABLES[name] for name in stated},
             values={
                 "protocol": self.every_protocol,
                 "arm": ARMS,
                 "placement": get_args(Placement),
+                "text": dict.fromkeys(p.text for p in self.every_protocol.values()),
             },
+            extents=dict.fromkeys(stated, sizes),
+            sized=("protocol", "text"),
             grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
         )
 

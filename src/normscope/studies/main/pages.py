@@ -174,11 +174,12 @@ def notes(arms: Iterable[str]) -> list[str]:
 
 def batch_table(batches: pd.DataFrame, level: float) -> PageTable:
     """Loss by arm and batch size, and how much higher it is than at the greatest size."""
-    by = ["arm", "placement", "batch_size"]
+    by = ["text", "arm", "placement", "batch_size"]
     groups = batches.groupby(by, sort=False)
     failed, loss = list(groups["failed"].sum()), list(groups["capped_loss"].mean())
     rows = summarize(batches, by, ["excess"], level).assign(failed=failed, loss=loss)
     fields = [
+        *declared(TABLES["batches"], "text"),
         ARM,
         *declared(TABLES["batches"], "batch_size"),
         count("n"),

@@ -31,6 +31,7 @@ COMPARED = (PROTOCOL, ARM, PLACEMENT)
 MODEL = (*COMPARED, LEARNING_RATE, SEED)
 STEP = steps("step", "optimizer step")
 SITE = key("site", "place in the network: embedding, block_0, ..., final_norm")
+TEXT = key("text", "name of the text in config.yaml; dataset is the default text")
 DEPTH = key("depth", "place counted from the embedding", int)
 
 TRAINED = (
@@ -111,6 +112,7 @@ TABLES = {
         "one trained model of a protocol that differs from others in its batch size only",
         (
             *CHOSEN,
+            TEXT,
             count("batch_size", "windows per step", title="batch size", label="batch size {}"),
             Column(
                 "excess",
@@ -201,7 +203,7 @@ TABLES = {
     "corpus": Table(
         "one text",
         (
-            key("text", "name of the text in config.yaml; dataset is the default text"),
+            TEXT,
             count("characters", "distinct characters"),
             count("train_tokens", "tokens of the training split"),
             count("val_tokens", "tokens of the validation split"),

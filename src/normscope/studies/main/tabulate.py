@@ -34,7 +34,7 @@ def tabulate(recipe: MainTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "runs": runs,
         "chosen": picked,
         "arms": compare(runs, picked, recipe.baseline, level),
-        "batches": batches(picked, recipe.batch_sizes),
+        "batches": batches(picked, recipe.batch_sizes, recipe.texts),
         "curves": rows_of(picked, curves[TABLES["curves"].names]),
         "gain": gain,
         "gain_by_depth": by_depth(gain, level),
@@ -118,19 +118,23 @@ def compare(runs: pd.DataFrame, chosen: pd.DataFrame, baseline: Cell, level: flo
     return pd.DataFrame(rows, columns=TABLES["arms"].names)
 
 
-def batches(chosen: pd.DataFrame, families: Sequence[Mapping[str, int]]) -> pd.DataFrame:
+def batches(
+    chosen: pd.DataFrame, families: Sequence[Mapping[str, int]], texts: Mapping[str, str]
+) -> pd.DataFrame:
     """The models of protocols that differ in the batch size alone, smallest size first.
 
-    With ``batch_size``, and ``excess``: the capped loss above that of the same arm, placement and
-    seed at the greatest batch size that it has.
+    With ``text``, ``batch_size``, and ``excess``: the capped loss above that of the same arm,
+    placement and seed at the greatest batch size that it has.
 
     Args:
         chosen: models at the rates chosen for them.
         families: batch sizes by protocol; of each family one model and training.
+        texts: name of the text, by protocol.
     """
     parts = []
     for sizes in families:
         rows = chosen[chosen["protocol"].isin(list(sizes))]
+        rows = rows.assign(text=rows["protocol"].map(texts))
         rows = rows.assign(batch_size=rows["protocol"].map(sizes))
         rows = rows.sort_values("batch_size", kind="stable")
         last = rows.groupby(["arm", "placement", "seed"])["capped_loss"].transform("last")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from normscope.io.names import CellName
-from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.ledger.vocabulary import Extent, Vocabulary, planned
 from normscope.nn.arms import ARMS, ArmName
 from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict, distinct
 from normscope.studies.recall import tables
@@ -120,6 +120,10 @@ class Recall(TrainedStudy):
         corrected figures, whatever the arm; ``arms: published`` are the notebook's arms.
         """
         corrected = {"task": self.corrected.task, "learning_rate": self.corrected.learning_rate}
+        sizes = [
+            ({"task": name}, Extent(1, task.n_embd, task.steps, f"synthetic {task.kind}"))
+            for name, task in self.tasks.items()
+        ]
         return vocabulary(
             {"runs": self.TABLES["runs"]},
             values={"task": self.tasks, "arm": ARMS, **tables.LEVELS},
@@ -130,6 +134,8 @@ class Recall(TrainedStudy):
                 },
                 "arms": {"published": [{"arm": a.arm} for a in self.published.arms]},
             },
+            extents={"runs": sizes},
+            sized=("task",),
             grids={"runs": planned(self.models(), Cell._fields)},
         )
 

@@ -140,6 +140,7 @@ def test_notes_are_those_of_the_arms_that_were_trained():
 
 def batch(size: int, excess: float, failed: int = 0) -> dict[str, Any]:
     key = {"protocol": f"batch_{size}", "arm": "batchnorm", "placement": "pre", "batch_size": size}
+    key |= {"text": "dataset"}
     return key | {"capped_loss": 2.0 + excess, "excess": excess, "failed": failed}
 
 
@@ -147,8 +148,8 @@ def test_batch_sizes_have_losses_and_their_excess():
     batches = pd.DataFrame([batch(1, 0.2), batch(1, 0.4), batch(8, 0, failed=1)])
     first, last = batch_table(batches, 0.95).texts()
     # t of one degree of freedom: 12.706, times 0.1
-    assert first[1:] == ["1", "2", "0", "2.300", "+0.300", "[−0.971, +1.571]"]
-    assert last[1:] == ["8", "1", "1", "2.000", "+0.000", "–"]
+    assert first[2:] == ["1", "2", "0", "2.300", "+0.300", "[−0.971, +1.571]"]
+    assert last[2:] == ["8", "1", "1", "2.000", "+0.000", "–"]
     assert batch_table(batches[:0], 0.95).rows == ()
 
 

@@ -60,8 +60,8 @@ FAILS: dict[str, Changes] = {
 READINGS = [
     (key, name)
     for key in HOLDS
-    for name in CLAIMS.entries[key].readings
-    if name != "language_models"
+    for name, reading in CLAIMS.entries[key].readings.items()
+    if reading.contrast is not None and reading.contrast.table == "recall.runs"
 ]
 
 

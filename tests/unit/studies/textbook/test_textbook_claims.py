@@ -96,7 +96,7 @@ def test_the_measured_tables_decide_as_the_formulas_say(key, reading, answer, ef
         assert found.cases[""].effect == pytest.approx(effect, rel=0.1, abs=1e-9)
 
 
-BATCHES = {"batch_size": 1, "placement": "pre"}
+BATCHES = {"protocol": "batch_1", "text": "dataset", "batch_size": 1, "placement": "pre"}
 
 
 @pytest.mark.parametrize(

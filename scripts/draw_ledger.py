@@ -1,21 +1,26 @@
-"""Rule forest: draw the forest plot of the whole ledger."""
+"""Rules forest and reach: draw a figure of the whole ledger."""
 
 import json
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
 from normscope.io.files import write_text
-from normscope.paper import forest, style
+from normscope.paper import forest, reach, style
 from normscope.paper.drawing import Look
 from normscope.schema import Strict
 
+DRAWINGS = {"forest": forest, "reach": reach}
+
 
 class Flags(Strict):
-    """Draw the forest plot of the whole ledger."""
+    """Draw a figure of the whole ledger."""
 
+    figure: CliPositionalArg[Literal["forest", "reach"]]
     claims: Path = Field(description="the ledger, claims.json")
     look: Look
     out: Path = Field(description="path without suffix; .pdf, .svg and .txt (caption) are written")
@@ -23,10 +28,11 @@ class Flags(Strict):
 
 def main() -> None:
     flags = parse(Flags)
+    drawing = DRAWINGS[flags.figure]
     style.use(flags.look.font_pt)
-    shown, sizes = forest.draw(json.loads(flags.claims.read_text()), flags.look)
+    shown, sizes = drawing.draw(json.loads(flags.claims.read_text()), flags.look)
     style.save(shown, flags.out)
-    write_text(flags.out.with_suffix(".txt"), " ".join(f"{forest.CAPTION} {sizes}".split()))
+    write_text(flags.out.with_suffix(".txt"), " ".join(f"{drawing.CAPTION} {sizes}".split()))
 
 
 if __name__ == "__main__":

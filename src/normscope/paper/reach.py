@@ -1,0 +1,84 @@
+"""Effects that change with the size of models: one panel per statement, on the common scale."""
+
+import math
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.paper.position import scale_of
+from normscope.paper.table import Row
+
+CAPTION = """Statements whose effect grows, shrinks or reverses from the smallest models to the
+largest: the intervals at both ends do not overlap. A line joins cases that differ in nothing but
+the size and the steps of training, which are below the axis (blocks x width d, steps). The position
+is the distance of an effect from its bound, in the direction of the statement, in units of its
+margin; without a margin, of the bound's distance from no difference; without either, of the
+quantity itself. Ratios enter by their logarithms. Shaded is what supports the statement."""
+COLUMNS = 3
+ROW_MM = 55
+WIDTH = 36  # characters of a line of a statement
+LINES = 3
+Size = tuple[int, int, int]  # what places an extent: blocks * d^2, then the steps; and its width
+
+
+def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
+    """The effects that change, and how many there are."""
+    claims = [claim for claim in ledger["claims"] if claim["changing"]]
+    figure, cells = style.wrapped(look.width_mm, ROW_MM, 5, max(1, len(claims)), most=COLUMNS)
+    if not claims:
+        return figure, style.say(cells[0, 0], "no effect changes with size")
+    for axis, claim in zip(cells[:, 0], claims, strict=True):
+        _panel(axis, claim, look.font_pt - 1.5)
+    figure.supylabel("distance from the bound, in its units", fontsize=look.font_pt)
+    several = "s" * (len(claims) > 1)
+    return figure, f"{len(claims)} statement{several}, {look.level:.0%} intervals."
+
+
+def _panel(axis: Axes, claim: Row, size: float) -> None:
+    """The cases of a statement whose effects change, from the smallest size to the largest."""
+    lines = [
+        [(claim["readings"][name], name, case) for name, case in places]
+        for places in claim["changing"]
+    ]
+    sizes: dict[Size, str] = {}
+    for line in lines:
+        for reading, _, case in line:
+            place, words = _size(reading["cases"][case]["extents"][0])
+            sizes[place] = words
+    order = sorted(sizes)
+    for i, line in enumerate(lines):
+        x, marks = [], []
+        for reading, _, case in line:
+            scale, values = scale_of(reading), reading["cases"][case]
+            mark = scale.mark(values) if scale else None
+            if mark is not None:
+                shift = style.dodge(i, len(lines), 0.4)
+                x.append(order.index(_size(values["extents"][0])[0]) + shift)
+                marks.append([math.nan if end is None else end for end in mark])
+        at, low, high = zip(*marks, strict=True)
+        name = line[0][1].replace("_", " ")
+        look: dict[str, Any] = {"color": f"C{i}", "marker": "o", "label": name}
+        style.estimates(axis, x, at, (low, high), name, **look)
+    if scale := scale_of(lines[0][0][0]):
+        low, high = axis.get_ylim()
+        ends = (min(max(end, low), high) for end in scale.holds)
+        axis.axhspan(*ends, color="#dff2e7", linewidth=0, zorder=-1)
+    style.baseline(axis, 0)
+    axis.legend(fontsize=size - 1)
+    axis.set_xticks(range(len(order)), [sizes[place] for place in order], fontsize=size)
+    axis.set_xlim(-0.5, len(order) - 0.5)
+    words = textwrap.wrap(claim["statement"], WIDTH)
+    title = "\n".join(words[:LINES]) + " ..." * (len(words) > LINES)
+    axis.set_title(f"{title}\n{claim['with_size']}", fontsize=size, loc="left")
+
+
+def _size(extent: Row) -> tuple[Size, str]:
+    """Where an extent stands among the others, and its words."""
+    blocks, d, steps = (extent[key] for key in ("blocks", "d", "steps"))
+    words = f"{blocks} x {d},\n{steps:,}"
+    return (blocks * d**2, steps, d), words

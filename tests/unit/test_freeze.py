@@ -1,0 +1,152 @@
+"""What make freeze and make evidence refuse, in a repository with the project's configurations."""
+
+import os
+import runpy
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from processes import ROOT, SCRIPTS
+
+from normscope.config import Config, load
+from normscope.errors import Explained
+from normscope.io.git import git
+from normscope.io.yamlfile import laid_over, read_yaml
+from normscope.ledger.frozen import read_frozen, read_registry
+
+EVIDENCE = runpy.run_path(str(SCRIPTS / "evidence.py"))
+NAME = "config/paper.yaml"
+FRESH = 4242
+
+
+@pytest.fixture(autouse=True)
+def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests of the ledger, and configurations of which one trains a fresh seed."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("GIT_AUTHOR", "GIT_COMMITTER"):
+        monkeypatch.setenv(f"{name}_NAME", "test")
+        monkeypatch.setenv(f"{name}_EMAIL", "test@example.org")
+    shutil.copytree(ROOT / "data/claims", "data/claims")
+    for name in ("config.yaml", "config/tiny.yaml", "evidence/seen.yaml"):
+        Path(name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, name)
+    block = read_yaml(Path("config.yaml"))["depth"]["trained"][0] | {"seeds": [FRESH]}
+    Path(NAME).write_text(yaml.safe_dump({"depth": {"trained": [block]}}))
+    Path("evidence/history.jsonl").touch()
+    Path("src").mkdir()
+    Path("src/code.py").write_text("a = 1\n")
+    git("init", "--quiet")
+    commit()
+
+
+def commit() -> None:
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "all")
+
+
+def freeze(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["freeze.py"])
+    runpy.run_path(str(SCRIPTS / "freeze.py"))["main"]()
+
+
+def config(name: str = NAME) -> Config:
+    return load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
+
+
+def trained(name: str = NAME) -> list[Path]:
+    """Models of all jobs of depth, as far as anything reads them here."""
+    paths = []
+    for job, recipe in config(name).depth.trainings().items():
+        path = Path("results/depth/models", job, "metrics.csv")
+        path.parent.mkdir(parents=True)
+        pd.DataFrame({"seed": recipe.seeds}).to_csv(path, index=False)
+        paths.append(path)
+    return paths
+
+
+def check(run: Config, name: str = NAME) -> None:
+    flags: Any = SimpleNamespace(out=Path("evidence"), results=Path("results"), name=name)
+    EVIDENCE["check_settings"](run, flags)
+    EVIDENCE["check_ages"](run, ["depth"], flags)
+
+
+def test_a_run_of_what_was_frozen_is_confirmatory_and_no_other(monkeypatch):
+    freeze(monkeypatch)
+    commit()
+    trained()
+    check(config())
+    frozen = read_frozen(Path("evidence/frozen.json"))
+    assert frozen.commit == git("rev-parse", "HEAD~")
+    assert frozen.settings.keys() == {"config.yaml", NAME}
+    key, tests = "post_warm_up", frozen.statements
+    for name, seeds, why in (
+        (NAME, [FRESH], ""),
+        ("config.yaml", [FRESH], ""),
+        ("config/tiny.yaml", [FRESH], "its settings are not those that were frozen"),
+        (NAME, [FRESH, 1337], "config/paper.yaml before the first freeze used its seeds 1337"),
+    ):
+        registry = read_registry(Path("evidence"), tests, config(name).digest)
+        assert registry.why_exploratory(key, seeds).endswith(why)
+        assert bool(registry.why_exploratory(key, seeds)) == bool(why)
+
+
+def test_another_text_has_other_settings():
+    other = laid_over(read_yaml(Path("config.yaml")), {"dataset": {"sha256": "0" * 64}})
+    assert load(other).digest != config("config.yaml").digest
+    drawn = laid_over(
+        read_yaml(Path("config.yaml")), {"figures": {"width_mm": 99}, "device": "cpu"}
+    )
+    assert load(drawn).digest == config("config.yaml").digest
+
+
+@pytest.mark.parametrize(
+    "path", ["src/code.py", "data/claims/tutorial.yaml", "config.yaml", "data/new.csv"]
+)
+def test_what_is_not_committed_is_not_frozen(path, monkeypatch):
+    with Path(path).open("a") as file:
+        file.write("# changed\n")
+    with pytest.raises(Explained, match=f"commit these files first\n.*{path}"):
+        freeze(monkeypatch)
+    assert not Path("evidence/frozen.json").exists()
+
+
+def test_a_model_of_a_fresh_seed_must_not_exist_when_its_test_is_frozen(monkeypatch):
+    trained("config.yaml")  # on seeds that seen.yaml lists: their verdicts are exploratory anyway
+    freeze(monkeypatch)
+    trained()
+    with pytest.raises(Explained, match=f"results/depth/models/.*before the freeze.*: {FRESH};"):
+        freeze(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("settings", "other settings were frozen"),
+        ("name", "other settings were frozen"),
+        ("code", "not those that .* froze: freeze again\nsrc/code.py"),
+        ("freeze", "commit evidence/frozen.json before the run"),
+        ("age", "older than the commit of evidence/frozen.json"),
+    ],
+)
+def test_a_run_of_anything_else_is_refused(change, message, monkeypatch):
+    freeze(monkeypatch)
+    if change != "freeze":
+        commit()
+    paths, run, name = trained(), config(), NAME
+    if change == "settings":
+        run = run.model_copy(update={"level": 0.9})
+    if change == "name":
+        run, name = config("config/tiny.yaml"), "config/tiny.yaml"
+    if change == "code":
+        Path("src/code.py").write_text("a = 2\n")
+        commit()
+    if change == "age":
+        before = int(git("log", "-1", "--format=%ct")) - 1
+        os.utime(paths[-1], (before, before))
+    with pytest.raises(Explained, match=message):
+        check(run, name)
