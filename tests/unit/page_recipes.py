@@ -113,6 +113,7 @@ def reading(**changes: Any) -> dict[str, Any]:
         **{
             "reach": None,
             "quote": None,
+            "compared_with": None,
             "restated": None,
             "quantity": "difference",
             "criterion": "it is above 0",
@@ -146,7 +147,10 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
         "questions": {"title": "Questions", "author": None, "link": None, "asserts": False},
     }
     tests = sum(c["p"] is not None for c in claims)
-    return {"level": 0.95, "tests": tests, "documents": documents, "claims": list(claims)}
+    return {
+        **{"level": 0.95, "tests": tests, "documents": documents, "disputes": []},
+        "claims": list(claims),
+    }
 
 
 def traces(stated: dict[str, Any], words: str) -> dict[str, dict[str, Any]]:

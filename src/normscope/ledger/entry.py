@@ -80,6 +80,9 @@ class Document(Strict):
     title: Word
     author: str | None = None
     link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
+    compared_with: Word | None = Field(
+        default=None, description="that of all readings that do not give it"
+    )
     asserts: bool = Field(
         default=True,
         description="whether somebody asserts these statements; if not, they are questions of this "
@@ -105,6 +108,12 @@ class Document(Strict):
                         f"claims.{key}.readings.{name}: needs a quote, the words of the document "
                         "that support this reading"
                     )
+                if self.asserts and reading.compared_with is None:
+                    raise ValueError(
+                        f"claims.{key}.readings.{name}: needs compared_with, here or for the whole "
+                        "document: the part of it with which the quote was compared, or why it "
+                        "could not be compared"
+                    )
         return self
 
 
@@ -124,6 +133,23 @@ class Claims:
     def entries(self) -> dict[str, Entry]:
         """The entry of every statement, by its key."""
         return {key: entry for _, key, entry in self}
+
+    @property
+    def disputes(self) -> list[tuple[str, str]]:
+        """The pairs of statements that cannot both hold, in the order of the documents.
+
+        It is enough if one of the two names the other one. A statement of a file that was not
+        loaded is left out.
+        """
+        order = {key: place for place, key in enumerate(self.entries)}
+        named = [
+            sorted((order[key], order[other]))
+            for key, entry in self.entries.items()
+            for other in entry.contradicts
+            if other in order
+        ]
+        keys = list(order)
+        return [(keys[one], keys[other]) for one, other in sorted(set(map(tuple, named)))]
 
 
 def load(paths: Iterable[Path]) -> Claims:
@@ -155,24 +181,25 @@ def load(paths: Iterable[Path]) -> Claims:
 
 
 def completed(raw: Any) -> Any:
-    """A document whose readings have the keys that their entry gives for all of them.
+    """A document whose readings have the keys that their entry or document gives for all of them.
 
     Questions have no published verdict. What is not a mapping where one is needed stays as it is,
     for the validation to name.
     """
     if not (isinstance(raw, dict) and isinstance(raw.get("claims"), dict)):
         return raw
-    claims = {key: _completed(entry) for key, entry in raw["claims"].items()}
+    of_all = {"compared_with": raw["compared_with"]} if "compared_with" in raw else {}
+    claims = {key: _completed(entry, of_all) for key, entry in raw["claims"].items()}
     if raw.get("asserts") is False:
         unpublished = {"published": {"verdict": "none"}}
         claims = laid_over(dict.fromkeys(claims, unpublished), claims)
     return {**raw, "claims": claims}
 
 
-def _completed(entry: Any) -> Any:
+def _completed(entry: Any, of_all: dict[str, Any]) -> Any:
     if not isinstance(entry, dict):
         return entry
-    shared = {key: value for key, value in entry.items() if key in Reading.model_fields}
+    shared = of_all | {k: value for k, value in entry.items() if k in Reading.model_fields}
     rest = {key: value for key, value in entry.items() if key not in shared}
     if isinstance(given := entry.get("readings"), dict):
         rest["readings"] = {name: laid_over(shared, _whole(name, given)) for name in given}

@@ -38,6 +38,11 @@ class Reading(Strict):
     quote: Word | None = Field(
         default=None, description="the words of the document that support this reading"
     )
+    compared_with: Word | None = Field(
+        default=None,
+        description="the part of the document with which the quote was compared word by word, or "
+        "why it could not be compared; usually given for the whole document",
+    )
     restated: Word | None = Field(default=None, description="what is tested, in plain words")
     quantity: Word
     test: Literal["t", "equivalence", "sign_flip", "median", "permutation", "fact", "none"]

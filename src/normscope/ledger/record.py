@@ -6,6 +6,7 @@ from typing import Any
 
 from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import Finding
+from normscope.ledger.disputes import disputes
 from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import Registry
 from normscope.ledger.judgement import Judgement
@@ -136,8 +137,14 @@ def _reason(judgement: Judgement) -> str:
 def ledger(
     claims: Claims, judgements: Sequence[Judgement], level: float, registry: Registry
 ) -> dict[str, Any]:
-    """The content of claims.json, in the order of the documents."""
+    """The content of claims.json, in the order of the documents.
+
+    Of two statements in a dispute each is listed under ``contradicts`` of the other one.
+    """
     records = [record(j, registry) for j in judgements]
+    for row in records:
+        disputed = [set(pair) for pair in claims.disputes if row["key"] in pair]
+        row["contradicts"] = [other for pair in disputed for other in pair - {row["key"]}]
     return {
         "level": level,
         "settings": registry.settings,
@@ -146,5 +153,6 @@ def ledger(
         "documents": {
             name: d.model_dump(exclude={"claims"}) for name, d in claims.documents.items()
         },
+        "disputes": disputes(claims, {row["key"]: row for row in records}),
         "claims": records,
     }

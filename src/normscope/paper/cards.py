@@ -156,6 +156,7 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     as_published = f"{reading['as_published']}{verdict}" if reading["as_published"] else ""
     base = reading["reach"]
     words = [
+        ["quote compared with", reading["compared_with"] or ""],
         ["in plain words", reading["restated"] or ""],
         ["test", reading["criterion"]],
         ["its numbers", reasons],

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from normscope.formats import PERCENT, Format
 from normscope.io.files import write_text
 from normscope.paper.cards import cards
+from normscope.paper.disputes import dispute_table, disputes
 from normscope.paper.evidence import Evidence, evidence_numbers, evidence_words, verdict_table
 from normscope.paper.figures import FOREST
 from normscope.paper.section import Section, Word, named, numbers_among
@@ -21,8 +22,9 @@ from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import documents, totals
 from normscope.statistics.estimate import FEWEST
 
-# tables: all statements, what became of them by document, and in this run and the evidence
-LEDGER, TALLY, COUNTS = "ledger", "tally", "verdicts"
+# tables: all statements, what became of them by document, and in this run and the evidence, and
+# the disputed ones
+LEDGER, TALLY, COUNTS, DISPUTES = "ledger", "tally", "verdicts", "disputes"
 # values that JSON holds as objects, each recognized by its fields
 KINDS = {
     frozenset(field.name for field in fields(kind)): kind
@@ -122,6 +124,7 @@ def collect(
     tables = {
         TALLY: tally_table(ledger),
         COUNTS: verdict_table(ledger, evidence),
+        DISPUTES: dispute_table(ledger),
         LEDGER: ledger_table(ledger),
     }
     for study, section in sections.items():
@@ -130,6 +133,7 @@ def collect(
     others = {
         "claims_tests": ledger["tests"],
         "demonstration": demonstration,
+        "disputes": disputes(ledger),
         "documents": documents(ledger),
         "evidence": compared,
         "totals": totals(ledger),

@@ -27,7 +27,7 @@ RAW: dict[str, Any] = {
     "quote": "Norms help.",
     "readings": {"stated": {}},
 }
-PAPER: dict[str, Any] = {"title": "On norms", "author": "A. Author"}
+PAPER: dict[str, Any] = {"title": "On norms", "author": "A. Author", "compared_with": "page 1"}
 
 
 def document(entries: Mapping[str, Any]) -> Document:

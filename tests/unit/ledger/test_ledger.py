@@ -231,6 +231,19 @@ def test_a_question_has_neither_a_quote_nor_a_published_verdict(tmp_path):
     assert "nobody asserts it" in refused(tmp_path, yaml.safe_dump(whole))[0]
 
 
+def test_an_assertion_says_with_what_its_quote_was_compared(tmp_path):
+    """For the whole document, or for a reading, whose words win."""
+    alone = {key: value for key, value in PAPER.items() if key != "compared_with"}
+    (line,) = refused(tmp_path, yaml.safe_dump(alone | {"claims": {"key": RAW}}))
+    assert "claims.key.readings.stated: needs compared_with" in line
+    readings = {"one": {}, "two": {"compared_with": "not compared: it is lost"}}
+    made = entry(readings=readings).readings
+    assert {name: reading.compared_with for name, reading in made.items()} == {
+        "one": PAPER["compared_with"],
+        "two": "not compared: it is lost",
+    }
+
+
 def test_readings_complete_what_their_entry_gives():
     """Mappings are merged, other values replaced."""
     contrast = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a", "depth": 2}}

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from ledger_recipes import UNFROZEN, book, claim, read, two_sided
+from ledger_recipes import RAW, UNFROZEN, book, claim, document, read, two_sided
 
 from normscope.io.files import write_json
 from normscope.ledger.case import Case
@@ -118,3 +118,36 @@ def test_a_statement_that_depends_says_on_what():
     row = record(judged, UNFROZEN)
     assert (row["verdict"], row["reason"]) == ("depends", "a holds; b fails; one seed")
     assert list(row["readings"]) == ["a", "b"]
+
+
+SIDES = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}, "less": {"arm": "b"}}
+
+
+@pytest.mark.parametrize("named_by", ["zeta", "mid"])
+def test_a_dispute_is_one_whichever_side_names_the_other(named_by):
+    other = {"zeta": "mid", "mid": "zeta"}[named_by]
+    entries = dict.fromkeys(ORDER, RAW | {"contrast": SIDES})
+    entries[named_by] = entries[named_by] | {"contradicts": [other, "of_no_file"]}
+    book_ = Claims({"paper": document(entries)})
+    written = kept(book_, zeta=EXACT, mid=EXACT)
+    assert {c["key"]: c["contradicts"] for c in written["claims"]} == {
+        **{"zeta": ["mid"], "alpha": [], "mid": ["zeta"], "beta": []}
+    }
+    (dispute,) = written["disputes"]
+    assert dispute["statements"] == ["zeta", "mid"]
+    (shared,) = dispute["shared"]
+    assert (shared["readings"], shared["reads"]) == (["stated"] * 2, ["holds"] * 2)
+    assert (shared["effect"], shared["n"]) == (0.333333333, 20)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cells": {"arm": "c"}}, {"less": {"arm": "c"}}, {"measure": "other"}, {"each": ["depth"]}],
+)
+def test_statements_on_other_models_share_no_case(change):
+    entries = {
+        "one": RAW | {"contrast": SIDES, "contradicts": ["two"]},
+        "two": RAW | {"contrast": SIDES | change},
+    }
+    (dispute,) = kept(Claims({"paper": document(entries)}), one=EXACT, two=EXACT)["disputes"]
+    assert dispute["shared"] == []

@@ -18,7 +18,9 @@ from normscope.measure.residual import (
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model, Placement
+from normscope.studies.main.probe import probe
 from normscope.studies.main.recipe import StreamProbe
+from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import transformers
 
 V, T, C, LAYERS = 11, 6, 12, 3
@@ -191,3 +193,22 @@ def test_the_script_measures_the_stream_of_every_model_of_a_job(tmp_path, data):
         assert rows.xs("embedding")["norm"].tolist() == pytest.approx(expected.tolist(), rel=1e-5)
         gain = (norm(model.blocks[0](embedded)) / norm(embedded)).log().mean(0)
         assert rows.xs("block_0")["log_gain"].tolist() == pytest.approx(gain.tolist(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arm", "placement", "is_known"),
+    [
+        *(("rmsnorm", "pre", True), ("layernorm", "pre", True)),
+        *(("rmsnorm_plain", "pre", False), ("layernorm", "post", False)),
+        *(("batchnorm", "pre", False), ("dyt", "pre", False)),
+    ],
+)
+def test_gains_are_folded_where_a_linear_layer_follows_them(
+    arm, placement, is_known, tmp_path, data
+):
+    stored_models.write(tmp_path / "models", recipe(arm, placement, seeds=[1, 2]), [1.5, 1.6])
+    inputs = ProbeInputs(models=tmp_path, name="models", data=data)
+    laws = probe(StreamProbe(windows=2), inputs, torch.device("cpu"))["laws"]
+    for name in ("folding_blocks", "folding_all"):
+        assert (laws[name] < 1e-12).tolist() == [is_known] * 2
+        assert laws[name].isna().tolist() == [not is_known] * 2

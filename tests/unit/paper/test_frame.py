@@ -60,6 +60,7 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
     assert list(printed.tables) == [
         "tally",
         "verdicts",
+        "disputes",
         "ledger",
         "a.loss",
         "b.loss",

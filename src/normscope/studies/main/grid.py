@@ -178,7 +178,7 @@ class Main(TransformerStudy):
         return [sizes for sizes in alike.values() if len(sizes) > 1]
 
     def vocabulary(self) -> Vocabulary:
-        unmeasured = {column.name: math.nan for column in (*tables.GAINS, *tables.LAWS)}
+        unmeasured = {column.name: math.nan for column in (*tables.GAINS, *tables.PROBED)}
 
         def grid(columns: Sequence[str]) -> list[Mapping[str, Any]]:
             rows = planned(self.models(), columns)

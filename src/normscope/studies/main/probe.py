@@ -1,4 +1,4 @@
-"""Trained models: norms and gains of their residual stream, and gain against entropy."""
+"""Trained models: norms and gains of their residual stream, gain against entropy, folded gains."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from normscope.io import dataset
+from normscope.measure import folding
 from normscope.measure.residual import log_gain, site_names, stream_norms
 from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
+from normscope.studies.main.tables import PROBED
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import transformers
 
@@ -30,8 +32,12 @@ def probe(
     for seed, model in models.items():
         norms, entropy = passed(model.to(device), batches)
         rows += [{"seed": seed, **row} for row in stream(model, norms)]
-        of_models.append({"seed": seed, "windows": len(entropy), **laws(model, norms, entropy)})
-    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models)}
+        values = laws(model, norms, entropy)
+        if stack.placement == "pre" and stack.norm.statistic == "token" and stack.norm.gain:
+            values |= foldings(model, batches[0])
+        of_models.append({"seed": seed, "windows": len(entropy), **values})
+    columns = ["seed", "windows", *(column.name for column in PROBED)]
+    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models, columns=columns)}
 
 
 def passed(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -87,3 +93,16 @@ def laws(model: Transformer, norms: Tensor, entropy: Tensor) -> dict[str, float]
     columns = {"r_entropy_gain": gain, "r_entropy_deviation": (gain - 1).abs()}
     known = entropy.tolist()
     return {name: correlation(known, x.tolist(), LEVEL).r for name, x in columns.items()}
+
+
+def foldings(model: Transformer, tokens: Tensor) -> dict[str, float]:
+    """The change of logits if gains and biases are folded: of the block norms, and of all norms.
+
+    Args:
+        model: pre-norm, with a gain.
+        tokens: (windows, positions).
+    """
+    return {
+        "folding_blocks": folding.change(model, tokens),
+        "folding_all": folding.change(model, tokens, final=True),
+    }

@@ -60,7 +60,16 @@ LAWS = many(
     range=COSINE,
     source="normscope.studies.main.probe.laws",
 )
-RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *LAWS)
+FOLDINGS = many(
+    {
+        "folding_blocks": "largest change of a logit, over the largest logit, if gain and bias of "
+        "the block norms are folded into the next linear layers; known for token norms in pre-norm",
+        "folding_all": "the same with those of the final norm, folded into a head that is untied",
+    },
+    source="normscope.measure.folding.change",
+)
+PROBED = (*LAWS, *FOLDINGS)  # of one model each
+RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *PROBED)
 CHOSEN = (*RUN, AT_EDGE)
 MEAN_LOSS = estimate(
     "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **LOSS

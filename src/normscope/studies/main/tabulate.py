@@ -13,7 +13,7 @@ from normscope.io.texts import text_folder
 from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.main.recipe import Cell, MainTables
-from normscope.studies.main.tables import LAWS, PARTS, TABLES
+from normscope.studies.main.tables import PARTS, PROBED, TABLES
 from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs
 
@@ -55,7 +55,7 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
-    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(law.name for law in LAWS)]]
+    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(column.name for column in PROBED)]]
     runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
     return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
 

@@ -1,0 +1,93 @@
+"""Two papers that contradict each other about gains, judged on the same planted models."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from readings import finding, statement
+from statements import CLAIMS, evidence
+
+from normscope.ledger.entry import Claims
+from normscope.ledger.frozen import Registry
+from normscope.ledger.judgement import find_all, judge
+from normscope.ledger.record import ledger
+from normscope.studies.statements import digests_of
+
+PAPERS = ("adanorm", "scale_vectors")
+ONE, OTHER = "bias_and_gain_do_not_work", "removing_gain_degrades"
+PROTOCOLS = ("nanogpt", "small", "small_long", "small_austen")
+ARMS = ("layernorm", "layernorm_plain", "rmsnorm", "rmsnorm_plain")
+NOISE = 0.004 * np.array([0.3, -1.2, 0.9, -0.4, 1.1, -0.8, 0.6, -0.5])  # of a pair, by seed
+
+
+def models(cost: float, **of_protocol: float) -> dict[str, pd.DataFrame]:
+    """Eight seeds of each cell; leaving out what is learned raises the loss by ``cost``."""
+    rows = [
+        {"protocol": protocol, "arm": arm, "placement": "pre", "seed": seed}
+        | {"capped_loss": 2 + seed / 7 + off, "failed": 0}
+        | {"folding_blocks": 1e-15, "folding_all": 1e-15}
+        for protocol in PROTOCOLS
+        for arm in ARMS
+        for seed, noise in enumerate(NOISE)
+        for off in [(of_protocol.get(protocol, cost) + noise) * arm.endswith("plain")]
+    ]
+    return {"main.chosen": pd.DataFrame(rows)}
+
+
+def written(tables: dict[str, pd.DataFrame]) -> dict:
+    """claims.json of the two papers alone."""
+    claims = Claims({name: CLAIMS.documents[name] for name in PAPERS})
+    judged = judge(find_all(claims, evidence(tables)), 0.05)
+    made = ledger(claims, judged, 0.95, Registry(digests_of(claims), None, []))
+    return json.loads(json.dumps(made, allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    ("cost", "verdicts"),
+    [
+        (-0.03, ("holds", "fails", "holds")),
+        (0.0, ("holds", "fails", "fails")),
+        (0.009, ("undecided", "undecided", "undecided")),  # a main claim is open
+        (0.03, ("fails", "holds", "fails")),
+    ],
+)
+def test_the_same_models_decide_both_sides_of_the_dispute(cost, verdicts):
+    made = written(models(cost))
+    claims = {claim["key"]: claim for claim in made["claims"]}
+    assert tuple(claims[key]["verdict"] for key in (ONE, OTHER, "simple_outperforms")) == verdicts
+    (dispute,) = made["disputes"]
+    assert dispute["statements"] == [ONE, OTHER]
+    names = ["layernorm", *(f"layernorm_{of}" for of in ("nanogpt", "longer", "other_text"))]
+    assert [one["readings"] for one in dispute["shared"]] == [[name] * 2 for name in names]
+    for one in dispute["shared"]:
+        assert one["effect"] == pytest.approx(cost, abs=1e-9)
+        assert one["reads"][0] != one["reads"][1] or "undecided" in verdicts
+
+
+def test_no_models_support_both():
+    for cost in np.linspace(-0.05, 0.05, 41):
+        tables = models(cost)
+        for name in ("layernorm", "layernorm_nanogpt"):
+            answers = {finding(key, name, tables).answer for key in (ONE, OTHER)}
+            assert answers != {"holds"}, (cost, name)
+
+
+def test_other_results_after_longer_training_make_both_depend():
+    claims = {c["key"]: c["verdict"] for c in written(models(0.05, small_long=-0.05))["claims"]}
+    assert (claims[ONE], claims[OTHER]) == ("depends", "depends")
+
+
+@pytest.mark.parametrize(
+    ("column", "reading"), [("folding_blocks", "blocks"), ("folding_all", "final_norm")]
+)
+@pytest.mark.parametrize("arm", ["rmsnorm", "layernorm"])
+def test_one_model_whose_logits_change_refutes_that_gains_add_no_expressivity(column, reading, arm):
+    tables = models(0.0)
+    key = "gain_adds_no_expressivity"
+    found = statement(key, tables).findings
+    assert {name: f.answer for name, f in found.items()} == dict.fromkeys(found, "holds")
+    table = tables["main.chosen"]
+    is_one = (table["arm"] == arm) & (table["protocol"] == "small") & (table["seed"] == 3)
+    table.loc[is_one, column] = 1e-6
+    assert finding(key, reading, tables).answer == "fails"
