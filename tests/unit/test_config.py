@@ -32,7 +32,7 @@ def config(**changes: Any) -> dict:
     raw = copy.deepcopy(MAIN | {"runs": RUNS, "dataset": {"sha256": "0" * 64, "sources": SOURCES}})
     for key, value in changes.items():
         *path, last = (int(part) if part.isdigit() else part for part in key.split("."))
-        node = raw
+        node: Any = raw
         for part in path:
             node = node[part]
         node[last] = value

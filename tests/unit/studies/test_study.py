@@ -49,7 +49,7 @@ def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: in
     ("study", "grid", "cells"),
     [  # the number of cells in a block of config.yaml
         ("main", "runs.0", 1),
-        ("recall", "recall.runs.2", 12),
+        ("recall", "recall.runs.6", 1),
         ("jacobian", "jacobian.runs.0", 2),
         ("depth", "depth.trained.0", 8),
     ],
