@@ -56,8 +56,9 @@ def prepare_texts(raw: Mapping[str, Any], pilot: Pilot, results: Path) -> None:
 
 
 def folder(job: Alone, results: Path) -> Path:
-    """The folder of a job's models, named by what they are, so that other settings have another."""
-    return results / "pilot" / job.study / sha256(job.recipe.encode()).hexdigest()[:16]
+    """The folder of a job's models, named by all that decides them but the code."""
+    settings = f"{job.recipe} {job.text}"
+    return results / "pilot" / job.study / sha256(settings.encode()).hexdigest()[:16]
 
 
 def pilot_loss(metrics: Path) -> str:
