@@ -150,16 +150,19 @@ class Registry:
         # who used a seed; the history is named first
         self.used = {seed: one.by for one in seen for seed in one.seeds}
         self.used |= dict.fromkeys(listed, "earlier runs")
-        # a confirmatory verdict stays one while its test and its seeds are the same
         self.confirmed = [line for line in earlier if line.status == "confirmatory"]
+
+    def is_confirmed(self, key: str, seeds: Collection[int], n: int, p: float | None) -> bool:
+        """Whether an earlier run gave this verdict, from the same test and the same data.
+
+        It then stays confirmatory when the kept ledger is judged again, after another freeze.
+        """
+        now = (key, self.digests[key], tuple(seeds), n, p)
+        lines = self.confirmed
+        return any(now == (o.statement, o.digest, o.seeds, o.n, o.p) for o in lines)
 
     def why_exploratory(self, key: str, seeds: Collection[int]) -> str:
         """Why a verdict from these seeds is exploratory; empty if it is confirmatory."""
-        if any(
-            (line.statement, line.digest) == (key, self.digests[key]) and {*seeds} <= {*line.seeds}
-            for line in self.confirmed
-        ):
-            return ""
         if self.frozen is None or key not in self.frozen.statements:
             return "its test was not frozen before its data existed"
         if self.settings not in self.frozen.settings.values():

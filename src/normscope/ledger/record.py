@@ -30,8 +30,11 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
     whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
     why = next(filter(None, whys), "")
+    p, numbers = _known(by.p), _numbers(by.case)
     if is_formula and not every:
         status, why = "deterministic", ""
+    elif registry.is_confirmed(claim.key, every, numbers["n"], p):
+        status, why = "confirmatory", ""
     else:
         status = "exploratory" if why else "confirmatory"
     return {
@@ -50,8 +53,8 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "reading": by.reading,
         "case": by.name,
         "quantity": entry.readings[by.reading].quantity,
-        **_numbers(by.case),
-        "p": _known(by.p),
+        **numbers,
+        "p": p,
         "p_smallest": _known(by.least),
         "p_flips": _known(by.p_flips),
         "p_holm": _known(judgement.p_holm),

@@ -107,7 +107,7 @@ def by_place(layers: pd.DataFrame, picked: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(losses: pd.DataFrame) -> pd.DataFrame:
-    """One row per seed of a setting and backward pass, at the rate best over the *other* seeds.
+    """One row per seed of a setting and backward pass, at the rate chosen for it.
 
     A run that diverged has the loss of a uniform predictor (``normscope.statistics.outcome``).
 

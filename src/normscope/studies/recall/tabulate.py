@@ -82,8 +82,8 @@ def by_cell(runs: pd.DataFrame, level: float) -> pd.DataFrame:
 def best_rates(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per task and arm that was trained at several learning rates.
 
-    ``loss`` and ``accuracy`` are means over ``n`` seeds, each at the rate that is best over the
-    *other* seeds (``normscope.statistics.tuning.chosen``), and ``best`` is the rate of most of
+    ``loss`` and ``accuracy`` are means over ``n`` seeds, each at the rate that was chosen for it
+    (``normscope.statistics.tuning.chosen``), and ``best`` is the rate of most of
     them. Rates at which a run diverged are not chosen.
     """
     rows = []
