@@ -18,6 +18,7 @@ from normscope.errors import Explained
 from normscope.io.git import git
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.ledger.frozen import read_frozen, read_registry
+from normscope.pilot import read_project
 
 EVIDENCE = runpy.run_path(str(SCRIPTS / "evidence.py"))
 NAME = "config/paper.yaml"
@@ -32,7 +33,7 @@ def _repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"{name}_NAME", "test")
         monkeypatch.setenv(f"{name}_EMAIL", "test@example.org")
     shutil.copytree(ROOT / "data/claims", "data/claims")
-    for name in ("config.yaml", "config/tiny.yaml", "evidence/seen.yaml"):
+    for name in ("config.yaml", "config/tiny.yaml", "evidence/seen.yaml", "data/pilot.csv"):
         Path(name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, name)
     block = read_yaml(Path("config.yaml"))["depth"]["trained"][0] | {"seeds": [FRESH]}
@@ -55,7 +56,7 @@ def freeze(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def config(name: str = NAME) -> Config:
-    return load(laid_over(read_yaml(Path("config.yaml")), read_yaml(Path(name))))
+    return load(read_project(Path(), Path(name)))
 
 
 def trained(name: str = NAME) -> list[Path]:
@@ -96,12 +97,11 @@ def test_a_run_of_what_was_frozen_is_confirmatory_and_no_other(monkeypatch):
 
 
 def test_another_text_has_other_settings():
-    other = laid_over(read_yaml(Path("config.yaml")), {"dataset": {"sha256": "0" * 64}})
-    assert load(other).digest != config("config.yaml").digest
-    drawn = laid_over(
-        read_yaml(Path("config.yaml")), {"figures": {"width_mm": 99}, "device": "cpu"}
-    )
-    assert load(drawn).digest == config("config.yaml").digest
+    ours = read_project(Path())
+    other = laid_over(ours, {"dataset": {"sha256": "0" * 64}})
+    assert load(other).digest != load(ours).digest
+    drawn = laid_over(ours, {"figures": {"width_mm": 99}, "device": "cpu"})
+    assert load(drawn).digest == load(ours).digest
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,26 @@ def test_any_other_verdict_is_exploratory(made, seeds, why):
     assert why in made.why_exploratory("key", seeds)
 
 
+@pytest.mark.parametrize(
+    ("change", "seeds", "n", "p"),
+    [
+        ({}, [1, 2], 6, 0.01),
+        ({"status": "exploratory"}, [1, 2], 6, 0.01),
+        ({"digest": "0" * 16}, [1, 2], 6, 0.01),
+        ({"statement": "other"}, [1, 2], 6, 0.01),
+        ({}, [1], 6, 0.01),  # some of the seeds
+        ({}, [1, 2], 6, 0.011),  # other models of them
+        ({}, [1, 2], 5, 0.01),
+    ],
+)
+def test_a_confirmatory_verdict_stays_one_only_with_the_same_test_and_data(change, seeds, n, p):
+    """After another freeze, which makes its own seeds used ones."""
+    confirmed = line((1, 2), OTHER, "key").model_copy(update={"status": "confirmatory", **change})
+    made = registry(TEST, confirmed)
+    is_same = not change and (seeds, n, p) == ([1, 2], 6, 0.01)
+    assert made.is_confirmed("key", seeds, n, p) == is_same
+
+
 def test_a_statement_that_was_not_among_the_frozen_ones_is_exploratory():
     assert "was not frozen" in registry().why_exploratory("new", [1])
 
