@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import Field, ValidationError
+from pydantic import Field
 from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
@@ -252,21 +252,12 @@ def merged(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "config": config, "texts": texts, "studies": {**kept, **now["studies"]}}
 
 
-def judge_again(manifest: Mapping[str, Any], config: Config, flags: Flags, shown: Shown) -> None:
-    """Write the ledger that follows from the kept tables, and its figures.
-
-    Raises:
-        Explained: The kept studies have the configuration of another version.
-    """
-    kept = {key: value for key, value in manifest["config"].items() if key != "figures"}
-    try:
-        run = Studies.model_validate(kept)
-    except ValidationError as e:
-        raise Explained(f"this version cannot read the kept settings: keep a whole run\n{e}") from e
-    claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), run.studies)
+def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
+    """Write the ledger that follows from the kept tables, and its figures."""
+    claims = load_checked(sorted(Path("data/claims").glob("*.yaml")), config.studies)
     registry = read_registry(flags.out, digests_of(claims), config.digest)
-    folders = {name: flags.out / name for name in run.studies}
-    content = verdicts(claims, run.studies, run.level, folders, registry)
+    folders = {name: flags.out / name for name in config.studies}
+    content = verdicts(claims, config.studies, config.level, folders, registry)
     write_text(flags.out / CLAIMS, json.dumps(content, indent=2, allow_nan=False))
     look = json.dumps({**config.figures.model_dump(), "level": config.level})
     for name in sorted({*figures.OF_LEDGER}.intersection(shown.figures)):
@@ -277,14 +268,16 @@ def judge_again(manifest: Mapping[str, Any], config: Config, flags: Flags, shown
         out.with_suffix(".pdf").unlink()
 
 
-def append_history(out: Path) -> None:
-    """Append the kept verdicts to the history, where anything but words has changed."""
+def append_history(out: Path, studies: Collection[str]) -> None:
+    """Append the verdicts of these studies to the history, where anything but words changed."""
     ledger = json.loads((out / CLAIMS).read_text())
     path, commit = out / HISTORY, git("rev-parse", "HEAD")
     lines = read_history(path) if path.exists() else []
     last = {line.statement: line for line in lines}
     with path.open("a") as file:
         for claim in ledger["claims"]:
+            if claim["study"] not in studies:
+                continue
             kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p", "status")}
             line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
             before = last.get(line.statement)
@@ -327,10 +320,10 @@ def main() -> None:
     else:
         write_json(flags.out / MANIFEST, manifest)
         keep_figures(drawn(config, studies, shown), flags)
-        judge_again(manifest, config, flags, shown)
+        judge_again(config, flags, shown)
     write_text(flags.out / "models.csv", every.to_csv(index=False))
     write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
-    append_history(flags.out)
+    append_history(flags.out, studies)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if unmeasured := sum(one["unmeasured_jobs"] for one in now):
         print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")

@@ -29,7 +29,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     every = sorted({seed for of_reading in seeds.values() for seed in of_reading})
     is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
     whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
-    why = next(filter(None, whys), "")
+    why = next(filter(None, whys), "") if known else "it has no data"
     p, numbers = _known(by.p), _numbers(by.case)
     if is_formula and not every:
         status, why = "deterministic", ""
