@@ -11,6 +11,7 @@ from page_recipes import config
 from processes import ROOT, SCRIPTS
 
 from normscope.errors import Explained
+from normscope.studies.alone import Alone, train_alone
 
 VERIFY = runpy.run_path(str(SCRIPTS / "verify.py"))
 SUMS = {"train.bin": "a", "val.bin": "b", "meta.pkl": "c"}
@@ -35,9 +36,9 @@ def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monke
     trainings = VERIFY["trainings"](config(), reference)
     assert len(trainings) == sum(len(s.trainings()) for s in config().studies.values())
     assert (trainings["seconds"] > 0).all()
-    job = next(trainings.itertuples())
+    job = Alone(*trainings[[*Alone._fields]].to_numpy()[0])
     with pytest.raises(Explained, match=r"(?s)main/.* cannot be trained:.*train\.bin"):
-        VERIFY["train"](tmp_path, job, tmp_path / "out")
+        train_alone(job, tmp_path, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
