@@ -55,7 +55,7 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
     return with_pilot(raw, read_trials([root / TRIALS]))
 
 
-def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
+def with_pilot(raw: dict[str, Any], trials: Sequence[Trial]) -> dict[str, Any]:
     """The configuration with the pilot's losses, and its rates in place of the word ``pilot``.
 
     Args:
@@ -64,8 +64,8 @@ def with_pilot(raw: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, Any
     Raises:
         Explained: Cells have no pilot models, or would be tested on a pilot seed.
     """
-    losses = losses_of(trials)
-    pilot = _pilot(raw, losses)
+    if (pilot := _pilot(raw, losses_of(trials))) is None:
+        return raw  # wrong, which is reported when the configuration is validated
     missing = [one for one in open_cells(raw) if not pilot.tried(one.study, one.cell)]
     if missing:
         first = "".join(f"\n  {one}" for one in missing[:SHOWN])
@@ -109,8 +109,12 @@ def open_cells(raw: Mapping[str, Any]) -> Iterator[OpenCell]:
             yield from _cells(name, key, block)
 
 
-def _pilot(raw: Mapping[str, Any], losses: Losses) -> Pilot:
-    return Pilot.model_validate({**(raw.get("pilot") or {}), "losses": losses})
+def _pilot(raw: Any, losses: Losses) -> Pilot | None:
+    """How rates are chosen; None if the configuration says it wrongly."""
+    try:
+        return Pilot.model_validate({**raw.get("pilot", {}), "losses": losses})
+    except (AttributeError, TypeError, ValidationError):
+        return None
 
 
 def _lists(raw: Mapping[str, Any]) -> Iterator[tuple[str, str, list[Any]]]:

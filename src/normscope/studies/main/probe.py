@@ -13,7 +13,6 @@ from normscope.measure.windows import EVAL_BATCH, as_tensor, spread
 from normscope.nn.model import Transformer
 from normscope.statistics.inference import correlation
 from normscope.studies.main.recipe import StreamProbe
-from normscope.studies.main.tables import PROBED
 from normscope.studies.stage import ProbeInputs
 from normscope.train.trained import transformers
 
@@ -36,8 +35,7 @@ def probe(
         if stack.placement == "pre" and stack.norm.statistic == "token" and stack.norm.gain:
             values |= foldings(model, batches[0])
         of_models.append({"seed": seed, "windows": len(entropy), **values})
-    columns = ["seed", "windows", *(column.name for column in PROBED)]
-    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models, columns=columns)}
+    return {"stream": pd.DataFrame(rows), "laws": pd.DataFrame(of_models)}
 
 
 def passed(model: Transformer, batches: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -55,7 +55,8 @@ def all_runs(recipe: MainTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     probed = {name: keys[name] for name in recipe.probed}
     stream = collect(inputs.probes, "stream.csv", probed)
-    laws = collect(inputs.probes, "laws.csv", probed)[[*KEYS, *(column.name for column in PROBED)]]
+    laws = collect(inputs.probes, "laws.csv", probed)
+    laws = laws.reindex(columns=[*KEYS, *(column.name for column in PROBED)])
     runs = runs.merge(gains(rows_of(sound(runs), stream)), on=KEYS, how="left")
     return runs.merge(rows_of(sound(runs), laws), on=KEYS, how="left"), stream
 
