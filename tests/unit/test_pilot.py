@@ -58,7 +58,7 @@ def test_a_best_rate_at_the_edge_of_what_was_tried_is_marked():
         for rate in (0.01, 0.03, 0.1, 0.3)
     }
     assert {rate: one and one.at_edge for rate, one in found.items()} == {
-        0.01: True, 0.03: False, 0.1: True, 0.3: None
+        0.01: False, 0.03: False, 0.1: True, 0.3: None
     }  # fmt: skip
 
 

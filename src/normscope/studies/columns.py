@@ -47,7 +47,7 @@ PILOT = (
     ),
     Column(
         "pilot_edge",
-        "whether the rate is the smallest or largest that the pilot tried for the cell",
+        "whether the rate is the pilot's best for the cell, and the smallest or largest it tried",
         bool,
         "note",
     ),

@@ -39,7 +39,7 @@ class Tuned(Strict):
 
     Args:
         loss: Their mean validation loss in nats; None if one diverged.
-        at_edge: Whether the rate is the smallest or the largest that was tried for the cell.
+        at_edge: Whether the rate is the best of the cell, and the smallest or the largest tried.
     """
 
     loss: float | None = None
@@ -93,7 +93,7 @@ class Pilot(Strict):
         loss = tried[cell.learning_rate]
         return Tuned(
             loss=loss if math.isfinite(loss) else None,
-            at_edge=cell.learning_rate in (min(tried), max(tried)),
+            at_edge=cell.learning_rate == least(tried) in (min(tried), max(tried)),
         )
 
     def untried(self, study: str, cell: Any) -> list[float]:
