@@ -209,6 +209,8 @@ def test_gains_are_folded_where_a_linear_layer_follows_them(
     stored_models.write(tmp_path / "models", recipe(arm, placement, seeds=[1, 2]), [1.5, 1.6])
     inputs = ProbeInputs(models=tmp_path, name="models", data=data)
     laws = probe(StreamProbe(windows=2), inputs, torch.device("cpu"))["laws"]
-    for name in ("folding_blocks", "folding_all"):
+    # where nothing can be folded, the columns are missing, and empty in the tables
+    laws = laws.reindex(columns=["folding_blocks", "folding_all"])
+    for name in laws:
         assert (laws[name] < 1e-12).tolist() == [is_known] * 2
         assert laws[name].isna().tolist() == [not is_known] * 2
