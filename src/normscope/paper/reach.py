@@ -64,11 +64,11 @@ def _panel(axis: Axes, claim: Row, size: float) -> None:
         name = line[0][1].replace("_", " ")
         look: dict[str, Any] = {"color": f"C{i}", "marker": "o", "label": name}
         style.estimates(axis, x, at, (low, high), name, **look)
+    style.baseline(axis, 0)  # first, because it may extend the axis
     if scale := scale_of(lines[0][0][0]):
         low, high = axis.get_ylim()
         ends = (min(max(end, low), high) for end in scale.holds)
         axis.axhspan(*ends, color="#dff2e7", linewidth=0, zorder=-1)
-    style.baseline(axis, 0)
     axis.legend(fontsize=size - 1)
     axis.set_xticks(range(len(order)), [sizes[place] for place in order], fontsize=size)
     axis.set_xlim(-0.5, len(order) - 0.5)
