@@ -95,7 +95,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     groups = planned.count("] Group job ")
     alone = len(re.findall(r"^(?:rule|checkpoint) (?!all:)\w+:$", planned, re.MULTILINE))
     print(f"the paper grid: {steps} jobs, {groups + alone} to submit, of these {groups} groups")
-    assert steps > 350
+    assert steps > 200
     assert groups + alone < steps / 4
 
 

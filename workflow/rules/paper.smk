@@ -44,7 +44,7 @@ rule claims:
     params:
         config=verbatim(CONFIGURATION),
         settings=CONFIG.digest,
-        evidence=project("evidence"),
+        evidence=verbatim(project("evidence")),
     shell:
         'python "$NORMSCOPE/scripts/claims.py" {input.claims:q} --config {params.config:q}'
         " --settings {params.settings} --evidence {params.evidence:q}"
