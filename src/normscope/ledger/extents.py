@@ -12,13 +12,13 @@ def extents(pair: Pair, vocabulary: Vocabulary) -> tuple[Extent, ...]:
     if any(rows.empty for rows in pair.sides):
         return ()
     table = pair.contrast.table.partition(".")[2]
-    found = (
+    compared = (
         extent
         for cell, extent in vocabulary.extents.get(table, ())
         for rows in pair.sides
         if (rows[list(cell)] == list(cell.values())).all(axis="columns").any()
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(compared))
 
 
 def series(reading: Reading, pair: Pair, vocabulary: Vocabulary) -> str:

@@ -56,9 +56,9 @@ def verdicts(
     }
     tested = find_all(Claims(documents), Evidence(tables, studies, level))
     by_key = {claim.key: claim for claim in tested}
-    found = [
+    statements = [
         by_key.get(key)
         or Claim(document, key, entry, dict.fromkeys(entry.readings, Finding({"": UNKEPT})))
         for document, key, entry in claims
     ]
-    return ledger(claims, judge(found, 1 - level), level, registry)
+    return ledger(claims, judge(statements, 1 - level), level, registry)
