@@ -1,6 +1,8 @@
 """Every test belongs to a suite of tests/suites.yaml, and CI runs a part of every suite."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 
@@ -56,6 +58,16 @@ def test_the_published_faults_are_of_the_whole_paper_and_were_survived():
     assert sum(kills) >= 200
     assert {"SIGKILL of a training", "SIGKILL of another job"} <= made["faults"].keys()
     assert [name for name, n in made["faults"].items() if n["injected"] != n["survived"]] == []
+
+
+@pytest.mark.parametrize("name", ["sharing", "faults"])
+def test_no_part_of_a_suite_is_empty(name):
+    """pytest fails if it runs no test. The other suite in parts has hundreds of tests."""
+    suite = SUITES[name]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *suite.tests]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = re.findall(r"^tests/\S+: (\d+)$", listed, re.MULTILINE)
+    assert sum(map(int, files)) >= int(suite.ci.removeprefix("1/"))
 
 
 def test_every_test_is_in_one_part_and_every_part_has_its_turn():
