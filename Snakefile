@@ -1,6 +1,6 @@
 # normscope: from the corpus to the paper. The mathematics is in src/normscope, input and output of
 # files in scripts, the rules in workflow/rules, and the settings in config.yaml. Targets: texts,
-# models, tables, figures, paper (everything, the default), and each study by its name.
+# models, tables, figures, paper (everything, the default), each study by its name, and card.
 import json
 import os
 from pathlib import Path
@@ -15,6 +15,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/requests.smk"
 
 
 if not is_module():
@@ -49,10 +50,11 @@ STUDIES = CONFIG.studies
 PINS = {}  # pinned packages of every script, by script
 lay_out(STORE, STUDIES)
 repair(STORE)
-FIGURES = registered(figures, CONFIG)
+FIGURES = figures.drawn(registered(figures, CONFIG), CONFIG)
 METRICS = metrics.shown({name: study.TABLES for name, study in STUDIES.items()})
 STATEMENTS = reported(load_checked, [*map(Path, documents())], STUDIES, FIGURES)
 reported(check_prompts, Path(data("prompts.yaml")))
+reported(check_steps, CONFIG.pretrained)
 # expensive results are targets too, so that failed or damaged ones are made again
 TABLES = [table for study in STUDIES for table in tables(study)]
 KEPT = [
@@ -87,6 +89,7 @@ include: "workflow/rules/pretrained.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/paper.smk"
 include: "workflow/rules/cost.smk"
+include: "workflow/rules/card.smk"
 
 
 rule texts:
@@ -123,6 +126,11 @@ rule paper:
         rules.all.input,
 
 
+rule card:
+    input:
+        lambda wildcards: pages_of_card(),
+
+
 if is_module():
     check_start()  # the handlers below do not run in a module
 
@@ -131,6 +139,7 @@ onstart:
     check_start()
     drop_leftovers()
     say_time()
+    say_card()
 
 
 onerror:

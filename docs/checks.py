@@ -1,7 +1,10 @@
-"""Checks of the pages: no digits typed in prose, nothing loaded from a network."""
+"""Checks of the pages: no digits typed in prose, nothing loaded from a network, no dead link."""
 
+import html
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 ALLOWED = (  # names, and the years of citations
     r"\bL05\b",
@@ -76,3 +79,24 @@ def loaded(site: Path) -> list[str]:
         urls = re.findall(LOADED, path.read_text())
         lines += [f"{path.relative_to(site)} loads {url}" for url in urls]
     return lines
+
+
+def dead_links(site: Path) -> Iterator[str]:
+    """Links between the pages of a built site whose file or anchor is missing.
+
+    An anchor with "=" is a choice of filters, which a script of its page reads.
+    """
+    pages = {path.resolve(): path.read_text() for path in sorted(site.rglob("*.html"))}
+    anchors = {
+        path: set(re.findall(r"""\bid=["']([^"']+)""", text)) for path, text in pages.items()
+    }
+    for path, text in pages.items():
+        for url in dict.fromkeys(re.findall(r"""<a\b[^>]*?\bhref=["']([^"']*)""", text)):
+            link = urlsplit(html.unescape(url))
+            target = (path.parent / unquote(link.path)).resolve() if link.path else path
+            anchor = unquote(link.fragment)
+            is_choice = not anchor or "=" in anchor
+            if link.scheme or link.netloc or (is_choice and target.is_file()):
+                continue
+            if anchor not in anchors.get(target, ()):
+                yield f"{path.relative_to(site.resolve())} links to {url}"

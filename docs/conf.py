@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ sys.path.insert(0, str(HERE))
 import checks  # noqa: E402
 import keys  # noqa: E402
 import lesson  # noqa: E402
+import open_ledger  # noqa: E402
 
 # kernels run in the folders of their pages
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
@@ -42,7 +44,7 @@ myst_heading_anchors = 3
 myst_update_mathjax = False
 nb_execution_mode = "inline"
 nb_execution_raise_on_error = False  # no_failed_cells fails the build and reports why
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_eval_name_regex = ".+"
 nb_ipywidgets_js = {}
 nb_merge_streams = True
@@ -83,9 +85,16 @@ def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
         raise ExtensionError(f"numbers in prose must come from evidence, as {{eval}} does:{typed}")
 
 
-def with_keys(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace the marks of tables of keys by the tables."""
-    source[0] = keys.filled(source[0])
+def with_tables(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Replace the marks of the ledger and of tables of keys by the tables."""
+    source[0] = open_ledger.filled(keys.filled(source[0]))
+
+
+def ledger_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The pages of statements, if the front page has the ledger."""
+    if open_ledger.MARK in Path(app.srcdir, "index.md").read_text():
+        open_ledger.copy_figures(Path(app.outdir))
+        yield from open_ledger.pages()
 
 
 def no_failed_cells(app: Sphinx) -> None:
@@ -100,12 +109,13 @@ def no_failed_cells(app: Sphinx) -> None:
         raise ExtensionError(f"the pages disagree with the evidence:{stale}")
 
 
-def no_network(app: Sphinx, exception: Exception | None) -> None:
-    """Fail the build for anything that pages would load from a network."""
+def no_bad_links(app: Sphinx, exception: Exception | None) -> None:
+    """Fail the build for dead links, and for anything that pages would load from a network."""
     if exception is None and app.builder.format == "html":
-        lines = "".join(f"\n  {line}" for line in checks.loaded(Path(app.outdir)))
-        if lines:
-            raise ExtensionError(f"the pages need a network:{lines}")
+        faults = [*checks.loaded(Path(app.outdir)), *checks.dead_links(Path(app.outdir))]
+        if faults:
+            lines = "".join(f"\n  {line}" for line in faults)
+            raise ExtensionError(f"the pages need a network, or links lead nowhere:{lines}")
 
 
 def inline_math(translator: Any, node: nodes.Node) -> None:
@@ -122,7 +132,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("result-figure", ResultFigure)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("source-read", no_digits)
-    app.connect("source-read", with_keys)
+    app.connect("source-read", with_tables)
+    app.connect("html-collect-pages", ledger_pages)
     app.connect("env-check-consistency", lambda app, _: no_failed_cells(app))
-    app.connect("build-finished", no_network)
+    app.connect("build-finished", no_bad_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

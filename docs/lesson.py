@@ -21,10 +21,11 @@ from normscope.ledger.entry import load as load_claims
 from normscope.ledger.frozen import read_registry
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import record
+from normscope.nn.recipe import PLACEMENTS
 from normscope.paper.statements import shown_verdict
 from normscope.pilot import read_project
 from normscope.studies.depth.grid import Depth
-from normscope.studies.depth.measures import INITS, PLACEMENTS
+from normscope.studies.depth.measures import INITS
 from normscope.studies.statements import digests_of, import_tests
 from normscope.words import records, significant_or_tiny
 

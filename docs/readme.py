@@ -15,6 +15,8 @@ from normscope.paper.table import Column, PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
+from normscope.studies.literature.pages import loss_table as literature_table
+from normscope.studies.literature.pages import slope_table, tower_table
 from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
@@ -58,8 +60,9 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
 
 
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
-    """The ledger restricted to the main claims of the documents."""
-    return {**ledger, "claims": [c for c in ledger["claims"] if c["primary"]]}
+    """The ledger restricted to the main claims that were tested in their documents' regime."""
+    kept = [c for c in ledger["claims"] if c["primary"] and not c["off_label"]]
+    return {**ledger, "claims": kept, "unasked": []}
 
 
 def tables() -> dict[str, PageTable]:
@@ -89,6 +92,9 @@ def tables() -> dict[str, PageTable]:
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),
             *("stream per block", "least singular value"),
         ),
+        "literature": literature_table(table("literature", "cells")),
+        "slopes": slope_table(table("literature", "slopes")),
+        "towers": tower_table(table("literature", "towers")),
         "pretrained": gain_table(models[models["experiment"] != "twins"]).select(
             *("model", "norm", "study", "n prompts", "mean", "t against 1", "geometric mean"),
             *("interval", "reads"),

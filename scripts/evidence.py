@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,8 @@ from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.config import Config, Studies, load
-from normscope.cost.machine import chip, usable_cores
-from normscope.cost.projection import benchmarked, jobs, once
+from normscope.cost.machine import usable_cores
+from normscope.cost.run import ran
 from normscope.errors import Explained, run_script, suggest
 from normscope.io.files import write_json, write_text
 from normscope.io.git import git
@@ -122,7 +121,7 @@ def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:
 
 def drawn(config: Config, studies: Collection[str], shown: Shown) -> list[str]:
     """The figures that pages show and that the tables of these studies alone determine."""
-    entries = figures.load(FOLDER, config.studies)
+    entries = figures.drawn(figures.load(FOLDER, config.studies), config)
     return [
         name
         for name in shown.figures
@@ -183,21 +182,6 @@ def keep_figures(names: Collection[str], flags: Flags) -> None:
     for name in names:
         for kind in ("svg", "txt"):
             shutil.copy(flags.results / "paper/figures" / f"{name}.{kind}", flags.out / "figures")
-
-
-def ran(config: Config, study: str, results: Path) -> dict[str, Any]:
-    """Chip, date and core-hours of a study, which its results do not contain."""
-    planned = {job for job in jobs(config) if job.rule.startswith(f"{study}_")}
-    planned.add(once(f"{study}_tables"))
-    seconds = benchmarked(results / "benchmarks", planned)
-    made = max(path.stat().st_mtime for path in (results / study / "tables").iterdir())
-    return {
-        "studies": [study],
-        "chip": chip(),
-        "date": f"{datetime.fromtimestamp(made, UTC):%Y-%m-%d}",
-        "core_hours": round(sum(seconds[job] for job in planned & seconds.keys()) / 3600, 4),
-        "unmeasured_jobs": len(planned - seconds.keys()),
-    }
 
 
 def runs(
@@ -303,7 +287,7 @@ def main() -> None:
         finish(config, studies, flags, shown)
     if is_frozen:
         check_ages(config, studies, flags)
-    now = [ran(config, study, flags.results) for study in studies]
+    now = [{"studies": [study], **ran(config, study, flags.results)} for study in studies]
     if is_whole:
         manifest, before = json.loads((flags.results / "paper" / MANIFEST).read_text()), []
     else:

@@ -12,7 +12,7 @@ from normscope.config import Studies
 from normscope.errors import run_script
 from normscope.io.tables import Tables
 from normscope.paper.evidence import read_evidence
-from normscope.paper.figures import OF_LEDGER, load
+from normscope.paper.figures import OF_LEDGER, drawn, load
 from normscope.paper.frame import Figure, collect
 from normscope.paper.section import Section, declared_numbers
 from normscope.schema import Strict
@@ -57,7 +57,7 @@ def sections(config: Studies, results: Path) -> dict[str, Section]:
 def main() -> None:
     flags = parse(Flags)
     captions = flags.results / "paper" / "figures"
-    entries = load(FOLDER, flags.config.studies)
+    entries = drawn(load(FOLDER, flags.config.studies), flags.config)
     titles = OF_LEDGER | {name: entry.title for name, entry in entries.items()}
     figures = {
         name: Figure(title, (captions / f"{name}.txt").read_text().strip())

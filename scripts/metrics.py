@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 from pydantic import Field
+from pydantic_settings import CliPositionalArg
 
 from normscope.command import parse
 from normscope.errors import run_script
@@ -21,6 +22,7 @@ from normscope.studies.folder import declared_tables
 class Flags(Strict):
     """Write metrics.json and plots/."""
 
+    studies: CliPositionalArg[list[str]] = Field(description="those of the paper")
     claims: Path = Field(description="the ledger, claims.json")
     results: Path = Field(description="directory with one folder per study")
     out: Path = Field(description="directory of the files")
@@ -36,7 +38,7 @@ def main() -> None:
     flags = parse(Flags)
     numbers: dict[str, Any] = {LEDGER: verdicts(json.loads(flags.claims.read_text()))}
     plots = flags.out / "plots"
-    declared = declared_tables()
+    declared = declared_tables(*flags.studies)
     for name, column in shown(declared).items():
         table = declared[column.study][column.table]
         path = flags.results / column.study / "tables" / f"{column.table}.csv"

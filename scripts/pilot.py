@@ -13,10 +13,11 @@ from pydantic import Field
 from normscope.command import parse
 from normscope.config import load
 from normscope.cost.machine import usable_cores
+from normscope.custom_arms import add_arms
 from normscope.errors import run_script
 from normscope.io.files import write_json
 from normscope.io.yamlfile import laid_over, read_yaml
-from normscope.pilot import filled, open_cells
+from normscope.pilot import CODE, filled, open_cells
 from normscope.schema import Strict
 from normscope.studies.alone import Alone, train_alone
 from normscope.studies.pilot import Pilot, Trial, least, losses_of, read_trials, write_trials
@@ -92,6 +93,7 @@ def main() -> None:
     project = read_yaml(Path("config.yaml"))
     for name in flags.names:
         raw = laid_over(project, read_yaml(name))
+        add_arms(raw, Path(), [name.parent, Path()], CODE)
         run(raw, flags)
         pilot = Pilot(losses=losses_of(read_trials([flags.out])))
         for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):

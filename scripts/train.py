@@ -36,7 +36,7 @@ def main() -> None:
         flags.recipe,
         plan.problem,
         runtime,
-        in_step=in_step(n, flags.recipe.device, plan.tokens, plan.width),
+        in_step=in_step(n, flags.recipe.device, plan.tokens, plan.width) if plan.stacks else 1,
         code=[Path(__file__), source(prepare)],
         data=plan.data,
         write=lambda learners: write_models(

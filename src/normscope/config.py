@@ -12,14 +12,24 @@ from reprlib import Repr
 from textwrap import shorten
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
+from normscope.custom_arms import CustomArm
 from normscope.errors import Explained, suggest
 from normscope.io.corpus import SHA256, Line, Origin, Source
+from normscope.io.names import CellName
 from normscope.io.texts import DATASET, TextName
 from normscope.schema import PositiveFloat, Strict
+from normscope.studies.card.grid import Card
 from normscope.studies.depth.grid import Depth
 from normscope.studies.jacobian.grid import Jacobian
+from normscope.studies.literature.grid import Literature
 from normscope.studies.main.grid import Main
 from normscope.studies.pilot import Pilot
 from normscope.studies.pretrained.grid import Pretrained
@@ -28,6 +38,7 @@ from normscope.studies.study import Settings, Study, TrainedStudy
 from normscope.studies.textbook.grid import Textbook
 
 LONGEST_NAME = 200  # characters of a job's name; file systems allow 255 with the suffix
+MOST = 5  # keys with the same problem that a message lists
 LONGEST = 100  # characters of a key or a value that a message quotes
 # with YAML's aliases, a few lines can stand for a value too large to print
 SHOWN = Repr()
@@ -81,11 +92,22 @@ class Studies(Main):
         default=0.95, description="confidence level of every interval"
     )
     pilot: Pilot = Pilot()
+    arms: dict[CellName, CustomArm] = Field(
+        default={}, description="arms whose norms have code of their own, by name"
+    )
+    card: Card | None = Field(default=None, description="norms whose card is made")
     recall: Recall
     jacobian: Jacobian
     depth: Depth
+    literature: Literature
     textbook: Textbook
     pretrained: Pretrained
+
+    @model_serializer(mode="wrap")
+    def _without_unused(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Settings without custom arms and cards keep the digest that they had before these."""
+        unused = {key for key in ("arms", "card") if not getattr(self, key)}
+        return {key: value for key, value in serialize(self).items() if key not in unused}
 
     @cached_property
     def main(self) -> Main:
@@ -164,6 +186,7 @@ class Config(Studies):
         if DATASET in self.texts:
             raise ValueError(f"texts.{DATASET}: this name is that of the default text")
         studies = {"": self.protocols, "jacobian.": self.jacobian.protocols}
+        studies["literature."] = self.literature.protocols
         for study, protocols in studies.items():
             for name, protocol in protocols.items():
                 if protocol.text not in self.every_text:
@@ -218,8 +241,14 @@ def load(raw: dict[str, Any]) -> Config:
         problem = "".join(c if c.isprintable() else repr(c)[1:-1] for c in problem)
         problem = shorten(problem, 800, placeholder=" ...")
         places.setdefault(problem, []).append(place)
-    lines = "".join(f"\n  {', '.join(keys)}: {problem}" for problem, keys in places.items())
+    lines = "".join(f"\n  {_listed(keys)}: {problem}" for problem, keys in places.items())
     raise ConfigError(f"the configuration has {len(places)} problem(s):{lines}")
+
+
+def _listed(keys: list[str]) -> str:
+    """The keys that share a problem; of many, the first few."""
+    others = len(keys) - MOST
+    return ", ".join(keys[:MOST]) + (f" and {others} others" if others > 0 else "")
 
 
 def _is_text(error: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from normscope.config import Studies
+from normscope.custom_arms import add_arms
 from normscope.errors import Explained
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.studies.main.grid import Main
@@ -15,6 +16,7 @@ from normscope.studies.study import TrainedStudy
 
 WORD = "pilot"  # in place of a list of learning rates
 TRIALS = Path("data/pilot.csv")  # in the folder of the project, and in that of the user
+CODE = Path("results/code/norms")  # copies of the code of custom norms, in the folder of the user
 SHOWN = 5  # cells that a message lists
 ANY_RATE = 0.001  # of cells whose rate does not matter yet
 TRAINED = {"main": Main} | {
@@ -52,6 +54,7 @@ def read_project(root: Path, *choices: Path) -> dict[str, Any]:
     raw = read_yaml(root / "config.yaml")
     for path in choices:
         raw = laid_over(raw, read_yaml(path))
+    add_arms(raw, root, [path.parent for path in choices], CODE)
     return with_pilot(raw, read_trials([root / TRIALS]))
 
 
@@ -93,13 +96,29 @@ def filled(raw: Mapping[str, Any], pilot: Pilot) -> dict[str, Any]:
                 new.append(block)
                 continue
             cells = list(_cells(name, key, block))
-            for _, cell, single in cells:
+            for _, cell, single in _kept(cells, block, pilot):
                 tried = pilot.tried(name, cell)
                 new.append({**single, "learning_rates": [least(tried) if tried else ANY_RATE]})
             if not cells:  # wrong in another key, which is reported instead
                 new.append({**block, "learning_rates": [ANY_RATE]})
         done |= {key: new} if name == "main" else {name: {**done[name], key: new}}
     return done
+
+
+def _kept(cells: Sequence[OpenCell], block: Mapping[str, Any], pilot: Pilot) -> Iterator[OpenCell]:
+    """The cells of a block that are trained: all, or with ``one_arm`` those of the best arm.
+
+    The best arm may differ between placements. While some arm is untried, all are kept, so that the
+    pilot trains them.
+    """
+    losses = [min(pilot.tried(one.study, one.cell).values(), default=None) for one in cells]
+    if not block.get("one_arm") or None in losses:
+        yield from cells
+        return
+    best: dict[str, OpenCell] = {}
+    for i in sorted(range(len(cells)), key=lambda i: (losses[i], i)):
+        best.setdefault(cells[i].cell.placement, cells[i])
+    yield from (one for one in cells if one is best[one.cell.placement])
 
 
 def open_cells(raw: Mapping[str, Any]) -> Iterator[OpenCell]:

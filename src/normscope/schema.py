@@ -4,15 +4,46 @@ The workflow reads this module for every job.
 """
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 
 class Strict(BaseModel):
     """An unknown key is an error; values do not change after validation."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Later:
+    """Marks a field that a recipe received after models of it had been trained."""
+
+
+LATER = _Later()
+
+
+class Extended(Strict):
+    """A recipe to which fields are added: ``field: Annotated[type, LATER] = default``.
+
+    Such a field is left out of the serialized recipe while it has its default. The parameters of
+    older jobs then stay the same to the byte, and so do the digests that follow from them.
+    """
+
+    @model_serializer(mode="wrap")
+    def _without_later_defaults(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        later = {
+            name
+            for name, field in type(self).model_fields.items()
+            if LATER in field.metadata and getattr(self, name) == field.default
+        }
+        return {name: value for name, value in serialize(self).items() if name not in later}
 
 
 PositiveInt = Annotated[int, Field(gt=0, lt=2**63)]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from normscope.io.yamlfile import read_yaml
+
 ROOT = Path(__file__).parents[2]
 SCREENSHOTS = ROOT / "results" / "screenshots"
 TILE = 8000  # pixels; a screenshot of more than 16384 is cut by the browser
@@ -20,7 +22,7 @@ DRAWN = """drawing => {
   };
 }"""
 LINKED = """[...document.querySelectorAll(".card")].map((card) => ({
-  figure: card.querySelector('.more > p a[href^="#figure-"]').hash,
+  figure: card.querySelector('.more > p a[href^="#figure-"]')?.hash ?? "",
   places: [...card.querySelectorAll("dd code")].map((code) => code.textContent),
 }))"""
 # smallest contrast of a text with what is behind it, by WCAG 2.2
@@ -112,11 +114,13 @@ def test_every_card_names_its_figure_its_test_its_code_and_its_command(visit, su
     page = visit(summary).page
     cards = page.evaluate(LINKED)
     assert len(cards) > 30
+    assert any(card["figure"] for card in cards)
     for card in cards:
-        assert page.locator(card["figure"]).count() == 1
         entry, *functions, command = card["places"]
         path, _, key = entry.partition(": ")
-        assert f"\n  {key}:\n" in (ROOT / path).read_text()
+        figure = f"#figure-{read_yaml(ROOT / path)['claims'][key].get('figure', '')}"
+        is_drawn = page.locator(figure).count() == 1  # some runs have no data for a figure
+        assert card["figure"] == (figure if is_drawn else "")
         assert functions
         for name in functions:
             module, _, function = name.rpartition(".")

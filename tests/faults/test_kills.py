@@ -24,7 +24,7 @@ python() {{
 }}
 """
 TABLES = "main/tables/runs.csv"
-DEPTH = "depth/models/layernorm-pre-residual-gpt2-3-0.003-5-1/metrics.csv"
+DEPTH = "depth/models/layernorm-pre-residual-gpt2-3-0.003-5-20-1/metrics.csv"
 RECALL = "recall/models/recall-layernorm-0.01-1/metrics.csv"
 TINY = "pretrained/probes/tiny/model.json"
 AGAIN = ("--retries", "50")  # of jobs: starting the engine again would take longer
@@ -59,8 +59,8 @@ def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFac
     """A project with trainings that are long enough to be hit, and frequent checkpoints."""
     project = cloned.copy(tmp_path_factory.mktemp("longer") / "project")
     config = yaml.safe_load((project.root / "config.yaml").read_text())
-    protocols = [protocol["training"] for protocol in config["jacobian"]["protocols"].values()]
-    protocols += [protocol["training"] for protocol in config["protocols"].values()]
+    parts = (config, config["jacobian"], config["literature"])
+    protocols = [one["training"] for part in parts for one in part["protocols"].values()]
     for part in (config["training"], *config["recall"]["tasks"].values(), *protocols):
         part["steps"] = STEPS
     config["depth"]["training"]["steps"] = SHORT

@@ -3,7 +3,10 @@
 import yaml
 from project import IDENTITY, Project
 
-KEPT = ("main_train", "recall_train", "jacobian_train", "depth_train", "pretrained_probe")
+KEPT = (
+    *("main_train", "recall_train", "jacobian_train", "depth_train", "literature_train"),
+    "pretrained_probe",
+)
 
 
 def trained(project: Project) -> list[str]:

@@ -30,6 +30,8 @@ KINDS: dict[str, Stack | RecallStack] = {
     "fa": recipe(feedback="fa", tied_head=False, seeds=SEEDS),
     "dfa": recipe("batchnorm", "post", feedback="dfa", tied_head=False, seeds=SEEDS),
     "surrogate": recipe("rmsnorm", norm_backward="projected", decays="all", seeds=SEEDS),
+    "muon": recipe("rmsnorm", "hybrid", optimizer="muon", seeds=SEEDS),
+    "sgd": recipe(optimizer="sgd", qk_norm="all", seeds=SEEDS),
     "decisive": recall_run("batchnorm", seeds=SEEDS),
 }
 

@@ -51,6 +51,8 @@ An opening of {{ main.words }}.
 
 {{ table("ledger") }}
 
+{{ plots("a d0") }}
+
 {{ cards("d") }}
 
 {{ cards("questions") }}
@@ -114,7 +116,9 @@ def reading(**changes: Any) -> dict[str, Any]:
             "reach": None,
             "quote": None,
             "compared_with": None,
+            "uncompared": None,
             "restated": None,
+            "off_label": None,
             "quantity": "difference",
             "criterion": "it is above 0",
         },
@@ -122,6 +126,20 @@ def reading(**changes: Any) -> dict[str, Any]:
         **{"bound": 0.0, "bound_because": None, "margin": None, "margin_because": None},
         **{"as_published": "was", "its_verdict": "", "corrected": "is", "alone": "holds"},
         "cases": {"": CASE | {"reads": "holds", "extents": []}},
+    } | changes
+
+
+RELATED = {"regime": None, "refines": [], "refined_by": [], "off_label": False, "uncompared": False}
+
+
+def unasked(**changes: Any) -> dict[str, Any]:
+    """A statement of claims.json that cannot be asked."""
+    return {
+        **{"key": "u", "document": "d", "where": "page 2", "primary": False, "contradicts": []},
+        **{"statement": "Norms help giants.", "quote": "they do", "compared_with": "page 2"},
+        **{"published_number": None, "published_verdict": "holds"},
+        **{"verdict": "unasked", "status": "", "cannot_be_asked": "A thousand GPUs."},
+        **RELATED,
     } | changes
 
 
@@ -133,6 +151,7 @@ def claim(**changes: Any) -> dict[str, Any]:
         **{"published_number": "1.5", "published_verdict": "holds", "verdict": "holds"},
         **{"status": "confirmatory", "exploratory_because": "", "digest": "0", "contradicts": []},
         **{"reach": [], "with_size": "", "changing": []},
+        **RELATED,
         **{"reason": "", "reading": "stated", "case": "", "readings": {"stated": reading()}},
         **CASE,
         **{"hedges_g": 3.14159, "p": 0.03125, "p_flips": 0.0312, "p_holm": 0.0625},
@@ -140,8 +159,9 @@ def claim(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[str, Any]:
-    """claims.json, with a document and questions of this project."""
+def ledger(*rows: dict[str, Any], author: str | None = "A. Author") -> dict[str, Any]:
+    """claims.json of ``claim`` and ``unasked``, with a document and questions of this project."""
+    claims, others = ([c for c in rows if ("readings" in c) is has] for has in (True, False))
     documents = {
         "d": {"title": "On norms", "author": author, "link": None, "asserts": True},
         "questions": {"title": "Questions", "author": None, "link": None, "asserts": False},
@@ -149,7 +169,7 @@ def ledger(*claims: dict[str, Any], author: str | None = "A. Author") -> dict[st
     tests = sum(c["p"] is not None for c in claims)
     return {
         **{"level": 0.95, "tests": tests, "documents": documents, "disputes": []},
-        "claims": list(claims),
+        **{"claims": claims, "unasked": others},
     }
 
 
@@ -172,7 +192,8 @@ def frame(*words: str, names: tuple[str, ...] = ("loss", "final_norm", "forest")
     untested |= {"effect": None, "low": None, "high": None}
     stated = reading(criterion=first, quote=first, corrected=first)
     claims = [
-        claim(verdict="fails", figure=names[0], readings={"stated": stated}),
+        claim(verdict="fails", figure=names[0], readings={"stated": stated}, refined_by=["u"]),
+        unasked(statement=first, quote=first, cannot_be_asked=first, refines=["a"]),
         claim(key="b", verdict="undecided", reason=first, quantity=first, **untested),
         claim(key="c", document="questions", figure=first),
         *(claim(key=f"d{i}", statement=w, verdict="depends") for i, w in enumerate(words)),

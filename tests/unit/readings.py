@@ -22,7 +22,7 @@ def statement(key: str, tables: Tables, *readings: str) -> Claim:
     ((document, entry),) = [(d, e) for d, k, e in CLAIMS if k == key]
     chosen = {name: entry.readings[name] for name in readings or entry.readings}
     alone = {key: entry.model_copy(update={"readings": chosen})}
-    whole = CLAIMS.documents[document].model_copy(update={"claims": alone})
+    whole = CLAIMS.documents[document].model_copy(update={"statements": alone})
     planted = tables if isinstance(tables, Evidence) else evidence(tables)
     (claim,) = find_all(Claims({document: whole}), planted)
     return claim

@@ -22,6 +22,7 @@ CLAIMS: Claims = load_claims(FILES)
 SELECTION = "undecided: runs diverged, and the others are a selection"
 UNCLEAR = "undecided: p is above 0.05"
 FEW = "undecided: 5 seeds, 6 needed"
+RELATED = ("contradicts", "refines")  # keys with the names of other statements
 import_tests(CONFIG.studies)
 
 
@@ -37,7 +38,7 @@ def evidence(tables: Mapping[str, pd.DataFrame], **changes: Any) -> Evidence:
 
 def flat(entry: Entry) -> dict[str, Any]:
     """A statement with one reading, the first that has a contrast, whose keys the entry gives."""
-    whole = entry.model_dump(exclude_unset=True, exclude={"readings", "published", "contradicts"})
+    whole = entry.model_dump(exclude_unset=True, exclude={"readings", "published", *RELATED})
     reading = next((r for r in entry.readings.values() if r.contrast), entry.first)
     return {**whole, **reading.model_dump(exclude_unset=True), "readings": {"stated": {}}}
 

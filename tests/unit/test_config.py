@@ -129,7 +129,7 @@ def test_probes_read_the_models_of_one_job():
         ("model.n_layers", "did you mean n_layer?"),
         ("dataset.sources.1.timeout", "did you mean timeout_s?"),
         ("protocols.small.modle", "did you mean model?"),
-        ("zzz", "known: stack, model, training, protocols, runs, baseline, "),
+        ("zzz", "known: stack, runs, model, training, protocols, baseline, "),
         ("protocols.small.zzz", "known: model, training"),
     ],
 )
@@ -162,7 +162,7 @@ SMALL = [{**RUNS[0], "protocol": "small"}]
         ("model", [1], ["[1] (list)"]),
         ("stack", "٣", ["'٣' (str)"]),
         # an unknown choice, with the known ones
-        ("runs.0.placements.0", "nonsense", ["'pre', 'post', 'peri' or 'none'"]),
+        ("runs.0.placements.0", "nonsense", ["'mix', 'hybrid' or 'deepnorm'"]),
         ("runs.0.arms.0", "layer_norm", ["did you mean layernorm"]),
         ("baseline.arm", "zzz", [*ARMS]),
         ("dataset.sources.0.kind", "ftp", ["'path'", "'url'", "'wheel'"]),
@@ -273,7 +273,9 @@ def test_all_problems_are_named_at_once():
 
 def test_every_study_is_a_part_in_the_order_of_the_page():
     loaded = load(MAIN)
-    assert list(loaded.studies) == "main recall jacobian depth textbook pretrained".split()
+    assert (
+        list(loaded.studies) == "main recall jacobian depth literature textbook pretrained".split()
+    )
     baseline = {"arm": "layernorm", "placement": "post"}
     other = load(config(**{"stack": 1, "baseline": baseline}))
     assert other.settings.baseline == [

@@ -125,7 +125,8 @@ def test_a_bound_that_is_changed_after_the_run_is_found_on_the_pages():
     entry = document.claims["post_warm_up"]
     readings = {name: r.model_copy(update={"bound": 0.5}) for name, r in entry.readings.items()}
     changed = {**document.claims, "post_warm_up": entry.model_copy(update={"readings": readings})}
-    now = Claims({**CLAIMS.documents, "tutorial": document.model_copy(update={"claims": changed})})
+    whole = document.model_copy(update={"statements": changed})
+    now = Claims({**CLAIMS.documents, "tutorial": whole})
     registry = Registry(digests_of(now), frozen, settings=settings)
     assert mislabelled(claims, registry) == ["post_warm_up"]
 

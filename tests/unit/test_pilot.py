@@ -1,6 +1,7 @@
 """Learning rates of the pilot: what is tried, what is chosen, and what is refused."""
 
 import copy
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import yaml
 
 from normscope.config import load
 from normscope.errors import Explained
-from normscope.pilot import filled, open_cells, with_pilot
-from normscope.studies.main.recipe import Cell
+from normscope.ledger.frozen import read_seen
+from normscope.pilot import filled, open_cells, read_project, with_pilot
+from normscope.studies.cells import Cell
 from normscope.studies.pilot import Pilot, Trial, losses_of, read_trials, write_trials
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +70,8 @@ def raw() -> dict[str, Any]:
     tiny = yaml.safe_load((ROOT / "config/tiny.yaml").read_text())
     block = {"protocol": "small", "arms": ["layernorm", "rmsnorm"], "placements": ["pre"]}
     runs = [*tiny["runs"][:1], {**block, "learning_rates": "pilot", "seeds": [7, 8]}]
-    others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in ("recall", "jacobian")}
+    names = ("recall", "jacobian", "literature")
+    others = {name: config[name] | {"runs": tiny[name]["runs"]} for name in names}
     others["recall"] |= {key: tiny["recall"][key] for key in ("tasks", "published", "corrected")}
     others["jacobian"] |= {"protocols": tiny["jacobian"]["protocols"]}
     return config | others | {"runs": runs}
@@ -101,6 +104,47 @@ def test_cells_without_pilot_models_are_named():
     assert [str(one) for one in open_cells(raw())] == [
         "main: small, layernorm, pre", "main: small, rmsnorm, pre"
     ]  # fmt: skip
+
+
+def of_arms(placement: str, **rates: tuple[float, float | None]) -> list[Trial]:
+    """One trial per arm: its rate and loss."""
+    return [
+        Trial("main", f"small-{arm}-{placement}-{rate:g}", "1 2", "" if loss is None else str(loss))
+        for arm, (rate, loss) in rates.items()
+    ]
+
+
+def of_one_arm() -> dict[str, Any]:
+    """The configuration whose last block keeps one of its arms, in two placements."""
+    config = raw()
+    config["runs"][-1] |= {"one_arm": True, "placements": ["pre", "post"], "seeds": [7]}
+    return config
+
+
+@pytest.mark.parametrize(
+    ("post", "kept"),
+    [
+        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, 0.5)}, "rmsnorm-post-0.003"),
+        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, None)}, "layernorm-post-0.001"),
+        ({"layernorm": (0.001, 2.0), "rmsnorm": (0.003, 2.0)}, "layernorm-post-0.001"),
+    ],
+    ids=["lowest", "diverged", "first of equals"],
+)
+def test_of_several_arms_the_best_one_of_the_pilot_is_trained_in_each_placement(post, kept):
+    """Another arm may be the best in another placement, and the order stays that of the block."""
+    pre = [*BOTH[:3], *of_arms("pre", rmsnorm=(0.003, 1.5))]
+    config = load(with_pilot(of_one_arm(), [*pre, *of_arms("post", **post)]))
+    models = [str(cell) for cell, _ in config.main.models() if cell.protocol == "small"]
+    assert models == ["small-layernorm-pre-0.003", f"small-{kept}"]
+
+
+def test_while_an_arm_is_untried_all_are_kept_so_that_the_pilot_trains_them():
+    tried = [*BOTH, *of_arms("post", layernorm=(0.003, 1.0))]
+    with pytest.raises(Explained, match=r"pilot models of these cells(.|\n)*small, rmsnorm, post$"):
+        with_pilot(of_one_arm(), tried)
+    config = load(filled(of_one_arm(), Pilot(losses=losses_of(tried))))
+    models = [(c.arm, c.placement) for c, _ in config.main.models() if c.protocol == "small"]
+    assert sorted(models) == sorted(itertools.product(("layernorm", "rmsnorm"), ("pre", "post")))
 
 
 def test_no_test_rests_on_a_pilot_seed():
@@ -144,7 +188,15 @@ def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_se
     config = yaml.safe_load((ROOT / "config.yaml").read_text())
     plan = Pilot.model_validate(config["pilot"])
     rows = read_trials([ROOT / "data/pilot.csv"])
-    assert {row.seeds for row in rows} == {" ".join(map(str, plan.seeds))}
+    trained = {row.seeds for row in rows if row.study != "depth"}
+    assert trained == {" ".join(map(str, plan.seeds))}
+    # the rates of depth were chosen on seeds of an earlier run, which no test uses either
+    earlier = {int(seed) for row in rows if row.study == "depth" for seed in row.seeds.split()}
+    assert earlier <= {seed for one in read_seen(ROOT / "evidence/seen.yaml") for seed in one.seeds}
+    for name in ("config.yaml", "config/paper.yaml"):
+        models = load(read_project(ROOT, ROOT / name)).depth.models()
+        assert models
+        assert not earlier & {seed for _, seed in models}
     whole = plan.model_copy(update={"losses": losses_of(rows)})
     unfinished = [str(one) for one in open_cells(config) if whole.untried(one.study, one.cell)]
     assert not unfinished

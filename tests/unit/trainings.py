@@ -1,7 +1,8 @@
 """Models trained to the end: by the trainer, and by a reference loop for a single model."""
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -15,7 +16,7 @@ from normscope.nn.dropout import drawing
 from normscope.studies.recall.recipe import RecallStack
 from normscope.studies.recall.train import Asked
 from normscope.train.problem import NextCharacter, Problem
-from normscope.train.recipe import Stack
+from normscope.train.recipe import Stack, Training
 from normscope.train.runtime import Runtime
 from normscope.train.trainer import Trainer, learning_rate
 
@@ -75,16 +76,73 @@ class Alone:
     diverged_at: int | None = None
 
 
+def decay(p: Tensor, t: Training) -> float:
+    return t.weight_decay if p.dim() > 1 or t.decays == "all" else 0.0
+
+
+def torchs_step(model: nn.Module, t: Training) -> Callable[[float], None]:
+    """A step of torch's SGD, or of its Muon and AdamW, at a learning rate.
+
+    SGD's weight decay is decoupled by hand. Muon trains the matrices of the blocks, with queries,
+    keys and values a matrix each, and AdamW at a tenth of the rate all else.
+    """
+    parts: dict[str, list[tuple[nn.Parameter, nn.Parameter, int]]] = {"hidden": [], "rest": []}
+    for name, p in model.named_parameters():
+        is_hidden = p.dim() == 2 and name.startswith("blocks.")
+        views = p.data.chunk(3) if is_hidden and "qkv" in name else ()  # share p's memory
+        found = [(nn.Parameter(view), p, i) for i, view in enumerate(views)] or [(p, p, 0)]
+        parts["hidden" if is_hidden else "rest"] += found
+    every = [*parts["hidden"], *parts["rest"]]
+    if t.optimizer == "sgd":
+        of_sgd = [p for p, _, _ in every]
+        rates = {torch.optim.SGD(of_sgd, momentum=t.momentum): 1.0}
+    else:
+        hidden = [p for p, _, _ in parts["hidden"]]
+        rest = [{"params": [p], "weight_decay": decay(p, t)} for p, _, _ in parts["rest"]]
+        muon = torch.optim.Muon(hidden, weight_decay=t.weight_decay, momentum=t.momentum)
+        rates = {muon: 1.0, torch.optim.AdamW(rest, betas=(t.beta1, t.beta2)): 0.1}
+
+    def step(rate: float) -> None:
+        for part, whole, i in every:
+            assert whole.grad is not None
+            part.grad = whole.grad if part is whole else whole.grad.chunk(3)[i]
+            if t.optimizer == "sgd":
+                part.data.mul_(1 - rate * decay(part, t))
+        for optimizer, share in rates.items():
+            for group in optimizer.param_groups:
+                group["lr"] = share * rate
+            optimizer.step()
+
+    return step
+
+
+def adamw_step(model: nn.Module, t: Training) -> Callable[[float], None]:
+    """Algorithm 2 of Loshchilov & Hutter 2019."""
+    moments = [(p, torch.zeros_like(p), torch.zeros_like(p)) for p in model.parameters()]
+    steps = itertools.count(1)
+
+    def step(rate: float) -> None:
+        n = next(steps)
+        for p, m, v in moments:
+            assert p.grad is not None
+            m.mul_(t.beta1).add_((1 - t.beta1) * p.grad)
+            v.mul_(t.beta2).add_((1 - t.beta2) * p.grad.square())
+            first, second = m / (1 - t.beta1**n), v / (1 - t.beta2**n)
+            p.data -= rate * (first / (second.sqrt() + 1e-8) + decay(p, t) * p.data)
+
+    return step
+
+
 def alone(problem: Problem, seed: int, *, runtime: Runtime = FP32) -> Alone:
     """nanoGPT's loop; a loss that is NaN or above the bound ends it.
 
-    AdamW is algorithm 2 of Loshchilov & Hutter 2019; torch clips the gradients.
+    torch clips the gradients.
     """
     t = problem.training
     torch.manual_seed(seed)
     end = Alone(problem.build())
     parameters = list(end.model.parameters())
-    moments = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+    update = (adamw_step if t.optimizer == "adamw" else torchs_step)(end.model, t)
     batches, masks = Generator().manual_seed(seed), Generator().manual_seed(seed)
     for step in range(t.steps):
         x, y = problem.draw(batches)
@@ -98,14 +156,7 @@ def alone(problem: Problem, seed: int, *, runtime: Runtime = FP32) -> Alone:
         loss.backward()
         end.losses.append(loss.item())
         end.norms.append(float(nn.utils.clip_grad_norm_(parameters, t.grad_clip or math.inf)))
-        rate = learning_rate(step, t)
-        for p, (m, v) in zip(parameters, moments, strict=True):
-            assert p.grad is not None
-            decay = t.weight_decay if p.dim() > 1 or t.decays == "all" else 0.0
-            m.mul_(t.beta1).add_((1 - t.beta1) * p.grad)
-            v.mul_(t.beta2).add_((1 - t.beta2) * p.grad.square())
-            first, second = m / (1 - t.beta1 ** (step + 1)), v / (1 - t.beta2 ** (step + 1))
-            p.data -= rate * (first / (second.sqrt() + 1e-8) + decay * p.data)
+        update(learning_rate(step, t))
     return end
 
 

@@ -17,6 +17,8 @@ from typing import Any
 import warm
 import yaml
 
+from normscope.io.yamlfile import laid_over
+
 ROOT = Path(__file__).parents[2]
 ENGINES = Path(sys.executable).parent
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
@@ -130,8 +132,11 @@ def added(root: Path, name: str, eps: str) -> dict[str, object]:
 def tiny(root: Path) -> dict[str, Any]:
     """The tiny configuration, reduced to few jobs of each kind."""
     config = yaml.safe_load((root / "config.yaml").read_text())
-    for key, value in yaml.safe_load((root / "config" / "tiny.yaml").read_text()).items():
+    choices = yaml.safe_load((root / "config" / "tiny.yaml").read_text())
+    literature = laid_over(config["literature"], choices["literature"])
+    for key, value in choices.items():
         config[key] = config[key] | value if isinstance(value, dict) else value
+    config["literature"] = literature  # with the protocols that statements name
     config["dataset"] = {
         "sha256": hashlib.sha256((root / "corpus.txt").read_bytes()).hexdigest(),
         "sources": [{"kind": "path", "path": "corpus.txt"}],

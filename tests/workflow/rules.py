@@ -5,16 +5,18 @@ from fnmatch import fnmatch
 from project import ROOT
 
 from normscope.config import Config
-from normscope.paper.figures import OF_LEDGER
+from normscope.paper.figures import OF_LEDGER, load
 
 FOLDER = ROOT / "src/normscope/studies"
-STUDIES = ["main", *(name for name in Config.model_fields if (FOLDER / name).is_dir())]
+CARD = "card"  # a study that is not a part of the paper
+PARTS = [name for name in Config.model_fields if (FOLDER / name).is_dir() and name != CARD]
+STUDIES = ["main", *PARTS]
 STAGES = {"train": "train", "probe": "probe", "tables": "make_tables"}  # script by end of the rule
 MODULES = {"train": "train", "probe": "probe", "tables": "tabulate"}  # of a study, in the same way
 ALL = {"claims": "claims", "frame": "pages", "metrics": "tables"}  # modules of every study
 TRAINED = {  # rules of DVC's stage `runs`
     *("dataset", "main_train", "recall_train", "jacobian_train", "depth_train"),
-    "pretrained_probe",
+    *("literature_train", "pretrained_probe"),
 }
 
 SCRIPTS = {path.stem: path for path in sorted((ROOT / "scripts").glob("*.py"))}
@@ -24,7 +26,9 @@ RULES = {
     for path in FOLDER.glob(f"*/{MODULES[stage]}.py")
 }
 RULES |= {
-    f"figure_{path.stem}": [SCRIPTS["draw"], path] for path in FOLDER.glob("*/figures/[!_]*.py")
+    f"figure_{name}": [SCRIPTS["draw"], FOLDER / figure.study / f"figures/{name}.py"]
+    for name, figure in load(FOLDER, STUDIES).items()
+    if figure.needs is None  # test projects do not have what others need
 }
 RULES |= {
     name: [path, *(FOLDER / study / f"{ALL[name]}.py" for study in STUDIES if name in ALL)]

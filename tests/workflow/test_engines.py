@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 from project import ROOT, Project, fresh
-from rules import RULES, TRAINED
+from rules import RULES, STUDIES, TRAINED
 
 from normscope.io.provenance import closure
 
+SIZED = ("main", "recall", "jacobian", "depth", "literature")  # they train and probe models
 RAN = re.compile(r"^(?:local)?rule (dataset|\w+_train|\w+_probe):", re.MULTILINE)
 
 
@@ -59,8 +60,7 @@ def test_jobs_with_models_get_the_device_and_request_a_gpu_for_cuda(
     asked = {
         rule: dict(re.findall(r"(\w+)=([^,\s]+)", resources)).get("gpu") for rule, resources in jobs
     }
-    studies = ("main", "recall", "jacobian", "depth")
-    models = {f"{study}_{stage}" for study in studies for stage in ("train", "probe")}
+    models = {f"{study}_{stage}" for study in SIZED for stage in ("train", "probe")}
     models |= {"pretrained_probe"}
     assert {rule for rule, gpu in asked.items() if gpu is not None} == models
     assert {asked[rule] for rule in models} == {gpus}
@@ -86,8 +86,7 @@ def test_what_most_jobs_wait_for_starts_first(made: Project):
         (name,) = re.findall(r"wildcards: name=(\S+)", text) or [""]
         priority.setdefault(rule, {})[name] = float(value)
     timed = {rule: values for rule, values in priority.items() if any(values.values())}
-    studies = ("main", "recall", "jacobian", "depth")
-    sized = [f"{study}_{stage}" for study in studies for stage in ("train", "probe")]
+    sized = [f"{study}_{stage}" for study in SIZED for stage in ("train", "probe")]
     assert set(timed) == {"dataset", "pretrained_probe", *sized}
     longest = max(value for rule in sized for value in timed[rule].values())
     assert min(timed["pretrained_probe"].values()) > timed["dataset"][""] > longest
@@ -133,7 +132,7 @@ def test_a_collaborator_pulls_the_models_and_trains_nothing(
     assert log.count("from cache.") == len(links) > 40
     # what a training would write
     assert not list((other.root / "results/benchmarks").glob("*_train"))
-    for study in ("main", "recall", "jacobian", "depth", "textbook", "pretrained"):
+    for study in STUDIES:
         tables = f"results/{study}/tables"
         assert other.digests(tables) == published.digests(tables)
 

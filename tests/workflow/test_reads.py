@@ -97,6 +97,6 @@ def test_a_statement_is_tested_on_the_tables_that_its_trace_names(made: Project)
     told = sources(claims, config.studies)
     for name, key, entry in claims:
         evidence.asked.clear()
-        alone = claims.documents[name].model_copy(update={"claims": {key: entry}})
+        alone = claims.documents[name].model_copy(update={"statements": {key: entry}})
         find_all(Claims({name: alone}), evidence)
         assert evidence.asked == set(told[key]["tables"]), key

@@ -103,7 +103,12 @@ def test_a_record_of_code_covers_the_script_and_the_module_of_its_rule(
 @pytest.mark.parametrize(
     ("path", "old", "new", "rules"),
     [
-        ("src/normscope/nn/norms.py", "self.alpha * x", "x * self.alpha", {"*_train"}),
+        (
+            "src/normscope/nn/norms.py",
+            "self.alpha * x",
+            "x * self.alpha",
+            {"*_train", "literature_probe"},
+        ),
         (
             "src/normscope/studies/main/figures/loss.py",
             "LINEAR = 0.1",

@@ -116,6 +116,7 @@ try:
     from normscope.io.yamlfile import laid_over
 except Explained as e:  # of the registry of arms
     raise WorkflowError(str(e)) from None
+from normscope.custom_arms import add_arms
 from normscope.cost.machine import has_gpu, usable_cores
 from normscope.cost.projection import critical_paths, jobs, once, read_reference
 from normscope.io.files import write_text
@@ -125,10 +126,11 @@ from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
 from normscope.io.provenance import closure, code_digest
 from normscope.ledger import frozen
+from normscope.nn import arms
 from normscope.paper import figures, metrics
-from normscope.pilot import TRIALS, with_pilot
+from normscope.pilot import CODE, TRIALS, with_pilot
 from normscope.studies.pilot import read_trials
-from normscope.studies.pretrained.grid import check_prompts
+from normscope.studies.pretrained.grid import check_prompts, check_steps
 from normscope.studies.statements import load_checked
 from normscope.studies.sources import sources
 
@@ -157,6 +159,8 @@ def check_files():
 def validated(choices):
     """The project's configuration with the user's settings applied. One error lists all problems."""
     raw = laid_over(written(os.path.join(PROJECT, "config.yaml")), choices)
+    folders = [Path(path).parent for path in workflow.configfiles]
+    reported(add_arms, raw, Path(PROJECT), [*folders, Path()], CODE)
     return reported(load, reported(with_pilot, raw, read_trials(pilot_files())))
 
 
@@ -210,7 +214,17 @@ def code(script, study=None, stage=None):
     )
     name = script if study in (None, "all") else "_".join([study, *Path(stage).parts])
     PINS[name] = pinned(files, Path(PROJECT, "constraints.txt"))
-    return recorded(f"{name}.txt", f"{code_digest(files)}\n{PINS[name]}")
+    shows = (
+        script not in ("train", "probe", "time_norms")
+        and Path(SRC, "normscope/nn/arms.py") in files
+    )
+    labels = custom_labels() if shows else []
+    return recorded(f"{name}.txt", "\n".join([code_digest(files), PINS[name], *labels]))
+
+
+def custom_labels():
+    """Name and label of each custom arm, which figures and pages show."""
+    return [f"{row.name}: {row.label}" for row in arms.added()]
 
 
 def as_input(path):
@@ -356,87 +370,6 @@ def study_files(study):
     return {name: data(name) for name in STUDIES[study].FILES}
 
 
-def slots():
-    """Threads that a one-thread training requests: 1, or more if --cores exceeds the machine's cores.
-
-    Trainings that share a core evict each other's caches: on 2 cores, 4 at once are 12% slower
-    than 2 and then 2. The script always uses one thread, so the results are the same.
-    """
-    if workflow.resource_settings.nodes is not None:
-        return 1  # on a cluster, each job has its cores to itself
-    promised = workflow.resource_settings.cores or 1
-    return max(1, min(promised, -(-promised // usable_cores())))
-
-
-# a cluster node may be slower than the reference machine by this factor
-SLOWEST = 4
-
-
-@functools.cache
-def reference():
-    """The measured costs of jobs on the reference machine."""
-    return read_reference(Path(PROJECT, "workflow/costs.yaml"))
-
-
-@functools.cache
-def works():
-    """Every job whose size depends on the configuration, by rule and name."""
-    return {(job.rule, job.name): job for job in jobs(CONFIG)}
-
-
-def sized(rule, name):
-    """The job of this rule and name, with its amount of work."""
-    return works().get((rule, name), once(rule))
-
-
-@functools.cache
-def paths():
-    """The expected time from the start of each training and probe until its tables, in seconds."""
-    return critical_paths(CONFIG, reference())
-
-
-# Rules without a priority have 0. These start before all trainings and probes, whose priorities are seconds:
-# most jobs wait for the dataset, and a job of several threads seldom finds as many idle cores later.
-FIRST = 1e6
-
-
-def longest_first(rule):
-    """A priority by which the jobs start whose critical path is longest, so that none ends late."""
-    return lambda wildcards: paths().get((rule, wildcards.name), 0)
-
-
-def growing(amount):
-    """A request that grows with each attempt; the amount may depend on the wildcards."""
-
-    def request(wildcards, attempt):
-        return attempt * (amount(wildcards) if callable(amount) else amount)
-
-    return request
-
-
-def minutes(rule):
-    """The requested time of a job, from its amount of work. It grows with each attempt."""
-
-    def needed(wildcards):
-        seconds = reference().seconds(sized(rule, wildcards.name))
-        return 10 + math.ceil(SLOWEST * seconds / 60)
-
-    return growing(needed)
-
-
-def train_mb(part):
-    """Memory of a training job of a study."""
-    stacks = part.trainings()
-    return growing(lambda wildcards: part.train_mb(stacks[wildcards.name], DEVICE))
-
-
-def timeout_s(wildcards):
-    """Time limit for downloading a pretrained model, in seconds; 0 means no limit."""
-    source = CONFIG.pretrained.by_name()[wildcards.name].source
-    timeout = getattr(source, "timeout_s", None)
-    return 0 if timeout is None else max(1, round(timeout))
-
-
 def model_files(wildcards):
     """The local files of a pretrained model. The script reports files that are wrong."""
     model = CONFIG.pretrained.by_name().get(wildcards.name)
@@ -445,6 +378,11 @@ def model_files(wildcards):
     return [as_input(str(path)) for path in paths if path.is_file()]
 
 
-def measure_mb(wildcards):
-    """Memory of a measurement: the budget for weights, plus 2 GB for torch, activations and logits."""
-    return round(CONFIG.pretrained.memory_gb * 1000) + 2000
+def pages_of_card():
+    """The pages of the card of each norm; an error if no norm was given."""
+    if CONFIG.card is None:
+        raise WorkflowError(
+            "card: name a norm: make card NORM=my_norm.py:MyNorm, or snakemake --cores 4 card"
+            " --config 'card={norm: my_norm.py:MyNorm}'"
+        )
+    return [f"results/card/{norm}/card.html" for norm in CONFIG.card.norm]

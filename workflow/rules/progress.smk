@@ -109,8 +109,18 @@ def say_time():
         logger.addHandler(ShowTimeLeft(work, cores))
 
 
+def say_card():
+    """Print what the comparisons of the card can find."""
+    if CONFIG.card is not None and is_here():
+        say(CONFIG.card.promise())
+
+
 def say_results():
-    """Print where the page is."""
+    """Print where the pages are."""
+    for norm in CONFIG.card.norm if CONFIG.card is not None else []:
+        card = Path(f"results/card/{norm}/card.html").absolute()
+        if card.is_file():
+            say(f"Card: {card}, .md, .pdf, .json")
     page = Path("results/paper/summary.html").absolute()
     if page.is_file():
         say(f"Summary: {page}, .md, .pdf; figures: {page.parent}/figures")

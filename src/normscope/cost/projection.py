@@ -55,9 +55,9 @@ def read_reference(path: Path) -> Reference:
 
 
 def jobs(config: Config) -> Iterator[Job]:
-    """The jobs of all studies whose number or size depends on the configuration."""
-    for study in config.studies.values():
-        yield from study.jobs()
+    """The jobs of all studies and of the card whose number or size the configuration decides."""
+    for part in filter(None, (*config.studies.values(), config.card)):
+        yield from part.jobs()
 
 
 def once(rule: str) -> Job:

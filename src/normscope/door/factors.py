@@ -7,9 +7,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.recognized import is_transformed, recognized, run
 from normscope.errors import Explained, suggest
 from normscope.measure.decomposition import standardize
+from normscope.measure.recognized import is_transformed, recognized, run
 from normscope.nn.arms import ARMS
 from normscope.nn.norms import TokenNorm, build
 

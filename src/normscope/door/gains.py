@@ -1,14 +1,13 @@
 """The residual gain of a causal language model in memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from normscope.door.running import check_model, evaluating
 from normscope.errors import Explained
 from normscope.hub.architecture import find_body
 from normscope.hub.batching import batches, tokenize
@@ -61,7 +60,7 @@ def gain(
         raise Explained(f"{type(model).__name__} has no blocks: there is no gain to measure")
     sequences, _ = tokenize(tokenizer, [Prompt(SET, "", text, text, None, None) for text in texts])
     order = {text: i for i, text in enumerate(texts)}
-    with _evaluating(model):
+    with evaluating(model):
         outcomes = run_batches(model, body, batches(sequences, str(model.device)))
         _, norms = rows(outcomes, body, tokenizer)
     table = pd.DataFrame(norms)
@@ -83,20 +82,4 @@ def _check(model: object) -> None:
             f"{kind} is not a causal language model of transformers: give what "
             "AutoModelForCausalLM loads"
         )
-    if empty := [name for name, p in model.named_parameters() if p.is_meta]:
-        raise Explained(
-            f"{empty[0]} of {kind} is on the device meta and has no values: load the weights "
-            "into memory, without offloading them"
-        )
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout; each module's mode is restored."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
+    check_model(model)

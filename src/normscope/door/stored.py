@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from normscope.io.files import SUMS, is_altered
 from normscope.io.store import read_sums
 from normscope.io.stored import damaged, metrics, read
 from normscope.nn.arms import ARMS
+from normscope.nn.custom import given
 from normscope.studies.recall.model import RecallModel
 from normscope.studies.recall.recipe import RecallStack
 from normscope.train import weights
@@ -82,7 +84,12 @@ def models(results: str | Path = "results") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def load(name: str, seed: int | None = None, results: str | Path = "results") -> nn.Module:
+def load(
+    name: str,
+    seed: int | None = None,
+    results: str | Path = "results",
+    norm: type[nn.Module] | None = None,
+) -> nn.Module:
     """Load a trained model in evaluation mode on the CPU.
 
     Args:
@@ -90,9 +97,11 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
         seed: seed of the model; a job trains several models, and its name ends with the seed of
             the first, which is the default.
         results: folder of the run.
+        norm: the class of its norm, if the norm has code of its own, which runs with your rights.
 
     Raises:
-        Explained: the model does not exist or diverged, or (``Damaged``) a file was changed.
+        Explained: the model does not exist or diverged, its norm has code of its own and the class
+            is not given, or (``Damaged``) a file was changed.
     """
     jobs = _jobs(results)
     _check_known("trained model", name, jobs, results)
@@ -108,10 +117,17 @@ def load(name: str, seed: int | None = None, results: str | Path = "results") ->
             f"{name}: the model of seed {seed} diverged at step {steps[seed]}, so that there is "
             f"nothing to load; seeds that did not: {', '.join(others) or 'none'}"
         )
-    if not name.startswith("recall."):
-        return transformers(folder)[1][seed]
-    stack = RecallStack(**read(folder / CONFIG, *RecallStack.model_fields))
-    return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))[seed]
+    custom = json.loads((folder / CONFIG).read_text())["norm"].get("custom")
+    if custom and norm is None:
+        raise Explained(
+            f"{name}: its norm has code of its own, {custom['name']} ({custom['code']}), which is "
+            f"not run unasked: import the class and give norm={custom['name'].rpartition(':')[2]}"
+        )
+    with given(norm) if custom and norm else nullcontext():
+        if not name.startswith("recall."):
+            return transformers(folder)[1][seed]
+        stack = RecallStack(**read(folder / CONFIG, *RecallStack.model_fields))
+        return weights.load(folder / WEIGHTS, lambda: RecallModel(stack.task, stack.norm))[seed]
 
 
 def _tables(results: str | Path) -> dict[str, Path]:

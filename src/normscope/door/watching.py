@@ -11,9 +11,9 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from normscope.door.recognized import first_tensor, is_transformed, norms, recognized
 from normscope.errors import Explained
 from normscope.measure.decomposition import Standardized, decompose, gradient_at_z, standardize
+from normscope.measure.recognized import first_tensor, is_transformed, norms, recognized
 from normscope.nn.norms import TokenNorm
 
 NOT_FINITE = (

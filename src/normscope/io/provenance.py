@@ -48,6 +48,15 @@ def code_digest(files: Iterable[Path]) -> str:
     return total.hexdigest()
 
 
+def source_digest(source: bytes) -> str:
+    """SHA-256 of the statements of a source, without comments, docstrings and layout.
+
+    Raises:
+        SyntaxError: It is not Python.
+    """
+    return _parse(source).code
+
+
 def digest(files: Iterable[Path]) -> str:
     """SHA-256 over the contents of files, in the order given; their places do not matter."""
     total = hashlib.sha256()

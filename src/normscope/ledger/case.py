@@ -8,7 +8,8 @@ from typing import Self
 
 from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Extent
-from normscope.statistics.estimate import ALPHA, FEWEST, estimate, estimate_median
+from normscope.statistics.estimate import estimate, estimate_median
+from normscope.statistics.levels import ALPHA, FEWEST
 from normscope.statistics.means import Hypothesis, hedges_g, sign_flip, sign_test, student
 
 SMALLEST = math.ulp(0.0)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 
 from normscope.errors import suggest
-from normscope.ledger import sides
+from normscope.ledger import relations, sides
 from normscope.ledger.comparison import EVERY, GREATEST, OTHERS, WORDS, Cells, Contrast
 from normscope.ledger.entry import Claims, Entry
 from normscope.ledger.expression import columns_in, settled
@@ -35,6 +35,8 @@ def problems(
     for document, key, _ in claims:
         faults = _in_entry(key, claims, vocabularies, functions, figures)
         lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
+    home = {key: document for document, key, _ in claims.every}
+    lines += [(home[key], f"claims.{key}{fault}") for key, fault in relations.faults(claims)]
     lines += _repeated(claims)
     for key, study in functions.items():
         if key not in claims.entries:
@@ -74,10 +76,6 @@ def _in_entry(
         yield ".figure", f"unknown figure {entry.figure!r}; {suggest(entry.figure, figures)}"
     if key in functions and functions[key] != entry.study:
         yield ".study", f"is {entry.study}, and studies/{functions[key]}/claims.py tests it"
-    for other in entry.contradicts:
-        if other == key or other not in claims.entries:
-            near = suggest(other, [k for k in claims.entries if k != key])
-            yield ".contradicts", f"{other!r} is not another statement; {near}"
     if key not in functions and any(r.contrast is None for r in entry.readings.values()):
         yield (
             "",

@@ -29,7 +29,8 @@ def disputes(claims: Claims, records: Mapping[str, Any]) -> list[dict[str, Any]]
 def _shared(
     claims: Claims, records: Mapping[str, Any], pair: tuple[str, str]
 ) -> Iterator[dict[str, Any]]:
-    one, other = (claims.entries[key].readings for key in pair)
+    asked = claims.entries
+    one, other = (asked[key].readings if key in asked else {} for key in pair)
     for first, reading in one.items():
         for second, opposite in other.items():
             if not _on_the_same_models(reading, opposite):

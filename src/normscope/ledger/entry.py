@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from normscope.errors import Explained, suggest
 from normscope.io.names import PATTERN, Key
 from normscope.io.yamlfile import laid_over, read_yaml
 from normscope.ledger.comparison import At, Best, Contrast, Need
-from normscope.ledger.reading import Reading, Word
+from normscope.ledger.reading import Quoted, Reading, Word
 from normscope.schema import Distinct, Some, Strict
 
 Verdict = Literal["holds", "fails", "none"]
+LINK = r"^https?://[^\s<>]+$"
+PATTERNS = {  # what the patterns of texts say
+    PATTERN: "has only a-z, 0-9 and _, and begins with a letter",
+    LINK: "begins with http:// or https://, and has no space",
+}
+COMPARED = ("compared_with", "uncompared")
+ENTRY, UNASKED = "entry", "unasked"  # the models of a statement
 
 
 class Published(Strict):
@@ -26,7 +33,31 @@ class Published(Strict):
     verdict: Verdict = "holds"
 
 
-class Entry(Strict):
+class Statement(Strict):
+    """What a document says, whether or not it can be tested."""
+
+    where: Word = Field(description="the part of the document that makes it")
+    primary: bool = Field(
+        default=False,
+        description="a main claim of its document; the others are decided only if all of these are",
+    )
+    statement: Word
+    regime: Word | None = Field(
+        default=None, description="how its authors tested it: their models, sizes, data and seeds"
+    )
+    published: Published = Field(
+        default=Published(), description="what the document says: that it holds, if not given"
+    )
+    contradicts: Annotated[list[Key], Distinct] = Field(
+        default=[], description="keys of statements that cannot hold together with this one"
+    )
+    refines: Annotated[list[Key], Distinct] = Field(
+        default=[],
+        description="keys of statements, of any document, that this one narrows or qualifies",
+    )
+
+
+class Entry(Statement):
     """A statement and its readings, which must agree: else the verdict is *depends*.
 
     Keys of a reading may also be given here: they are those of every reading that does not give
@@ -34,18 +65,6 @@ class Entry(Strict):
     """
 
     study: Word = Field(description="the study that trains its models, and whose section shows it")
-    where: Word = Field(description="the part of the document that makes it")
-    primary: bool = Field(
-        default=False,
-        description="a main claim of its document; the others are decided only if all of these are",
-    )
-    statement: Word
-    published: Published = Field(
-        default=Published(), description="what the document says; needed where it asserts"
-    )
-    contradicts: Annotated[list[Key], Distinct] = Field(
-        default=[], description="keys of statements that cannot hold together with this one"
-    )
     figure: str = Field(description="the figure or table that shows it")
     differs_because: Word = Field(description="why the verdict may differ from the published one")
     readings: Annotated[dict[Key, Reading], Some] = Field(
@@ -74,27 +93,60 @@ class Entry(Strict):
         return next(iter(self.readings.values()))
 
 
+class Unasked(Statement, Quoted):
+    """A statement that no run of this project can test. It has no verdict, and is in no family."""
+
+    cannot_be_asked: Word = Field(
+        description="in place of a test, why there is none and what one would take"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_no_test(cls, raw: Any) -> Any:
+        tested = (Entry.model_fields | Reading.model_fields).keys() - cls.model_fields.keys()
+        if isinstance(raw, dict) and (given := [key for key in raw if key in tested]):
+            raise ValueError(f"cannot_be_asked excludes a test: leave out {', '.join(given)}")
+        return raw
+
+
+def _kind(raw: Any) -> str:
+    """The name of the model of an entry, by which pydantic chooses it."""
+    has_no_test = isinstance(raw, dict) and "cannot_be_asked" in raw
+    return UNASKED if has_no_test or isinstance(raw, Unasked) else ENTRY
+
+
+Kinds = Annotated[Entry, Tag(ENTRY)] | Annotated[Unasked, Tag(UNASKED)]
+
+
 class Document(Strict):
     """A document and its statements: one file of data/claims/, whose name is the document's."""
 
     title: Word
     author: str | None = None
-    link: Annotated[str, Field(pattern=r"^https?://[^\s<>]+$")] | None = None
+    link: Annotated[str, Field(pattern=LINK)] | None = None
     compared_with: Word | None = Field(
-        default=None, description="that of all readings that do not give it"
+        default=None, description="that of all quotes that do not give it"
+    )
+    uncompared: Word | None = Field(
+        default=None, description="that of all quotes that do not give it"
     )
     asserts: bool = Field(
         default=True,
         description="whether somebody asserts these statements; if not, they are questions of this "
         "project, which are tested and not counted",
     )
-    claims: Annotated[dict[Key, Entry], Some] = Field(
-        description="the statements, by a key unique in the ledger"
+    statements: Annotated[dict[Key, Annotated[Kinds, Discriminator(_kind)]], Some] = Field(
+        alias="claims", description="the statements, by a key unique in the ledger"
     )
+
+    @property
+    def claims(self) -> dict[str, Entry]:
+        """The statements that are tested, by key."""
+        return {key: one for key, one in self.statements.items() if isinstance(one, Entry)}
 
     @model_validator(mode="after")
     def _assertions_are_quoted(self) -> Self:
-        for key, entry in self.claims.items():
+        for key, entry in self.statements.items():
             if not self.asserts and entry.published.verdict != "none":
                 raise ValueError(f"claims.{key}.published: nobody asserts it: leave it out")
             if self.asserts and entry.published.verdict == "none":
@@ -102,17 +154,20 @@ class Document(Strict):
                     f"claims.{key}.published: somebody asserts it: give holds or fails; questions "
                     "that nobody asserts are in a document with asserts: false"
                 )
-            for name, reading in entry.readings.items():
-                if self.asserts and reading.quote is None:
+            quotes: dict[str, Quoted] = {"": entry} if isinstance(entry, Unasked) else {}
+            if isinstance(entry, Entry):
+                quotes = {f".readings.{name}": one for name, one in entry.readings.items()}
+            for place, one in quotes.items():
+                if self.asserts and one.quote is None:
                     raise ValueError(
-                        f"claims.{key}.readings.{name}: needs a quote, the words of the document "
-                        "that support this reading"
+                        f"claims.{key}{place}: needs a quote, the words of the document that "
+                        "support it"
                     )
-                if self.asserts and reading.compared_with is None:
+                if self.asserts and one.compared_with is None and one.uncompared is None:
                     raise ValueError(
-                        f"claims.{key}.readings.{name}: needs compared_with, here or for the whole "
-                        "document: the part of it with which the quote was compared, or why it "
-                        "could not be compared"
+                        f"claims.{key}{place}: needs compared_with, here or for the whole "
+                        "document: the part of it with which the quote was compared; or "
+                        "uncompared: why it could not be"
                     )
         return self
 
@@ -124,14 +179,23 @@ class Claims:
     documents: Mapping[str, Document]
 
     def __iter__(self) -> Iterator[tuple[str, str, Entry]]:
-        """Name of the document, key and entry of every statement."""
-        for name, document in self.documents.items():
-            for key, entry in document.claims.items():
+        """Name of the document, key and entry of every statement that is tested."""
+        for name, key, entry in self.every:
+            if isinstance(entry, Entry):
                 yield name, key, entry
 
     @property
+    def every(self) -> list[tuple[str, str, Entry | Unasked]]:
+        """Name of the document, key and entry of every statement, tested or not."""
+        return [
+            (name, key, entry)
+            for name, document in self.documents.items()
+            for key, entry in document.statements.items()
+        ]
+
+    @property
     def entries(self) -> dict[str, Entry]:
-        """The entry of every statement, by its key."""
+        """The entry of every statement that is tested, by its key."""
         return {key: entry for _, key, entry in self}
 
     @property
@@ -141,10 +205,10 @@ class Claims:
         It is enough if one of the two names the other one. A statement of a file that was not
         loaded is left out.
         """
-        order = {key: place for place, key in enumerate(self.entries)}
+        order = {key: place for place, (_, key, _) in enumerate(self.every)}
         named = [
             sorted((order[key], order[other]))
-            for key, entry in self.entries.items()
+            for _, key, entry in self.every
             for other in entry.contradicts
             if other in order
         ]
@@ -172,7 +236,7 @@ def load(paths: Iterable[Path]) -> Claims:
             problems += [f"{path}: {line}" for line in _explained(e, raw)]
     claims = Claims(documents)
     first: dict[str, str] = {}
-    for name, key, _ in claims:
+    for name, key, _ in claims.every:
         if first.setdefault(key, name) != name:
             problems.append(f"claims.{key} is in the documents {first[key]} and {name}: rename one")
     if problems:
@@ -188,7 +252,7 @@ def completed(raw: Any) -> Any:
     """
     if not (isinstance(raw, dict) and isinstance(raw.get("claims"), dict)):
         return raw
-    of_all = {"compared_with": raw["compared_with"]} if "compared_with" in raw else {}
+    of_all = {key: raw[key] for key in COMPARED if key in raw}
     claims = {key: _completed(entry, of_all) for key, entry in raw["claims"].items()}
     if raw.get("asserts") is False:
         unpublished = {"published": {"verdict": "none"}}
@@ -199,11 +263,21 @@ def completed(raw: Any) -> Any:
 def _completed(entry: Any, of_all: dict[str, Any]) -> Any:
     if not isinstance(entry, dict):
         return entry
-    shared = of_all | {k: value for k, value in entry.items() if k in Reading.model_fields}
-    rest = {key: value for key, value in entry.items() if key not in shared}
-    if isinstance(given := entry.get("readings"), dict):
-        rest["readings"] = {name: laid_over(shared, _whole(name, given)) for name in given}
+    if "cannot_be_asked" in entry:
+        return _over(of_all, entry)
+    given = {key: value for key, value in entry.items() if key in Reading.model_fields}
+    rest = {key: value for key, value in entry.items() if key not in given}
+    if isinstance(readings := entry.get("readings"), dict):
+        shared = _over(of_all, given)
+        rest["readings"] = {name: _over(shared, _whole(name, readings)) for name in readings}
     return rest
+
+
+def _over(base: dict[str, Any], given: Any) -> Any:
+    """Keys laid over those of all readings; of the two of ``COMPARED``, only one can be given."""
+    if isinstance(given, dict) and not given.keys().isdisjoint(COMPARED):
+        base = {key: value for key, value in base.items() if key not in COMPARED}
+    return laid_over(base, given)
 
 
 def _whole(name: str, readings: Mapping[str, Any]) -> Any:
@@ -216,7 +290,7 @@ def _whole(name: str, readings: Mapping[str, Any]) -> Any:
         return reading
     of_words = {k: r for k, r in readings.items() if isinstance(r, dict) and "reach" not in r}
     base = of_words.get(reading["reach"], next(iter(of_words.values()), {}))
-    return laid_over({key: base[key] for key in base if key != "restated"}, reading)
+    return _over({key: base[key] for key in base if key != "restated"}, reading)
 
 
 def _explained(errors: ValidationError, raw: Any) -> list[str]:
@@ -235,7 +309,7 @@ def _place(error: ErrorDetails, raw: Any) -> str:
     places: list[str] = []
     node: Any = raw
     entry: Any = None
-    for part in error["loc"]:
+    for part in _keys(error):
         if len(places) == 2:
             entry = node
         if len(places) == 4 and not _has(node, part) and _has(entry, part):
@@ -260,10 +334,17 @@ def _reason(error: ErrorDetails) -> str:
     reason = error["msg"].removeprefix("Value error, ")
     if error["type"] == "model_type":
         return "must be keys with values"
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERNS.get(error.get("ctx", {}).get("pattern", ""), reason)
     if error["type"] != "extra_forbidden":
         return reason
-    places = [str(part) for part in error["loc"]]
+    places = list(map(str, _keys(error)))
     return f"{reason}; {suggest(places[-1], _keys_at(places))}"
+
+
+def _keys(error: ErrorDetails) -> list[str | int]:
+    """The place of an error, without the name of the model of an entry."""
+    return [part for i, part in enumerate(error["loc"]) if i != 2 or part not in (ENTRY, UNASKED)]
 
 
 def _keys_at(places: list[str]) -> Any:
@@ -277,4 +358,4 @@ def _keys_at(places: list[str]) -> Any:
             return models[place].model_fields
     if len(places) == 1:
         return Document.model_fields
-    return Entry.model_fields | Reading.model_fields
+    return Entry.model_fields | Reading.model_fields | Unasked.model_fields

@@ -91,6 +91,8 @@ def digest(entry: Entry, function: str = "") -> str:
             test["quantity"] = reading.quantity  # a function may ask for it
         if reading.reach is not None:  # it may be left out
             test["reach"] = reading.reach
+        if reading.refutable:  # so that digests are those of tests without this key
+            del test["refutable"]
         readings[name] = test
     parts = {"study": entry.study, "primary": entry.primary, "readings": readings}
     parts["published"] = entry.published.verdict

@@ -16,8 +16,8 @@ from normscope.ledger.claim import TESTS, Claim, Evidence
 from normscope.ledger.contrast import find
 from normscope.ledger.entry import Claims
 from normscope.ledger.reading import Reading
-from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import gatekeep, holm
+from normscope.statistics.levels import ALPHA
 
 NOTHING = Case.unknown("no data")
 
@@ -177,7 +177,8 @@ def _of_reading(name: str, reading: Reading, cases: Mapping[str, Case], p: str) 
 
     A reading about all cases holds if every case holds, and fails if one case contradicts it: its
     p-value is then the smallest, times the number of cases. For a reading about any case, holding
-    and failing are exchanged. Cases that could not be tested count, with p-values of 1.
+    and failing are exchanged. Cases that could not be tested count, with p-values of 1. A reading
+    that is not refutable has no support for its opposite.
 
     Args:
         p: The p-value of a case: ``p_holds``, ``p_fails`` or ``p_beyond``.
@@ -187,6 +188,8 @@ def _of_reading(name: str, reading: Reading, cases: Mapping[str, Case], p: str) 
         Support(_one_sided(case, p, holds), name, of_case, case, holds)
         for of_case, case in (cases or {"": NOTHING}).items()
     ]
+    if not (holds or reading.refutable):
+        supports = [replace(support, one_sided=1.0) for support in supports]
     return (_weakest if holds != (reading.holds_in == "any") else _strongest)(supports)
 
 
@@ -217,14 +220,16 @@ def _where(claim: Claim, reading: str, case: str) -> str:
 
 
 def _open(claim: Claim) -> tuple[str, Case]:
-    """The first case that could not be tested, or else that was tested, with where it is."""
+    """The first case that could not be tested, or else that is undecided, with where it is."""
     cases = [
         (_where(claim, reading, name), case)
         for reading, finding in claim.asked.items()
         for name, case in (finding.cases or {"": NOTHING}).items()
         if case.fact is None
     ]
-    return min(cases, key=lambda one: not math.isnan(one[1].p_holds))
+    untested = [one for one in cases if math.isnan(one[1].p_holds)]
+    undecided = [one for one in cases if one[1].answer().startswith("undecided")]
+    return (untested or undecided or cases)[0]
 
 
 def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> str:
@@ -234,7 +239,8 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
     where, case = _where(claim, by.reading, by.name), by.case
     if by.one_sided == 1:  # nothing speaks for any answer
         where, case = _open(claim)
-    if case.fact is None and math.isnan(case.p_holds):
+    is_tested = case.fact is not None or not math.isnan(case.p_holds)
+    if not is_tested or (by.one_sided == 1 and case.answer().startswith("undecided")):
         return case.answer().removeprefix("undecided: ") + where
     if by.least > alpha:
         return f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}{where}"
@@ -242,6 +248,8 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
     if p < alpha <= p_holm:
         return f"p is {p:.2g}, among its document's statements {p_holm:.2g}"
     reading = claim.entry.readings[by.reading]
+    if by.one_sided == 1 and not reading.refutable:
+        return f"its cases do not show it, and cannot show that there is none{where}"
     is_margin = reading.margin is not None and (reading.direction == "within" or not by.holds)
     against = ", against the margin" if is_margin else ""
     return f"p is {p:.2g}{against}{where}"

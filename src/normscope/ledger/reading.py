@@ -15,10 +15,37 @@ UNITS = {"seed": "model", "prompt": "prompt", "family": "family"}  # by the colu
 BY_T = ("t", "equivalence")  # the tests of a mean by Student's t
 BEYOND = "the {centre} is estimated beyond the margin, and significantly beyond {bound:g}"
 # the keys that decide a verdict; the others are words
-DECISIVE = {"test", "direction", "holds_in", "bound", "margin", "scale", "unit", "contrast"}
+DECISIVE = {
+    *("test", "direction", "holds_in", "refutable"),
+    *("bound", "margin", "scale", "unit", "contrast"),
+}
 
 
-class Reading(Strict):
+class Quoted(Strict):
+    """Words of a document, and the part of it with which they were compared."""
+
+    quote: Word | None = Field(
+        default=None, description="the words of the document that support this reading"
+    )
+    compared_with: Word | None = Field(
+        default=None,
+        description="the part of the document with which the quote was compared word by word; "
+        "usually given for the whole document",
+    )
+    uncompared: Word | None = Field(
+        default=None,
+        description="in place of `compared_with`, why the quote could not be compared; the "
+        "statement is marked on the page, and is not counted",
+    )
+
+    @model_validator(mode="after")
+    def _is_compared_or_not(self) -> Self:
+        if self.compared_with is not None and self.uncompared is not None:
+            raise ValueError("compared_with and uncompared: give one")
+        return self
+
+
+class Reading(Quoted):
     """One way to understand a statement, and its test.
 
     The quantity is compared with ``bound``. ``margin`` is the smallest relevant difference from it
@@ -35,21 +62,23 @@ class Reading(Strict):
         "it has the keys of that reading that it does not give, and is not asked in a run without "
         "such models",
     )
-    quote: Word | None = Field(
-        default=None, description="the words of the document that support this reading"
-    )
-    compared_with: Word | None = Field(
-        default=None,
-        description="the part of the document with which the quote was compared word by word, or "
-        "why it could not be compared; usually given for the whole document",
-    )
     restated: Word | None = Field(default=None, description="what is tested, in plain words")
+    off_label: Word | None = Field(
+        default=None,
+        description="how this test differs from the regime that the authors claim; without it, "
+        "the test is in that regime",
+    )
     quantity: Word
     test: Literal["t", "equivalence", "sign_flip", "median", "permutation", "fact", "none"]
     criterion: Word = Field(description="the test in words, with the fields {bound} and {margin}")
     direction: Literal["greater", "less", "within"] | None = None
     holds_in: Literal["all", "any"] = Field(
         default="all", description="whether it is about all of its cases or about any of them"
+    )
+    refutable: bool = Field(
+        default=True,
+        description="false where it says that something exists: the cases can show it, but they "
+        "cannot show that it does not exist elsewhere",
     )
     bound: Annotated[float, Field(allow_inf_nan=False)] | None = None
     bound_because: Word | None = Field(
@@ -71,6 +100,8 @@ class Reading(Strict):
             raise ValueError("margin and margin_because go together: a margin needs a reason")
         if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
+        if not self.refutable and (self.holds_in != "any" or self.test == "fact"):
+            raise ValueError("refutable: false goes with holds_in: any, and not with a fact")
         if self.test == "equivalence" and self.bound is None:
             raise ValueError("test: equivalence needs a bound")
         if self.test in ("sign_flip", "median") and self.direction is None:

@@ -7,7 +7,7 @@ from typing import Any
 from normscope.ledger.case import PLURALS, Case
 from normscope.ledger.claim import Finding
 from normscope.ledger.disputes import disputes
-from normscope.ledger.entry import Claims
+from normscope.ledger.entry import Claims, Unasked
 from normscope.ledger.frozen import Registry
 from normscope.ledger.judgement import Judgement
 from normscope.ledger.reach import reach_of
@@ -25,7 +25,11 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     claim, by = judgement.claim, judgement.by
     entry = claim.entry
     seeds = {name: _seeds(finding) for name, finding in claim.findings.items()}
-    known = [name for name, finding in claim.findings.items() if _is_known(finding)]
+    known = [  # no data of a formula could exist before its test
+        name
+        for name, finding in claim.findings.items()
+        if _is_known(finding) and (seeds[name] or entry.readings[name].unit != "formula")
+    ]
     every = sorted({seed for of_reading in seeds.values() for seed in of_reading})
     is_formula = all(reading.unit == "formula" for reading in entry.readings.values())
     whys = [registry.why_exploratory(claim.key, seeds[name]) for name in known]
@@ -40,6 +44,8 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
     return {
         "key": claim.key,
         "document": claim.document,
+        "off_label": all(entry.readings[name].off_label for name in claim.asked),
+        "uncompared": any(entry.readings[name].uncompared for name in claim.asked),
         **entry.model_dump(exclude={"published", "differs_because", "readings"}),
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
@@ -94,7 +100,7 @@ def _reading(reading: Reading, finding: Finding, *, is_asked: bool) -> dict[str,
         "as_published": finding.published,
         "its_verdict": finding.its_verdict,
         "corrected": finding.corrected,
-        "alone": finding.answer if is_asked else NOT_ASKED,
+        "alone": _alone(reading, finding) if is_asked else NOT_ASKED,
         "cases": {
             name: {
                 **_numbers(case),
@@ -104,6 +110,12 @@ def _reading(reading: Reading, finding: Finding, *, is_asked: bool) -> dict[str,
             for name, case in finding.cases.items()
         },
     }
+
+
+def _alone(reading: Reading, finding: Finding) -> str:
+    """The answer of a reading by itself; its cases cannot refute that something exists."""
+    is_open = finding.answer == "fails" and not reading.refutable
+    return "undecided" if is_open else finding.answer
 
 
 def _numbers(case: Case) -> dict[str, Any]:
@@ -130,11 +142,26 @@ def _reason(judgement: Judgement) -> str:
     differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
     words = [judgement.why or differs]
     if judgement.verdict == "depends":
-        answers = (f"{name} {f.answer}" for name, f in judgement.claim.asked.items())
+        asked = judgement.claim.asked.items()
+        answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in asked)
         words.insert(0, "; ".join(answers))
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")
     return "; ".join(filter(None, words))
+
+
+def _unasked(document: str, key: str, entry: Unasked) -> dict[str, Any]:
+    """A statement that is not tested, with those keys of a tested one that it can have."""
+    return {
+        "key": key,
+        "document": document,
+        "off_label": False,
+        **entry.model_dump(exclude={"published"}),
+        "published_number": entry.published.number,
+        "published_verdict": entry.published.verdict,
+        "verdict": "unasked",
+        "status": "",
+    }
 
 
 def ledger(
@@ -142,20 +169,26 @@ def ledger(
 ) -> dict[str, Any]:
     """The content of claims.json, in the order of the documents.
 
-    Of two statements in a dispute each is listed under ``contradicts`` of the other one.
+    Of two statements in a dispute each is listed under ``contradicts`` of the other one, and
+    ``refined_by`` lists those that refine a statement.
     """
     records = [record(j, registry) for j in judgements]
-    for row in records:
+    unasked = [_unasked(d, k, e) for d, k, e in claims.every if isinstance(e, Unasked)]
+    every = {key: entry for _, key, entry in claims.every}
+    for row in (*records, *unasked):
         disputed = [set(pair) for pair in claims.disputes if row["key"] in pair]
         row["contradicts"] = [other for pair in disputed for other in pair - {row["key"]}]
+        row["refines"] = [other for other in row["refines"] if other in every]
+        row["refined_by"] = [key for key, entry in every.items() if row["key"] in entry.refines]
     return {
         "level": level,
         "settings": registry.settings,
         "frozen": None if registry.frozen is None else registry.frozen.commit,
         "tests": sum(r["p"] is not None for r in records),
         "documents": {
-            name: d.model_dump(exclude={"claims"}) for name, d in claims.documents.items()
+            name: d.model_dump(exclude={"statements"}) for name, d in claims.documents.items()
         },
         "disputes": disputes(claims, {row["key"]: row for row in records}),
         "claims": records,
+        "unasked": unasked,
     }

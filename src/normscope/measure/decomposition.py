@@ -77,6 +77,8 @@ def backward(rule: NormBackward, g: Tensor, at: Standardized) -> Tensor:
     """
     if rule == "straight_through":
         return g
+    if rule == "detached":
+        return g / at.sigma
     centered = g - _mean_part(g, at.center)
     if rule == "center_scale":
         return centered / at.sigma

@@ -1,35 +1,212 @@
-"""Gains and biases of norms, folded into the linear layers that follow them."""
+"""Gains and biases of norms, folded into the linear layers that read their outputs.
+
+``W (g * z + b) + c = (W diag(g)) z + (W b + c)``: the weight takes the gain, and the bias of the
+linear layer takes the bias. A norm whose sigma is frozen is affine, so that a linear layer can take
+all of it: ``g * z`` is then ``diag(g / sigma) (I - 1 1^T / d) x`` if it centers.
+"""
 
 import copy
+import itertools
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from normscope.nn.model import MLP, Attention, Branch, Transformer
-from normscope.nn.norms import Affine
+from normscope.errors import Explained
+from normscope.measure.frozen_norms import FrozenNorm, replace
+from normscope.measure.readers import InFloat64, Reader, reading
+from normscope.measure.recognized import recognized, run
+from normscope.nn.model import Transformer
+from normscope.nn.norms import Affine, TokenNorm
+
+TOLERANCE = 1e-10  # of the change of a logit by exact folding, over the largest, in float64
+
+
+class Fold(NamedTuple):
+    """What became of the gain and the bias of a norm.
+
+    Attributes:
+        into: the linear layers that took them, by name; none if the norm has neither.
+        adds_bias: whether one of these had no bias before.
+        problem: why the norm is as before, or None.
+        change: the largest change of a logit, over the largest absolute logit, in float64.
+    """
+
+    into: tuple[str, ...] = ()
+    adds_bias: bool = False
+    problem: str | None = None
+    change: float = 0.0
+
+
+class _Part(NamedTuple):
+    """The linear part of a norm: ``factor * u + bias``, with ``u = x - mean(x)`` if centered.
+
+    factor and bias are (d,), or None where they change nothing.
+    """
+
+    factor: Tensor | None
+    bias: Tensor | None
+    center: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return self.factor is None and self.bias is None
+
+
+@torch.no_grad()
+def fold(
+    model: nn.Module, norms: Mapping[str, nn.Module], logits: Callable[[], Tensor]
+) -> dict[str, Fold]:
+    """Fold each norm of a model that only linear layers read, in place.
+
+    A folded norm has a gain of 1 and a bias of 0, and a folded ``FrozenNorm`` becomes an identity.
+    After each of them the logits are compared with those before.
+
+    Args:
+        model: in float64 and in evaluation mode.
+        norms: norms of the model by name.
+        logits: runs the model on some tokens.
+
+    Raises:
+        Explained: folding a norm changes the logits.
+    """
+    with InFloat64(), reading(model, norms) as readers:
+        before = logits()
+    folds: dict[str, Fold] = {}
+    for name, norm in norms.items():
+        try:
+            x, y = readers.passed(name)
+            part = _part(norm, x, y)
+            into = [] if part.is_empty else readers.of(name)
+            if part.bias is not None:
+                _check_biases(into)
+        except Explained as e:
+            folds[name] = Fold(problem=str(e))
+            continue
+        if not into:
+            folds[name] = Fold()
+            continue
+        for reader in into:
+            _merge(part, reader)
+        _clear(model, name, x)
+        names = tuple(reader.name for reader in into)
+        with InFloat64():
+            change = float((logits() - before).abs().max() / before.abs().max())
+        if not change <= TOLERANCE:
+            raise Explained(
+                f"{name} cannot be folded: a logit changes by {change:.1e} of the largest, because "
+                f"its output is read elsewhere than in {', '.join(names)}, or their bias is unused"
+            )
+        adds_bias = part.bias is not None and any(reader.bias is None for reader in into)
+        folds[name] = Fold(names, adds_bias, None, change)
+    return folds
+
+
+def _part(norm: nn.Module, x: Tensor, y: Tensor) -> _Part:
+    """The linear part of a norm that maps x to y, in float64.
+
+    Raises:
+        Explained: the norm is not recognized, or has several such parts.
+    """
+    if isinstance(norm, FrozenNorm):
+        if norm.first is not None:
+            raise Explained("its sigma at the first position is another one")
+        gain, bias = _affine(norm)
+        factor = norm.scale.expand(x.shape[-1]) if gain is None else norm.scale * gain
+        return _Part(factor, bias, norm.center)
+    return _Part(*_affine(recognized(norm, x, y)))
+
+
+def _affine(layer: Affine) -> tuple[Tensor | None, Tensor | None]:
+    """Gain and bias of a layer, each None if it changes nothing."""
+    gain = None if layer.gain is None else layer.size(layer.gain)
+    is_one = gain is None or bool((gain == 1).all())
+    is_zero = layer.bias is None or not layer.bias.any()
+    return None if is_one else gain, None if is_zero else layer.bias
+
+
+def _check_biases(readers: list[Reader]) -> None:
+    """Check that linear layers can take a bias.
+
+    Raises:
+        Explained: one cannot.
+    """
+    for reader in readers:
+        if reader.bias is None and not isinstance(reader.owner, nn.Linear):
+            kind = type(reader.owner).__name__
+            raise Explained(f"{reader.name}, a {kind}, cannot take its bias")
+
+
+def _merge(part: _Part, reader: Reader) -> None:
+    """Let a linear layer compute what it computed after the linear part of a norm."""
+    weight = reader.weight.T if reader.transposed else reader.weight  # (out, in)
+    if part.bias is not None:
+        bias = reader.scale * (weight @ part.bias)
+        if reader.bias is None:
+            reader.owner.bias = nn.Parameter(bias, reader.weight.requires_grad)
+        else:
+            reader.bias.add_(bias)
+    if part.factor is not None:
+        weight = weight * part.factor
+    if part.center:
+        weight = weight - weight.mean(1, keepdim=True)
+    reader.weight.copy_(weight.T if reader.transposed else weight)
+
+
+def _clear(model: nn.Module, name: str, x: Tensor) -> None:
+    """Set the gain of a norm to 1 and its bias to 0, or remove it if its sigma is frozen.
+
+    Some classes store the gain as ``1 + weight``.
+
+    Args:
+        model: which has the norm.
+        name: of the norm.
+        x: its input, (..., d).
+
+    Raises:
+        Explained: no values of its parameters do.
+    """
+    norm = model.get_submodule(name)
+    if isinstance(norm, FrozenNorm):
+        replace(model, {name: nn.Identity()})
+        return
+    if isinstance(norm, TokenNorm):
+        norm.gain = norm.bias = None
+        return
+    parameters = [p for p in norm.parameters() if p.numel() == x.shape[-1]]
+    for values in itertools.product((1.0, 0.0), repeat=len(parameters)):
+        for p, value in zip(parameters, values, strict=True):
+            p.fill_(value)
+        if _part(norm, x, run(norm, x)).is_empty:
+            return
+    raise Explained(f"{name} cannot be folded: its gain cannot be set to 1")
 
 
 def folded(model: Transformer, *, final: bool = False) -> Transformer:
     """A copy in float64 with the same logits, whose block norms have neither gain nor bias.
 
-    ``W (g * z + b) + c = (W diag(g)) z + (W b + c)``: the weight of the next linear layer takes the
-    gain, and its bias the bias, which it receives if it has none.
-
     Args:
         model: Pre-norm, with norms that have an affine part.
         final: Also fold the final norm, into the head. A tied head becomes a separate matrix first,
             because it would otherwise change the embedding.
+
+    Raises:
+        Explained: a norm cannot be folded.
     """
-    model = copy.deepcopy(model).double().requires_grad_(False)
-    for branch in model.modules():
-        if isinstance(branch, Branch):
-            _fold(branch.before, _first_linear(branch.f))
+    model = copy.deepcopy(model).double().requires_grad_(False).eval()
+    names = [name for name, _ in model.named_modules() if name.endswith(".before")]
     if final:
+        names.append("final_norm")
         if model.head is None:
             vocab_size, d = model.token_embedding.weight.shape
             model.head = nn.Linear(d, vocab_size, bias=False)
-            model.head.weight = model.token_embedding.weight
-        _fold(model.final_norm, model.head)
+            model.head.weight = nn.Parameter(model.token_embedding.weight.clone(), False)
+    tokens = torch.zeros(1, 1, dtype=torch.int64, device=model.token_embedding.weight.device)
+    norms = {name: model.get_submodule(name) for name in names}
+    for name, outcome in fold(model, norms, lambda: model(tokens)).items():
+        if outcome.problem:
+            raise Explained(f"{name} cannot be folded: {outcome.problem}")
     return model
 
 
@@ -45,22 +222,3 @@ def change(model: Transformer, tokens: Tensor, *, final: bool = False) -> float:
         logits = copy.deepcopy(model).double()(tokens)
         changed = folded(model, final=final)(tokens)
     return float((changed - logits).abs().max() / logits.abs().max())
-
-
-def _first_linear(sublayer: nn.Module) -> nn.Linear:
-    """The linear layer that a sublayer begins with."""
-    if isinstance(sublayer, Attention):
-        return sublayer.qkv
-    assert isinstance(sublayer, MLP)
-    return sublayer.fc
-
-
-def _fold(norm: nn.Module, linear: nn.Linear) -> None:
-    assert isinstance(norm, Affine)
-    weight = linear.weight
-    if norm.bias is not None:
-        bias = weight @ norm.bias
-        linear.bias = nn.Parameter(bias if linear.bias is None else linear.bias + bias)
-    if norm.gain is not None:
-        linear.weight = nn.Parameter(weight * norm.size(norm.gain))
-    norm.gain = norm.bias = None

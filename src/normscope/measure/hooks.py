@@ -6,13 +6,18 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from normscope.nn.custom import CustomNorm
 from normscope.nn.norms import BatchNorm, PointwiseNorm, TokenNorm
 
+NormLayer = TokenNorm | BatchNorm | PointwiseNorm | CustomNorm
 
-def norm_layers(model: nn.Module) -> dict[str, nn.Module]:
-    """The norm layers of the model by name, in order of depth, without identities."""
-    kinds = (TokenNorm, BatchNorm, PointwiseNorm)
-    return {name: m for name, m in model.named_modules() if isinstance(m, kinds)}
+
+def norm_layers(model: nn.Module) -> dict[str, NormLayer]:
+    """The norm layers of the model by name, in order of depth, without identities.
+
+    Norms of queries, keys and values come before the other norms of their branch.
+    """
+    return {name: m for name, m in model.named_modules() if isinstance(m, NormLayer)}
 
 
 @contextmanager

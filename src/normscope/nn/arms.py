@@ -3,8 +3,13 @@
 To add an arm, add a row to ``ARMS`` and name it in ``config.yaml``: it then trains, is measured and
 appears in every figure and table. A run is handed the factors, never the name, so that a new row
 retrains nothing. ``normscope.nn.norms`` turns factors into a module.
+
+Arms of a configuration whose norms have code of their own are added when it is loaded (``add``).
+The scripts that this process starts find them in an environment variable.
 """
 
+import json
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -70,6 +75,17 @@ ZH25_LLM = (
 CH25_LLM = (
     "Chen et al. 2025, arXiv:2512.10938, as for GPT-2: a factor of the embedding; DyT's alpha"
 )
+ZH25_ALPHA = (
+    "Zhu et al. 2025, arXiv:2503.10622, as for language models, which depend on alpha (section 7): "
+    "a learned factor of the embedding, and an alpha that differs from 1"
+)
+ZH25_ATTENTION = (
+    "Zhu et al. 2025, arXiv:2503.10622, as for language models: a learned factor of the embedding, "
+    "and an alpha before attention that is four times that of the other norms, as in their four "
+    "LLaMA models (0.8 and 0.2 at 7B, 0.2 and 0.05 at 70B)"
+)
+CH25_HALF = "Chen et al. 2025, arXiv:2512.10938, as for GPT-2: a factor of the embedding"
+AB26 = f"{CH25_HALF}; alpha = 0.3, to which Abouzeid 2026, arXiv:2604.01563, reduces it for Muon"
 UNIT = "x / max(||x||, 1e-9): an RMSNorm without its sqrt(d)"
 SCALED = "s x / max(||x||, 1e-9), s learned from 1: NormFace, Wang et al. 2017, arXiv:1704.06369"
 CENTERED = "u / max(||u||, 1e-9), u = x - mean(x): a LayerNorm without its sqrt(d)"
@@ -108,8 +124,11 @@ def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
 _NAME: TypeAdapter[str] = TypeAdapter(CellName)
 
 
-def registry(*rows: Row) -> dict[str, Arm]:
+def registry(*rows: Row, of: str = "ARMS of src/normscope/nn/arms.py") -> dict[str, Arm]:
     """The arms by name.
+
+    Args:
+        of: where the rows are, for messages.
 
     Raises:
         Explained: rows are wrong; one line per fault, with the row's name and the reason.
@@ -135,7 +154,7 @@ def registry(*rows: Row) -> dict[str, Arm]:
         except ValueError as e:
             faults.append(str(e))
     if faults:
-        raise Explained("\n".join(f"ARMS of src/normscope/nn/arms.py: {f}" for f in faults))
+        raise Explained("\n".join(f"{of}: {f}" for f in faults))
     return arms
 
 
@@ -159,10 +178,12 @@ def _crossed(name: str, label: str, source: str, factors: Callable[..., Factors]
     return [Row(name + end, label + words, source, factors(**part)) for end, words, part in ends]
 
 
-TUNED = {"alpha": 1.0, "embedding_scale": True}
+def _scaled(alpha: float, **factors) -> Factors:
+    """A learned factor of the embedding, as DyT and Derf have in language models."""
+    return {"alpha": alpha, "embedding_scale": True, **factors}
 
 
-ARMS = registry(
+BUILT_IN = (
     Row("layernorm", "LayerNorm", BA16, _token(center=True, gain=True, bias=True)),
     Row("layernorm_gain", "LayerNorm, gain only", BA16, _token(center=True, gain=True)),
     Row("layernorm_bias", "LayerNorm, bias only", BA16, _token(center=True, bias=True)),
@@ -182,12 +203,58 @@ ARMS = registry(
     Row("batchnorm", "BatchNorm", IS15, _batch(gain=True, bias=True)),
     Row("batchnorm_plain", "BatchNorm, no affine", IS15, _batch()),
     Row("dyt", "DyT", ZH25, _pointwise("tanh")),
-    Row("dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **TUNED)),
+    Row("dyt_scaled", "DyT, scaled embedding", ZH25_LLM, _pointwise("tanh", **_scaled(1.0))),
     Row("derf", "Derf", CH25, _pointwise("erf")),
-    Row("derf_scaled", "Derf, scaled embedding", CH25_LLM, _pointwise("erf", **TUNED)),
+    Row("derf_scaled", "Derf, scaled embedding", CH25_LLM, _pointwise("erf", **_scaled(1.0))),
+    Row(
+        "dyt_half",
+        "DyT, scaled embedding, alpha 0.5",
+        ZH25_ALPHA,
+        _pointwise("tanh", **_scaled(0.5)),
+    ),
+    Row(
+        "dyt_two", "DyT, scaled embedding, alpha 2", ZH25_ALPHA, _pointwise("tanh", **_scaled(2.0))
+    ),
+    Row(
+        "dyt_attention",
+        "DyT, scaled embedding, alpha 4 in attention",
+        ZH25_ATTENTION,
+        _pointwise("tanh", **_scaled(1.0, alpha_attention=4.0)),
+    ),
+    Row(
+        "derf_half",
+        "Derf, scaled embedding, alpha 0.5",
+        CH25_HALF,
+        _pointwise("erf", **_scaled(0.5)),
+    ),
+    Row("derf_third", "Derf, scaled embedding, alpha 0.3", AB26, _pointwise("erf", **_scaled(0.3))),
     Row("none", "No norm", "identity", {"statistic": "none"}),
 )
-LABELS = {name: arm.label for name, arm in ARMS.items()}
+VARIABLE = "NORMSCOPE_ARMS"  # of the environment, with the rows that were added, as JSON
+ARMS: dict[str, Arm] = {}
+LABELS: dict[str, str] = {}
+
+
+def add(*rows: Row) -> None:
+    """Set the arms that are added to the built-in ones, here and in scripts that are started.
+
+    Raises:
+        Explained: A name, a label or a norm is that of another arm, or a row is wrong.
+    """
+    arms = registry(*BUILT_IN, *rows, of="arms")
+    ARMS.clear()
+    ARMS.update(arms)
+    LABELS.clear()
+    LABELS.update({name: arm.label for name, arm in arms.items()})
+    os.environ[VARIABLE] = json.dumps(rows)
+
+
+def added() -> list[Row]:
+    """The arms that were added to the built-in ones."""
+    return [Row(*row) for row in json.loads(os.environ.get(VARIABLE, "[]"))]
+
+
+add(*added())
 
 
 def _known(name: str) -> str:
@@ -209,6 +276,6 @@ def check_placement(arm: str, placement: Placement) -> None:
     """
     if ARMS[arm].norm.is_identity != (placement == "none"):
         raise ValueError(
-            f"arm {arm} with placement {placement}: an arm that normalizes goes with pre, post or "
-            "peri; an identity such as none with placement none"
+            f"arm {arm} with placement {placement}: an arm that normalizes goes with any placement "
+            "but none; an identity such as none with placement none"
         )

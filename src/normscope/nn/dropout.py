@@ -21,6 +21,14 @@ def drawing(generators: Sequence[Generator]) -> Iterator[None]:
         _GENERATORS.reset(token)
 
 
+def drawn_seed() -> int:
+    """A seed from the generator of the only model that is in training; 0 outside of trainings."""
+    if (generators := _GENERATORS.get(None)) is None:
+        return 0
+    (generator,) = generators
+    return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+
 class _Mask(torch.autograd.Function):
     """``1/(1-p)`` where an entry is kept, else 0, in the shape of ``x``; a constant."""
 

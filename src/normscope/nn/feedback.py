@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from normscope.nn.recipe import Model
+
 
 class _FeedbackProduct(torch.autograd.Function):
     """``x W^T + b`` forward; backward ``dy B^T`` for x, and the exact gradients for W and b."""
@@ -60,6 +62,12 @@ class FeedbackLinear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         return _FeedbackProduct.apply(input, self.weight, self.bias, self.feedback)
+
+
+def linear(model: Model, inputs: int, outputs: int, bias: bool) -> nn.Linear:
+    """A linear layer that propagates errors through its weights, or through fixed ones (fa)."""
+    kind = FeedbackLinear if model.feedback == "fa" else nn.Linear
+    return kind(inputs, outputs, bias=bias)
 
 
 class Errors:

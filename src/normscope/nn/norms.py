@@ -5,13 +5,15 @@ Shapes: every layer maps ``(..., d)`` to ``(..., d)``. In float64 the layers equ
 """
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from normscope.nn import surrogates
-from normscope.nn.recipe import Norm, NormBackward
+from normscope.nn.custom import CustomNorm
+from normscope.nn.recipe import Model, Norm, NormBackward
 
 POINTWISE = {"tanh": torch.tanh, "erf": torch.erf}
 
@@ -106,6 +108,7 @@ class BatchNorm(nn.BatchNorm1d):
 
     def __init__(self, d: int, norm: Norm) -> None:
         super().__init__(d, eps=norm.eps, affine=norm.gain)
+        self.d = d
 
     def forward(self, input: Tensor) -> Tensor:
         return super().forward(input.reshape(-1, input.shape[-1])).view(input.shape)
@@ -121,7 +124,7 @@ class PointwiseNorm(Affine):
     def __init__(self, d: int, norm: Norm) -> None:
         super().__init__(d, norm.gain, norm.bias)
         assert norm.elementwise is not None
-        self.f = POINTWISE[norm.elementwise]
+        self.d, self.f = d, POINTWISE[norm.elementwise]
         self.alpha = nn.Parameter(torch.tensor(norm.alpha))
         self.shift = nn.Parameter(torch.tensor(0.0)) if norm.elementwise == "erf" else None
 
@@ -151,8 +154,22 @@ def build(
     """
     if norm_backward != "exact" and not norm.has_surrogates:
         raise ValueError(f"norm_backward {norm_backward} is defined for LayerNorm and RMSNorm")
+    if norm.custom:
+        return CustomNorm(d, norm.custom)
     if norm.statistic == "token":
         return TokenNorm(d, norm, norm_backward, radial_share)
     if norm.statistic == "batch":
         return BatchNorm(d, norm)
     return nn.Identity() if norm.elementwise is None else PointwiseNorm(d, norm)
+
+
+def build_at(
+    place: Literal["embedding", "blocks", "final"], norm: Norm, d: int, model: Model
+) -> nn.Module:
+    """The layer of a norm at a place of a model, with the backward pass that norms have there.
+
+    Raises:
+        ValueError: the norm has no surrogate backward pass.
+    """
+    rule = model.norm_backward if model.surrogates_in in ("all", place) else "exact"
+    return build(norm, d, rule, model.radial_share)

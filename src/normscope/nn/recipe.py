@@ -5,33 +5,85 @@ registry of arms, so that a new arm retrains no other model. No torch in here: t
 this module for every job.
 """
 
-from typing import Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.schema import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, Share, Strict
+from normscope.schema import (
+    LATER,
+    Extended,
+    Fraction,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    Share,
+    Strict,
+)
 
-Placement = Literal["pre", "post", "peri", "none"]
+# where the norms of a branch (attention or MLP) stand; mix and hybrid place those of whole blocks
+BranchPlacement = Literal["pre", "post", "peri", "none", "lns", "deepnorm"]
+Placement = Literal["pre", "post", "peri", "none", "lns", "mix", "hybrid", "deepnorm"]
+PLACEMENTS: dict[str, str] = {
+    "pre": "pre-norm",
+    "post": "post-norm",
+    "peri": "peri-norm",
+    "none": "no norm",
+    "lns": "LayerNorm Scaling",
+    "mix": "Mix-LN",
+    "hybrid": "HybridNorm",
+    "deepnorm": "DeepNorm",
+}
+WITH_FINAL_NORM: tuple[Placement, ...] = ("pre", "peri", "lns", "mix", "hybrid")
+BEFORE_ATTENTION: tuple[Placement, ...] = ("pre", "peri", "lns", "mix")  # a norm stands there
 Attention = Literal["softmax", "sigmoid"]
+QKNorm = Literal["none", "head", "all"]
 Feedback = Literal["backprop", "fa", "dfa"]
-Init = Literal["gpt2", "xavier"]
-NormBackward = Literal["exact", "center_scale", "projected", "straight_through"]
+Init = Literal["gpt2", "gpt2_flat", "xavier"]
+NormBackward = Literal["exact", "center_scale", "projected", "straight_through", "detached"]
 SurrogatesIn = Literal["all", "blocks", "final"]
 
 
-class Norm(Strict):
+class Custom(Strict):
+    """A norm that is not a combination of factors: a class, and what an examination found of it.
+
+    Its instances map ``(..., d)`` to ``(..., d)``.
+
+    Args:
+        name: ``file.py:Class`` or ``package.module:Class``.
+        options: Arguments of the class, which is also given d.
+        code: A digest of the file and of those that it imports from its folder, or the version of
+            the package.
+        folder: Where the file is, from the folder of the run; empty for a package.
+        is_flat: Whether it takes tokens as ``(N, d)`` only, like torch's BatchNorm1d.
+        is_token_wise: Whether the output for a token depends on this token alone.
+        is_random: Whether it draws random numbers in training.
+        stacks: Whether ``torch.func.vmap`` can train several of them together.
+    """
+
+    name: str
+    options: dict[str, Any] = Field(default={})
+    code: str
+    folder: str = ""
+    is_flat: bool = False
+    is_token_wise: bool = True
+    is_random: bool = False
+    stacks: bool = False
+
+
+class Norm(Extended):
     """The factors of a norm: ``gain * radius * project(center(x)) + bias``.
 
     ``statistic`` is taken per token, per channel over the batch, or not at all; without one, an
     ``elementwise`` map may bound the activations instead (DyT, Derf), or the layer is the identity.
-    With some norms comes a learned factor outside of the blocks, started at sqrt(d).
+    With some norms comes a learned factor outside of the blocks, started at sqrt(d). A norm that is
+    no such combination has ``statistic: custom`` and no other factor.
 
     Adam moves every parameter about as far in a step, so that a gain that starts at 1 cannot become
     sqrt(d) within a short training. With ``log_rate`` gain and learned radius are
     ``exp(log_rate * p)``, ``p`` from 0: their logarithm has so many times the learning rate.
     """
 
-    statistic: Literal["token", "batch", "none"] = "token"
+    statistic: Literal["token", "batch", "none", "custom"] = "token"
     center: bool = False
     radius: Literal["1", "sqrt(d)", "learned"] = "sqrt(d)"
     gain: bool = False
@@ -46,9 +98,20 @@ class Norm(Strict):
     )
     eps: PositiveFloat = 1e-5
     log_rate: PositiveFloat | None = None
+    custom: Annotated[Custom | None, LATER] = None
+    alpha_attention: Annotated[PositiveFloat | None, LATER] = Field(
+        default=None, description="alpha in the norm before attention; without it the same alpha"
+    )
 
     @model_validator(mode="after")
     def factors_fit(self) -> Self:
+        if (self.statistic == "custom") != (self.custom is not None):
+            raise ValueError("statistic custom and a custom norm go together")
+        factors = type(self).model_fields.keys() - {"statistic", "custom"}
+        if self.custom and any(
+            getattr(self, name) != type(self).model_fields[name].default for name in factors
+        ):
+            raise ValueError("a custom norm has no factors")
         if self.statistic == "batch" and not (self.center and self.radius == "sqrt(d)"):
             raise ValueError("batch statistics always center, at radius sqrt(d)")
         if self.elementwise and self.statistic != "none":
@@ -64,13 +127,32 @@ class Norm(Strict):
             raise ValueError("log_rate: only for a gain at radius 1 or a learned radius")
         if self.elementwise is None and self.alpha != 0.5:
             raise ValueError("alpha is a factor of elementwise maps only")
+        if self.elementwise is None and self.alpha_attention is not None:
+            raise ValueError("alpha_attention is a factor of elementwise maps only")
         if self.statistic == "none" and self.eps != 1e-5:
             raise ValueError("eps has no effect without a statistic: leave it out")
         return self
 
     @property
+    def before_attention(self) -> "Norm":
+        """The norm before attention, which may have another alpha."""
+        if self.alpha_attention is None:
+            return self
+        return self.model_copy(update={"alpha": self.alpha_attention})
+
+    @property
     def is_identity(self) -> bool:
         return self.statistic == "none" and self.elementwise is None
+
+    @property
+    def is_token_wise(self) -> bool:
+        """Whether the output for a token depends on this token alone."""
+        return self.custom.is_token_wise if self.custom else self.statistic != "batch"
+
+    @property
+    def stacks(self) -> bool:
+        """Whether several models with this norm can be trained together."""
+        return self.custom is None or self.custom.stacks
 
     @property
     def has_surrogates(self) -> bool:
@@ -78,7 +160,7 @@ class Norm(Strict):
         return self.statistic == "token" and self.radius == "sqrt(d)"
 
 
-class Model(Strict):
+class Model(Extended):
     """The one Transformer; the defaults are nanoGPT's architecture."""
 
     n_layer: PositiveInt = Field(description="blocks")
@@ -94,7 +176,8 @@ class Model(Strict):
     init: Init = Field(
         default="gpt2",
         description="of the blocks' matrices: a standard deviation of 0.02, less with depth where "
-        "a branch ends (gpt2), or sqrt(2 / (inputs + outputs)) (xavier)",
+        "a branch ends (gpt2), 0.02 everywhere (gpt2_flat), or sqrt(2 / (inputs + outputs)) "
+        "(xavier)",
     )
     feedback: Feedback = Field(
         default="backprop",
@@ -114,6 +197,16 @@ class Model(Strict):
         default=0.0,
         description="weight in the training loss of the mean of sigma^2, with sigma the standard "
         "deviation of a token before the final norm",
+    )
+    qk_norm: Annotated[QKNorm, LATER] = Field(
+        default="none",
+        description="norms of queries and keys, over the channels of each head or over all",
+    )
+    embedding_norm: Annotated[bool, LATER] = Field(
+        default=False, description="a norm of the embedding"
+    )
+    final_norm: Annotated[bool, LATER] = Field(
+        default=True, description="the norm before the head, in placements that have one"
     )
 
     @model_validator(mode="after")

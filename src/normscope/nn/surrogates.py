@@ -11,6 +11,10 @@ with <.> a mean over channels, and a surrogate leaves some of it out:
     center_scale      (g - <g>)/sigma            the radial part is left in
     projected          g - <g> - z <g z>         the scale is left out
     straight_through   g                         both, and the centering
+    detached           g/sigma                   mean and radial part are left in
+
+The last is the gradient with mu and sigma as constants: DetachNorm (Xu et al. 2019,
+arXiv:1911.07013, section 3.1).
 
 A dose of the first leaves a share s of the radial part in, ``(g - <g> - (1 - s) z <g z>)/sigma``,
 from the exact pass at 0 to center_scale at 1.
@@ -70,8 +74,9 @@ class _Surrogate(torch.autograd.Function):
         dx, dgain, dbias = aten.native_layer_norm_backward(
             dy, x, shape, mean, rstd, gain, bias, [ctx.rule == "projected", *affine]
         )
-        if ctx.rule == "straight_through":
+        if ctx.rule in ("straight_through", "detached"):
             dx = dy if gain is None else dy * gain
+            dx = dx * rstd if ctx.rule == "detached" else dx
         else:
             if ctx.rule == "center_scale":
                 # scale z by this factor: the radial part is quadratic in z

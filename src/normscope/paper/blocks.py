@@ -12,7 +12,7 @@ from markdown_it.tree import SyntaxTreeNode
 
 from normscope.errors import Explained
 from normscope.paper.figures import FOREST
-from normscope.paper.markdown import CARDS, FIGURES, MARK, MARKED
+from normscope.paper.markdown import CARDS, FIGURES, MARK, MARKED, PLOTS
 
 KINDS = {
     "heading": "heading",
@@ -30,10 +30,11 @@ class Block(NamedTuple):
     """A top-level part of the text.
 
     Args:
-        kind: ``heading``, ``paragraph``, ``list``, ``code``, ``table``, ``figures`` or
-            ``cards``.
+        kind: ``heading``, ``paragraph``, ``list``, ``code``, ``table``, ``figures``, ``cards``
+            or ``plots``.
         tokens: its Markdown, as parsed.
-        name: of the table, of the figures' mark, or of the document with these cards.
+        name: of the table, of the figures' mark, or of the document with these cards; the keys of
+            the statements with these plots.
     """
 
     kind: str
@@ -82,6 +83,7 @@ def _block(node: SyntaxTreeNode) -> Block:
         raise Explained(f"a table must be a separate paragraph in: {marks[0].replace(MARK, '|')}")
     if mark[1] in (FIGURES, FOREST):
         return Block("figures", block.tokens, mark[1])
-    if mark[1].startswith(CARDS):
-        return Block("cards", block.tokens, mark[1].removeprefix(CARDS))
+    for kind, prefix in (("cards", CARDS), ("plots", PLOTS)):
+        if mark[1].startswith(prefix):
+            return Block(kind, block.tokens, mark[1].removeprefix(prefix))
     return Block("table", block.tokens, mark[1])

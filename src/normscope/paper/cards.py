@@ -9,9 +9,9 @@ from normscope.paper.position import scale_of, share
 from normscope.paper.statements import (
     document_name,
     estimate,
-    is_asserted,
+    every,
     is_exploratory,
-    outcome,
+    is_unasked,
     published,
     reach,
     shown_verdict,
@@ -26,52 +26,69 @@ def cards(
     traces: Mapping[str, Mapping[str, Any]],
     evidence: Evidence | None = None,
 ) -> list[dict[str, Any]]:
-    """The cards, in the order of the ledger.
+    """The cards, in the order of the documents.
 
-    Keys: key, study, figure, statement, where, ``of`` (the key of its
+    Keys: key, figure (empty without one), statement, where, ``of`` (the key of its
     document), document and its link; verdict, shown as pages do;
-    outcome (of ``statements.OUTCOMES``, or ``question``); found, what was measured; finding,
-    a sentence; plot (``plot_of``);
+    found, what was measured; finding, a sentence; plot (``plot_of``);
     readings, each with name, quote, answer, whether it decides, and facts; facts; test, code and
-    command, from which it can be rerun.
+    command, from which it can be rerun, or nothing for a statement that is not tested.
 
     Args:
         ledger: the contents of claims.json.
         traces: ``test``, ``tables`` and ``code`` of every statement, by key.
         evidence: the results that the project keeps, if it has any.
     """
-    statements = {claim["key"]: claim["statement"] for claim in ledger["claims"]}
+    statements = {claim["key"]: claim["statement"] for claim in every(ledger)}
     options: list[str] = []
     if evidence is not None and evidence.is_same:
         options = ["--configfile", evidence.configuration]
     made = []
-    for claim in ledger["claims"]:
-        trace = traces[claim["key"]]
-        facts = [*_facts(ledger, claim, statements)]
-        if evidence is not None:
-            facts.append(["evidence", kept_verdict(claim, evidence)])
+    for claim in every(ledger):
+        facts = _facts(ledger, claim, statements)
+        if is_unasked(claim):
+            test = _without_test(claim)
+        else:
+            test = _tested(claim, traces[claim["key"]], options)
+            facts += _verdict_facts(claim)
+            if evidence is not None:
+                facts.append(["evidence", kept_verdict(claim, evidence)])
         made.append(
-            {key: claim[key] for key in ("key", "study", "figure", "statement", "where", "verdict")}
+            {key: claim[key] for key in ("key", "statement", "where", "verdict")}
             | {
                 "of": claim["document"],
                 "document": document_name(ledger, claim),
                 "link": ledger["documents"][claim["document"]]["link"],
                 "shown": shown_verdict(claim),
-                "outcome": outcome(claim) if is_asserted(ledger, claim) else "question",
                 "found": found(claim),
                 "finding": finding(claim),
                 "plot": plot_of(claim),
-                "readings": [
-                    _reading(name, reading, name == claim["reading"])
-                    for name, reading in claim["readings"].items()
-                ],
                 "facts": [fact for fact in facts if fact[1]],
-                "test": trace["test"],
-                "code": trace["code"],
-                "command": command(trace["tables"], options),
             }
+            | test
         )
     return made
+
+
+def _tested(claim: Row, trace: Mapping[str, Any], options: Sequence[str]) -> dict[str, Any]:
+    """What a card says about the test of a statement."""
+    return {
+        "figure": claim["figure"],
+        "readings": [
+            _reading(name, reading, name == claim["reading"])
+            for name, reading in claim["readings"].items()
+        ],
+        "test": trace["test"],
+        "code": trace["code"],
+        "command": command(trace["tables"], options),
+    }
+
+
+def _without_test(claim: Row) -> dict[str, Any]:
+    """What a card says of a statement in place of a test: its words, as if of a reading."""
+    stated = {"name": "stated", "quote": claim["quote"] or "", "decides": False}
+    stated |= {"answer": shown_verdict(claim), "facts": _compared(claim)}
+    return {"figure": "", "readings": [stated], "test": "", "code": [], "command": ""}
 
 
 def command(tables: Sequence[str], options: Sequence[str]) -> str:
@@ -82,7 +99,9 @@ def command(tables: Sequence[str], options: Sequence[str]) -> str:
 
 
 def found(claim: Row) -> str:
-    """What was measured in the case on which a verdict rests."""
+    """What was measured in the case on which a verdict rests; empty without a test."""
+    if is_unasked(claim):
+        return ""
     if claim["effect"] is None:
         measured = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
         return f"{claim['quantity']}: {measured or 'no data'}"
@@ -96,7 +115,9 @@ def found(claim: Row) -> str:
 
 
 def finding(claim: Row) -> str:
-    """What was measured, and what the statement needs."""
+    """What was measured, and what the statement needs; or what its test would take."""
+    if is_unasked(claim):
+        return f"What it would take: {claim['cannot_be_asked'].rstrip('.')}."
     needs = _needs(claim["readings"][claim["reading"]])
     return f"{found(claim)}{f'; the statement needs {needs}' * bool(needs)}."
 
@@ -124,6 +145,8 @@ def plot_of(claim: Row) -> dict[str, Any] | None:
     Keys: ``holds``, the ends of what supports the reading that decides; ``marks``, each with at,
     low, high, what it reads, and whether the verdict rests on it.
     """
+    if is_unasked(claim):
+        return None
     scale = scale_of(claim["readings"][claim["reading"]])
     marks = []
     for name, reading in claim["readings"].items():
@@ -156,7 +179,7 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     as_published = f"{reading['as_published']}{verdict}" if reading["as_published"] else ""
     base = reading["reach"]
     words = [
-        ["quote compared with", reading["compared_with"] or ""],
+        *_compared(reading),
         ["in plain words", reading["restated"] or ""],
         ["test", reading["criterion"]],
         ["its numbers", reasons],
@@ -174,18 +197,49 @@ def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:
     }
 
 
+def _compared(quoted: Row) -> list[Fact]:
+    """With what a quote was compared."""
+    facts = [
+        ["quote compared with", quoted["compared_with"] or ""],
+        ["quote not compared", quoted["uncompared"] or ""],
+    ]
+    return [fact for fact in facts if fact[1]]
+
+
 def _facts(ledger: Mapping[str, Any], claim: Row, statements: Mapping[str, str]) -> list[Fact]:
-    """What else is known about a statement."""
+    """What a document says of its statement, and how it relates to others."""
     words = [published(ledger, claim) or "asserted by nobody", claim["published_number"]]
-    contradicted = (f"“{statements[key]}”" for key in claim["contradicts"] if key in statements)
+    related = {"contradicts": "contradicts", "refines": "refines", "refined_by": "refined by"}
     return [
         ["published", "; ".join(filter(None, words))],
+        ["authors' regime", claim["regime"] or ""],
+        *(
+            [title, "; ".join(f"“{statements[other]}”" for other in claim[key])]
+            for key, title in related.items()
+        ),
+    ]
+
+
+def _verdict_facts(claim: Row) -> list[Fact]:
+    """What is known about a verdict."""
+    return [
+        ["off-label", _off_label(claim)],
         ["reach", reach(claim)],
         ["why", claim["reason"]],
         ["exploratory because", claim["exploratory_because"]],
         ["p-values", _p_values(claim)],
-        ["contradicts", "; ".join(contradicted)],
     ]
+
+
+def _off_label(claim: Row) -> str:
+    """How tests differ from the authors' regime, with the readings if some do not."""
+    differ: dict[str, list[str]] = {}
+    for name, reading in claim["readings"].items():
+        if reading["off_label"]:
+            differ.setdefault(reading["off_label"], []).append(name.replace("_", " "))
+    if claim["off_label"] and len(differ) == 1:
+        return next(iter(differ))
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in differ.items())
 
 
 def _p_values(claim: Row) -> str:

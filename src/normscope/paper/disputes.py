@@ -4,24 +4,47 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from normscope.formats import SCIENTIFIC
-from normscope.paper.cards import found
-from normscope.paper.statements import document_name, shown_verdict
+from normscope.paper.cards import finding, plot_of
+from normscope.paper.statements import (
+    OFF_LABEL,
+    UNASKED,
+    document_name,
+    every,
+    is_unasked,
+    shown_verdict,
+)
 from normscope.paper.table import PageTable, Quantity, Row, derived, tabulate
 
 
-def disputes(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The words of each dispute: ``sides``, and ``outcome``, a sentence about both verdicts.
+def disputes(
+    ledger: Mapping[str, Any], traces: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The words of each dispute: ``sides``, ``outcome``, a sentence about both verdicts, and plots.
 
     A side has statement, document, where, quote (of the reading that decides, empty for a
-    question), verdict as pages show it, and found, what was measured.
+    question), verdict as pages show it, and finding, what was measured. ``plots`` are the two keys
+    if both statements read a table and have effects to plot, and empty otherwise.
 
     Args:
         ledger: the contents of claims.json.
+        traces: ``tables`` of every statement that is tested, by key.
     """
     return [
-        {"sides": [_side(ledger, claim) for claim in pair], "outcome": _outcome(pair)}
+        {
+            "sides": [_side(ledger, claim) for claim in pair],
+            "outcome": _outcome(pair),
+            "plots": " ".join(claim["key"] for claim in pair) if _on_a_scale(pair, traces) else "",
+        }
         for pair, _ in _pairs(ledger)
     ]
+
+
+def _on_a_scale(pair: list[Row], traces: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the effects of two statements come from the same table and can be plotted."""
+    if not all(plot_of(claim) for claim in pair):
+        return False
+    one, other = (traces[claim["key"]]["tables"] for claim in pair)
+    return not set(one).isdisjoint(other)
 
 
 def dispute_table(ledger: Mapping[str, Any]) -> PageTable:
@@ -55,31 +78,36 @@ def _models(row: Row) -> str:
 
 
 def _pairs(ledger: Mapping[str, Any]) -> Iterator[tuple[list[Row], list[Row]]]:
-    claims = {claim["key"]: claim for claim in ledger["claims"]}
+    claims = {claim["key"]: claim for claim in every(ledger)}
     for dispute in ledger["disputes"]:
         yield [claims[key] for key in dispute["statements"]], dispute["shared"]
 
 
 def _side(ledger: Mapping[str, Any], claim: Row) -> dict[str, str]:
+    quoted = claim if is_unasked(claim) else claim["readings"][claim["reading"]]
     return {
         "statement": claim["statement"],
         "document": document_name(ledger, claim),
         "where": claim["where"],
-        "quote": claim["readings"][claim["reading"]]["quote"] or "",
+        "quote": quoted["quote"] or "",
         "verdict": shown_verdict(claim),
-        "found": found(claim),
+        "finding": finding(claim),
     }
 
 
 def _outcome(pair: list[Row]) -> str:
-    holding = [claim["statement"] for claim in pair if claim["verdict"] == "holds"]
+    holding = [claim for claim in pair if claim["verdict"] == "holds"]
     if len(holding) == 2:
         return (
             "Both hold in this run, although they cannot both be true: at least one of the two "
             "verdicts is wrong, or they are about different models."
         )
     if holding:
-        return f"Of the two, this run supports “{holding[0]}”"
+        limit = f" It was tested {OFF_LABEL}." if holding[0]["off_label"] else ""
+        other = f" The other one {UNASKED} here." if any(map(is_unasked, pair)) else ""
+        return f"Of the two, this run supports “{holding[0]['statement']}”{limit}{other}"
+    if all(map(is_unasked, pair)):
+        return f"Neither {UNASKED.replace('cannot', 'can')} here."
     if all(claim["verdict"] == "fails" for claim in pair):
         return "Neither holds in this run."
     return "This run does not settle it."

@@ -82,13 +82,21 @@ def evidence_words(ledger: Mapping[str, Any], evidence: Evidence) -> dict[str, A
     that only one run decides.
     """
     unlike = [
-        {"statement": c["statement"].rstrip("."), "here": c["verdict"], "there": other["verdict"]}
+        (c, other)
         for c in ledger["claims"]
         if (other := evidence.of(c)) is not None
         and _same_test(c, other)
         and c["verdict"] != other["verdict"]
     ]
-    differing = [pair for pair in unlike if {pair["here"], pair["there"]} <= set(DECIDED)]
+    differing = [
+        {
+            "statement": c["statement"].rstrip("."),
+            "here": shown_verdict(c),
+            "there": shown_verdict(other),
+        }
+        for c, other in unlike
+        if {c["verdict"], other["verdict"]} <= set(DECIDED)
+    ]
     return {
         "configuration": evidence.configuration,
         "is_same": evidence.is_same,

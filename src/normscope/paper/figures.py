@@ -42,6 +42,11 @@ class Figure(Strict):
     tables: Annotated[list[Text], Some, Distinct] = Field(
         description="the study's tables; those of another study as study.table"
     )
+    needs: Text | None = Field(
+        default=None,
+        description="dotted path of a value of the configuration, as in params; a run in which it "
+        "is empty leaves the figure out",
+    )
     params: dict[str, Any] = Field(
         default={},
         description="what else the drawing takes; {config: a.dotted.path} stands for a value of "
@@ -61,6 +66,14 @@ class Figure(Strict):
             LookupError: the configuration has no such value.
         """
         return {name: _resolve(value, configuration) for name, value in self.params.items()}
+
+    def is_drawn(self, configuration: BaseModel) -> bool:
+        """Whether the configuration has what the figure needs.
+
+        Raises:
+            LookupError: there is no such key.
+        """
+        return self.needs is None or bool(_look_up(self.needs, configuration))
 
 
 def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
@@ -83,6 +96,11 @@ def load(folder: Path, studies: Iterable[str]) -> dict[str, Figure]:
                 raise Explained(f"{path}: {name}: the study {figures[name].study} has this name")
             figures[name] = figure
     return figures
+
+
+def drawn(figures: Mapping[str, Figure], configuration: BaseModel) -> dict[str, Figure]:
+    """The figures of a run, in order: those that have what they need."""
+    return {name: one for name, one in figures.items() if one.is_drawn(configuration)}
 
 
 def _read(path: Path, study: str) -> dict[str, Figure]:
@@ -149,6 +167,10 @@ def _problems(
         entry.values(configuration)
     except LookupError as e:
         yield f"params: {e.args[0]}"
+    try:
+        entry.is_drawn(configuration)
+    except LookupError as e:
+        yield f"needs: {e.args[0]}"
     drawing = folder / entry.study / "figures" / f"{name}.py"
     if not drawing.is_file():
         known = [path.stem for path in drawing.parent.glob("[!_]*.py")]

@@ -10,7 +10,12 @@ from matplotlib.figure import Figure
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.position import FAR, Mark, scale_of
-from normscope.paper.statements import document_name, is_asserted, shown_verdict
+from normscope.paper.statements import (
+    document_name,
+    is_asserted,
+    is_exploratory,
+    shown_verdict,
+)
 from normscope.paper.table import Row
 
 CAPTION = """The position is the distance of an effect from its bound, in the direction of the
@@ -22,7 +27,8 @@ the margin. The large mark is the case on which the verdict rests, with its inte
 marks are the other cases of all readings, each by its own bound and margin. Green marks hold
 and red ones fail, each case by itself; gray ones are undecided. Diamonds (deterministic) and
 squares (no common scale) lie at the right if the statement holds, at the left if it fails, and
-at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts."""
+at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts, and
+a dagger those of off-label tests, in another regime than the authors claim."""
 PAPER_MM = 198  # height of a page, less its caption
 ROW_MM = 4.9
 MM_PER_PT = 0.3528
@@ -80,7 +86,7 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
     _label(axis, y, words, size)
     color = COLORS.get(claim["verdict"], OTHER)  # of a mark, if the readings agree
     right = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": size}
-    verdict = claim["verdict"] + "*" * (claim["status"] == "exploratory")
+    verdict = claim["verdict"] + "†" * claim["off_label"] + "*" * is_exploratory(claim)
     axis.text(1.01, y, verdict, color=color, **right)
     scale = scale_of(claim["readings"][claim["reading"]])
     main = None

@@ -20,7 +20,7 @@ from normscope.paper.section import Section, Word, named, numbers_among
 from normscope.paper.statements import ledger_numbers, ledger_table, tally_table
 from normscope.paper.table import Column, Number, PageTable, Quantity
 from normscope.paper.tally import documents, totals
-from normscope.statistics.estimate import FEWEST
+from normscope.statistics.levels import FEWEST
 
 # tables: all statements, what became of them by document, and in this run and the evidence, and
 # the disputed ones
@@ -66,6 +66,10 @@ class Frame:
     def cards_of(self, document: str) -> list[Mapping[str, Any]]:
         """The cards of a document."""
         return [card for card in self.cards if card["of"] == document]
+
+    def plotted(self, keys: str) -> list[Mapping[str, Any]]:
+        """The cards of some statements, whose keys are separated by spaces."""
+        return [card for key in keys.split() for card in self.cards if card["key"] == key]
 
     def write(self, path: Path) -> None:
         """Write the frame as JSON."""
@@ -133,7 +137,7 @@ def collect(
     others = {
         "claims_tests": ledger["tests"],
         "demonstration": demonstration,
-        "disputes": disputes(ledger),
+        "disputes": disputes(ledger, traces),
         "documents": documents(ledger),
         "evidence": compared,
         "totals": totals(ledger),

@@ -10,7 +10,8 @@ from normscope.paper.figures import FOREST
 from normscope.paper.frame import Figure, Frame
 from normscope.paper.table import PageTable
 
-FIGURES, CARDS = "figures", "cards:"  # marks: all figures but the forest plot; a document's cards
+# marks: all figures but the forest plot; a document's cards; the small plots of some statements
+FIGURES, CARDS, PLOTS = "figures", "cards:", "plots:"
 MARK = "\ue000"  # a private-use character, which no text contains
 MARKED = re.compile(f"{MARK}([^{MARK}]*){MARK}")
 MARKUP = re.compile(r"([\\`*<~]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;))")
@@ -61,7 +62,8 @@ def pipe_table(table: PageTable) -> str:
 
 def card(card: Mapping[str, Any]) -> str:
     """A card as a heading, its verdict and a list."""
-    facts = [*card["facts"], ("rerun", f"`{card['command']}`")]
+    rerun = [("rerun", f"`{card['command']}`")] if card["command"] else []
+    facts = [*card["facts"], *rerun]
     source = f"{card['document']}, {card['where']}"
     lines = [f"#### {escaped(card['statement'])}", f"**{card['shown']}**; {escaped(source)}"]
     items = [f"- {term}: {text if term == 'rerun' else escaped(text)}" for term, text in facts]
@@ -87,6 +89,8 @@ def summary(text: str, frame: Frame) -> str:
             return "\n\n".join(starmap(figure, frame.plates(name)))
         if name.startswith(CARDS):
             return "\n\n".join(map(card, frame.cards_of(name.removeprefix(CARDS))))
+        if name.startswith(PLOTS):
+            return ""
         return pipe_table(frame.tables[name])
 
-    return MARKED.sub(shown, text)
+    return re.sub(r"\n{3,}", "\n\n", MARKED.sub(shown, text))

@@ -13,9 +13,10 @@ from normscope.paper.drawing import Look
 from normscope.paper.position import scale_of
 from normscope.paper.table import Row
 
-CAPTION = """Statements whose effect grows, shrinks or reverses from the smallest models to the
-largest: the intervals at both ends do not overlap. A line joins cases that differ in nothing but
-the size and the steps of training, which are below the axis (blocks x width d, steps). The position
+CAPTION = """Statements whose effect differs between sizes: the intervals of two or more of them do
+not overlap. It grows, shrinks or reverses from the smallest models to the largest, or changes
+without such a trend. A line joins cases that differ in nothing but the size and the steps of
+training, which are below the axis (blocks x width d, steps). The position
 is the distance of an effect from its bound, in the direction of the statement, in units of its
 margin; without a margin, of the bound's distance from no difference; without either, of the
 quantity itself. Ratios enter by their logarithms. Shaded is what supports the statement."""
@@ -74,7 +75,8 @@ def _panel(axis: Axes, claim: Row, size: float) -> None:
     axis.set_xlim(-0.5, len(order) - 0.5)
     words = textwrap.wrap(claim["statement"], WIDTH)
     title = "\n".join(words[:LINES]) + " ..." * (len(words) > LINES)
-    axis.set_title(f"{title}\n{claim['with_size']}", fontsize=size, loc="left")
+    change = claim["with_size"].partition(" between ")[0]  # the axis shows the sizes
+    axis.set_title(f"{title}\n{change}", fontsize=size, loc="left")
 
 
 def _size(extent: Row) -> tuple[Size, str]:

@@ -1,7 +1,8 @@
 """The ledger, claims.json, as counts, numbers and a table of the paper."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from normscope.formats import INTEGER, SCIENTIFIC
@@ -12,7 +13,6 @@ from normscope.paper.table import (
     Quantity,
     Row,
     derived,
-    number,
     tabulate,
     text,
 )
@@ -20,14 +20,16 @@ from normscope.paper.table import (
 VERDICTS = ("holds", "fails", "depends", "undecided")
 DECIDED = VERDICTS[:3]
 OUTCOMES = ("confirmed", "refuted", "depends", "open")
+OFF_LABEL, UNASKED = "off-label", "cannot be asked"
 NUMBERS = ("effect", "low", "high", "hedges_g", "p", "p_flips", "p_holm", "p_ledger")
 CHANGES = {  # what is said of ``with_size`` where it is no verb
     "one size": "one size",
     "not compared": "effects of different sizes are not compared",
+    "stays": "no change of the effect with size was found",
 }
-COUNTED = {  # columns of counts, with the outcomes that they add up
-    "assertions": OUTCOMES,
-    **{outcome: (outcome,) for outcome in OUTCOMES},
+COUNTED = {  # columns of counts, with what they add up
+    "assertions": (*OUTCOMES, OFF_LABEL),
+    **{group: (group,) for group in (*OUTCOMES, OFF_LABEL, UNASKED)},
 }
 
 
@@ -36,9 +38,23 @@ def is_exploratory(claim: Row) -> bool:
     return claim["status"] == "exploratory"
 
 
+def is_unasked(claim: Row) -> bool:
+    """Whether a statement cannot be tested here."""
+    return claim["verdict"] == "unasked"
+
+
+def every(ledger: Mapping[str, Any]) -> list[Row]:
+    """The statements that are tested, and those that cannot be, in the order of the documents."""
+    order = list(ledger["documents"])
+    rows = [*ledger["claims"], *ledger["unasked"]]
+    return sorted(rows, key=lambda claim: order.index(claim["document"]))
+
+
 def shown_verdict(claim: Row) -> str:
-    """The verdict as pages show it: marked if it is exploratory."""
-    return f"{claim['verdict']} (exploratory)" if is_exploratory(claim) else claim["verdict"]
+    """The verdict as pages show it: with all that limits it."""
+    words = [f"{UNASKED} here" if is_unasked(claim) else claim["verdict"]]
+    words += [OFF_LABEL] * claim["off_label"] + ["quote not compared"] * bool(claim["uncompared"])
+    return ", ".join(words) + " (exploratory)" * is_exploratory(claim)
 
 
 def is_asserted(ledger: Mapping[str, Any], claim: Row) -> bool:
@@ -50,7 +66,8 @@ def is_asserted(ledger: Mapping[str, Any], claim: Row) -> bool:
 def outcome(claim: Row) -> str:
     """What became of an assertion: one of ``OUTCOMES``.
 
-    A statement that its author reports as refuted is confirmed if it fails.
+    A statement that its author reports as refuted is confirmed if it fails. What was tested
+    off-label has an outcome too, and is counted apart.
     """
     if claim["verdict"] in ("depends", "undecided"):
         return {"depends": "depends", "undecided": "open"}[claim["verdict"]]
@@ -59,7 +76,7 @@ def outcome(claim: Row) -> str:
 
 def is_negative(claim: Row) -> bool:
     """Whether a statement is an author's negative result, and was confirmed."""
-    return claim["published_verdict"] == "fails" and outcome(claim) == "confirmed"
+    return claim["published_verdict"] == "fails" and _group(claim) == "confirmed"
 
 
 def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
@@ -69,14 +86,22 @@ def document_name(ledger: Mapping[str, Any], claim: Row) -> str:
 
 
 def counts(claims: Iterable[Row]) -> dict[str, int]:
-    """Counts of assertions: all of them, and those with each outcome."""
-    given = Counter(map(outcome, claims))
+    """Counts of assertions: those that were tested, by outcome or off-label, and the others."""
+    given = Counter(map(_group, claims))
     return {title: sum(given[name] for name in names) for title, names in COUNTED.items()}
 
 
+def _group(claim: Row) -> str:
+    """The column in which an assertion is counted."""
+    if is_unasked(claim):
+        return UNASKED
+    return OFF_LABEL if claim["off_label"] else outcome(claim)
+
+
 def assertions(ledger: Mapping[str, Any]) -> list[Row]:
-    """The statements that somebody asserts."""
-    return [claim for claim in ledger["claims"] if is_asserted(ledger, claim)]
+    """The statements that somebody asserts, in quotes that were compared with the document."""
+    stated = (claim for claim in every(ledger) if is_asserted(ledger, claim))
+    return [claim for claim in stated if not claim["uncompared"]]
 
 
 def tally_table(ledger: Mapping[str, Any]) -> PageTable:
@@ -100,18 +125,21 @@ def ledger_table(ledger: Mapping[str, Any]) -> PageTable:
         is_tested = claim["n"] and claim["p"] is not None
         return f"{claim['n']} {claim['n_unit']}" if is_tested else None
 
+    def tested(cell: Callable[[Row], Any]) -> Callable[[Row], Any]:
+        return lambda claim: None if is_unasked(claim) else cell(claim)
+
     fields = [
         text("statement"),
         derived("source", lambda claim: f"{document_name(ledger, claim)}, {claim['where']}"),
         derived("published", lambda claim: published(ledger, claim)),
         derived("verdict", shown_verdict),
-        derived("effect", effect),
-        derived("n", units),
-        derived("reach", lambda claim: reach(claim) or None),
-        number("p (Holm)", "p_holm", SCIENTIFIC),
-        derived("why", lambda claim: claim["reason"] or None),
+        derived("effect", tested(effect)),
+        derived("n", tested(units)),
+        derived("reach", tested(lambda claim: reach(claim) or None)),
+        derived("p (Holm)", tested(itemgetter("p_holm")), SCIENTIFIC),
+        derived("why", lambda claim: claim.get("cannot_be_asked") or claim["reason"] or None),
     ]
-    return tabulate("The ledger of statements", ledger["claims"], fields)
+    return tabulate("The ledger of statements", every(ledger), fields)
 
 
 def published(ledger: Mapping[str, Any], claim: Row) -> str | None:
@@ -156,7 +184,8 @@ def reach(claim: Row) -> str:
         f"{len(texts)} text{'s' * (len(texts) > 1)} ({', '.join(texts)})",
     ]
     change = claim["with_size"]
-    return ", ".join(words) + f"; {CHANGES.get(change, f'the effect {change} with size')}"
+    with_size = "" if " between " in change else " with size"
+    return ", ".join(words) + f"; {CHANGES.get(change, f'the effect {change}{with_size}')}"
 
 
 def _range(values: Sequence[int], unit: str = "") -> str:

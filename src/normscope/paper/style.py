@@ -20,7 +20,7 @@ from normscope.paper.svg import titled
 
 # Okabe & Ito 2008, "Color Universal Design", without its yellow, too pale for lines on paper
 COLORS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "<", "p")
+MARKERS = ("o", "s", "^", "D", "v", "<", "p", "h", "P")
 LINES = (
     "-",
     (0, (4, 1.5)),
@@ -29,6 +29,8 @@ LINES = (
     (0, (8, 2)),
     (0, (4, 1, 1, 1, 1, 1)),
     (0, (2, 2)),
+    (0, (1, 1)),
+    (0, (8, 2, 1, 2)),
 )
 DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean over its interval
 OPEN: dict = {"mfc": "white"}  # one model, which has no interval

@@ -6,20 +6,24 @@ from typing import Any
 from normscope.formats import PERCENT
 from normscope.paper.statements import (
     DECIDED,
+    OUTCOMES,
     VERDICTS,
     assertions,
     counts,
     document_name,
+    every,
     is_asserted,
     is_exploratory,
     is_negative,
+    is_unasked,
+    outcome,
 )
 from normscope.paper.table import Number
 
 
 def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The documents with statements: key, name, and what their files say about them."""
-    stated = {claim["document"]: claim for claim in ledger["claims"]}
+    stated = {claim["document"]: claim for claim in every(ledger)}
     return [
         {"key": key, "name": document_name(ledger, claim), **ledger["documents"][key]}
         for key, claim in stated.items()
@@ -29,20 +33,28 @@ def documents(ledger: Mapping[str, Any]) -> list[dict[str, Any]]:
 def totals(ledger: Mapping[str, Any]) -> dict[str, Any]:
     """What became of the assertions, and how sure the verdicts are.
 
-    Keys: the counts of ``statements.counts``; ``negative``, results of authors that are confirmed;
-    ``documents`` that assert something; ``questions`` of this project, and their ``answers`` by
-    verdict; ``tested``, decided by a test; ``whole``, those that stand if Holm's correction covers
-    the whole ledger; ``facts``, decided deterministically; ``exploratory`` of the decided;
-    ``family`` error rate of the whole ledger, at most, from those of its documents.
+    Keys: the counts of ``statements.counts``, which leave out quotes that are not compared;
+    ``off_label``, the outcomes of what was tested so; ``unasked``, what cannot be;
+    ``uncompared`` assertions; ``negative``, results of authors that are confirmed;
+    ``documents`` of the assertions that were tested; ``questions`` of this project, and their
+    ``answers`` by verdict; ``tested``, decided by a test; ``whole``, those that stand if Holm's
+    correction covers the whole ledger; ``facts``, decided deterministically; ``exploratory`` of
+    the decided; ``family`` error rate of the whole ledger, at most, from those of its documents.
     """
     alpha = 1 - ledger["level"]
-    asserted = assertions(ledger)
+    counted = assertions(ledger)
+    asserted = [claim for claim in counted if not is_unasked(claim)]
+    off_label = [outcome(claim) for claim in asserted if claim["off_label"]]
+    stated = [claim for claim in every(ledger) if is_asserted(ledger, claim)]
     questions = [claim for claim in ledger["claims"] if not is_asserted(ledger, claim)]
     answers = [claim["verdict"] for claim in questions]
     decided = [claim for claim in ledger["claims"] if claim["verdict"] in DECIDED]
     tested = [claim for claim in decided if claim["p_ledger"] is not None]
     families = {c["document"] for c in ledger["claims"] if c["status"] != "deterministic"}
-    return counts(asserted) | {
+    return counts(counted) | {
+        "off_label": {name: off_label.count(name) for name in OUTCOMES if name in off_label},
+        "unasked": len(counted) - len(asserted),
+        "uncompared": len(stated) - len(counted),
         "count": len(ledger["claims"]),
         "negative": sum(map(is_negative, asserted)),
         "documents": len({claim["document"] for claim in asserted}),

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
 from normscope.errors import Explained, suggest
 from normscope.paper.figures import FOREST
 from normscope.paper.frame import Frame
-from normscope.paper.markdown import CARDS, FIGURES, Markdown, escaped_word, reference
+from normscope.paper.markdown import CARDS, FIGURES, PLOTS, Markdown, escaped_word, reference
 
 SUMMARY, SECTION, FINDING = "summary.md", "{}/section.md", "{}/finding.md"
 
@@ -56,7 +56,8 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
     table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
     ``verdict("key")`` and ``found("key")`` are a statement's verdict and what was measured. In
-    the summary ``cards("key")`` are those of a document.
+    the summary ``cards("key")`` are those of a document, and ``plots("one other")`` the small
+    plots of statements.
 
     Args:
         folder: of ``summary.md``.
@@ -82,8 +83,20 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
         "forest": reference(FOREST) if FOREST in frame.figures else "",
         "figures": reference(FIGURES),
         "cards": lambda document: reference(f"{CARDS}{document}"),
+        "plots": lambda keys: reference(f"{PLOTS}{keys}"),
     }
     text = fill(templates, SUMMARY, words)
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def card_text(folder: Path, frame: Frame) -> str:
+    """The card of a norm in Markdown: ``card.md`` with the words and the tables of the frame.
+
+    Raises:
+        Explained: the template has an error, or uses a name that the frame lacks.
+    """
+    templates = environment(folder, finalize=escaped_word)
+    text = fill(templates, "card.md", {**frame.words, **_tables(frame, "")})
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

@@ -42,8 +42,9 @@ def _parts(block: Block, frame: Frame) -> list[Part]:
     match block.kind:
         case "figures":
             return [_figure(name, figure) for name, figure in frame.plates(block.name)]
-        case "cards":
-            return [{"kind": "cards", "cards": list(map(_card, frame.cards_of(block.name)))}]
+        case "cards" | "plots":
+            chosen = frame.cards_of if block.kind == "cards" else frame.plotted
+            return [{"kind": block.kind, "cards": list(map(_card, chosen(block.name)))}]
         case "table":
             return [_table(frame.tables[block.name])]
         case "list":

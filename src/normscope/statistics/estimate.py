@@ -7,11 +7,6 @@ from statistics import median, stdev
 
 import scipy  # its parts load at their first use: figures need none
 
-ALPHA = 0.05  # level of a verdict
-# trained models below which nothing is decided over seeds: of 5 sign flips, which check the t test,
-# none has a two-sided p below 2^(1 - 5) = 0.0625
-FEWEST = 6
-
 
 @dataclass(frozen=True)
 class Estimate:

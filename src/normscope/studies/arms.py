@@ -61,6 +61,12 @@ def divergences(
     return f"Diverged, {how}: {', '.join(names)}."
 
 
+def arm_label(arm: str, placement: str) -> str:
+    """How people call an arm with its placement."""
+    label = ARMS[arm].label
+    return label if placement == "none" else f"{label}, {placement}"
+
+
 def family(arm: str) -> str:
     """The family of an arm: its label up to the comma."""
     return ARMS[arm].label.partition(",")[0]

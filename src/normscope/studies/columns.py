@@ -5,9 +5,10 @@ from typing import Any
 from normscope.columns import SHARE, Column, count, estimate, key
 from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import LABELS
+from normscope.nn.recipe import PLACEMENTS
 
 ARM = key("arm", "norm, a name of the registry of arms", label=LABELS)
-PLACEMENT = key("placement", "where the norm stands: pre, post, peri or none")
+PLACEMENT = key("placement", f"where the norm stands: {', '.join(PLACEMENTS)}")
 LEARNING_RATE = key("learning_rate", "peak learning rate", float, title="learning rate")
 SEED = key("seed", "seed of the initialization and of the order of the batches", int)
 MEASURE = key("measure", "name of the measure that is averaged")

@@ -15,7 +15,8 @@ from pydantic import Field, model_validator
 
 from normscope.schema import Distinct, Rate, Seed, Some, Strict
 
-LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of learning rates
+LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of rates to try
+KNOWN = [float(f"{m}e{e}") for e in range(-6, 1) for m in range(1, 10)]  # rates that may be on file
 Losses = dict[str, dict[str, float | None]]  # by study and name of the cell
 
 
@@ -78,7 +79,7 @@ class Pilot(Strict):
             cell: The cell, at any rate.
         """
         known, losses = self.losses.get(study, {}), {}
-        for rate in sorted({*LADDER, *self.learning_rates}):
+        for rate in sorted({*KNOWN, *self.learning_rates}):
             name = str(cell._replace(learning_rate=rate))
             if name in known:
                 loss = known[name]

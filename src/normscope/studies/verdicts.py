@@ -50,7 +50,7 @@ def verdicts(
     lacking = unkept(claims, studies, folders)
     documents = {
         name: document.model_copy(
-            update={"claims": {k: e for k, e in document.claims.items() if k not in lacking}}
+            update={"statements": {k: e for k, e in document.claims.items() if k not in lacking}}
         )
         for name, document in claims.documents.items()
     }

@@ -19,6 +19,7 @@ class Plan(NamedTuple):
         config: what config.json records in addition to the arithmetic.
         data: files that are trained on.
         keeps_moments: whether Adam's second moments are stored too.
+        stacks: whether several models can be trained together.
     """
 
     problem: Problem
@@ -27,6 +28,7 @@ class Plan(NamedTuple):
     config: Mapping[str, Any]
     data: Sequence[Path] = ()
     keeps_moments: bool = False
+    stacks: bool = True
 
 
 def next_character(recipe: Stack, data: Path) -> Plan:
@@ -43,4 +45,5 @@ def next_character(recipe: Stack, data: Path) -> Plan:
         width=recipe.model.n_embd,
         config=recipe.model_dump() | {"vocab_size": corpus.vocab_size},
         data=[data / name for name in dataset.FILES],
+        stacks=recipe.norm.stacks,
     )

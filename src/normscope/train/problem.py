@@ -57,7 +57,7 @@ class NextCharacter:
                     f"{stack.model.block_size} and their targets need at least one more than that"
                 )
         self.stack, self.training, self.vocab_size = stack, stack.training, data.vocab_size
-        self.train_tokens = as_tensor(data.train)
+        self.train_tokens = as_tensor(data.train[: stack.training.train_tokens])
         self.val_tokens = as_tensor(data.val[: stack.training.eval_tokens])
 
     def build(self) -> Transformer:

@@ -4,9 +4,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.nn.recipe import Model, Norm, Placement
+from normscope.nn.recipe import BEFORE_ATTENTION, WITH_FINAL_NORM, Model, Norm, Placement
 from normscope.schema import (
+    LATER,
     Distinct,
+    Extended,
     Fraction,
     NonNegativeFloat,
     PositiveFloat,
@@ -17,17 +19,18 @@ from normscope.schema import (
 )
 
 Device = Literal["cpu", "cuda"]
+Optimizer = Literal["adamw", "muon", "sgd"]
 
 
-class Training(Strict):
-    """AdamW with nanoGPT's schedule: linear warm-up, then a cosine from learning_rate to min_lr."""
+class Training(Extended):
+    """nanoGPT's schedule: linear warm-up, then a cosine from learning_rate to min_lr."""
 
     steps: PositiveInt = Field(description="optimizer steps")
     batch_size: PositiveInt = Field(description="windows of block_size tokens in a step")
     learning_rate: PositiveFloat = Field(description="peak learning rate")
     min_lr: NonNegativeFloat = Field(description="learning rate that the cosine ends at")
     warmup_steps: Annotated[int, Field(ge=0)] = Field(description="steps of linear warm-up")
-    weight_decay: NonNegativeFloat = Field(description="of AdamW")
+    weight_decay: NonNegativeFloat = Field(description="decoupled, as in AdamW")
     decays: Literal["matrices", "all"] = Field(
         default="matrices", description="what decays: matrices, or gains and biases too"
     )
@@ -49,6 +52,21 @@ class Training(Strict):
         description="of the branches and logits in training (bf16 is autocast); the residual "
         "stream, norms, losses, optimizer and every evaluation are fp32"
     )
+    optimizer: Annotated[Optimizer, LATER] = Field(
+        default="adamw",
+        description="muon trains the matrices of the blocks, and AdamW all else at a tenth of the "
+        "learning rate; sgd has momentum and decoupled weight decay",
+    )
+    momentum: Annotated[Fraction, LATER] = Field(default=0.95, description="of muon and sgd")
+    train_tokens: Annotated[PositiveInt | None, LATER] = Field(
+        default=None, description="of the train split, from its begin; without it the whole split"
+    )
+
+    @model_validator(mode="after")
+    def momentum_has_an_effect(self) -> Self:
+        if self.optimizer == "adamw" and self.momentum != 0.95:
+            raise ValueError("momentum has no effect with optimizer adamw: leave it out")
+        return self
 
     @model_validator(mode="after")
     def schedule_fits(self) -> Self:
@@ -88,22 +106,40 @@ class Stack(Seeds):
                 f"norm_backward {self.model.norm_backward} is defined for LayerNorm and RMSNorm: "
                 "token statistics at radius sqrt(d)"
             )
-        if self.model.surrogates_in != "all" and self.placement not in ("pre", "peri"):
+        return self
+
+    @model_validator(mode="after")
+    def placement_has_these_norms(self) -> Self:
+        model, placement = self.model, self.placement
+        has_final_norm = placement in WITH_FINAL_NORM
+        if not (model.final_norm or has_final_norm):
+            raise ValueError(f"placement {placement} has no final norm to leave out: give true")
+        has_final_norm &= model.final_norm
+        where = f"placement {placement}" if model.final_norm else "final_norm false"
+        if model.surrogates_in != "all" and not has_final_norm:
             raise ValueError(
-                f"surrogates_in {self.model.surrogates_in}: placement {self.placement} has no norm "
-                "outside the blocks; give all"
+                f"surrogates_in {model.surrogates_in}: {where} has no norm outside the blocks; "
+                "give all"
             )
-        if self.model.sigma_penalty and self.placement not in ("pre", "peri"):
+        if model.sigma_penalty and not has_final_norm:
+            raise ValueError(f"sigma_penalty: {where} has no final norm to hold; give 0")
+        if placement == "hybrid" and model.qk_norm != "none":
+            raise ValueError("placement hybrid normalizes queries and keys: give qk_norm none")
+        if self.norm.is_identity and (model.qk_norm != "none" or model.embedding_norm):
+            raise ValueError("qk_norm and embedding_norm need a norm that is not an identity")
+        if self.norm.alpha_attention is not None and placement not in BEFORE_ATTENTION:
             raise ValueError(
-                f"sigma_penalty: placement {self.placement} has no final norm to hold; give 0"
+                f"alpha_attention: placement {placement} has no norm before attention alone"
             )
         return self
 
     @model_validator(mode="after")
-    def evaluates_a_window(self) -> Self:
-        tokens, T = self.training.eval_tokens, self.model.block_size
-        if tokens is not None and tokens <= T:
-            raise ValueError(f"eval_tokens ({tokens}) must exceed block_size ({T})")
+    def reads_a_window(self) -> Self:
+        T = self.model.block_size
+        for key in ("train_tokens", "eval_tokens"):
+            tokens = getattr(self.training, key)
+            if tokens is not None and tokens <= T:
+                raise ValueError(f"{key} ({tokens}) must exceed block_size ({T})")
         return self
 
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
@@ -12,6 +13,8 @@ from normscope.errors import Explained
 
 # an fp32 product of 512 terms is off by about 2e-7; a silent bf16 product by about 2e-3
 FP32_ERROR = 2e-6
+# bf16 products take half as long as fp32 ones on CPUs with such instructions, else 15 to 70 times
+SLOW = 2
 
 CPU = torch.device("cpu")
 
@@ -22,8 +25,10 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # glibc's malloc.h
 class Runtime:
     """The settings of a process, and the measured error of its matrix products.
 
-    ``matmul`` is torch's float32 matmul precision setting, ``error`` the relative Frobenius error
-    of a product in the training precision against float64.
+    Args:
+        precision: Of products in training, which is fp32 where bf16 would be slower.
+        matmul: torch's float32 matmul precision setting.
+        error: The relative Frobenius error of a product in this precision against float64.
     """
 
     precision: Literal["fp32", "bf16"]
@@ -50,6 +55,7 @@ class Runtime:
         return {
             "device": self.device.type,
             "threads": self.threads,
+            "precision": self.precision,
             "matmul": self.matmul,
             "matmul_error": self.error,
             "torch": torch.__version__,
@@ -69,10 +75,27 @@ def keep_freed_memory() -> None:
         libc.mallopt(M_TOP_PAD, 64 << 20)
 
 
-def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
-    """Relative Frobenius error of a (256, 512) by (512, 256) product in ``dtype``."""
+def _factors() -> tuple[torch.Tensor, torch.Tensor]:
+    """Matrices of (256, 512) and (512, 256), in float64."""
     g = torch.Generator().manual_seed(0)
     a, b = (torch.randn(s, generator=g, dtype=torch.float64) for s in ((256, 512), (512, 256)))
+    return a, b
+
+
+def product_seconds(dtype: torch.dtype) -> float:
+    """Seconds of the product of ``_factors`` in ``dtype`` on the CPU, the least of several."""
+    a, b = (factor.to(dtype) for factor in _factors())
+    seconds = []
+    for _ in range(5):
+        began = time.perf_counter()
+        _ = a @ b
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def product_error(dtype: torch.dtype, device: torch.device = CPU) -> float:
+    """Relative Frobenius error of the product of ``_factors`` in ``dtype``."""
+    a, b = _factors()
     exact, product = a @ b, a.to(device, dtype) @ b.to(device, dtype)
     return float((product.double().cpu() - exact).norm() / exact.norm())
 
@@ -107,8 +130,9 @@ def start(
     torch's setting "medium" sends fp32 products to oneDNN, which is twice as fast as the default
     on AMD chips with AVX-512. On chips with AMX "medium" means bf16 operands, and on a GPU TF32: if
     the measured error shows this, the setting becomes "highest". ``precision="bf16"`` means
-    autocast: branches and logits in bf16, with products accumulated in fp32. With ``keep_memory``,
-    up to 1 GB of freed memory stays with the process.
+    autocast: branches and logits in bf16, with products accumulated in fp32. It becomes "fp32" on a
+    CPU on which bf16 products are measured to be more than ``SLOW`` times slower. With
+    ``keep_memory``, up to 1 GB of freed memory stays with the process.
 
     Raises:
         Explained: the device cannot be used.
@@ -120,6 +144,9 @@ def start(
     torch.set_float32_matmul_precision("medium")
     if product_error(torch.float32, at) > FP32_ERROR:
         torch.set_float32_matmul_precision("highest")
+    is_cpu_in_bf16 = at == CPU and precision == "bf16"
+    if is_cpu_in_bf16 and product_seconds(torch.bfloat16) > SLOW * product_seconds(torch.float32):
+        precision = "fp32"
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     matmul = torch.get_float32_matmul_precision()
     return Runtime(precision, threads, matmul, product_error(dtype, at), at)

@@ -1,7 +1,7 @@
 """Training E models of one shape together: nanoGPT's recipe, resumable to the bit.
 
-AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) with gradient clipping, linear warm-up and cosine
-decay. For one seed every arm sees the same batches in the same order.
+AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), or Muon or SGD, with gradient clipping, linear
+warm-up and cosine decay. For one seed every arm sees the same batches in the same order.
 
 A step of a small model is mostly the overhead of its kernels. Stacked, E models share it
 (``torch.func.vmap``): one forward and backward pass, one optimizer. Each model has separate
@@ -21,7 +21,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from normscope.measure.windows import SplitLoss
 from normscope.nn.dropout import drawing
-from normscope.train.optimizer import AdamW
+from normscope.train.optimizer import optimizer
 from normscope.train.problem import Problem
 from normscope.train.recipe import Training
 from normscope.train.runtime import Runtime
@@ -130,10 +130,7 @@ class Trainer:
             model = problem.build().to(runtime.device)
             self.learners.append(Learner(model, seed, runtime.device))
         self.parameters, self.buffers = share([learner.model for learner in self.learners])
-        parameters, t = list(self.parameters.values()), self.training
-        # stacked matrices have three dimensions; gains, biases and scalars have fewer
-        decays = [t.weight_decay if p.dim() > 2 or t.decays == "all" else 0.0 for p in parameters]
-        self.optimizer = AdamW(parameters, decays, t.beta1, t.beta2)
+        self.optimizer = optimizer(self.training, self.parameters)
         self.step = 0
 
     @property
@@ -152,9 +149,11 @@ class Trainer:
         }
 
     def hand_over(self) -> None:
-        """Give each learner its part of Adam's second moments, on the CPU."""
+        """Give each learner its part of Adam's second moments, on the CPU; other optimizers
+        have none.
+        """
         stacks = zip(self.parameters, self.optimizer.second_moments(), strict=True)
-        for name, stacked in stacks:
+        for name, stacked in ((name, part) for name, part in stacks if part is not None):
             for learner, moments in zip(self.learners, stacked.cpu(), strict=True):
                 learner.second_moments[name] = moments
 

@@ -60,7 +60,8 @@ def test_the_number_of_seeds_per_job_does_not_change_the_total_work(config: Conf
             sums[job.rule] = sums.get(job.rule, 0.0) + job.work
         return sums
 
-    alone = {name: MAIN[name] | {"stack": 1} for name in ("recall", "jacobian", "depth")}
+    stacked = ("recall", "jacobian", "depth", "literature")
+    alone = {name: MAIN[name] | {"stack": 1} for name in stacked}
     assert works(load(MAIN | {"stack": 1} | alone)) == pytest.approx(works(config))
 
 
@@ -94,7 +95,7 @@ def test_a_projection_scales_the_nearest_job_with_work(kind, work, rows, start, 
 
 def test_every_rule_and_kind_of_the_workflow_has_a_row(config: Config):
     texts = [path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk")]
-    rules = set(re.findall(r"^rule (\w+)", "\n".join(texts), re.MULTILINE))
+    rules = set(re.findall(r"^ *rule (\w+):", "\n".join(texts), re.MULTILINE))
     for name, study in config.studies.items():
         stages = {"train": study.TRAINS, "probe": study.PROBED, "tables": True}
         rules |= {f"{name}_{stage}" for stage, there_is in stages.items() if there_is}

@@ -51,11 +51,12 @@ from simulated import (
 )
 
 from normscope.ledger.judgement import judge
-from normscope.statistics.estimate import ALPHA
+from normscope.statistics.levels import ALPHA
 
 LIMIT = 0.055  # the largest error rate that a design of the ledger may have
 COLUMNS = ("design", "truth", "error", "n", "ledgers", "rate", "accuracy", "used")
 SIZES, TWO, ONE = (6, 7, 12, 20), (7, 20), (7,)
+EVERY = (6, 7, 8, 10, 12, 14, 20)  # numbers of seeds of trained models in the two configurations
 MANY, FEW = 12_000, 2_000  # ledgers of a row, and of one whose ledgers are expensive
 
 
@@ -119,7 +120,7 @@ COSTLY: dict[str, Any] = {"sizes": TWO, "ledgers": FEW}
 def of_the_ledger() -> Iterator[Design]:
     """The designs of the ledger."""
     yield Design("t", "equal arms, paired by the ledger", two_arms({}, same(losses)), sizes=ONE)
-    yield Design("t", "normal, no difference", single({}, normal()))
+    yield Design("t", "normal, no difference", single({}, normal()), sizes=EVERY)
     yield Design("t", "heavy tails: t(2)", single({}, heavy), sizes=TWO)
     yield Design(
         "t", "difference of lognormal values", single({}, lognormal_differences), sizes=TWO
@@ -137,7 +138,7 @@ def of_the_ledger() -> Iterator[Design]:
     yield Design(
         "equivalence of ratios", "at the factor", single(factor, lognormal(2.0)), sizes=TWO
     )
-    yield Design("median", "normal, no difference", single(MEDIAN, normal()))
+    yield Design("median", "normal, no difference", single(MEDIAN, normal()), sizes=EVERY)
     yield Design("median", "exponential, no difference", single(MEDIAN, exponential))
     yield Design("median", "shares, half of them 1", single({**MEDIAN, "bound": 0.999}, half_ones))
     for risk in (0.1, 0.5):
@@ -158,6 +159,8 @@ def of_the_ledger() -> Iterator[Design]:
     unequal = two_arms({}, one_fails(0.05))
     yield Design(undecided, "equal where they train, 5% of one arm fail", unequal, **COSTLY)
     yield Design(PILOT, "4 tied settings", single({}, on_pilots(TIED, 6)))
+    two = single({}, on_pilots(TIED, 2))
+    yield Design(PILOT.replace("6", "2"), "4 tied settings", two, sizes=EVERY)
     yield Design(PILOT, "one setting clearly best", single({}, on_pilots(CLEAR, 6)), sizes=TWO)
     with_margin = single(margin(5.0), on_pilots(NEAR, 6))
     yield Design(f"{PILOT}, relevant difference", "nearly tied settings", with_margin, HOLDS, TWO)

@@ -235,12 +235,3 @@ def test_measures_are_arithmetic_of_columns():
     assert holds("a < b / 2", rows) is True  # 1.5 < 2
     assert holds("a < 1.5", rows) is False
     assert holds("a < b", rows.assign(b=NAN)) is None
-
-
-@pytest.mark.parametrize(
-    "text", ["loss ** 2", "abs(loss)", "loss.mean", "loss[0]", "'a'", "True", "loss < 1", "",
-             "lo ss", "__import__('os')", "loss if 1 else 2", "1j"],
-)  # fmt: skip
-def test_nothing_but_arithmetic_is_read(text):
-    with pytest.raises(ValueError, match="contrast"):
-        find_in(runs("a", SIX), measure=text)

@@ -12,7 +12,7 @@ from error_rates import LIMIT, Design, not_of_the_ledger, of_the_ledger, simulat
 from processes import ROOT
 from scipy import stats
 
-from normscope.statistics.estimate import ALPHA
+from normscope.statistics.levels import ALPHA
 
 LEDGERS = 1_000
 USED, OTHERS = list(of_the_ledger()), list(not_of_the_ledger())

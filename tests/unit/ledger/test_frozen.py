@@ -88,6 +88,7 @@ def test_a_statement_that_was_not_among_the_frozen_ones_is_exploratory():
         {"margin": 0.1, "margin_because": "planted"},
         {"test": "sign_flip"},
         {"holds_in": "any"},
+        {"holds_in": "any", "refutable": False},
         {"primary": True},
         {"study": "other"},
         {"contrast": {**CONTRAST, "measure": "accuracy"}},
@@ -106,9 +107,14 @@ def test_the_function_that_tests_a_statement_is_part_of_its_digest():
 
 
 @pytest.mark.parametrize(
-    "words", ["statement", "where", "quantity", "criterion", "figure", "bound_because"]
+    "words",
+    [
+        *("statement", "where", "quantity", "criterion", "figure", "bound_because"),
+        *("regime", "off_label", "uncompared"),
+    ],
 )
 def test_words_do_not_change_the_digest(words):
     assert digest(entry(contrast=CONTRAST, **{words: "other words"})) == TEST
+    assert digest(entry(contrast=CONTRAST, refines=["another"])) == TEST
     sentence = {**CONTRAST, "sentence": "{first}"}
     assert digest(entry(contrast=sentence)) == TEST

@@ -147,7 +147,7 @@ def test_an_open_statement_names_the_reading_and_the_case_that_keep_it_open():
     # a fails and b is open: it could still fail or depend, if b were tested
     assert judged(read(SURELY_NOT, OPEN))[0].why == "runs diverged (b)"
     # a fails for certain and b neither fails nor exceeds its margin
-    assert judged(read(COUNTER, two_sided(0.3, 1.0, p_beyond=1.0)))[0].why == "p is 1 (b)"
+    assert judged(read(COUNTER, two_sided(0.3, 1.0, p_beyond=1.0)))[0].why == "p is above 0.05 (b)"
 
 
 def test_cases_without_an_answer_count_among_those_that_may_contradict():
@@ -173,6 +173,17 @@ def test_a_statement_about_any_case_holds_by_one_and_fails_by_all():
     half = {"a": two_sided(1 - 1e-6, 1e-6), "b": OPEN}
     assert one(half, holds_in="any").verdict == "undecided"
     assert one({"a": two_sided(1e-6), "b": OPEN}, holds_in="any").verdict == "holds"
+
+
+def test_what_exists_can_be_shown_and_not_refuted():
+    exists = {"holds_in": "any", "refutable": False}
+    assert one({"a": two_sided(1e-6), "b": two_sided(0.9)}, **exists).verdict == "holds"
+    judgement = one({"a": two_sided(1 - 1e-9, 1e-9), "b": two_sided(1 - 1e-9, 1e-9)}, **exists)
+    assert (judgement.verdict, judgement.by.p) == ("undecided", 1.0)
+    assert "cannot show that there is none" in judgement.why
+    # nor does another reading make it depend
+    other = read({"a": two_sided(1e-9)}, {"b": two_sided(1 - 1e-9, 1e-9)}, **exists)
+    assert judged(other)[0].verdict == "undecided"
 
 
 SURE, SURELY_NOT = two_sided(1e-6), two_sided(1 - 1e-6, 1e-6)

@@ -4,11 +4,13 @@ import json
 import math
 
 import pytest
-from ledger_recipes import RAW, UNFROZEN, book, claim, document, read, two_sided
+from ledger_recipes import RAW, UNFROZEN, book, claim, document, entry, read, two_sided
 
 from normscope.io.files import write_json
 from normscope.ledger.case import Case
+from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.entry import Claims
+from normscope.ledger.frozen import Frozen, Registry, Seen
 from normscope.ledger.judgement import judge
 from normscope.ledger.record import ledger, record
 
@@ -120,6 +122,38 @@ def test_a_statement_that_depends_says_on_what():
     assert list(row["readings"]) == ["a", "b"]
 
 
+FORMULA = {"unit": "formula", "test": "fact"}
+HELD, DATA = Case.known(True), "its data existed before its test"
+
+
+@pytest.mark.parametrize(
+    ("other", "cases", "status", "why"),
+    [
+        # a formula has no data, and leaves the status to the models
+        ({}, (HELD, two_sided(0.01, seeds=(1, 2))), "confirmatory", ""),
+        ({}, (HELD, two_sided(0.01, seeds=(1, 8))), "exploratory", "a pilot used its seeds 8"),
+        ({}, (HELD, two_sided(0.01)), "exploratory", DATA),
+        ({}, (HELD, Case.unknown("no data")), "exploratory", "it has no data"),
+        ({"unit": "prompt"}, (HELD, two_sided(0.01, unit="prompt")), "exploratory", DATA),
+        # a fact about trained models has their seeds
+        ({}, (Case.known(True, seeds=(8,)), two_sided(0.01, seeds=(1,))), "exploratory", "seeds 8"),
+        (FORMULA, (HELD, HELD), "deterministic", ""),
+        (FORMULA, (HELD, Case.known(False, seeds=(1, 2))), "confirmatory", ""),
+    ],
+)
+def test_a_formula_does_not_make_a_statement_about_models_exploratory(other, cases, status, why):
+    digest, settings = "0" * 16, "1" * 64
+    frozen = Frozen(commit="a" * 40, settings={"a.yaml": settings}, statements={"key": digest})
+    pilot = Seen(by="a pilot", seeds=[8])
+    registry = Registry({"key": digest}, frozen, seen=[pilot], settings=settings)
+    findings = {name: Finding({"": case}) for name, case in zip("ab", cases, strict=True)}
+    made = Claim("paper", "key", entry(readings={"a": FORMULA, "b": other}), findings)
+    (judged,) = judge([made], ALPHA)
+    row = record(judged, registry)
+    assert (row["status"], why in row["exploratory_because"]) == (status, True)
+    assert bool(row["exploratory_because"]) == bool(why)
+
+
 SIDES = {"table": "made.runs", "measure": "loss", "cells": {"arm": "a"}, "less": {"arm": "b"}}
 
 
@@ -138,6 +172,46 @@ def test_a_dispute_is_one_whichever_side_names_the_other(named_by):
     (shared,) = dispute["shared"]
     assert (shared["readings"], shared["reads"]) == (["stated"] * 2, ["holds"] * 2)
     assert (shared["effect"], shared["n"]) == (0.333333333, 20)
+
+
+def test_a_statement_is_off_label_if_all_readings_that_decide_are():
+    known = Case.known(True)
+    for limits, off_label in (
+        ([{"off_label": "small"}, {"off_label": "short"}], True),
+        ([{"off_label": "small"}, {}], False),
+        ([{"off_label": "small"}, {"reach": "a", "off_label": None}], True),  # without models
+    ):
+        one = read(known, known)
+        readings = dict(zip("ab", limits, strict=True))
+        one = Claim("paper", "key", entry(readings=readings), one.findings)
+        (judged,) = judge([one], ALPHA)
+        row = record(judged, UNFROZEN)
+        assert (row["verdict"], row["off_label"], row["uncompared"]) == ("holds", off_label, False)
+
+
+def test_one_quote_that_was_not_compared_marks_its_statement():
+    one = Claim(
+        "paper",
+        "key",
+        entry(readings={"a": {}, "b": {"uncompared": "it is lost"}}),
+        read(Case.known(True), Case.known(True)).findings,
+    )
+    (judged,) = judge([one], ALPHA)
+    assert record(judged, UNFROZEN)["uncompared"] is True
+
+
+def test_refinements_and_disputes_are_told_from_both_sides_also_if_one_cannot_be_asked():
+    giants = {"where": "page 2", "statement": "So do giants.", "quote": "giants do"}
+    giants |= {"cannot_be_asked": "a thousand GPUs", "refines": ["one", "of_no_file"]}
+    entries = {"one": RAW, "giants": giants | {"contradicts": ["two"]}, "two": RAW}
+    written = kept(Claims({"paper": document(entries)}), one=EXACT, two=EXACT)
+    one, two = written["claims"]
+    (giants,) = written["unasked"]
+    assert (one["refined_by"], one["refines"], two["contradicts"]) == (["giants"], [], ["giants"])
+    assert (giants["refines"], giants["contradicts"]) == (["one"], ["two"])
+    assert (giants["cannot_be_asked"], giants["quote"]) == ("a thousand GPUs", "giants do")
+    assert written["disputes"] == [{"statements": ["giants", "two"], "shared": []}]
+    assert one["tests"] == 2  # of the family
 
 
 @pytest.mark.parametrize(

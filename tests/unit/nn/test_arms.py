@@ -1,6 +1,9 @@
 """The registry: names and factors of its rows, where layers start, and errors of wrong rows."""
 
 import math
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +11,7 @@ import torch
 
 from normscope.errors import Explained
 from normscope.nn import arms
-from normscope.nn.arms import ARMS, Row, registry
+from normscope.nn.arms import ARMS, LABELS, Row, add, added, registry
 from normscope.nn.norms import build
 
 D = 7
@@ -23,6 +26,9 @@ ENDS = {
     "bias": (False, True),
     "affine": (True, True),
 }
+
+
+ALPHAS = {"scaled": 1.0, "two": 2.0, "attention": 1.0, "third": 0.3}
 
 
 @pytest.mark.parametrize("arm", [name for name in ARMS if ARMS[name].norm.statistic == "token"])
@@ -45,8 +51,8 @@ def test_a_layer_learns_what_its_factors_say_from_unit_gain_and_zero_bias(arm):
         starts["bias"] = 0
     if norm.radius == "learned":
         starts["g"] = size * math.sqrt(D)
-    if norm.elementwise:  # where the papers start DyT and Derf; alpha = 1 for language models
-        starts["alpha"] = 1 if arm.endswith("_scaled") else 0.5
+    if norm.elementwise:  # where the papers start DyT and Derf, unless the name says otherwise
+        starts["alpha"] = ALPHAS.get(arm.partition("_")[2], 0.5)
     if norm.elementwise == "erf":
         starts["shift"] = 0
     layer = build(norm, D)
@@ -73,6 +79,7 @@ def errors(*rows: Row) -> list[str]:
         (arms._pointwise("tanh", eps=0.1), "eps has no effect without a statistic"),
         (arms._token(elementwise="erf"), "an elementwise map goes with statistic none"),
         (arms._token(alpha=1.0), "alpha is a factor of elementwise maps only"),
+        (arms._token(alpha_attention=1.0), "alpha_attention is a factor of elementwise maps only"),
         (arms._token(eps=-1.0), "eps: Input should be greater than 0"),
         ({"statistic": "none"} | {"gain": True}, "an identity has no gain and no bias"),
         *(
@@ -107,3 +114,44 @@ ANY: Any = Row  # values of any type, as a user may write them
 def test_a_wrong_row_is_one_line_with_its_name(row, start):
     (line,) = errors(Row("first", "First", "here", arms._batch()), row)
     assert line.startswith(start)
+
+
+@pytest.fixture
+def as_before() -> Iterator[None]:
+    """Restores the registry and the environment."""
+    before = added()
+    yield
+    add(*before)
+
+
+@pytest.mark.usefixtures("as_before")
+def test_added_arms_are_known_here_and_to_scripts_that_are_started():
+    """Adding others replaces them; the built-in ones stay."""
+    row = Row("mine", "Mine", "here", arms._token(eps=0.5))
+    built_in = {row.name: row.label for row in arms.BUILT_IN}
+    add(row)
+    assert ARMS["mine"].norm.eps == 0.5
+    assert built_in | {"mine": "Mine"} == LABELS
+    code = "from normscope.nn.arms import ARMS; print(ARMS['mine'].label)"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "Mine\n"
+    add(Row("other", "Other", "here", arms._token(eps=0.5)))
+    assert (list(ARMS)[-1], len(LABELS)) == ("other", len(ARMS))
+    assert "mine" not in ARMS
+
+
+@pytest.mark.usefixtures("as_before")
+@pytest.mark.parametrize(
+    ("row", "start"),
+    [
+        (Row("layernorm", "Mine", "here", arms._token(eps=0.5)), "arms: given twice: layernorm"),
+        (Row("mine", "LayerNorm", "here", arms._token(eps=0.5)), "arms: given twice: LayerNorm"),
+        (Row("mine", "Mine", "here", arms._token()), "arms: 'mine': has the factors of 'rmsnorm_p"),
+    ],
+)
+def test_an_added_arm_that_is_a_built_in_one_is_refused(row, start):
+    with pytest.raises(Explained) as error:
+        add(row)
+    assert str(error.value).startswith(start)
+    assert "mine" not in ARMS

@@ -59,6 +59,7 @@ def jacobian(x: Tensor, center: bool, eps: float, rule: NormBackward) -> Tensor:
         "center_scale": centering / sigma,
         "projected": centering - radial,
         "straight_through": identity,
+        "detached": identity / sigma,
     }[rule]
 
 
@@ -97,6 +98,19 @@ def test_a_dose_leaves_its_share_of_the_radial_part_in(arm, share):
     exact = gradients(layer_of(arm, "exact"), x, dy)
     whole = error_by_hand(layer_of(arm, "center_scale"), x, dy, "center_scale")
     assert_same(ours, [exact[0] + share * (whole - exact[0]), *exact[1:]])
+
+
+@ARM
+def test_detached_is_autograds_gradient_with_constant_statistics(arm):
+    """DetachNorm: ``gain (x - mu) / sigma + bias``, mu and sigma without a gradient."""
+    layer, x, dy = layer_of(arm, "detached"), tokens(2, 3, D), drawn(2, 3, D, seed=2)
+    mu = x.mean(-1, keepdim=True) if layer.center else torch.zeros(())
+    sigma = ((x - mu).square().mean(-1, keepdim=True) + layer.eps).sqrt()
+    y = (x - mu.detach()) / sigma.detach()
+    y = y if layer.gain is None else y * layer.gain
+    y = y if layer.bias is None else y + layer.bias
+    assert_same(layer(x), y)
+    assert_same(gradients(layer, x, dy), list(torch.autograd.grad(y, [x, *layer.parameters()], dy)))
 
 
 def test_only_center_scale_takes_a_radial_share():
@@ -180,10 +194,14 @@ def test_a_surrogate_of_another_norm_is_an_error(arm, rule):
         recipe(arm, placement, norm_backward=rule)
 
 
+# of the norms in a block
 PLACES: dict[Placement, list[str]] = {
-    "pre": ["before"],
-    "post": ["outside"],
-    "peri": ["before", "after"],
+    "pre": ["attention.before", "mlp.before"],
+    "post": ["attention.outside", "mlp.outside"],
+    "peri": ["attention.before", "attention.after", "mlp.before", "mlp.after"],
+    "lns": ["attention.before", "mlp.before"],
+    "hybrid": ["attention.outside", *(f"attention.f.{name}_norm" for name in "qkv")],
+    "deepnorm": ["attention.outside", "mlp.outside"],
 }
 
 
@@ -191,19 +209,15 @@ PLACES: dict[Placement, list[str]] = {
 @pytest.mark.parametrize("surrogates_in", get_args(SurrogatesIn))
 @pytest.mark.parametrize("placement", PLACES)
 def test_surrogates_replace_the_chosen_norms(placement, surrogates_in, rule):
-    in_blocks = {
-        f"blocks.{i}.{branch}.{place}"
-        for i in range(2)
-        for branch in ("attention", "mlp")
-        for place in PLACES[placement]
-    }
-    final = set() if placement == "post" else {"final_norm"}
-    chosen = {"all": in_blocks | final, "blocks": in_blocks, "final": final}[surrogates_in]
+    in_blocks = {f"blocks.{i}.{place}" for i in range(2) for place in PLACES[placement]}
+    final = set() if placement in ("post", "deepnorm") else {"final_norm"}
+    every = in_blocks | final | {"embedding_norm"}
+    chosen = {"all": every, "blocks": in_blocks, "final": final}[surrogates_in]
     sizes = {"n_layer": 2, "n_head": 1, "n_embd": D, "block_size": 6}
-    choices = {"norm_backward": rule, "surrogates_in": surrogates_in}
+    choices = {"norm_backward": rule, "surrogates_in": surrogates_in, "embedding_norm": True}
     model = Transformer(
         Model.model_validate(sizes | choices), ARMS["layernorm"].norm, placement, 11
     )
     layers = {name: m for name, m in model.named_modules() if isinstance(m, TokenNorm)}
-    expected = {name: rule if name in chosen else "exact" for name in in_blocks | final}
+    expected = {name: rule if name in chosen else "exact" for name in every}
     assert {name: layer.norm_backward for name, layer in layers.items()} == expected

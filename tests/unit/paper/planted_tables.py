@@ -212,6 +212,41 @@ def depth(case: Case) -> Tables:
     return planted("depth", by_block=by_block, losses=models, trainability=trainability)
 
 
+def literature(case: Case) -> Tables:
+    """One protocol of three cells, and two of one cell that were trained at several rates.
+
+    Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
+    Without its l-th block, a model loses 0.1 l and a hundredth of the seed. The numbers of
+    untrained networks are the depth and its inverse, times the seed.
+    """
+    runs, cells, blocks, networks = [], [], [], []
+    kinds = [
+        ("small", "layernorm", "pre"),
+        ("small", "layernorm", "post"),
+        ("small", "none", "none"),
+    ]
+    kinds += [(name, "layernorm", "pre") for name in ("sweep", "sweep_qk")]
+    for i, (protocol, arm, placement) in enumerate(kinds):
+        key, lost = {"protocol": protocol, "arm": arm, "placement": placement}, arm in case.lost
+        loss = 3.5 if lost else 2 + 0.5 * i
+        cells.append(key | {"rate": RATES[0], "at_edge": True} | case.estimate(loss))
+        for seed, rate in itertools.product(case.seeds, TRIED[: 1 if protocol == "small" else 3]):
+            model = key | {"learning_rate": rate, "seed": seed}
+            end = loss + 0.01 * seed + 0.5 * (rate > RATES[0])
+            runs.append(model | {"capped_loss": end, "failed": int(lost)})
+        for seed, block in itertools.product(() if lost else case.seeds, (1, 2)):
+            added = 0.1 * block + 0.01 * seed
+            model = key | {"learning_rate": RATES[0], "seed": seed}
+            blocks.append(model | {"block": block, "added_loss": added})
+    for placement, depth, seed in itertools.product(("pre", "post"), (2, 8), case.seeds):
+        key = {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
+        values = {"output_change": 1.0 * seed * depth, "last_gradient": seed / depth}
+        networks.append(key | values)
+    chosen = [run for run in runs if run["learning_rate"] == RATES[0]]
+    tables = {"runs": runs, "chosen": chosen, "cells": cells, "blocks": blocks}
+    return planted("literature", **tables, networks=networks)
+
+
 def textbook(case: Case) -> Tables:
     """What a formula says, and a baseline of two norms."""
     lost = "layernorm" in case.lost
@@ -270,8 +305,14 @@ def pretrained(case: Case) -> Tables:
     reading = {"experiment": "h25", "family": "OPT", "metric": "gain_hidden_states", "rho": 0.5}
     h25 = [reading | {"gain": 1.2, "low": 1.1, "high": 1.3, "reading": "above 1"}]
     models = [{"model": "ours", "norm": None if lost else "RMSNorm"}, {"model": "gone"}]
+    series = [
+        {"model": "ours", "step": 10**step if step else 0}
+        | ({} if lost else {"norm": "RMSNorm", "log_gain": 0.1 * step, "n": 25})
+        for step in range(3)
+    ] + [{"model": "gone", "step": 5}]
     tables = planted(
         "pretrained",
+        series=series,
         observations=observations,
         by_model=by_model,
         models=models,
@@ -285,7 +326,7 @@ def pretrained(case: Case) -> Tables:
 
 
 PLANTED: dict[str, Callable[[Case], Tables]] = {
-    f.__name__: f for f in (main, recall, jacobian, depth, textbook, pretrained)
+    f.__name__: f for f in (main, recall, jacobian, depth, literature, textbook, pretrained)
 }
 
 

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from page_recipes import CASE, claim, ledger, reading, traces
+from page_recipes import CASE, claim, ledger, reading, traces, unasked
 
 from normscope.paper.cards import cards, finding, plot_of
 from normscope.paper.evidence import Evidence
@@ -84,6 +84,12 @@ EXTENTS = [
             "2 to 4 blocks, d 64 to 128, 300 to 2,000 steps, 2 texts (austen, dataset); the effect "
             "grows with size",
         ),
+        (
+            EXTENTS[:1],
+            "grows and changes between 2 x 64 (300 steps) and 2 x 64 (800 steps)",
+            "2 blocks, d 64, 300 steps, 1 text (dataset); the effect grows and changes between "
+            "2 x 64 (300 steps) and 2 x 64 (800 steps)",
+        ),
         (EXTENTS[:1], "one size", "2 blocks, d 64, 300 steps, 1 text (dataset); one size"),
         ([], "", None),
     ],
@@ -136,11 +142,13 @@ def test_all_cases_of_all_readings_are_marked_and_the_deciding_one_is_last():
 
 @pytest.mark.parametrize("is_same", [True, False])
 def test_the_command_names_the_configuration_if_both_runs_have_it(is_same):
-    stated = ledger(claim(contradicts=["b"]), claim(key="b", statement="No.", digest="1"))
+    first = claim(contradicts=["b"], refines=["b"], refined_by=["u"])
+    stated = ledger(first, claim(key="b", statement="No.", digest="1"), unasked())
     kept = ledger(claim(), claim(key="b", verdict="fails"))
-    one, two = cards(stated, traces(stated, "x"), Evidence("config/paper.yaml", is_same, kept))
+    one, two, _ = cards(stated, traces(stated, "x"), Evidence("config/paper.yaml", is_same, kept))
     alone = "snakemake --cores 4 results/main/tables/runs.csv"
     assert one["command"] == alone + " --configfile config/paper.yaml" * is_same
-    assert ["contradicts", "“No.”"] in one["facts"]
+    said = {"contradicts": "“No.”", "refines": "“No.”", "refined by": "“Norms help giants.”"}
+    assert dict(one["facts"]).items() >= said.items()
     assert ["evidence", "holds"] in one["facts"]
     assert ["evidence", "fails, by another test"] in two["facts"]

@@ -1,7 +1,7 @@
 """Disputes: statements that cannot both hold, as every page shows them."""
 
 import pytest
-from page_recipes import REPORT, SVG, claim, ledger, manifest, reading, traces
+from page_recipes import REPORT, SVG, claim, ledger, manifest, reading, traces, unasked
 
 from normscope.paper.disputes import dispute_table, disputes
 from normscope.paper.frame import Frame, collect
@@ -14,10 +14,11 @@ SHARED = {"readings": ["stated", "stated"], "case": "small", "reads": ["holds", 
 SHARED |= {"effect": 0.25, "low": 0.125, "high": 0.5, "n": 6, "n_unit": "seeds"}
 
 
-def stated(one: str, other: str) -> dict:
+def stated(one: str, other: str, **changes: bool) -> dict:
     """Two statements of these verdicts that contradict each other."""
-    first = claim(verdict=one, readings={"stated": reading(quote="norms do help")})
-    second = claim(key="b", verdict=other, statement="Norms harm.", document="questions")
+    first = claim(verdict=one, readings={"stated": reading(quote="norms do help")}, **changes)
+    words = {"key": "b", "statement": "Norms harm.", "document": "questions"}
+    second = unasked(**words) if other == "unasked" else claim(verdict=other, **words)
     made = ledger(first, second)
     return made | {"disputes": [{"statements": ["a", "b"], "shared": [SHARED]}]}
 
@@ -34,10 +35,32 @@ def stated(one: str, other: str) -> dict:
     ],
 )
 def test_an_outcome_follows_from_both_verdicts(verdicts, words):
-    (dispute,) = disputes(stated(*verdicts))
+    made = stated(*verdicts)
+    (dispute,) = disputes(made, traces(made, "x"))
     assert words in dispute["outcome"]
     assert [side["verdict"] for side in dispute["sides"]] == list(verdicts)
     assert [side["quote"] for side in dispute["sides"]] == ["norms do help", ""]
+
+
+def test_a_side_that_was_tested_off_label_or_not_at_all_says_so():
+    made = stated("holds", "unasked", off_label=True)
+    (dispute,) = disputes(made, traces(made, "x"))
+    assert dispute["outcome"] == (
+        "Of the two, this run supports “Norms help.” It was tested off-label. "
+        "The other one cannot be asked here."
+    )
+    one, other = dispute["sides"]
+    assert (one["verdict"], other["verdict"]) == ("holds, off-label", "cannot be asked here")
+    assert (other["quote"], other["finding"]) == ("they do", "What it would take: A thousand GPUs.")
+    assert dispute["plots"] == ""
+
+
+def test_effects_are_plotted_if_both_statements_read_a_table():
+    made = stated("holds", "fails")
+    places = traces(made, "x")
+    assert disputes(made, places)[0]["plots"] == "a b"
+    apart = places | {"b": places["b"] | {"tables": ["depth.rates"]}}
+    assert disputes(made, apart)[0]["plots"] == ""
 
 
 def test_the_cases_that_both_sides_test_have_their_numbers():
@@ -63,9 +86,13 @@ def shown(tmp_path, made: dict) -> dict[str, str]:
 
 
 def test_every_page_shows_a_dispute_and_that_both_hold(tmp_path):
-    for form, text in shown(tmp_path, stated("holds", "holds")).items():
+    forms = shown(tmp_path, stated("holds", "holds"))
+    for form, text in forms.items():
         for words in ("Disputes", "norms do help", "Norms harm.", "0.250", "cannot both be true"):
             assert words in text, (form, words)
+    plots = {"md": "plots:", "html": '<dl class="plots">', "pdf": "{'kind': 'plots'"}
+    is_plotted = {form: plots[form] in text for form, text in forms.items()}
+    assert is_plotted == {"md": False, "html": True, "pdf": True}
 
 
 def test_a_ledger_without_disputes_has_no_such_section(tmp_path):

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from normscope.config import load as load_config
 from normscope.errors import Explained
-from normscope.paper.figures import Figure, Table, check, load
+from normscope.paper.figures import Figure, Table, check, drawn, load
 from normscope.pilot import read_project
 from normscope.studies.folder import FOLDER
 
@@ -80,6 +80,13 @@ def test_a_reference_is_the_value_of_the_configuration(tmp_path, path, value):
     assert entry.values(Whole()) == {"it": value, "inside": [{"x": value}], "plain": {"config": 1}}
 
 
+def test_a_figure_is_left_out_where_what_it_needs_is_empty(tmp_path):
+    registry = {"loss": LOSS, "seeds": LOSS | {"needs": "recall.seeds"}}
+    figures = checked(tmp_path, registry, ("loss", "seeds"))
+    assert list(drawn(figures, Whole())) == ["loss", "seeds"]
+    assert list(drawn(figures, Whole(recall=Part(seeds=[])))) == ["loss"]
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -91,6 +98,7 @@ def test_a_reference_is_the_value_of_the_configuration(tmp_path, path, value):
         ({"tables": []}, ["loss.tables"]),
         ({"titel": "T"}, ["loss.titel", "mean title?"]),
         ({"caption": ""}, ["loss.caption"]),
+        ({"needs": "recall.seed"}, ["loss.needs", "mean seeds?"]),
         ({"params": {"x": {"config": "recall.tasks"}}}, ["loss.params", "mean task?"]),
         ({"params": {"x": [{"config": "recal.task"}]}}, ["config recal.task", "mean recall?"]),
         ({"params": {"x": {"config": "recall.seeds.2"}}}, ["'2'", "known: 0, 1"]),

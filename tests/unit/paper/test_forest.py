@@ -41,6 +41,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
         "strict": reading(cases=cases(deep=3), direction="less"),
     }
     one = claim(readings=readings, case="deep", verdict="depends", status="exploratory")
+    one["off_label"] = True
     points, words = drawn(one)
     red = COLORS["fails"].lower()
     assert points == [
@@ -48,7 +49,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
         (1, -3, "o", red, 0.3),
         (1, 4, "o", red, 1),
     ]
-    assert words == ["A. Author", "Norms help.", "depends*"]
+    assert words == ["A. Author", "Norms help.", "depends†*"]
 
 
 @pytest.mark.parametrize(

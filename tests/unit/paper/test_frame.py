@@ -66,7 +66,7 @@ def test_a_frame_joins_the_sections_the_ledger_and_the_figures():
         "b.loss",
     ]
     assert printed.tables["a.loss"] == TABLE
-    assert [card["study"] for card in printed.cards_of("d")] == ["b"]
+    assert [card["key"] for card in printed.cards_of("d")] == ["a"]
     assert printed.sections == {"a": one.words, "b": {"seeds": 7}}
     assert list(printed.figures) == ["z", "a"]
     totals = printed.words["totals"]

@@ -9,7 +9,7 @@ from page_recipes import HOSTILE, frame, made
 TAGS = """html head meta title link style body a header div h1 main p nav details summary ul li span
 h2 h3 h4 table caption thead tr th tbody td code strong pre figure svg g rect line circle path br
 blockquote figcaption dl dt dd footer""".split()
-KEYS = ["a", "b", "d0", "c"]  # those of the document, then a question
+KEYS = ["a", "b", "d0", "u", "c"]  # those of the document, then a question
 
 
 def soup(html: str) -> BeautifulSoup:
@@ -62,7 +62,7 @@ def test_links_lead_to_places_that_exist_once(seen):
 def test_a_card_has_all_that_is_known_of_a_statement(seen):
     """Its verdict and finding stay in sight; readings, facts, code and command open below it."""
     assert attributes(seen, ".card .more", "id") == [f"statement-{key}" for key in KEYS]
-    verdicts = ["fails", "undecided", "depends", "holds"]
+    verdicts = ["fails", "undecided", "depends", "cannot be asked here", "holds"]
     assert texts(seen, ".card summary .verdict") == verdicts
     assert texts(seen, ".card summary .finding")[0] == frame().cards[0]["finding"]
     one = seen.select_one("#statement-a")
@@ -72,8 +72,19 @@ def test_a_card_has_all_that_is_known_of_a_statement(seen):
     assert (said["measured"], said["published"]) == ("words", "holds; 1.5")
     assert said["p-values"].startswith("0.0312; 0.0625 within the document, 0.125 over the whole")
     assert said["rerun"] == "snakemake --cores 4 results/main/tables/runs.csv"
+    assert said["refined by"] == "“words”"
     assert attributes(one, "a", "href") == ["#figure-loss"]
-    assert len(seen.select(".card svg.interval")) == len(KEYS)
+    assert len(seen.select(".card svg.interval")) == len(KEYS) - 1
+    unasked = seen.select_one("#statement-u")
+    assert texts(unasked, "blockquote") == ["words"]
+    assert not {"test", "rerun", "reach"} & set(texts(unasked, "dt"))
+    assert texts(seen, ".card summary .finding")[3] == "What it would take: words."
+
+
+def test_small_plots_stand_next_to_each_other_with_their_verdicts(seen):
+    assert texts(seen, ".plots dt") == ["words: fails", "words: depends"]
+    assert attributes(seen, ".plots dt a", "href") == ["#statement-a", "#statement-d0"]
+    assert len(seen.select(".plots svg.interval circle")) == 2
 
 
 def test_tables_have_captions_scopes_and_names(seen):

@@ -24,9 +24,10 @@ def test_effects_are_drawn_from_the_smallest_size_to_the_largest_in_units_of_the
         "larger": reading(cases=case(4, 4, 300), reach="stated", **margin),
     }
     places = [[name, ""] for name in readings]
-    changing = claim(readings=readings, changing=[places], with_size="grows")
+    changing = claim(readings=readings, changing=[places], with_size="changes between a and b")
     figure, n = draw(ledger(claim(key="b"), changing), LOOK)
     (axis,) = figure.axes
+    assert axis.get_title(loc="left").endswith("\nchanges")  # the axis has the sizes
     (line,) = [line for line in axis.lines if line.get_marker() == "o"]
     assert np.asarray(line.get_xydata()).tolist() == [[0, 2], [1, 4], [2, 8]]
     assert [word.get_text() for word in axis.get_xticklabels()] == [

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from page_recipes import claim, ledger, opening, shown, traces
+from page_recipes import claim, ledger, opening, reading, shown, traces, unasked
 
 from normscope.paper.cards import cards
 from normscope.paper.evidence import Evidence, kept_verdict
@@ -23,18 +23,24 @@ CLAIMS = [
     claim(key="f", verdict="undecided", status="exploratory", p_ledger=None),
     claim(key="g", document="questions", verdict="fails", p_ledger=0.001),
     claim(key="h", published_verdict="none", verdict="holds"),
+    claim(key="i", verdict="fails", **NEGATIVE, off_label=True, status="exploratory"),
+    claim(key="j", verdict="undecided", off_label=True),
+    claim(key="k", uncompared=True),
+    unasked(),
+    unasked(key="v", uncompared="lost"),
 ]
 
 
-def test_an_authors_negative_result_that_fails_too_is_confirmed_and_questions_are_not_counted():
+def test_what_is_off_label_or_cannot_be_asked_is_counted_apart_and_questions_are_not_counted():
+    """Nor are quotes that were not compared. A negative result that fails is confirmed."""
     assert [outcome(c) for c in CLAIMS[:6]] == [
         *("confirmed", "refuted", "confirmed", "refuted", "depends", "open")
     ]
     row, every = shown(tally_table(ledger(*CLAIMS)))
     assert row.pop("document") == "A. Author"
     assert row == {
-        **{"assertions": "6", "confirmed": "2", "refuted": "2", "depends": "1", "open": "1"},
-        "confirmed negative results": "1",
+        **{"assertions": "8", "confirmed": "2", "refuted": "2", "depends": "1", "open": "1"},
+        **{"off-label": "2", "cannot be asked": "1", "confirmed negative results": "1"},
     }
     assert every == {"document": "all documents"} | row
 
@@ -43,8 +49,10 @@ def test_the_error_rate_is_that_of_a_document_and_of_the_whole_ledger():
     """At 5%, a p of 0.051 does not stand; deterministic verdicts are in no family."""
     words = totals(ledger(*CLAIMS))
     names = "assertions negative documents questions tested whole facts exploratory".split()
-    assert [words[name] for name in names] == [6, 1, 1, 2, 6, 2, 1, 1]
+    assert [words[name] for name in names] == [8, 1, 1, 2, 8, 2, 1, 2]
     assert words["answers"] == {"holds": 1, "fails": 1}
+    assert words["off_label"] == {"confirmed": 1, "open": 1}
+    assert (words["unasked"], words["uncompared"]) == (1, 2)
     assert (words["families"], str(words["family"])) == (2, "10%")
     assert totals(ledger(claim(**FACT)))["families"] == 0
 
@@ -55,8 +63,9 @@ def test_the_error_rate_is_that_of_a_document_and_of_the_whole_ledger():
         [claim(key=str(i), verdict="undecided", reason=f"reason {i}") for i in range(9)],
         [claim(verdict="holds", published_verdict="none", **FACT)],
         [],
+        CLAIMS,
     ],
-    ids=["nothing decided", "nothing asserted or tested", "no statement"],
+    ids=["nothing decided", "nothing asserted or tested", "no statement", "all of these"],
 )
 def test_the_opening_can_be_written_from_any_ledger(claims, tmp_path):
     stated = ledger(*claims)
@@ -65,6 +74,9 @@ def test_the_opening_can_be_written_from_any_ledger(claims, tmp_path):
     text = opening(tmp_path, frame, "## Methods")
     assert f"Of the {words['assertions']} assertions of {words['documents']} documents" in text
     assert ("whole ledger at 5%" in text) == bool(words["tested"])
+    off_label = "neither for nor against them: 1 confirmed, 1 open."
+    for limit in (off_label, "1 more assertion cannot be asked here", "2 more are marked and not"):
+        assert (limit in text) == (claims is CLAIMS)
     assert "seeds would" not in json.dumps(frame.cards)  # no power after the fact
 
 
@@ -76,6 +88,36 @@ def test_a_demonstration_says_first_that_it_has_no_findings_and_has_none(is_one,
     first = opening(tmp_path, frame, "## What became")
     assert ("demonstration" in first) == ("make results" in first) == is_one
     assert ("A finding." in first) == (not is_one)
+
+
+def test_a_verdict_has_its_limits_wherever_it_is_shown():
+    """In the ledger, on its card with the reasons, and in the evidence."""
+    small = {"off_label": "small models"}
+    some = {"stated": reading(**small), "large": reading()}
+    every = {"stated": reading(**small), "longer": reading(**small)}
+    rows = {
+        "holds, off-label": claim(off_label=True, readings=every),
+        "holds": claim(key="b", readings=some),
+        "fails, quote not compared (exploratory)": claim(
+            key="c", verdict="fails", uncompared=True, status="exploratory",
+            readings={"stated": reading(uncompared="it is lost")},
+        ),
+        "cannot be asked here": unasked(regime="giants"),
+    }  # fmt: skip
+    stated = ledger(*rows.values())
+    assert [row["verdict"] for row in shown(ledger_table(stated))] == list(rows)
+    made = cards(stated, traces(stated, "x"))
+    assert [card["shown"] for card in made] == list(rows)
+    off_label, partly, unchecked, giants = (dict(card["facts"]) for card in made)
+    assert off_label["off-label"] == "small models"
+    assert partly["off-label"] == "stated: small models"
+    assert "off-label" not in unchecked
+    assert giants == {"published": "holds", "authors' regime": "giants"}
+    assert ["quote not compared", "it is lost"] in made[2]["readings"][0]["facts"]
+    kept = Evidence("x.yaml", False, stated)
+    assert kept_verdict(rows["holds, off-label"], kept) == "holds, off-label"
+    why = shown(ledger_table(stated).select("verdict", "why"))[-1]["why"]
+    assert why == "A thousand GPUs."
 
 
 def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():

@@ -46,7 +46,7 @@ def test_a_summary_is_headings_paragraphs_tables_lists_code_and_figures(tmp_path
     parts = document(text, frame())
     kinds = [part["kind"] for part in parts]
     assert kinds == [
-        *("heading", "paragraph", "table", "heading", "figure", "table", "cards", "cards"),
+        *("heading", "paragraph", "table", "heading", "figure", "table", "plots", "cards", "cards"),
         *("heading", "paragraph", "list", "code", "table", "heading", "paragraph"),
         *("heading", "figure", "figure", "paragraph"),
     ]

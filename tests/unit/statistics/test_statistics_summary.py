@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from normscope.statistics.estimate import ALPHA, FEWEST, estimate
+from normscope.statistics.estimate import estimate
+from normscope.statistics.levels import ALPHA, FEWEST
 from normscope.statistics.summary import describe, select, summarize
 
 LEVEL = 0.9

@@ -1,6 +1,5 @@
 """Statements before any job: what a wrong entry is told, and one that a stranger adds."""
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -45,9 +44,6 @@ ADDED: dict[str, Any] = {
     "differs_because": "it was not asked",
     "readings": {"stated": {}},
 }
-
-
-NEED = {"check": "acuracy > 0", "why": "bad"}
 
 
 def checked(
@@ -96,76 +92,6 @@ def at(*keys: str, **change: Any) -> dict[str, Any]:
         part = part[key]
     part.update(change)
     return entry
-
-
-def alone(**change: Any) -> dict[str, Any]:
-    """A statement of accuracy, by Student's t against a bound."""
-    entry: dict[str, Any] = at("contrast", measure="accuracy")
-    del entry["contrast"]["less"], entry["contrast"]["needs"]
-    del entry["margin"], entry["margin_because"]
-    return entry | {"test": "t", "bound_because": "planted", "criterion": "as it says"} | change
-
-
-@pytest.mark.parametrize(
-    ("entry", "place", "near"),
-    [
-        (at(study="recal"), "study", "recall"),
-        (at(figure="decisiv"), "figure", "decisive"),
-        (at("contrast", table="recall.rums"), "contrast.table", "recall.runs"),
-        (at("contrast", measure="los"), "contrast.measure", "loss"),
-        (at("contrast", cells={"amr": "none"}), "contrast.cells.amr", "arm"),
-        (at("contrast", cells={"arm": ["none", "dytt"]}), "contrast.cells.arm", "dyt"),
-        (at("contrast", cells={"protocol": "corected"}), "contrast.cells.protocol", "corrected"),
-        (at("contrast", cells={"arm": "others"}), "contrast.cells.arm", "known"),
-        (at("contrast", less={"arm": "layrnorm"}), "contrast.less.arm", "layernorm"),
-        (at("contrast", each=["learning_rat"]), "contrast.each", "learning_rate"),
-        (at("contrast", needs=[NEED]), "contrast.needs.0.check", "accuracy"),
-        ({k: v for k, v in ADDED.items() if k != "contrast"}, "", "@claim"),
-        # text where a number is needed
-        (at("contrast", measure="arm"), "contrast.measure", "arm is text, and a number is needed"),
-        (at("contrast", less={"arm": "greatest"}), "contrast.less.arm", "column of numbers"),
-        (at("contrast", less={"learning_rate": "0.01"}), "contrast.less.learning_rate",
-         "'0.01' is not a number"),
-        (at("contrast", less={"learning_rate": math.nan}), "contrast.less.learning_rate",
-         "not finite"),
-        # sides that are the same
-        (at("contrast", less={"arm": ["none", "rmsnorm"]}), "contrast.less", "arm: rmsnorm"),
-        (at("contrast", less={}), "contrast.less", "it is empty"),
-        (at("contrast", less={"protocol": "corrected"}), "contrast.less", "nothing that differs"),
-        (at("contrast", less={"arms": "others"}), "contrast.less.arms", "needs a column"),
-        (at("contrast", less={"arm": ["none", "others"]}), "contrast.less.arm", "give it alone"),
-        (at("contrast", less={"seed": 2}), "contrast.less", "seed pairs rows"),
-        (at("contrast", each=["arm"]), "contrast.less", "arm differs between the sides"),
-        (at("contrast", as_published={"arm": "rmsnorm"}), "contrast.as_published",
-         "names nothing that differs"),
-        # what no data can change
-        (alone(bound=0.5, direction="less"), "test", "lies between 0 and 1"),
-        (alone(bound=1.5, direction="less", test="median"), "bound",
-         "the statement holds whatever was measured"),
-        (alone(bound=1.0, direction="greater", test="median"), "bound",
-         "fails whatever was measured"),
-        (at("contrast", needs=[NEED | {"check": "accuracy >= 1.5"}]), "contrast.needs.0.check",
-         "false whatever was measured"),
-        # what contradicts itself
-        (at("contrast", sentence="{first} and {third}"), "contrast", "{third} is unknown"),
-        (alone(contrast=alone()["contrast"] | {"sentence": "{first}, {second}"}), "contrast",
-         "{second} is used, and second is missing"),
-        (alone(direction="less", unit="prompt"), "", "give model"),
-        (alone(direction="less", test="fact", unit="model"), "", "give formula"),
-        (at("contrast", each=["task", "task"]), "contrast.each", "given twice: task"),
-        (at(scale="log", bound=1.0, margin=2.0), "", "a difference has no logarithm"),
-        (at(bound=None), "", "equivalence needs a bound"),
-        (at("contrast", at={"column": "loss", "pick": "least", "at_least": math.nan}),
-         "contrast.at.at_least", "finite"),
-    ],
-)  # fmt: skip
-def test_a_wrong_word_is_named_with_the_nearest_right_one(entry, place, near, tmp_path):
-    with pytest.raises(Explained) as error:
-        checked(tmp_path, {"rmsnorm_recalls": entry})
-    (line,) = str(error.value).replace(".readings.stated", "").splitlines()
-    where = f"claims.rmsnorm_recalls{'.' if place else ''}{place}:"
-    assert line.startswith(f"{tmp_path}/asked.yaml: {where}")
-    assert near in line
 
 
 def compared(key: str, cells: dict[str, Any], **change: Any) -> dict[str, Any]:
@@ -260,11 +186,17 @@ def test_a_function_without_its_entry_is_named(tmp_path):
     assert "claims.h52: nothing tests it" in text
 
 
+def test_the_template_is_a_document_next_to_all_others(tmp_path):
+    path = tmp_path / "my_paper.yaml"
+    path.write_text((ROOT / "data/claims/TEMPLATE").read_text())
+    made = load_checked([*FILES, path], CONFIG.studies, FIGURES).documents["my_paper"]
+    assert (len(made.claims), len(made.statements)) == (1, 2)
+
+
 def test_the_projects_statements_are_right_and_each_is_tested():
     assert load_checked(FILES, CONFIG.studies, FIGURES) == CLAIMS
     functions = marked_tests()
     assert functions.keys() == TESTS.keys()
-    assert len(CLAIMS.entries) == 44
     by_data = {key for key, entry in CLAIMS.entries.items() if entry.first.contrast}
     assert by_data | functions.keys() == CLAIMS.entries.keys()
     statements = [e.statement for e in CLAIMS.entries.values()]

@@ -22,7 +22,7 @@ from normscope.errors import Explained
 from normscope.ledger.check import problems
 from normscope.ledger.claim import Evidence
 from normscope.ledger.comparison import WORDS, Contrast
-from normscope.ledger.entry import Claims, Entry, load
+from normscope.ledger.entry import Claims, Entry, Unasked, load
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.reading import Reading
 from normscope.ledger.vocabulary import Vocabulary
@@ -42,6 +42,7 @@ VALUES: list[Any] = [
 KEYS = [
     *Entry.model_fields,
     *Reading.model_fields,
+    *Unasked.model_fields,
     *Contrast.model_fields,
     "pick",
     "column",
@@ -106,11 +107,16 @@ def plain(draw: st.DrawFn) -> dict[str, Any]:
     usable = [e for e in COMPARED if e["test"] == "t" and e.get("scale") != "log"]
     raw = copy.deepcopy(draw(st.sampled_from(usable)))
     contrast, less = raw["contrast"], draw(st.booleans())
+    less &= not any(isinstance(v, list) for v in contrast.get("less", {}).values())
     cells = VOCABULARIES[contrast["table"].partition(".")[0]].cells(contrast["cells"])[0]
     raw["contrast"] = {k: contrast[k] for k in ("table", "measure")} | {"cells": dict(cells)}
     if less and "less" in contrast:
         raw["contrast"]["less"] = contrast["less"]
-    raw |= {"holds_in": "all", "direction": draw(st.sampled_from(["greater", "less"]))}
+    raw |= {
+        "holds_in": "all",
+        "refutable": True,
+        "direction": draw(st.sampled_from(["greater", "less"])),
+    }
     raw |= {"bound": draw(st.sampled_from([0.0, 0.25, 0.5])), "bound_because": "it is drawn"}
     for key in ("margin", "margin_because"):
         raw.pop(key, None)

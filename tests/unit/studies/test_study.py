@@ -52,6 +52,7 @@ def test_one_more_seed_leaves_full_jobs_unchanged(seeds: Sequence[int], size: in
         ("recall", "recall.runs.6", 1),
         ("jacobian", "jacobian.runs.0", 2),
         ("depth", "depth.trained.0", 8),
+        ("literature", "literature.runs.0", 1),
     ],
 )
 def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, cells):
@@ -72,7 +73,7 @@ def test_a_seed_beyond_full_jobs_is_one_job_of_each_of_its_cells(study, grid, ce
         assert probes == (set() if name in ("depth", "recall") else new)
 
 
-@pytest.mark.parametrize("name", ["main", "recall", "jacobian", "depth"])
+@pytest.mark.parametrize("name", ["main", "recall", "jacobian", "depth", "literature"])
 def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(name):
     """Renaming an arm or a protocol would train nothing again."""
     config = load(MAIN)
@@ -86,7 +87,8 @@ def test_a_job_has_the_factors_of_its_cell_which_the_tables_know_and_no_names(na
         assert stack.training.learning_rate == cell.learning_rate
         if "placement" in cell._fields:
             assert stack.placement == cell.placement
-        names = {cell.arm, getattr(cell, "protocol", "none")} - {"none"}
+        # two names are those of values as well
+        names = {cell.arm, getattr(cell, "protocol", "none")} - {"none", "detached"}
         assert not [text for text in names if f'"{text}"' in stack.model_dump_json()]
 
 

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from normscope.errors import Explained
-from normscope.train.runtime import CPU, FP32_ERROR, Runtime, product_error, start
+from normscope.train import runtime as module
+from normscope.train.runtime import CPU, FP32_ERROR, Runtime, product_error, product_seconds, start
+
+TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 @pytest.fixture(autouse=True)
@@ -29,20 +32,26 @@ def test_fp32_products_are_fp32(threads):
     assert product_error(torch.float64) == 0
 
 
-def test_bf16_products_have_bf16_operands():
-    runtime = start("bf16", 1)
-    assert 1e-4 < runtime.error < 1e-2
-    assert runtime.error == product_error(torch.bfloat16)
-
-
 @pytest.mark.parametrize(
-    ("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
+    ("asked", "ratio", "used"),
+    [("bf16", 0.5, "bf16"), ("bf16", 1.9, "bf16"), ("bf16", 2.1, "fp32"), ("fp32", 0.5, "fp32")],
 )
-def test_autocast_sets_the_operands_of_products(precision, dtype):
+def test_products_are_bf16_where_it_was_asked_for_and_is_not_slow(asked, ratio, used, monkeypatch):
+    seconds = {torch.bfloat16: ratio, torch.float32: 1.0}
+    monkeypatch.setattr(module, "product_seconds", seconds.__getitem__)
+    runtime = start(asked, 1)
+    assert runtime.precision == runtime.recorded["precision"] == used
+    assert runtime.described.startswith(f"{used} products")
+    assert runtime.error == product_error(TYPES[used])
+    assert runtime.error < FP32_ERROR if used == "fp32" else 1e-4 < runtime.error < 1e-2
     x = torch.ones(2, 2)
-    with start(precision, 1).autocast():
-        assert (x @ x).dtype == dtype
+    with runtime.autocast():
+        assert (x @ x).dtype == TYPES[used]
     assert (x @ x).dtype == torch.float32
+
+
+def test_more_precise_products_take_longer():
+    assert 0 < product_seconds(torch.float32) < product_seconds(torch.float64)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +80,9 @@ def test_the_arithmetic_is_described_and_recorded():
     assert runtime.recorded == {
         "device": "cpu",
         "threads": 1,
+        "precision": runtime.precision,
         "matmul": torch.get_float32_matmul_precision(),
-        "matmul_error": product_error(torch.bfloat16),
+        "matmul_error": product_error(TYPES[runtime.precision]),
         "torch": torch.__version__,
     }
     cuda = Runtime("bf16", 2, "highest", 0.5, torch.device("cuda", 1))

@@ -27,13 +27,13 @@ SEEDS = [1, 2, 3]
 UNTIED = {"tied_head": False, "n_layer": 2}
 PLACEMENTS: tuple[Placement, ...] = ("pre", "post", "peri")
 PLACED: dict[str, Placement] = {arm: PLACEMENTS[i % len(PLACEMENTS)] for i, arm in enumerate(ARMS)}
-PLACED["none"] = "none"
+PLACED |= {"none": "none", "dyt_attention": "pre"}
 STACKS: dict[str, Stack | RecallStack] = {
     **{arm: recipe(arm, placement, seeds=SEEDS) for arm, placement in PLACED.items()},
     **{
         f"{arm} {rule}": recipe(arm, "peri", norm_backward=rule, seeds=SEEDS)
         for arm in ("layernorm", "rmsnorm_affine")
-        for rule in ("center_scale", "projected", "straight_through")
+        for rule in ("center_scale", "projected", "straight_through", "detached")
     },
     "final surrogate": recipe(norm_backward="projected", surrogates_in="final", seeds=SEEDS),
     "fa": recipe(feedback="fa", seeds=SEEDS, **UNTIED),
@@ -46,6 +46,17 @@ STACKS: dict[str, Stack | RecallStack] = {
     "dropout, batchnorm": recipe("batchnorm", "post", dropout=0.3, seeds=SEEDS),
     "untied": recipe("dyt", linear_bias=True, decays="all", seeds=SEEDS, **UNTIED),
     "no residual": recipe(residual=False, init="xavier", n_layer=2, seeds=SEEDS),
+    "lns": recipe("rmsnorm", "lns", n_layer=3, seeds=SEEDS),
+    "mix": recipe("layernorm", "mix", n_layer=2, seeds=SEEDS),
+    "hybrid": recipe("rmsnorm", "hybrid", n_layer=2, seeds=SEEDS),
+    "hybrid, batchnorm": recipe("batchnorm_plain", "hybrid", seeds=SEEDS),
+    "deepnorm": recipe("layernorm", "deepnorm", n_layer=2, seeds=SEEDS),
+    "qk by head": recipe("rmsnorm", qk_norm="head", embedding_norm=True, seeds=SEEDS),
+    "qk over all": recipe("scalenorm", qk_norm="all", final_norm=False, seeds=SEEDS),
+    "sgd": recipe(optimizer="sgd", momentum=0.8, seeds=SEEDS),
+    "sgd, all decay": recipe("rmsnorm", "post", optimizer="sgd", decays="all", seeds=SEEDS),
+    "muon": recipe("rmsnorm", optimizer="muon", n_layer=2, seeds=SEEDS),
+    "muon, untied": recipe("dyt", optimizer="muon", linear_bias=True, seeds=SEEDS, **UNTIED),
     "clipped": recipe(grad_clip=0.1, seeds=SEEDS),
     "unclipped": recipe(grad_clip=0.0, seeds=SEEDS),
     **{
@@ -86,6 +97,12 @@ def in_step_and_alone(
     return [
         (learner, alone(problem, learner.seed, runtime=runtime)) for learner in trainer.learners
     ]
+
+
+@pytest.fixture(autouse=True)
+def no_rounding(monkeypatch):
+    """torch's Muon rounds to bf16; without that it is in float64."""
+    monkeypatch.setattr(torch.Tensor, "bfloat16", torch.Tensor.clone)
 
 
 @pytest.mark.parametrize("name", STACKS)

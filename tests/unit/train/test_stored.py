@@ -30,6 +30,8 @@ KINDS = [
     recipe("scalenorm_affine", "peri", attention="sigmoid", causal=False, seeds=SEEDS),
     recipe("none", "none", tied_head=False, feedback="fa", linear_bias=True, seeds=SEEDS),
     recipe("rmsnorm", tied_head=False, feedback="dfa", norm_backward="projected", seeds=SEEDS),
+    recipe("rmsnorm", "hybrid", embedding_norm=True, optimizer="muon", seeds=SEEDS),
+    recipe("dyt_attention", "lns", qk_norm="all", init="gpt2_flat", final_norm=False, seeds=SEEDS),
 ]
 
 

@@ -2,8 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from recipes import DATA, recipe
+from torch import Generator
 from trainings import FP32, InFloat64, alone, averages, problem_of, to_end, trained
 
 from normscope.io.dataset import Dataset, DatasetError
@@ -77,3 +80,12 @@ def test_a_split_must_be_longer_than_a_window(split):
         problem_of(recipe(), Dataset(**tokens | {split: DATA.train[:8]}, chars=DATA.chars))
     trainer = trained(recipe(), Dataset(**tokens | {split: DATA.train[:9]}, chars=DATA.chars))
     assert trainer.learners[0].val_loss is not None
+
+
+@pytest.mark.parametrize(("train_tokens", "seen"), [(20, 20), (None, 40), (99, 40)])
+def test_batches_are_of_the_first_tokens_of_the_split(train_tokens, seen):
+    """Inputs and targets of many steps, in a text whose tokens are all different."""
+    text = Dataset(train=np.arange(40, dtype=np.uint16), val=DATA.val, chars=DATA.chars)
+    problem, g = problem_of(recipe(train_tokens=train_tokens), text), Generator().manual_seed(0)
+    drawn = torch.cat([part for _ in range(99) for part in problem.draw(g)])
+    assert drawn.unique().tolist() == list(range(seen))

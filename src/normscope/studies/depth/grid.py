@@ -1,8 +1,7 @@
 """The depth part of the configuration: what is probed at the start, and what is trained."""
 
-import itertools
 from collections.abc import Iterable, Iterator
-from typing import Annotated, ClassVar, Self, TypeVar, get_args
+from typing import Annotated, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -22,7 +21,6 @@ from normscope.studies.depth.recipe import (
     Probe,
     Shape,
     Sizes,
-    Start,
     WarmUp,
 )
 from normscope.studies.study import (
@@ -51,7 +49,7 @@ class StartGrid(Grid):
     arms: Annotated[list[ArmName], Some, Distinct]
     placements: Annotated[list[Placement], Some, Distinct]
     residual: Annotated[list[bool], Some, Distinct]
-    init: Annotated[list[Start], Some, Distinct]
+    init: Annotated[list[Init], Some, Distinct]
     depths: Annotated[list[PositiveInt], Some, Distinct]
     seeds: Annotated[list[Seed], Some, Distinct]
 
@@ -69,32 +67,38 @@ class StartGrid(Grid):
 class TrainedGrid(StartGrid):
     """One block of models that are trained: every combination, at every rate and warm-up."""
 
-    # gpt2_flat is probed at the start alone
-    init: Annotated[list[Init], Some, Distinct]  # pyright: ignore[reportIncompatibleVariableOverride]
+    FACTORS: ClassVar = {
+        **StartGrid.FACTORS,
+        "learning_rates": "learning_rate",
+        "warmup_steps": "warmup_steps",
+    }
+
     learning_rates: Annotated[list[Rate], Some, Distinct]
     warmup_steps: Annotated[list[WarmUp], Some, Distinct]
     steps: PositiveInt = Field(description="after the warm-up, whose steps are added to them")
 
-    @property
-    def schedules(self) -> list[tuple[float, int]]:
-        """Every learning rate with every warm-up."""
-        return list(itertools.product(self.learning_rates, self.warmup_steps))
+    def shapes(self) -> Iterator[Shape]:
+        yield from dict.fromkeys(cell.shape for cell in self.cells())
 
     def cells(self) -> Iterator[Cell]:
-        for shape in self.shapes():
-            for rate, warmup in self.schedules:
-                yield Cell(*shape, rate, warmup, self.steps)
+        for values in self.product():
+            yield Cell(**values, steps=self.steps)
 
 
-G = TypeVar("G", bound=StartGrid)
-
-
-def _distinct_shapes(grids: list[G]) -> list[G]:
+def _distinct_shapes(grids: list[StartGrid]) -> list[StartGrid]:
     distinct([str(shape) for grid in grids for shape in grid.shapes()])
     return grids
 
 
-DistinctShapes = AfterValidator(_distinct_shapes)
+def _one_length(grids: list[TrainedGrid]) -> list[TrainedGrid]:
+    """Tables compare the schedules of a shape, which therefore have the same steps."""
+    steps: dict[Shape, int] = {}
+    for cell in (cell for grid in grids for cell in grid.cells()):
+        if steps.setdefault(cell.shape, cell.steps) != cell.steps:
+            raise ValueError(
+                f"{cell.shape} has {steps[cell.shape]} steps and {cell.steps}: give one number"
+            )
+    return grids
 
 
 class Depth(TransformerStudy):
@@ -108,8 +112,8 @@ class Depth(TransformerStudy):
 
     sizes: Sizes
     training: Training
-    start: Annotated[list[StartGrid], Some, DistinctShapes]
-    trained: Annotated[list[TrainedGrid], DistinctShapes]
+    start: Annotated[list[StartGrid], Some, AfterValidator(_distinct_shapes)]
+    trained: Annotated[list[TrainedGrid], AfterValidator(_one_length)]
     kept: Kept = Field(description="the schedule of the trained models that are probed")
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")
     spectra: PositiveInt = Field(
@@ -121,15 +125,17 @@ class Depth(TransformerStudy):
         checked("sizes", lambda: [self.sizes.model(shape) for shape in self._start()])
         checked("trained", self.trainings)
         rate, warmup = self.kept.learning_rate, self.kept.warmup_steps
-        if any((rate, warmup) not in grid.schedules for grid in self.trained):
+        if self.trained and not any(self._kept().values()):
             raise ValueError(
                 f"trained: no models at learning rate {rate:g} with {warmup} steps of "
-                "warm-up, which are to be kept: add both"
+                "warm-up, which are to be probed: add both to a block"
             )
         return self
 
     def models(self) -> list[tuple[Cell, int]]:
-        return [(c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds]
+        """Those of all blocks; a model that several blocks name counts once."""
+        runs = [(c, seed) for grid in self.trained for c in grid.cells() for seed in grid.seeds]
+        return list(dict.fromkeys(runs))
 
     def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
         steps = cell.warmup_steps + cell.steps  # the warm-up takes none of the steps
@@ -218,7 +224,7 @@ class Depth(TransformerStudy):
             values={
                 "arm": ARMS,
                 "placement": get_args(Placement),
-                "init": get_args(Start),
+                "init": get_args(Init),
                 "state": STATES,
                 "layer": tuple(LAYERS),
             },

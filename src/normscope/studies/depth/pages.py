@@ -22,7 +22,7 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
-from normscope.statistics.estimate import FEWEST
+from normscope.statistics.levels import FEWEST
 from normscope.statistics.outcome import STUCK
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import TOKENS

@@ -1,6 +1,5 @@
 """A Transformer at one moment, block by block."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,22 +46,12 @@ def models(
     for seed in probe.seeds:
         torch.manual_seed(seed)
         start = Transformer(sizes.model(shape), probe.norm, shape.placement, vocab_size)
-        if shape.init == "gpt2_flat":
-            flatten(start)
         yield "start", seed, start
     for name in probe.trained:
         sound = stored.metrics(trained / name)["diverged_at"].isna()
         for seed, end in transformers(trained / name)[1].items():
             if sound[seed]:
                 yield "trained", seed, end
-
-
-@torch.no_grad()
-def flatten(model: Transformer) -> None:
-    """Undo the shrinking of the branches' last matrices with depth, as ``gpt2_flat`` starts."""
-    for name, parameter in model.named_parameters():
-        if name.endswith("proj.weight"):
-            parameter.mul_(math.sqrt(2 * len(model.blocks)))
 
 
 def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) -> list[Row]:

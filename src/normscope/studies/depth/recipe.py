@@ -1,6 +1,6 @@
 """Parameters of the depth study's jobs: what is trained, probed and tabulated. No torch."""
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -11,10 +11,6 @@ from normscope.train.recipe import OnDevice
 
 WarmUp = Annotated[int, Field(ge=0, lt=2**63, description="steps of linear warm-up")]
 
-# how weights start: gpt2_flat is gpt2 without the shrinking of the branches' last matrices with
-# depth, which is meant for residual connections; it is probed at the start alone
-Start = Literal["gpt2", "gpt2_flat", "xavier"]
-
 
 class Shape(NamedTuple):
     """What models of several seeds share."""
@@ -22,7 +18,7 @@ class Shape(NamedTuple):
     arm: str
     placement: Placement
     residual: bool
-    init: Start
+    init: Init
     depth: int
 
     def __str__(self) -> str:
@@ -39,9 +35,10 @@ class Sizes(Strict):
     block_size: PositiveInt
 
     def model(self, shape: Shape) -> Model:
-        """The Transformer of a shape; its weights start as gpt2 for ``gpt2_flat`` too."""
-        init: Init = "xavier" if shape.init == "xavier" else "gpt2"
-        return Model(n_layer=shape.depth, residual=shape.residual, init=init, **self.model_dump())
+        """The Transformer of a shape."""
+        return Model(
+            n_layer=shape.depth, residual=shape.residual, init=shape.init, **self.model_dump()
+        )
 
 
 class Cell(NamedTuple):
@@ -50,19 +47,19 @@ class Cell(NamedTuple):
     arm: str
     placement: Placement
     residual: bool
-    init: Start
+    init: Init
     depth: int
     learning_rate: float
     warmup_steps: int
-    steps: int  # after the warm-up; of a shape always the same
+    steps: int  # after the warm-up; in a run always the same for a shape
 
     @property
     def shape(self) -> Shape:
         return Shape(*self[:-3])
 
     def __str__(self) -> str:
-        """``layernorm-pre-residual-gpt2-24-0.001-40``, the beginning of its files' names."""
-        return f"{self.shape}-{rate_name(self.learning_rate)}-{self.warmup_steps}"
+        """``layernorm-pre-residual-gpt2-24-0.001-40-600``, the beginning of its files' names."""
+        return f"{self.shape}-{rate_name(self.learning_rate)}-{self.warmup_steps}-{self.steps}"
 
 
 class Kept(Strict):

@@ -2,6 +2,7 @@
 
 from normscope.columns import Column, Metric, Table, count, estimate, key, many
 from normscope.formats import SCIENTIFIC, decimals
+from normscope.nn.recipe import PLACEMENTS
 from normscope.studies.columns import (
     ARM,
     CAPPED_LOSS,
@@ -21,7 +22,7 @@ from normscope.studies.columns import (
     mean,
     steps,
 )
-from normscope.studies.depth.measures import INITS, PLACEMENTS
+from normscope.studies.depth.measures import INITS
 
 HERE = "normscope.studies.depth.tabulate"
 SIGNALS = "normscope.measure.signals.signals"

@@ -130,6 +130,15 @@ def by_shape(of_models: pd.DataFrame, level: float) -> pd.DataFrame:
     return table[table["n"] > 0]
 
 
+def _at_common_rates(losses: pd.DataFrame) -> pd.DataFrame:
+    """The models at rates that all placements and warm-ups of a network share."""
+    network = [name for name in SHAPE if name != "placement"]
+    cell = losses["placement"] + losses["warmup_steps"].map(" {}".format)
+    cells = losses.assign(_cell=cell)
+    at_rate = cells.groupby([*network, "learning_rate"])["_cell"].transform("nunique")
+    return losses[at_rate == cells.groupby(network)["_cell"].transform("nunique")]
+
+
 def over_rates(losses: pd.DataFrame) -> pd.DataFrame:
     """One row per shape, warm-up and seed that was trained at several rates.
 
@@ -137,7 +146,7 @@ def over_rates(losses: pd.DataFrame) -> pd.DataFrame:
         losses: losses.csv.
     """
     table = TABLES["over_rates"]
-    groups = losses.groupby(table.keys, sort=False)
+    groups = _at_common_rates(losses).groupby(table.keys, sort=False)
     counts = groups.agg(rates=("learning_rate", "nunique"), failures=("failed", "sum"))
     return counts[counts["rates"] > 1].reset_index()[table.names]
 
@@ -152,7 +161,7 @@ def advantages(losses: pd.DataFrame) -> pd.DataFrame:
         losses: losses.csv.
     """
     table, of_seed = TABLES["advantages"], TABLES["over_rates"].keys
-    models = losses.merge(over_rates(losses), on=of_seed)
+    models = _at_common_rates(losses).merge(over_rates(losses), on=of_seed)
     mean = models.groupby(of_seed)["capped_loss"].transform("mean")
     return models.assign(advantage=mean - models["capped_loss"])[table.names]
 

@@ -24,7 +24,7 @@ from normscope.paper.table import (
     tabulate,
     text,
 )
-from normscope.statistics.estimate import FEWEST
+from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select, split, summarize
 from normscope.studies.jacobian.grid import Jacobian, Protocol
 from normscope.studies.jacobian.recipe import SETTING, VARIED

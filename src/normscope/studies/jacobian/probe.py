@@ -94,7 +94,7 @@ def at_norms(model: Transformer, batch: Batch) -> dict[str, Seen]:
     outputs = [output for _, output in seen.values()]
     grads = torch.autograd.grad(loss, outputs) if outputs else ()
     return {
-        name: Seen(x.detach().flatten(0, 1), dy.flatten(0, 1))
+        name: Seen(x.detach().flatten(0, -2), dy.flatten(0, -2))
         for (name, (x, _)), dy in zip(seen.items(), grads, strict=True)
     }
 
@@ -159,7 +159,7 @@ def names(model: Transformer) -> list[Row]:
             "place": "final" if name == last else "block",
             "index": index,
             "kind": type(layer).__name__,
-            "d": model.token_embedding.embedding_dim,
+            "d": layer.d,
         }
         for index, (name, layer) in enumerate(layers.items())
     ]
@@ -224,8 +224,8 @@ def surrogate_gradients(model: Transformer, batch: Batch) -> list[Row]:
     if not all(isinstance(m, TokenNorm) and m.radius == "sqrt(d)" for m in layers.values()):
         return []
     final = [m for name, m in layers.items() if name == FINAL]
-    blocks = [m for name, m in layers.items() if name != FINAL]
-    places = {"all": [*blocks, *final], "blocks": blocks, "final": final}
+    blocks = [m for name, m in layers.items() if name.startswith("blocks.")]
+    places = {"all": list(layers.values()), "blocks": blocks, "final": final}
 
     def compared(signal: str) -> Iterator[Row]:
         exact = parameter_gradient(model, batch)

@@ -6,31 +6,18 @@ from typing import Annotated, Any, ClassVar, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from normscope.io.names import CellName
-from normscope.io.texts import DATASET, TextName
-from normscope.ledger.vocabulary import Extent, Vocabulary, planned
-from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.ledger.vocabulary import Vocabulary, planned
+from normscope.nn.arms import ARMS
 from normscope.nn.recipe import Model, Placement
-from normscope.schema import Distinct, PositiveInt, Rate, Seed, Some, Strict
+from normscope.schema import Distinct, PositiveInt, Some, Strict
+from normscope.studies.cells import Cell
 from normscope.studies.main import tables
-from normscope.studies.main.recipe import Cell, MainTables, StreamProbe
-from normscope.studies.study import (
-    Grid,
-    Job,
-    Settings,
-    TransformerStudy,
-    checked,
-    vocabulary,
-)
-from normscope.train.recipe import Stack, Training, flops
-from normscope.train.schedule import at_schedule
+from normscope.studies.main.recipe import MainTables, StreamProbe
+from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
+from normscope.studies.study import Job, Settings, vocabulary
+from normscope.train.recipe import Training, flops
 
 NANOGPT = "nanogpt"  # the protocol of the keys model and training
-
-ProtocolName = Annotated[
-    CellName,
-    Field(description=f"a key of protocols, or {NANOGPT} for the model and training at the top"),
-]
 
 
 def _has_exact_gradients(model: Model) -> Model:
@@ -43,48 +30,10 @@ def _has_exact_gradients(model: Model) -> Model:
 ExactModel = Annotated[Model, AfterValidator(_has_exact_gradients)]
 
 
-class MainProtocol(Strict):
+class MainProtocol(Protocol):
     """Sizes and training that cells are compared under; the runs vary the rest."""
 
     model: ExactModel
-    training: Training
-    text: TextName = DATASET
-
-
-class MainGrid(Grid):
-    """One block of runs: the Cartesian product of its lists."""
-
-    FACTORS: ClassVar = {
-        "arms": "arm",
-        "placements": "placement",
-        "learning_rates": "learning_rate",
-    }
-
-    protocol: ProtocolName
-    arms: Annotated[list[ArmName], Some, Distinct]
-    placements: Annotated[list[Placement], Some, Distinct]
-    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(
-        description="a list, or pilot for the rate that the pilot seeds chose. Of several rates, "
-        "an arm is reported at the best one, chosen on its other seeds"
-    )
-    seeds: Annotated[list[Seed], Some, Distinct]
-
-    @model_validator(mode="after")
-    def placements_fit(self) -> Self:
-        for cell in self.cells():
-            check_placement(cell.arm, cell.placement)
-        return self
-
-    def cells(self) -> Iterator[Cell]:
-        for values in self.product():
-            yield Cell(self.protocol, **values)
-
-
-class Baseline(Strict):
-    """The arm that the other arms of a protocol are compared with, paired by seed."""
-
-    arm: ArmName
-    placement: Placement
 
 
 class Gain(Strict):
@@ -96,11 +45,10 @@ class Gain(Strict):
     )
 
 
-class Main(TransformerStudy):
+class Main(ProtocolStudy):
     """One Transformer per protocol, arm, placement, learning rate and seed."""
 
     TABLES: ClassVar = tables.TABLES
-    GRIDS: ClassVar = {"runs": MainGrid}
     PROBED: ClassVar = ("stream", "laws")
     FILES: ClassVar = ("published.csv", "nanogpt_cpu.json", "nanogpt_gpu.json")
 
@@ -109,7 +57,6 @@ class Main(TransformerStudy):
     protocols: dict[ProtocolName, MainProtocol] = Field(
         default={}, description=f"others than {NANOGPT}, which is that of model and training"
     )
-    runs: Annotated[list[MainGrid], Some]
     baseline: Baseline
     gain: Gain
 
@@ -118,24 +65,16 @@ class Main(TransformerStudy):
         """Protocols by name, that of the keys ``model`` and ``training`` first."""
         return {NANOGPT: MainProtocol(model=self.model, training=self.training), **self.protocols}
 
-    def models(self) -> list[tuple[Cell, int]]:
-        """Those of all blocks; a model that several blocks name counts once."""
-        runs = [(c, seed) for grid in self.runs for c in grid.cells() for seed in grid.seeds]
-        return list(dict.fromkeys(runs))
-
     @model_validator(mode="after")
     def runs_fit(self) -> Self:
         if NANOGPT in self.protocols:
             raise ValueError(f"protocols.{NANOGPT}: its keys are model and training, at the top")
         known = self.every_protocol
-        named = {f"runs.{i}.protocol": grid.protocol for i, grid in enumerate(self.runs)}
-        named |= {f"gain.protocols.{i}": name for i, name in enumerate(self.gain.protocols)}
-        for where, name in named.items():
+        for i, name in enumerate(self.gain.protocols):
             if name not in known:
-                raise ValueError(f"{where}: unknown protocol {name!r}; known: {', '.join(known)}")
-        for cell in dict.fromkeys(cell for cell, _ in self.models()):
-            where = f"arm {cell.arm}, protocol {cell.protocol}"
-            checked(where, lambda c=cell: self.stack_of(c, [0]))
+                raise ValueError(
+                    f"gain.protocols.{i}: unknown protocol {name!r}; known: {', '.join(known)}"
+                )
         _ = self.reference
         return self
 
@@ -151,17 +90,6 @@ class Main(TransformerStudy):
             if cell[:-1] == (NANOGPT, arm, placement):
                 return cell
         raise ValueError(f"baseline: no run of {NANOGPT}-{arm}-{placement} among runs")
-
-    def stack_of(self, cell: Cell, seeds: list[int]) -> Stack:
-        protocol = self.every_protocol[cell.protocol]
-        training = protocol.training
-        return Stack(
-            norm=ARMS[cell.arm].norm,
-            placement=cell.placement,
-            seeds=seeds,
-            model=protocol.model,
-            training=at_schedule(training, cell.learning_rate, training.warmup_steps),
-        )
 
     @property
     def reference_jobs(self) -> list[str]:
@@ -186,13 +114,6 @@ class Main(TransformerStudy):
                 r if r["protocol"] in self.gain.protocols else {**r, **unmeasured} for r in rows
             ]
 
-        sizes = [
-            (
-                {"protocol": name},
-                Extent(p.model.n_layer, p.model.n_embd, p.training.steps, p.text),
-            )
-            for name, p in self.every_protocol.items()
-        ]
         stated = ("runs", "chosen", "batches")
         return vocabulary(
             {name: self.TABLES[name] for name in stated},
@@ -202,13 +123,10 @@ class Main(TransformerStudy):
                 "placement": get_args(Placement),
                 "text": dict.fromkeys(p.text for p in self.every_protocol.values()),
             },
-            extents=dict.fromkeys(stated, sizes),
+            extents=dict.fromkeys(stated, self.extents()),
             sized=("protocol", "text"),
             grids={"runs": grid(Cell._fields), "chosen": grid(Cell._fields[:-1])},
         )
-
-    def text_of(self, cell: Cell) -> str:
-        return self.every_protocol[cell.protocol].text
 
     def probes(self) -> dict[str, StreamProbe]:
         measured = [n for n, cell in self.cells().items() if cell.protocol in self.gain.protocols]

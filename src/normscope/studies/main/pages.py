@@ -27,10 +27,10 @@ from normscope.paper.table import (
     tabulate,
     to_rows,
 )
-from normscope.statistics.estimate import FEWEST
+from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select, summarize
+from normscope.studies.arms import arm_label
 from normscope.studies.arms import count as count_models
-from normscope.studies.main.figures import arm_label
 from normscope.studies.main.grid import NANOGPT, Main
 from normscope.studies.main.tables import PARTS, TABLES
 from normscope.studies.study import Settings

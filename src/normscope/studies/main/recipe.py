@@ -3,27 +3,12 @@
 What is trained is a ``normscope.train.recipe.Stack``.
 """
 
-from typing import NamedTuple
-
 from pydantic import Field
 
-from normscope.nn.recipe import Placement
-from normscope.schema import PositiveInt, Strict, rate_name
+from normscope.schema import PositiveInt, Strict
+from normscope.studies.cells import Cell
 from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
-
-
-class Cell(NamedTuple):
-    """A combination of factors, with one model per seed."""
-
-    protocol: str
-    arm: str
-    placement: Placement
-    learning_rate: float
-
-    def __str__(self) -> str:
-        """``nanogpt-layernorm-pre-0.001``, the beginning of the names of its files."""
-        return "-".join([*self[:-1], rate_name(self.learning_rate)])
 
 
 class StreamProbe(OnDevice):

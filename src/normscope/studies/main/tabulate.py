@@ -12,7 +12,8 @@ from normscope.io.tables import collect
 from normscope.io.texts import text_folder
 from normscope.statistics.summary import BOUNDS, describe, select, split
 from normscope.statistics.tuning import chosen, commonest_setting
-from normscope.studies.main.recipe import Cell, MainTables
+from normscope.studies.cells import Cell
+from normscope.studies.main.recipe import MainTables
 from normscope.studies.main.tables import PARTS, PROBED, TABLES
 from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs

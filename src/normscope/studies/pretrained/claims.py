@@ -16,8 +16,8 @@ from normscope.ledger.case import Case, decide, too_few
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
 from normscope.ledger.reading import Reading
-from normscope.statistics.estimate import ALPHA
 from normscope.statistics.inference import holm, least_correlation
+from normscope.statistics.levels import ALPHA
 from normscope.statistics.summary import select
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, VALIDATION

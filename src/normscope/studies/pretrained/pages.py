@@ -110,6 +110,14 @@ def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
     return tabulate("What the gain of pretrained models depends on", rows, fields)
 
 
+def series_table(series: pd.DataFrame) -> PageTable:
+    """One row per model and step: the gain of the last block over training."""
+    names = "model step n log_gain norm_before norm_after".split()
+    return tabulate(
+        "Residual gain over training: the last block", series, declared(TABLES["series"], *names)
+    )
+
+
 def _gain_field(title: str, bos: str, positions: str) -> Field:
     """A column of gains, and what each shows."""
 
@@ -150,7 +158,7 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
     """The part of the paper on pretrained models.
 
     Args:
-        tables: models, by_model, by_norm, twins, h25 and sensitivity.
+        tables: models, by_model, by_norm, twins, h25, sensitivity and series.
     """
     by_model = tables["by_model"]
     return Section(
@@ -163,5 +171,6 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
             "twins": twin_table(tables["twins"]),
             "h25": h25_table(tables["h25"]),
             "sensitivity": sensitivity_table(tables["sensitivity"]),
+            "series": series_table(tables["series"]),
         },
     )

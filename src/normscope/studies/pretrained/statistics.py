@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from normscope.hub.prompts import SET
-from normscope.statistics.estimate import ALPHA, estimate
+from normscope.statistics.estimate import estimate
 from normscope.statistics.inference import (
     bootstrap_mean,
     correlation,
@@ -17,7 +17,9 @@ from normscope.statistics.inference import (
     partial_correlation,
     separation,
 )
-from normscope.statistics.summary import split
+from normscope.statistics.levels import ALPHA
+from normscope.statistics.summary import select, split
+from normscope.studies.pretrained.grid import Checkpoint
 from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, MODEL, VALIDATION
 from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.tables import TABLES
@@ -287,3 +289,32 @@ def by_layer(
             row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
         rows.append(row)
     return with_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)
+
+
+def over_training(
+    series: Sequence[Checkpoint], models: pd.DataFrame, layers: pd.DataFrame
+) -> pd.DataFrame:
+    """The last block over training, as published: last token, BOS as the tokenizer has it.
+
+    A row is one model at one step. It has no interval, because the prompts of a model do not
+    replicate its training.
+
+    Args:
+        series: the checkpoints.
+        models: what is known of each, in the same order.
+        layers: ``by_layer`` of the checkpoints.
+    """
+    usual = select(layers, positions="last", usual=True)
+    sites = usual.set_index(["model", "depth"]).to_dict("index")
+    rows = []
+    for checkpoint, known in zip(series, models.to_dict("records"), strict=True):
+        row = {name: known.get(name) for name in TABLES["series"].names}
+        row |= {"model": checkpoint.model, "step": checkpoint.step}
+        if pd.isna(known["missing"]):
+            before, after = (sites[checkpoint.name, known["n_layers"] - k] for k in (1, 0))
+            row |= {"n": after["n"], "log_gain": after["log_gain"]}
+            row |= {"gain": math.exp(after["log_gain"])}
+            row |= {"norm_before": math.exp(before["log_norm"])}
+            row |= {"norm_after": math.exp(after["log_norm"])}
+        rows.append(row)
+    return pd.DataFrame(rows, columns=TABLES["series"].names)

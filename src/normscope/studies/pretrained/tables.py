@@ -289,6 +289,24 @@ TABLES = {
         ),
         f"{HERE}.h25.accuracy",
     ),
+    "series": Table(
+        "one model of a series at one step of its training",
+        (
+            key("model", "name of the series"),
+            key("step", "training steps of the checkpoint", int),
+            FAMILY,
+            NORM,
+            PROMPTS,
+            Column("gain", "geometric mean over prompts of the gain of the last block"),
+            LOG_GAIN[0].but(meaning="its logarithm", title="gain", format=decimals(4, log=True)),
+            Column("norm_before", "geometric mean of the norm of the stream before the last block"),
+            Column("norm_after", "the same after the last block"),
+            text("source", "where the weights are from"),
+            text("commit", "revision of the source"),
+            text("missing", "why it was not measured; empty otherwise"),
+        ),
+        f"{STATISTICS}.over_training",
+    ),
     "references": Table(
         "one published number of a model",
         (

@@ -19,6 +19,7 @@ from normscope.studies.pretrained.statistics import (
     by_norm,
     comparisons,
     measured_observations,
+    over_training,
     published_observations,
     read_measurements,
     sensitivity,
@@ -59,6 +60,10 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     pairs = tuned_pairs(references, models)
     of_models = with_base(by_model(observations, level, resamples), pairs, models)
     names = [prompt.name for prompt in prompts if prompt.set == SET]
+
+    checkpoints = facts(inputs.probes, recipe.series)
+    of_series = measurements(inputs.probes, recipe.series, "norms")
+    of_series = by_layer(of_series, checkpoints, names, level)
     return {
         "models": models,
         "gains": gains,
@@ -72,6 +77,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         "twins": twins(observations, pairs.itertuples(index=False), level, resamples),
         "h25_models": h25_models,
         "h25": h25.accuracy(h25_models, level),
+        "series": over_training(recipe.series, checkpoints, of_series),
         "references": references,
     }
 
@@ -88,7 +94,7 @@ def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
         known = read(path, "missing")
         if known["missing"] is None:
             known = read(path, *FACTS)
-        rows.append({"model": model.name, **model.model_dump(exclude={"name"}), **known})
+        rows.append(model.model_dump() | {"model": model.name, **known})
     table = pd.DataFrame(rows, columns=[*LISTED, *FACTS])
     return table.astype(dict.fromkeys(COUNTS, "Int64"))
 

@@ -176,7 +176,7 @@ class Recall(TrainedStudy):
             task = stack.task
             work = float(len(stack.seeds) * task.steps * task.batch_size * task.n_embd**2)
             # BatchNorm needs all positions, other norms only that of the query
-            scope = "all positions" if stack.norm.statistic == "batch" else "the query"
+            scope = "all positions" if not stack.norm.is_token_wise else "the query"
             yield Job("recall_train", name, f"{task.kind}, {scope}", work)
         for name, probe in self.probes().items():
             models = sum(len(trainings[job].seeds) for job in probe.jobs)

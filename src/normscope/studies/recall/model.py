@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from normscope.nn.custom import start
 from normscope.nn.norms import build
 from normscope.nn.recipe import Norm
 from normscope.studies.recall.recipe import Task
@@ -31,13 +32,14 @@ class RecallModel(nn.Module):
     def __init__(self, task: Task, norm: Norm) -> None:
         super().__init__()
         d = self.d = task.n_embd
-        self.sees_all = norm.statistic == "batch"
+        self.sees_all = not norm.is_token_wise
         self.embedding = nn.Embedding(task.vocabulary, d)
         # holds the weights under torch's names and initialization; forward is written out below
         self.attention = nn.MultiheadAttention(d, num_heads=1, batch_first=True)
         self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
         self.norm1, self.norm2 = build(norm, d), build(norm, d)
         self.head = nn.Linear(d, task.classes)
+        start(self)
         with torch.no_grad():
             self.embedding.weight.mul_(task.embedding_std)
 

@@ -24,7 +24,7 @@ from normscope.paper.table import (
     text,
     tuned,
 )
-from normscope.statistics.estimate import FEWEST
+from normscope.statistics.levels import FEWEST
 from normscope.statistics.summary import select
 from normscope.studies.recall.grid import Recall
 from normscope.studies.recall.tables import TABLES

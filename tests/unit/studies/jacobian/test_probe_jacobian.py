@@ -38,6 +38,14 @@ LAYERS: dict[Placement, list[str]] = {
         *(f"{branch}.{where}" for branch in BLOCKS for where in ("before", "after")),
         "final_norm",
     ],
+    "hybrid": [
+        *(
+            f"blocks.{i}.attention.{where}"
+            for i in range(2)
+            for where in ("f.q_norm", "f.k_norm", "f.v_norm", "outside")
+        ),
+        "final_norm",
+    ],
 }
 PLACEMENTS = pytest.mark.parametrize("placement", LAYERS)
 
@@ -99,6 +107,7 @@ def close(a: Tensor, b: Tensor) -> None:
         ("rmsnorm", "post"),
         ("batchnorm", "pre"),
         ("dyt", "peri"),
+        ("rmsnorm", "hybrid"),
     ],
 )
 def test_what_reaches_a_norm_is_the_change_of_the_loss_with_its_output(arm, placement):
@@ -107,20 +116,20 @@ def test_what_reaches_a_norm_is_the_change_of_the_loss_with_its_output(arm, plac
     for i, (name, seen) in enumerate(at_norms(model, batch()).items()):
         layer = model.get_submodule(name)
         g = torch.Generator().manual_seed(i)
-        direction = torch.randn(3, T, 8, generator=g, dtype=torch.float64)
+        direction = torch.randn(seen.dy.shape, generator=g, dtype=torch.float64)
         inputs, losses = [], []
         for step in (h, -h):
 
             def push(_, args, output, step=step, direction=direction, inputs=inputs):
                 inputs.append(args[0])
-                return output + step * direction
+                return output + step * direction.view_as(output)
 
             handle = layer.register_forward_hook(push)
             losses.append(loss_of(model, batch()).item())
             handle.remove()
         slope = (losses[0] - losses[1]) / (2 * h)
-        assert float((seen.dy * direction.flatten(0, 1)).sum()) == pytest.approx(slope, rel=1e-6)
-        close(seen.x, inputs[0].flatten(0, 1))
+        assert float((seen.dy * direction).sum()) == pytest.approx(slope, rel=1e-6)
+        close(seen.x, inputs[0].flatten(0, -2))
 
 
 def test_measuring_leaves_no_hook_and_no_gradient_behind():
@@ -179,6 +188,7 @@ def test_the_closed_form_is_autograds_at_every_norm_of_a_model(arm, placement):
     rows = decomposed(transformer(arm, placement, feedback="fa"), batch(), batch(1))
     corrected = [row for row in rows if row["variant"] == "corrected"]
     assert [row["layer"] for row in corrected] == 2 * LAYERS[placement]
+    assert {row["d"] for row in corrected if "f." in str(row["layer"])} <= {4}  # of a head
     assert all(float(row["error_closed_form"]) < 1e-12 for row in corrected)
     without_gain = [float(row["error_without_gain"]) for row in corrected]
     if ARMS[arm].norm.gain:

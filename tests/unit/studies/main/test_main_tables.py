@@ -8,8 +8,8 @@ from scipy import stats
 
 from normscope.statistics.outcome import with_outcome
 from normscope.statistics.tuning import chosen
+from normscope.studies.cells import Cell
 from normscope.studies.main import tabulate as aggregate
-from normscope.studies.main.recipe import Cell
 
 CEILING = math.log(65)
 KEY = {"protocol": "small", "placement": "pre"}

@@ -157,7 +157,8 @@ def test_without_a_measured_model_the_published_rows_are_left(none):
     for name, table in tables(none).items():
         assert "measured" not in table.get("experiment", pd.Series(dtype=str)).tolist()
         assert (
-            table.empty == (name in ("gains", "norms", "sensitivity", "layers")) or name == "models"
+            table.empty == (name in ("gains", "norms", "sensitivity", "layers", "series"))
+            or name == "models"
         )
     document = results(none)
     assert (document["n_models"], document["n_measurements"]) == (0, 0)

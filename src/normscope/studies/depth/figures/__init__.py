@@ -9,11 +9,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from normscope.nn.recipe import PLACEMENTS
 from normscope.paper import style
-from normscope.studies.depth.measures import NORM, PLACEMENTS
+from normscope.studies.depth.measures import NORM
 
-COLORS = dict(zip(PLACEMENTS, (style.COLORS[i] for i in (1, 2, 3, 0)), strict=True))
-WIDTHS = dict(zip(PLACEMENTS, (2.4, 1.8, 1.2, 0.8), strict=True))  # what coincides shows
+_INDEX = (1, 2, 3, 0, 4, 5, 6)
+COLORS = dict(zip(PLACEMENTS, (*(style.COLORS[i] for i in _INDEX), "0.5"), strict=True))
+# what coincides shows
+WIDTHS = dict(zip(PLACEMENTS, (2.4, 1.8, 1.2, 0.8, 2.0, 1.6, 1.0, 0.6), strict=True))
 RESIDUAL = {True: "with residuals", False: "without residuals"}
 
 

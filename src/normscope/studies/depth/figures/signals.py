@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from normscope.nn.recipe import PLACEMENTS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics import summary
@@ -20,7 +21,7 @@ from normscope.studies.depth.figures import (
     number_blocks,
     select,
 )
-from normscope.studies.depth.measures import LAYERS, PLACEMENTS, RELATIVE
+from normscope.studies.depth.measures import LAYERS, RELATIVE
 
 MEASURES = {
     "activation_rms": "RMS of the stream",
@@ -54,13 +55,14 @@ def draw_published(axis: Axes, depth: int, residual: bool) -> None:
 def draw_first(axis: Axes, first: pd.DataFrame) -> None:
     """Block 1 in a corner of a panel that begins with block 2."""
     inset = axis.inset_axes((0.62, 0.5, 0.36, 0.36))
-    for i, placement in enumerate(PLACEMENTS):
+    shown = [name for name in PLACEMENTS if (first["placement"] == name).any()]
+    for i, placement in enumerate(shown):
         models = summary.select(first, placement=placement)
         dots: dict = {"marker": "o", "linestyle": "", "color": COLORS[placement], "markersize": 3}
         style.points(inset, [i] * len(models), models["mean"], PLACEMENTS[placement], **dots)
-    style.place(inset.xaxis, range(len(PLACEMENTS)), ["block 1"] * len(PLACEMENTS))
+    style.place(inset.xaxis, range(len(shown)), ["block 1"] * len(shown))
     inset.tick_params(bottom=False, labelbottom=False)
-    inset.set_xlim(-0.6, len(PLACEMENTS) - 0.4)
+    inset.set_xlim(-0.6, len(shown) - 0.4)
     inset.set_ylim(first["mean"].min() / 3, first["mean"].max() * 3)
     inset.set_title("block 1", fontsize="small", pad=2)
     inset.tick_params(labelsize="small")

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from normscope.nn.recipe import PLACEMENTS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.paper.hover import tell
@@ -19,7 +20,7 @@ from normscope.studies.depth.figures import (
     number_blocks,
     select,
 )
-from normscope.studies.depth.measures import ANGLES, PLACEMENTS, SINGULAR
+from normscope.studies.depth.measures import ANGLES, SINGULAR
 
 STATES = {"start": "at the start", "trained": "trained"}
 ENDS: dict[str, dict] = {

@@ -6,11 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from normscope.nn.recipe import PLACEMENTS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.depth.figures import COLORS, legend_below
-from normscope.studies.depth.measures import PLACEMENTS
 
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "D"}}
 CROSS: dict = {"linestyle": "", "markersize": 4, "markeredgewidth": 0.7}

@@ -1,13 +1,14 @@
 """Figure surrogates: what each surrogate backward pass costs, by where it is put."""
 
 from collections.abc import Mapping
+from typing import get_args
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from normscope.measure.names import SURROGATES
 from normscope.nn.arms import ARMS
+from normscope.nn.recipe import NormBackward
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
@@ -34,7 +35,8 @@ def draw_cost(axis: Axes, y: float, cost: dict, models: pd.DataFrame, marker: st
 def in_rows(costs: pd.DataFrame) -> list[tuple[str, str]]:
     """Surrogate and place of every row of a panel."""
     trained = set(zip(costs["norm_backward"], costs["surrogates_in"], strict=True))
-    return [(rule, place) for rule in SURROGATES for place in PLACES if (rule, place) in trained]
+    rules = get_args(NormBackward)
+    return [(rule, place) for rule in rules for place in PLACES if (rule, place) in trained]
 
 
 def draw_costs(axis: Axes, models: pd.DataFrame, costs: pd.DataFrame, arms: list[str]) -> None:

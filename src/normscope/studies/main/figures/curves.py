@@ -11,6 +11,7 @@ from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.arms import (
     add_sample,
+    arm_label,
     arm_legend,
     count,
     divergences,
@@ -19,7 +20,7 @@ from normscope.studies.arms import (
     line_look,
     sample_sizes,
 )
-from normscope.studies.main.figures import arm_label, placement_title
+from normscope.studies.main.figures import placement_title
 
 BINS = 40  # points of a smoothed training curve
 LOSSES = ["train_loss", "val_loss"]

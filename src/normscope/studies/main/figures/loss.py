@@ -12,8 +12,8 @@ from normscope.nn.recipe import Placement
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_look, count, describe_rate, divergences, in_order
-from normscope.studies.main.figures import AS_NOTHING_KNOWN, arm_label
+from normscope.studies.arms import arm_label, arm_look, count, describe_rate, divergences, in_order
+from normscope.studies.main.figures import AS_NOTHING_KNOWN
 
 MM_PER_ROW, MM_PER_PANEL, ROOM = 5, 14, 1.3
 LINEAR = 0.1  # nats up to which the axis is linear: seeds differ by hundredths, arms by up to 1

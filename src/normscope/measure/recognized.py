@@ -26,7 +26,7 @@ def norms(model: nn.Module) -> dict[str, nn.Module]:
     Raises:
         Explained: it has none.
     """
-    named = {name: m for name, m in model.named_modules() if _is_norm(m)}
+    named = {name: m for name, m in model.named_modules() if is_norm(m)}
     if not named:
         kinds = sorted({type(m).__name__ for m in model.modules() if "norm" in _kind(m).lower()})
         raise Explained(
@@ -36,7 +36,7 @@ def norms(model: nn.Module) -> dict[str, nn.Module]:
     return named
 
 
-def _is_norm(module: nn.Module) -> bool:
+def is_norm(module: nn.Module) -> bool:
     """Whether the class name says that a module is a norm; wrappers of a norm are excluded."""
     is_leaf = next(module.children(), None) is None
     return is_leaf and (isinstance(module, TokenNorm) or _kind(module).endswith(KINDS))

@@ -1,0 +1,254 @@
+"""Arms of a configuration whose norms have code of their own: a file, or an installed class.
+
+A user's file, and those that it imports from its folder, are copied into a folder named by a digest
+of their statements. Jobs run this copy. Before anything is trained, a process of its own examines
+the norm; what it finds is kept next to the copy.
+"""
+
+import ast
+import hashlib
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+
+from normscope.errors import Explained
+from normscope.io.corpus import Line
+from normscope.io.files import write_bytes
+from normscope.io.names import CellName
+from normscope.io.provenance import code_digest, source_digest
+from normscope.nn import arms
+from normscope.nn.recipe import Custom, Norm
+from normscope.schema import Strict
+
+EXAMINATION = "src/normscope/measure/examination.py", "src/normscope/nn/custom.py"
+TIMEOUT_S = 120  # of an examination, most of which is the import of torch
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"give numbers, text, lists and mappings: {e}") from None
+    return options
+
+
+class CustomArm(Strict):
+    """An arm whose norm has code of its own."""
+
+    module: Annotated[str, Field(pattern=r"^[^:\r\n]+:[A-Za-z_]\w*$")] = Field(
+        description="file.py:Class, found from the folder of the configuration file, or "
+        "package.module:Class of an installed package. The class is called with d, in its first "
+        "argument that options does not name, and maps (..., d) to (..., d)"
+    )
+    label: Line | None = Field(default=None, description="in figures; by default its class")
+    options: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
+        default={}, description="further arguments of the class"
+    )
+
+
+def name_card_norms(raw: Any) -> None:
+    """Add an arm for each norm of a card that is a class, and name this arm in its place.
+
+    Args:
+        raw: The configuration as it was parsed, which is changed.
+    """
+    card = raw.get("card") if isinstance(raw, dict) else None
+    known = raw.get("arms", {}) if isinstance(raw, dict) else None
+    if not isinstance(card, dict) or not isinstance(known, dict):
+        return
+    given = card.get("norm")
+    norms = given.split() if isinstance(given, str) else given
+    if not isinstance(norms, list):
+        return
+    card["norm"] = [_named(str(norm), known) for norm in norms]
+    if known:
+        raw["arms"] = known
+
+
+def _named(norm: str, known: dict[str, Any]) -> str:
+    """The arm of a norm, which is added to the known ones if it is a class."""
+    place, colon, kind = norm.rpartition(":")
+    if not colon:
+        return norm
+    name = _slug(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind))
+    if name in {row.name for row in arms.BUILT_IN} or known.get(name, {"module": norm}) != {
+        "module": norm
+    }:
+        name = _slug(f"{place.removesuffix('.py').rpartition('/')[2]}_{name}")
+    while known.get(name, {"module": norm}) != {"module": norm}:
+        name += "_2"
+    known[name] = {"module": norm}
+    return name
+
+
+def _slug(words: str) -> str:
+    """A name of an arm from other words."""
+    name = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_")
+    try:
+        return TypeAdapter(CellName).validate_python(name)
+    except ValidationError:  # it begins with a digit, or would be read as a number
+        return f"norm_{name}"
+
+
+def add_arms(raw: Any, root: Path, folders: Sequence[Path], copies: Path) -> None:
+    """Examine the custom arms of a configuration, and add them to the registry.
+
+    Args:
+        raw: The configuration as it was parsed; what is wrong in it is reported when it is
+            validated.
+        root: The folder of the project.
+        folders: Where files are looked for, in turn.
+        copies: The folder for copies of the code and for what examinations find.
+
+    Raises:
+        Explained: A norm is not found or cannot be trained, or an arm is that of another one.
+    """
+    name_card_norms(raw)
+    given = raw.get("arms") if isinstance(raw, Mapping) else None
+    rows = []
+    for name, entry in (given if isinstance(given, Mapping) else {}).items():
+        try:
+            arm = CustomArm.model_validate(entry)
+        except ValidationError:
+            continue
+        try:
+            custom = _examined(_found(arm, folders, copies), root, copies)
+        except Explained as e:
+            raise Explained(f"arms.{name}: {e}") from None
+        place, _, kind = arm.module.rpartition(":")
+        is_taken = kind in {row.label for row in (*arms.BUILT_IN, *rows)}
+        shown = kind.strip("_") or kind
+        label = arm.label or (f"{shown} ({place})" if is_taken else shown)
+        norm = Norm(statistic="custom", custom=custom).model_dump()
+        rows.append(arms.Row(str(name), label, arm.module, norm))
+    if rows or arms.added():
+        arms.add(*rows)
+
+
+def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
+    """The norm of an arm, with the digest or the version of its code.
+
+    Raises:
+        Explained: There is no such file or package.
+    """
+    place, _, kind = arm.module.rpartition(":")
+    if not place.endswith(".py"):
+        return Custom(name=arm.module, options=arm.options, code=_version(place.split(".")[0]))
+    paths = [folder / place for folder in folders]
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
+        looked = " and ".join(str(folder.absolute()) for folder in dict.fromkeys(folders))
+        raise Explained(f"there is no file {place} in {looked}")
+    sources = {file.name: file.read_bytes() for file in _closure(path.absolute())}
+    digests = " ".join(f"{name} {source_digest(source)}" for name, source in sources.items())
+    code = hashlib.sha256(digests.encode()).hexdigest()[:16]
+    for name, source in sources.items():
+        copy = copies / code / name
+        if not copy.is_file() or copy.read_bytes() != source:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(copy, source)
+    name, folder = f"{path.name}:{kind}", str(copies / code)
+    return Custom(name=name, options=arm.options, code=code, folder=folder)
+
+
+def _closure(path: Path) -> list[Path]:
+    """A file, and those of its folder that it imports, transitively.
+
+    Raises:
+        Explained: A file is not Python, or imports what is not copied.
+    """
+    files, todo = {path: None}, [path]
+    while todo:
+        file = todo.pop()
+        for name in _imported(file):
+            other = path.parent / name
+            if other.is_dir() and any(other.glob("*.py")):
+                raise Explained(
+                    f"{file.name} imports the folder {name}: put what it needs in files next to it"
+                )
+            if (other := other.with_suffix(".py")).is_file() and other not in files:
+                files[other] = None
+                todo.append(other)
+    return list(files)
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """The top-level names of the modules that a file imports.
+
+    Raises:
+        Explained: It is not Python, or has a relative import.
+    """
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError) as e:
+        place = f", line {e.lineno}" if isinstance(e, SyntaxError) and e.lineno else ""
+        raise Explained(f"{file}{place}: {getattr(e, 'msg', e)}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            raise Explained(f"{file.name}, line {node.lineno}: write `import name`, without a dot")
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _version(package: str) -> str:
+    """The distribution and version of an installed package.
+
+    Raises:
+        Explained: It is not installed.
+    """
+    distributions = importlib.metadata.packages_distributions().get(package)
+    if not distributions:
+        raise Explained(
+            f"no package {package!r} is installed here: install it, or name a file, file.py:Class"
+        )
+    name = distributions[0]
+    version, _, _ = importlib.metadata.version(name).partition("+")  # of any build
+    return f"{name}=={version}"
+
+
+def _examined(custom: Custom, root: Path, copies: Path) -> Custom:
+    """The norm with what its examination finds, or found before.
+
+    Raises:
+        Explained: It cannot be trained.
+    """
+    script = root / "scripts/examine_norm.py"
+    how = code_digest(root / path for path in EXAMINATION)
+    identity = f"{custom.model_dump_json()} {how}"
+    out = copies / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
+    if not out.is_file():
+        command = [sys.executable, str(script), "--norm", custom.model_dump_json()]
+        environment = os.environ | {"PYTHONPATH": _path(root)}
+        try:
+            done = subprocess.run(
+                [*command, "--out", str(out)],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Explained(
+                f"{custom.name} did not finish in {TIMEOUT_S} s when it was built and run on a few "
+                "tokens: look for an endless loop"
+            ) from None
+        if done.returncode or not out.is_file():
+            lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+            raise Explained(lines[-1].removeprefix("error: "))
+    return Custom.model_validate(json.loads(out.read_text()))
+
+
+def _path(root: Path) -> str:
+    """Where the script finds normscope, before other folders."""
+    return os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")]))

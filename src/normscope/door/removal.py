@@ -1,0 +1,211 @@
+"""Which norms a model can lose, and a model without them."""
+
+import math
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from torch import Tensor, nn
+
+from normscope.door.running import check_model, check_tokens, evaluating, logits
+from normscope.errors import Explained, suggest
+from normscope.measure.frozen_norms import Sigmas, frozen, replaced, sigmas
+from normscope.measure.recognized import norms
+from normscope.nn.model import cross_entropy
+
+EXACT = 1e-5  # of the change of a logit, over the largest: what rounding to float32 explains
+NEAR = 0.01  # nats of added loss
+TOGETHER = "all"  # the row of all norms together
+COLUMNS = """norm kind sigma_mean sigma_std sigma_first loss frozen_loss added_loss change removable
+problem""".split()
+BATCH = 1024  # tokens: a bound for the memory of logits
+
+
+def removable(
+    model: nn.Module,
+    tokens: Tensor,
+    names: Collection[str] | None = None,
+    *,
+    first_apart: bool = False,
+) -> pd.DataFrame:
+    """Find the norms that a language model can lose, exactly or nearly.
+
+    A norm divides each token by its sigma, ``sqrt(mean(u^2) + eps)`` with ``u = x - mean(x)`` if it
+    centers, else ``u = x``. With sigma frozen at its mean over tokens (Baroni et al. 2025,
+    arXiv:2507.02559) it is an affine map, ``gain * u / mean(sigma) + bias``, which linear layers
+    can take over: see ``remove`` and ``fold``. The table has one row per norm, in which the others
+    stay, and a row ``all`` without any of them. The model is not trained after the removal, and all
+    means are those of the model with its norms.
+
+    Columns: norm (its name), kind (its class), sigma_mean and sigma_std (over tokens), sigma_first
+    (the mean at the first position of a window), loss (nats per token, of the model with its
+    norms), frozen_loss (without this one), added_loss (the difference), change (the largest change
+    of a logit, over the largest absolute logit), removable, and problem (why a norm cannot be
+    frozen; its other numbers are then missing). ``removable`` is
+
+    - ``exact`` if change is at most 1e-5, which rounding in float32 explains;
+    - ``near`` if the added loss is at most 0.01 nats;
+    - ``no`` otherwise.
+
+    Norms that can go one by one may not be able to go together: give them as ``names``, and read
+    the row ``all``.
+
+    Losses and changes are infinite where a logit is not finite, as in a model whose stream grows
+    without bound. In many language models the first position of a window has a sigma that is
+    hundreds of times as large as elsewhere, so that no constant fits it and the others; compare
+    ``sigma_first`` with ``sigma_mean``. With ``first_apart`` it has a separate constant, as in the
+    code of Baroni et al. until late in their fine-tuning.
+
+    Args:
+        model: a causal language model that takes tokens and returns logits: of transformers, one
+            that ``load`` gives, or yours. Its norms are replaced during the call only.
+        tokens: (windows, positions), of text as the model learned it. The means of sigma are over
+            these tokens, and the loss is that of predicting all but the first of each window.
+        names: norms, by their names in the model; by default all LayerNorms and RMSNorms. The row
+            ``all`` is then without these.
+        first_apart: the first position of each window has a separate mean.
+
+    Raises:
+        Explained: the model has no norm, or none with one of the names; it does not accept the
+            tokens or does not return logits, or its logits are not finite.
+    """
+    chosen = _chosen(model, tokens, names)
+    batches = _batches(tokens)
+    with evaluating(model):
+        measured = sigmas(chosen, batches, partial(logits, model))
+        new: dict[str, nn.Module] = {}
+        problems: dict[str, str] = {}
+        for name, sigma in measured.items():
+            try:
+                new[name] = sigma.frozen(first_apart=first_apart)
+            except Explained as e:
+                problems[name] = str(e)
+        variants = {name: {name: new[name]} for name in new}
+        if new:
+            variants[TOGETHER] = new
+        loss, effects = _effects(model, batches, variants)
+    rows: list[dict[str, Any]] = []
+    for name in (*chosen, TOGETHER):
+        row: dict[str, Any] = {"norm": name}
+        if name in chosen:
+            row["kind"] = type(chosen[name]).__name__
+        if name in new:
+            row |= _described(measured[name])
+        if name in effects:
+            row |= {"loss": loss, **effects[name]}
+        rows.append(row | {"problem": problems.get(name)})
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def remove(
+    model: nn.Module,
+    tokens: Tensor,
+    names: Collection[str] | None = None,
+    *,
+    first_apart: bool = False,
+) -> nn.Module:
+    """Copy a model without some of its norms: their sigma is frozen at its mean over tokens.
+
+    What is left of a norm is an affine map of the token, which ``fold`` merges into the linear
+    layers after it, so that no operation remains. The copy can be trained further.
+
+    With ``first_apart`` the map differs at the first position, so that ``fold`` cannot merge it.
+    The copy then takes whole windows only: call ``generate`` with ``use_cache=False``.
+
+    Args:
+        model: as ``removable`` takes it; it is not changed.
+        tokens: (windows, positions), over which the means of sigma are.
+        names: norms, by their names in the model; by default all LayerNorms and RMSNorms.
+        first_apart: the first position of each window has a separate mean.
+
+    Raises:
+        Explained: as for ``removable``, or a norm cannot be frozen.
+    """
+    chosen = _chosen(model, tokens, names)
+    with evaluating(model):
+        run = partial(logits, model)
+        made = frozen(model, chosen, _batches(tokens), first_apart=first_apart, run=run)
+    for module, old in zip(made.modules(), model.modules(), strict=True):
+        module.training = old.training
+    return made
+
+
+def _chosen(
+    model: nn.Module, tokens: Tensor, names: Collection[str] | None
+) -> dict[str, nn.Module]:
+    """The norms of a model that are named, by name, in the order of the model.
+
+    Raises:
+        Explained: an argument is wrong, or the model has no such norm.
+    """
+    check_model(model)
+    check_tokens(tokens, least=2)
+    known = norms(model)
+    for name in known if names is None else names:
+        if name not in known:
+            raise Explained(f"{type(model).__name__} has no norm {name!r}; {suggest(name, known)}")
+    return {name: norm for name, norm in known.items() if names is None or name in names}
+
+
+def _batches(tokens: Tensor) -> list[Tensor]:
+    return list(tokens.split(max(1, BATCH // tokens.shape[1])))
+
+
+def _described(sigma: Sigmas) -> dict[str, float]:
+    """The mean and standard deviation of sigma over tokens, and its mean at the first position."""
+    return {
+        "sigma_mean": float(sigma.values.mean()),
+        "sigma_std": float(sigma.values.std(correction=0)),
+        "sigma_first": float(sigma.first.mean()),
+    }
+
+
+def _effects(
+    model: nn.Module, batches: list[Tensor], variants: Mapping[str, Mapping[str, nn.Module]]
+) -> tuple[float, dict[str, dict[str, float | str]]]:
+    """The loss of a model, and the effect of replacing modules of it, by name.
+
+    Args:
+        model: in evaluation mode.
+        batches: tokens, (windows, positions) each.
+        variants: what to replace, by name.
+
+    Raises:
+        Explained: the logits of the model are not finite.
+    """
+    loss, size = 0.0, 0.0
+    losses, changes = dict.fromkeys(variants, 0.0), dict.fromkeys(variants, 0.0)
+    for batch in batches:
+        before = logits(model, batch)
+        if not before.isfinite().all():
+            raise Explained(f"the logits of {type(model).__name__} are not finite: load it in fp32")
+        loss += _loss(before, batch)
+        size = max(size, float(before.abs().max()))
+        for name, modules in variants.items():
+            with replaced(model, modules):
+                after = logits(model, batch)
+            losses[name] += _loss(after, batch)
+            changes[name] = max(changes[name], _finite(float((after - before).abs().max())))
+    n = sum(batch[:, 1:].numel() for batch in batches)
+    effects: dict[str, dict[str, float | str]] = {}
+    for name in variants:
+        added, change = (losses[name] - loss) / n, changes[name] / size
+        verdict = "exact" if change <= EXACT else "near" if added <= NEAR else "no"
+        effects[name] = {
+            "frozen_loss": losses[name] / n,
+            "added_loss": added,
+            "change": change,
+            "removable": verdict,
+        }
+    return loss / n, effects
+
+
+def _loss(logits: Tensor, tokens: Tensor) -> float:
+    """The sum over tokens of the loss in nats; infinite if a logit is not finite."""
+    losses = cross_entropy(logits[:, :-1], tokens[:, 1:].long(), "none")
+    return _finite(float(losses.double().sum()))
+
+
+def _finite(value: float) -> float:
+    return value if math.isfinite(value) else math.inf

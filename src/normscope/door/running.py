@@ -1,0 +1,84 @@
+"""Run a user's language model on tokens."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from normscope.errors import Explained
+from normscope.measure.recognized import first_tensor
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Without dropout; each module's mode is restored."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def check_model(model: object) -> None:
+    """Check that the argument model is a module with weights in memory.
+
+    Raises:
+        Explained: it is not.
+    """
+    if not isinstance(model, nn.Module):
+        raise Explained(f"model is of type {type(model).__name__}: give a torch.nn.Module")
+    if empty := [name for name, p in model.named_parameters() if p.is_meta]:
+        raise Explained(
+            f"{empty[0]} of {type(model).__name__} is on the device meta and has no values: load "
+            "the weights into memory, without offloading them"
+        )
+
+
+def check_tokens(tokens: object, least: int) -> None:
+    """Check that the argument tokens is a tensor of token numbers.
+
+    Args:
+        tokens: the argument.
+        least: number of positions in a window.
+
+    Raises:
+        Explained: it is not.
+    """
+    if not isinstance(tokens, Tensor):
+        raise Explained(f"tokens is of type {type(tokens).__name__}: give a torch.Tensor")
+    is_index = tokens.dtype in (torch.int64, torch.int32)
+    if not is_index or tokens.dim() != 2 or tokens.shape[1] < least or not len(tokens):
+        raise Explained(
+            f"tokens is {tokens.dtype} of shape {tuple(tokens.shape)}: give token numbers, "
+            f"(windows, positions), as int64, with at least {least} positions"
+        )
+
+
+@torch.no_grad()
+def logits(model: nn.Module, tokens: Tensor) -> Tensor:
+    """The logits (windows, positions, vocabulary) of a model for tokens (windows, positions).
+
+    Raises:
+        Explained: the model does not take the tokens, or does not return logits.
+    """
+    kind = type(model).__name__
+    # a cache of keys and values, which some classes of transformers need arguments for
+    has_cache = hasattr(getattr(model, "config", None), "use_cache")
+    try:
+        made = first_tensor(model(tokens, use_cache=False) if has_cache else model(tokens))
+    except Exception as e:  # of any kind, as the model is a user's
+        reason = f"{type(e).__name__}: {' '.join(str(e).split())}"
+        raise Explained(
+            f"{kind} fails in {next(model.parameters()).dtype} on tokens of shape "
+            f"{tuple(tokens.shape)} up to {int(tokens.max())} ({reason}): give tokens that it "
+            "accepts, and a model that computes in this type"
+        ) from e
+    if made is None or made.shape[:-1] != tokens.shape or made.shape[-1] <= int(tokens.max()):
+        raise Explained(
+            f"{kind} does not return logits, (windows, positions, vocabulary), first: give a "
+            "language model with a head"
+        )
+    return made

@@ -1,0 +1,53 @@
+"""Which keys of an attention head a query can select: keys that no query can are unselectable."""
+
+import numpy as np
+import torch
+from scipy.optimize import linprog
+from torch import Tensor
+
+from normscope.measure.hooks import passing
+from normscope.measure.scores import attentions
+from normscope.nn.model import Transformer
+
+MARGIN = 1e-6  # of the score of a selected key over the others, relative to the largest key
+
+
+def is_selectable(keys: np.ndarray, i: int) -> bool:
+    """Whether some query gives key i a higher score than every other key.
+
+    Key i is then a vertex of the keys' convex hull. The linear program of Brody et al. 2023
+    (arXiv:2305.02582, section 3.2) maximizes the smallest margin ``q (k_i - k_j)`` over queries of
+    bounded entries.
+
+    Args:
+        keys: (n, c), finite.
+        i: The row of the key.
+    """
+    scale = np.abs(keys).max()
+    if scale == 0:
+        return False
+    others = np.delete(keys, i, axis=0) / scale
+    c = keys.shape[1]
+    # variables q and the margin m, to be maximized: m - q (k_i - k_j) <= 0 for every other key j
+    rows = np.hstack([others - keys[i] / scale, np.ones((len(others), 1))])
+    bounds = [*[(-1, 1)] * c, (None, 1)]
+    done = linprog([*[0.0] * c, -1.0], A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds)
+    return bool(done.success and done.fun is not None and -done.fun > MARGIN)
+
+
+@torch.no_grad()
+def unselectable(model: Transformer, tokens: Tensor) -> float:
+    """The share of attention's inputs that no query can give the highest score of their window.
+
+    The inputs are what a block's attention reads, after its norm if it has one; on a sphere, and on
+    its image under a gain and a bias, every point can be selected.
+
+    Args:
+        model: In evaluation mode.
+        tokens: (windows, T).
+    """
+    with passing(attentions(model)) as seen:
+        model(tokens)
+    windows = torch.stack([x for x, _ in seen.values()]).double().flatten(0, 1).cpu().numpy()
+    answers = [is_selectable(keys, i) for keys in windows for i in range(len(keys))]
+    return 1 - sum(answers) / len(answers)

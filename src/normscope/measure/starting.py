@@ -1,0 +1,91 @@
+"""Untrained networks by depth: sensitivity to their parameters, gradients, collapse of rank."""
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+
+from normscope.measure.hooks import passing
+from normscope.measure.signals import length
+from normscope.nn.model import Attention, Transformer, cross_entropy
+from normscope.nn.norms import build
+from normscope.nn.recipe import Model, Norm
+
+RELATIVE = 1e-3  # size of a perturbation, of the standard deviation of each parameter
+
+
+@torch.no_grad()
+def output_change(model: Transformer, tokens: Tensor, generator: torch.Generator) -> float:
+    """The squared relative change of what the head reads, if all parameters change a little.
+
+    Liu et al. 2020 (arXiv:2004.08249, section 4) call the growth of this change with depth
+    amplification: it is at most logarithmic in pre-norm, and linear in post-norm.
+
+    Args:
+        model: In float64.
+        tokens: (windows, T).
+        generator: Of the perturbation, normal with ``RELATIVE`` of a parameter's deviation.
+    """
+    perturbed = copy.deepcopy(model)
+    for parameter in perturbed.parameters():
+        if parameter.numel() > 1:
+            noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
+            parameter.add_(RELATIVE * parameter.std() * noise)
+    before, after = (features(each, tokens) for each in (model, perturbed))
+    return float((after - before).square().sum() / before.square().sum())
+
+
+def features(model: Transformer, tokens: Tensor) -> Tensor:
+    """What the head reads, (windows, T, C)."""
+    with passing({"final": model.final_norm}) as seen:
+        model(tokens)
+    return seen["final"][1]
+
+
+def last_gradient(model: Transformer, tokens: Tensor, targets: Tensor) -> float:
+    """The norm of the loss's gradient by the last matrix of the last block.
+
+    Xiong et al. 2020 (arXiv:2002.04745, theorem 1) bound it by a constant in post-norm and by
+    ``1 / sqrt(n_layer)`` in pre-norm.
+
+    Args:
+        model: In float64.
+        tokens, targets: (windows, T).
+    """
+    weight = model.blocks[-1].get_submodule("mlp.f.proj").get_parameter("weight")
+    loss = cross_entropy(model(tokens), targets)
+    return length(torch.autograd.grad(loss, [weight]))
+
+
+@torch.no_grad()
+def collapse_rate(norm: Norm, model: Model, tokens: Tensor) -> float:
+    r"""The mean logarithm of the factor by which a layer of attention brings tokens together.
+
+    The layers have no residual connection and no MLP: ``x <- N(attention(x))``. How far the tokens
+    are apart is ``mu(x) = ||x - mean over tokens||``, divided by ``||x||`` because a norm changes
+    both (Wu et al. 2024, arXiv:2405.18781, section 3).
+
+    Args:
+        norm: N.
+        model: Its ``n_layer`` are those of attention; weights are drawn from torch's generator,
+            with a variance of one over the inputs.
+        tokens: The inputs, (windows, T, C).
+    """
+    x = tokens.double()
+    apart, least = [spread(x)], torch.finfo(x.dtype).eps
+    for _ in range(model.n_layer):
+        attention = Attention(model).double()
+        for weight in (attention.qkv.weight, attention.proj.weight):
+            nn.init.normal_(weight, std=1 / math.sqrt(model.n_embd))
+        x = build(norm, model.n_embd).double()(attention(x))
+        apart.append(max(spread(x), least))
+        if apart[-1] == least:  # equal up to rounding
+            break
+    return math.log(apart[-1] / apart[0]) / (len(apart) - 1)
+
+
+def spread(x: Tensor) -> float:
+    """How far tokens (windows, T, C) are apart: ``||x - mean over tokens|| / ||x||``, a mean."""
+    away = (x - x.mean(1, keepdim=True)).flatten(1).norm(dim=1)
+    return float((away / x.flatten(1).norm(dim=1)).mean())

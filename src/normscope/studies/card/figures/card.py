@@ -1,0 +1,88 @@
+"""Figure card: the loss of a norm above LayerNorm's, and against the learning rate."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from normscope.nn.arms import ARMS
+from normscope.paper import style
+from normscope.paper.drawing import Look
+from normscope.statistics.summary import select
+from normscope.studies.arms import arm_legend, arm_look, draw_models, in_order, line_look
+
+MM_PER_ROW, ROOM_MM, LEAST_MM = 5, 28, 60
+LINEAR = 0.1  # nats up to which the axis is linear
+LEAST = 0.06  # nats that are shown in any case
+ROOM = 0.1  # nats around the losses of models that learned
+SHIFT = 0.1  # octaves per arm, by which arms are dodged
+
+
+def differences(axis: Axes, runs: pd.DataFrame, compared: pd.DataFrame) -> None:
+    """A row per regime and norm: every seed, and the mean with its interval."""
+    reference = select(compared, reads="the reference")["arm"].iloc[0]
+    rows = compared[compared["difference"].notna()].to_dict("records")
+    ends = [-LEAST, LEAST]
+    for y, row in enumerate(rows):
+        look = arm_look(row["arm"]) | {"linestyle": "", "mfc": "none", "markersize": 3}
+        of_regime = select(runs, regime=row["regime"])
+        loss, base = (
+            select(of_regime, arm=arm).set_index("seed")["capped_loss"]
+            for arm in (row["arm"], reference)
+        )
+        above = (loss - base).dropna()
+        style.points(axis, above, np.full(len(above), y), ARMS[row["arm"]].label, **look)
+        bounds = row["difference_low"], row["difference_high"]
+        style.dash(axis, row["difference"], y, bounds, color=look["color"])
+        ends += [*above]
+    style.baseline(axis, 0, vertical=True)
+    regimes = [row["regime"].replace("_", " ") for row in rows]
+    style.name_rows(
+        axis, [f"{ARMS[r['arm']].label}, {n}" for r, n in zip(rows, regimes, strict=True)]
+    )
+    axis.set_xlim(1.2 * min(ends), 1.2 * max(ends))
+    style.symlog(axis, LINEAR)
+    axis.set_xlabel(f"loss above that of {ARMS[reference].label} (nats)")
+
+
+def rates(axis: Axes, trials: pd.DataFrame) -> None:
+    """Pilot models against the learning rate, with a cross at the top where a model failed."""
+    arms = in_order(list(trials["arm"]))
+    for i, arm in enumerate(arms):
+        models = select(trials, arm=arm)
+        models = models.assign(x=models["learning_rate"] * style.dodge_log(i, len(arms), SHIFT))
+        axis.plot(models.groupby("x")["capped_loss"].mean(), **line_look(arm))
+        learned, failed = select(models, failed=0), select(models, failed=1)
+        draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
+        at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
+        draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
+        axis.plot([], [], label=ARMS[arm].label, mfc="none", **arm_look(arm))
+    learned = select(trials, failed=0)["capped_loss"]
+    if len(learned):
+        axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
+    style.log_x(axis, trials["learning_rate"])
+    axis.set_xlabel("learning rate")
+    axis.set_ylabel("validation loss (nats)")
+
+
+def draw(
+    tables: Mapping[str, pd.DataFrame], look: Look, norm: str, others: Sequence[str], sweep: str
+) -> tuple[Figure, str]:
+    """Left: losses above LayerNorm's by regime. Right: pilot losses against the learning rate."""
+    shown = [norm, *others]
+    runs, compared, trials = (
+        tables[name][tables[name]["arm"].isin(shown)] for name in ("runs", "compared", "trials")
+    )
+    of_norm = compared["arm"].eq(norm) | compared["regime"].eq(sweep)
+    of_norm |= compared["reads"].eq("the reference")
+    compared = compared[of_norm]
+    height = max(LEAST_MM, MM_PER_ROW * int(compared["difference"].notna().sum())) + ROOM_MM
+    figure, axes = style.canvas(look.width_mm, height, 1, 2, shared=False)
+    differences(axes[0, 0], runs, compared)
+    rates(axes[0, 1], select(trials, regime=sweep))
+    arm_legend(figure)
+    n = compared.groupby("regime", sort=False)["n"].max()
+    sizes = ", ".join(f"{str(name).replace('_', ' ')} {count}" for name, count in n.items())
+    return figure, f"n of each norm: {sizes}. Bars: {look.level:.0%} t intervals over pairs."

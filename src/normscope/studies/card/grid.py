@@ -1,0 +1,220 @@
+"""The card's part of the configuration: norms and a budget, which decides everything else."""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from normscope.columns import Table
+from normscope.errors import suggest
+from normscope.io.yamlfile import read_yaml
+from normscope.nn.arms import ARMS, ArmName
+from normscope.nn.recipe import Model, Placement
+from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
+from normscope.statistics.power import detectable
+from normscope.studies.card import tables
+from normscope.studies.card.recipe import CardTables, Cell, Costs, NormProbe, Sweep
+from normscope.studies.study import Job
+from normscope.train.recipe import Training, flops
+
+REFERENCE = "layernorm"
+COMPARED = ("short", "long", "deep")  # regimes that are compared seed by seed
+SWEPT = "short"  # the regime of the learning-rate sweep, of the trained models that are measured
+PILOT_SEED, FIRST_SEED = 1, 11  # of the pilot models, and of those that are compared
+# of the validation split, a fourth: evaluating all would take a third of a training
+EVAL_TOKENS = 32_768
+UNTRAINED = 6  # seeds of the untrained networks, as many as a verdict needs
+# nats: over seeds, differences of two norms that train about as well have a standard deviation of
+# 0.004 to 0.027 in evidence/main/chosen.csv
+SPREAD = 0.015
+WIDTHS, ROUNDS = (64, 256, 1024, 4096), 15  # of the measurement of speed
+QUICK = ("demo", "5 min")  # budgets in which nothing is compiled, as a compiler takes a minute
+
+
+class Regime(Strict):
+    """How the norms of a card are trained, and with how many seeds."""
+
+    n_layer: PositiveInt = 2
+    n_embd: PositiveInt = 64
+    steps: PositiveInt = 300
+    warmup_steps: Annotated[int, Field(ge=0)] = 30
+    batch_size: PositiveInt = 8
+    placement: Placement = "pre"
+    learning_rates: Annotated[list[Rate], Some, Distinct] = Field(default=[0.001, 0.003, 0.01])
+    pilots: PositiveInt = 1
+    seeds: PositiveInt = 2
+    others: list[ArmName] = Field(default=[REFERENCE])
+
+    @property
+    def model(self) -> Model:
+        """Sizes and choices; a head has 16 channels."""
+        heads = self.n_embd // 16
+        return Model(n_layer=self.n_layer, n_head=heads, n_embd=self.n_embd, block_size=32)
+
+    @property
+    def training(self) -> Training:
+        """That of protocol ``small``, at the first learning rate."""
+        rate = self.learning_rates[0]
+        return Training(
+            steps=self.steps,
+            batch_size=self.batch_size,
+            learning_rate=rate,
+            min_lr=rate / 10,
+            warmup_steps=self.warmup_steps,
+            weight_decay=0.1,
+            eval_every=self.steps,
+            eval_tokens=EVAL_TOKENS,
+            log_every=30,
+            loss_bound=20.0,
+            precision="fp32",
+        )
+
+
+Regimes = Mapping[str, Regime]
+
+
+@cache
+def budgets() -> dict[str, Regimes]:
+    """The regimes of every budget."""
+    content = read_yaml(Path(__file__).with_name("budgets.yaml"))
+    return {
+        budget: {name: Regime.model_validate(regime) for name, regime in regimes.items()}
+        for budget, regimes in content.items()
+    }
+
+
+def _known_budget(budget: str) -> str:
+    if budget not in budgets():
+        raise ValueError(f"there is no budget {budget!r}; {suggest(budget, budgets())}")
+    return budget
+
+
+def _listed(value: Any) -> Any:
+    """Norms, also if they are given as one text with spaces between them."""
+    return value.split() if isinstance(value, str) else value
+
+
+class Card(Strict):
+    """The card of one or several norms."""
+
+    TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
+
+    norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(
+        description="arms, or file.py:Class and package.module:Class, with spaces between them"
+    )
+    budget: Annotated[str, AfterValidator(_known_budget)] = Field(
+        default="5 min",
+        description="what is trained: 5 min, 20 min or 1 h on two cores; demo tests nothing",
+    )
+
+    @property
+    def regimes(self) -> Regimes:
+        """The regimes of the budget by name."""
+        return budgets()[self.budget]
+
+    def cells(self) -> dict[str, Cell]:
+        """The cell of every training job by its name, those of the card's norms first."""
+        cells = {}
+        for name, regime in self.regimes.items():
+            for arm in dict.fromkeys([*self.norm, *regime.others]):
+                if ARMS[arm].norm.is_identity and regime.placement != "pre":
+                    continue  # without a norm there is no placement
+                cells[self._job(arm, name)] = Cell(arm, name)
+        return cells
+
+    def _job(self, arm: str, regime: str) -> str:
+        return f"{arm}-{regime}-{self.budget.replace(' ', '')}"
+
+    def sweeps(self) -> dict[str, Sweep]:
+        """What each training job trains, by its name."""
+        return {name: self._sweep(cell) for name, cell in self.cells().items()}
+
+    def _sweep(self, cell: Cell) -> Sweep:
+        regime, norm = self.regimes[cell.regime], ARMS[cell.arm].norm
+        return Sweep(
+            norm=norm,
+            placement="none" if norm.is_identity else regime.placement,
+            model=regime.model,
+            training=regime.training,
+            learning_rates=regime.learning_rates,
+            pilot_seeds=list(range(PILOT_SEED, PILOT_SEED + regime.pilots)),
+            seeds=list(range(FIRST_SEED, FIRST_SEED + regime.seeds)),
+        )
+
+    @property
+    def arms(self) -> list[str]:
+        """The card's norms, then those that they are compared with."""
+        return list(dict.fromkeys([*self.norm, *self.regimes[SWEPT].others]))
+
+    def probes(self) -> dict[str, NormProbe]:
+        """What each probing job measures, by the name of its training job."""
+        return {
+            self._job(arm, SWEPT): NormProbe(
+                norm=ARMS[arm].norm,
+                placement="none" if ARMS[arm].norm.is_identity else "pre",
+                trained=self._job(arm, SWEPT),
+                windows=64,
+                depths=[12, 48],
+                inits=["gpt2", "xavier"],
+                seeds=[*range(FIRST_SEED, FIRST_SEED + UNTRAINED)],
+            )
+            for arm in self.arms
+        }
+
+    def costs(self) -> Costs:
+        """The norms whose speed is measured; an identity has none."""
+        norms = {arm: ARMS[arm].norm for arm in self.norm if not ARMS[arm].norm.is_identity}
+        is_long = self.budget not in QUICK
+        return Costs(norms=norms, widths=list(WIDTHS), rounds=ROUNDS, compiles=is_long)
+
+    def tabulation(self, level: float) -> CardTables:
+        """The parameters of the job that makes the tables."""
+        return CardTables(
+            jobs=self.cells(),
+            probes={name: self.cells()[name].arm for name in self.probes()},
+            compared=list(COMPARED),
+            reference=REFERENCE,
+            sweep=SWEPT,
+            eval_tokens=EVAL_TOKENS,
+            level=level,
+        )
+
+    def resolved(self) -> dict[str, float]:
+        """The difference in nats to LayerNorm that each comparison finds with probability 0.9.
+
+        It assumes differences that scatter by ``SPREAD`` from seed to seed. NaN where the seeds are
+        too few to decide anything.
+        """
+        return {name: detectable(self.regimes[name].seeds, SPREAD) for name in COMPARED}
+
+    def promise(self) -> str:
+        """What the card can find, in a sentence that is printed before it starts."""
+        differences = [
+            f"{nats:.3f} nats in regime {name}"
+            for name, nats in self.resolved().items()
+            if not math.isnan(nats)
+        ]
+        if not differences:
+            return f"Budget {self.budget}: too few seeds to decide anything"
+        return (
+            f"Budget {self.budget}: finds differences to LayerNorm of {', '.join(differences)} "
+            f"with a probability of 0.9, if differences of two models scatter by {SPREAD} nats"
+        )
+
+    def figure(self, norm: str) -> dict[str, Any]:
+        """The parameters of a norm's figure."""
+        others = [arm for arm in self.regimes[SWEPT].others if arm != norm]
+        return {"norm": norm, "others": others, "sweep": SWEPT}
+
+    def jobs(self) -> Iterator[Job]:
+        """The jobs with their amounts of work, for the projected time."""
+        for name, sweep in self.sweeps().items():
+            pilots = len(sweep.pilot_seeds) * len(sweep.learning_rates)
+            seeds = [*range(pilots + len(sweep.seeds))]  # as many models
+            stack = sweep.at(sweep.learning_rates[0], seeds)
+            yield Job("card_train", name, "", flops(stack))
+        for name in self.probes():
+            yield Job("card_probe", name, "", 1)

@@ -1,0 +1,190 @@
+"""The five sentences that a card begins with, and what they are made from."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from normscope.formats import PERCENT, decimals
+from normscope.measure.properties import INVARIANT, SAME
+from normscope.nn.arms import ARMS
+from normscope.nn.recipe import PLACEMENTS
+from normscope.paper.table import Row, to_rows
+from normscope.statistics.levels import FEWEST
+from normscope.statistics.summary import select
+from normscope.studies.card.grid import COMPARED, REFERENCE, Card, Regime
+from normscope.studies.card.tables import NEAR, SIGNED
+
+RATIO = decimals(2)
+TYPICAL = 1024  # the width whose speed the first lines name
+UNCHANGED = {  # what an output may be invariant to, by the column of table norm
+    "scale": "the scale of its input",
+    "shift": "a shift of all channels",
+}
+OTHERS = {"tokens": "the other tokens of its window", "batch": "the other windows of the batch"}
+SHARES = ("mean_in", "mean_out", "radial_in", "radial_out")
+
+
+class Statement(NamedTuple):
+    """What the ledger says of a statement that a card asks."""
+
+    words: str
+    document: str
+    verdict: str
+
+
+class Cards(NamedTuple):
+    """What a card is made from.
+
+    Args:
+        config: The card's part of the configuration.
+        tables: Its tables by name.
+        speed: The table of costs.
+        ledger: Statements by key, from the project's evidence.
+        level: Confidence level of the intervals.
+    """
+
+    config: Card
+    tables: Mapping[str, pd.DataFrame]
+    speed: pd.DataFrame
+    ledger: Mapping[str, Statement]
+    level: float
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a list in a sentence."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def regime_words(name: str, regime: Regime) -> str:
+    """A regime in words, such as ``2 blocks of width 64, 300 steps``."""
+    sizes = f"{regime.n_layer} blocks of width {regime.n_embd}, {regime.steps:,} steps"
+    default = Regime()
+    parts = [sizes] if name in COMPARED else []
+    if regime.placement != default.placement:
+        parts.append(PLACEMENTS[regime.placement])
+    if not regime.warmup_steps:
+        parts.append("no warm-up")
+    if regime.batch_size != default.batch_size:
+        parts.append(f"batch size {regime.batch_size}")
+    return ", ".join(parts)
+
+
+def first_lines(cards: Cards, norm: str) -> list[str]:
+    """Five sentences that say what a reviewer would want to know."""
+    return [
+        training_line(cards, norm),
+        sensitivity_line(cards.tables["sensitivity"], norm),
+        function_line(cards.tables, norm),
+        cost_line(cards.speed, norm),
+        identity_line(cards.tables["norm"], norm),
+    ]
+
+
+def training_line(cards: Cards, norm: str) -> str:
+    """Whether it trains as well as LayerNorm, by size and length of training."""
+    if norm == REFERENCE:
+        return "Training: this is the norm that the others are compared with."
+    parts = []
+    for regime in COMPARED:
+        (row,) = to_rows(select(cards.tables["compared"], arm=norm, regime=regime))
+        size = regime_words(regime, cards.config.regimes[regime])
+        parts.append(f"{difference(row)} ({size}; {row['reads']}, n = {row['pairs']})")
+    line = f"Training: loss minus that of LayerNorm, in nats: {'; '.join(parts)}."
+    return f"{line} {with_length(cards, norm)}".strip()
+
+
+def difference(row: Row) -> str:
+    """A difference of losses with its interval."""
+    bounds = f"{SIGNED.text(row['difference_low'])}, {SIGNED.text(row['difference_high'])}"
+    return f"{SIGNED.text(row['difference'])} [{bounds}]"
+
+
+def with_length(cards: Cards, norm: str) -> str:
+    """How the difference to LayerNorm changes with the length of training, if it does."""
+    short, long = (
+        to_rows(select(cards.tables["compared"], arm=norm, regime=regime))[0]
+        for regime in COMPARED[:2]
+    )
+    few, many = (f"{cards.config.regimes[regime].steps:,}" for regime in COMPARED[:2])
+    if min(short["pairs"], long["pairs"]) < FEWEST:
+        return ""
+    if short["failed"] and not long["failed"]:
+        failed = f"{short['failed']:.0f} of {short['n']:.0f} models fail"
+        return f"After {few} steps, {failed}; after {many} steps, none does."
+    if long["difference_high"] < short["difference_low"]:
+        return f"The difference is smaller after {many} steps than after {few}."
+    if long["difference_low"] > short["difference_high"]:
+        return f"The difference is larger after {many} steps than after {few}."
+    return ""
+
+
+def sensitivity_line(table: pd.DataFrame, norm: str) -> str:
+    """Its range of learning rates and its largest stable one, next to LayerNorm's."""
+    rows = {row["arm"]: row for row in to_rows(table)}
+
+    def rates(row: Row) -> str:
+        if math.isnan(row["from"]):
+            return "none, as no rate taught it more than character frequencies"
+        stable = "none" if math.isnan(row["stable"]) else f"{row['stable']:g}"
+        return f"{row['from']:g} to {row['to']:g}; largest without a failure: {stable}"
+
+    line = f"Learning rates within {NEAR} nats of the best: {rates(rows[norm])}"
+    return f"{line}." if norm == REFERENCE else f"{line} (LayerNorm {rates(rows[REFERENCE])})."
+
+
+def function_line(tables: Mapping[str, pd.DataFrame], norm: str) -> str:
+    """What its output depends on, and what it removes from the gradient."""
+    (row,) = to_rows(select(tables["norm"], arm=norm))
+    same = [words for column, words in UNCHANGED.items() if row[column] < INVARIANT]
+    seen = [words for column, words in OTHERS.items() if row[column] >= INVARIANT]
+    neither = f"neither to {' nor to '.join(UNCHANGED.values())}"
+    parts = [f"at the start, its output is invariant {f'to {listed(same)}' if same else neither}"]
+    if row["rotation"] < INVARIANT:
+        parts.append("it commutes with rotations of the channels")
+    own = "channel of a token" if row["elementwise"] else "token"
+    parts.append(f"it depends on {listed(seen)}" if seen else f"each {own} is mapped separately")
+    means = select(tables["layers"], arm=norm, state="trained")[list(SHARES)].mean()
+    if means.notna().all():
+        shares = {name: f"{100 * value:.1f}%" for name, value in means.items()}
+        parts.append(
+            f"of the gradient in trained models, {shares['mean_in']} lies along 1 at its output "
+            f"and {shares['mean_out']} at its input, and along the token {shares['radial_in']} and "
+            f"{shares['radial_out']} (of a random direction, {100 / Regime().n_embd:.1f}%)"
+        )
+    return f"Function: {'; '.join(parts)}."
+
+
+def cost_line(speed: pd.DataFrame, norm: str) -> str:
+    """Its time next to torch's norms, and its share of a training step."""
+    rows = to_rows(select(speed, arm=norm, width=TYPICAL, mode="eager"))
+    if not rows:
+        return "Cost: none."
+    (row,) = rows
+    return (
+        f"Cost: at d = {TYPICAL}, not compiled, both passes take "
+        f"{RATIO.text(row['to_layernorm'])} times as long as those of torch's LayerNorm and "
+        f"{RATIO.text(row['to_rmsnorm'])} times as long as those of its RMSNorm; at d = 64, they "
+        f"take {PERCENT.text(row['step'])} of a training step."
+    )
+
+
+def identity_line(table: pd.DataFrame, norm: str) -> str:
+    """Which known norm it is, or is nearest to."""
+    (row,) = to_rows(select(table, arm=norm))
+    label = ARMS[row["nearest"]].label
+    starts = "" if row["starts"] else ", with other starting values"
+    if ARMS[row["nearest"]].norm.is_identity and row["difference"] < SAME:
+        return "Identity: it returns its input."
+    if row["difference"] < SAME:
+        return f"Identity: this is {label}{starts}."
+    if row["large"] < SAME:
+        return (
+            f"Identity: for large tokens, this is {label}{starts}; at sizes from 0.1 to 3, the "
+            f"outputs differ by {row['difference']:.2g} of their size, as with another eps."
+        )
+    return (
+        f"Identity: no built-in norm; the nearest is {label}, whose output differs by "
+        f"{row['difference']:.2g} of its size."
+    )

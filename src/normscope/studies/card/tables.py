@@ -1,0 +1,200 @@
+"""The tables of a card, as they are declared: rows, columns, meanings. No pandas."""
+
+from normscope.columns import SHARE, Column, Table, count, estimate, flag, key, many, text
+from normscope.formats import GENERAL, PERCENT, decimals
+from normscope.studies.columns import (
+    ARM,
+    AT_EDGE,
+    CAPPED_LOSS,
+    DEPTH,
+    DIVERGED_AT,
+    FAILED,
+    FAILURES,
+    LEARNING_RATE,
+    PARAMETERS,
+    SEED,
+    VAL_LOSS,
+    N,
+)
+
+HERE = "normscope.studies.card.tabulate"
+PROBE = "normscope.studies.card.probe"
+NEAR = 0.05  # nats from the best loss, within which a learning rate is as good
+SIGNED = decimals(sign=True)
+LOSS = {"unit": "nats", "format": decimals()}
+TIMES = {"format": decimals(2)}
+INVARIANCES = many(
+    {
+        "scale": "relative change of the output for tokens ten times as large",
+        "shift": "for tokens shifted by one number in all channels",
+        "rotation": "between rotating its input and rotating its output",
+        "tokens": "of a token if the others of its window change",
+        "batch": "of a window if the other windows change",
+    },
+    source="normscope.measure.properties.invariances",
+)
+
+REGIME = key("regime", "how the models are trained, a key of budgets.yaml")
+STATE = key("state", "start (before training) or trained")
+PASSED = {"range": SHARE, "format": PERCENT}
+
+TABLES = {
+    "trials": Table(
+        "one pilot model",
+        (ARM, REGIME, LEARNING_RATE, SEED, VAL_LOSS, CAPPED_LOSS, FAILED),
+        "normscope.studies.card.sweep.sweep",
+    ),
+    "runs": Table(
+        "one trained model at the learning rate that the pilot chose",
+        (
+            *(ARM, REGIME, SEED),
+            Column("learning_rate", "the pilot's best", format=GENERAL, title="learning rate"),
+            *(AT_EDGE, VAL_LOSS, DIVERGED_AT, PARAMETERS, CAPPED_LOSS, FAILED),
+        ),
+        f"{HERE}.models",
+    ),
+    "compared": Table(
+        "one norm under one regime, next to LayerNorm",
+        (
+            *(ARM, REGIME, N, FAILURES),
+            Column("rate", "learning rate", format=GENERAL, title="learning rate"),
+            AT_EDGE,
+            *estimate("mean", "mean capped loss", "low", "high", title="loss", **LOSS),
+            count("pairs", "seeds shared with LayerNorm"),
+            *estimate(
+                "difference",
+                "mean difference to LayerNorm with the same seed",
+                title="minus LayerNorm",
+                unit="nats",
+                format=SIGNED,
+            ),
+            Column(
+                "resolved",
+                "smallest difference that as many pairs would find with a probability of 0.9, by "
+                "the spread of these differences",
+                **LOSS,
+            ),
+            text("reads", "what the difference shows"),
+        ),
+        f"{HERE}.compare",
+    ),
+    "sensitivity": Table(
+        "one norm in the learning-rate sweep of pilot models",
+        (
+            ARM,
+            Column("best", "learning rate with the lowest mean loss", format=GENERAL),
+            Column("from", f"smallest rate within {NEAR} nats of the best", format=GENERAL),
+            Column(
+                "to", f"largest rate within {NEAR} nats of the best, without a gap", format=GENERAL
+            ),
+            Column("stable", "largest rate at which no pilot model failed", format=GENERAL),
+            Column("largest", "largest rate that was tried", format=GENERAL),
+        ),
+        f"{HERE}.sensitivity",
+    ),
+    "norm": Table(
+        "one norm",
+        (
+            ARM,
+            *INVARIANCES,
+            flag("elementwise", "whether a channel depends on itself alone"),
+            count("parameters", "of one norm at this width"),
+            text("nearest", "the built-in arm that computes most nearly the same"),
+            Column(
+                "difference",
+                "relative difference of the outputs to those of this arm with the same parameters",
+            ),
+            Column(
+                "large",
+                "the same for large tokens, to which eps does not matter; missing for elementwise "
+                "norms, which have none",
+            ),
+            flag("starts", "whether the parameters start as those of this arm", title="same start"),
+        ),
+        f"{PROBE}.alone",
+    ),
+    "growth": Table(
+        "one untrained network",
+        (
+            *(ARM, DEPTH, key("init", "initialization: gpt2 or xavier"), SEED),
+            Column("stream", "RMS of the stream after the last block over that after the first"),
+            Column("gradient", "gradient at the input of the second block over that of the last"),
+        ),
+        f"{PROBE}.growth",
+    ),
+    "layers": Table(
+        "one norm layer of one model",
+        (
+            *(ARM, STATE, SEED, key("layer", "name of the layer in the model")),
+            *many(
+                {
+                    "mean_in": "share of the gradient's energy along 1, at the norm's output",
+                    "radial_in": "share along the token, at the norm's output",
+                    "mean_out": "share along 1, at its input",
+                    "radial_out": "share along the token, at its input",
+                },
+                **PASSED,
+            ),
+            Column("input_rms", "root mean square of the norm's input", title="input RMS"),
+            Column("largest", "largest singular value of its Jacobian, mean over tokens"),
+            Column("smallest", "smallest singular value of its Jacobian, mean over tokens"),
+            Column(
+                "saturated",
+                "share of channels at which a bounded elementwise norm is nearly flat",
+                source="normscope.measure.properties.saturation",
+                **PASSED,
+            ),
+        ),
+        f"{PROBE}.through_norms",
+    ),
+    "statements": Table(
+        "one published statement, asked of one norm",
+        (
+            ARM,
+            key("statement", "its key in the ledger"),
+            N,
+            count("agree", "models that agree with it"),
+            Column("median", "median over models of what is measured"),
+            text("verdict", "holds, fails or undecided"),
+        ),
+        f"{HERE}.asked",
+    ),
+    "outputs": Table(
+        "one trained model",
+        (
+            *(ARM, SEED),
+            Column("last_gain", "residual gain of the last block, geometric mean over tokens"),
+            Column("logit_rms", "root mean square of the centered logits"),
+            Column("logit_max", "largest absolute logit"),
+        ),
+        f"{PROBE}.in_evaluation",
+    ),
+}
+# of one machine, so that they are not among the tables, which are the same for the same inputs
+SPEED = Table(
+    "one norm at one width",
+    (
+        ARM,
+        key("width", "channels", int),
+        key("mode", "eager or compiled"),
+        *many(
+            {
+                "forward": "time of the forward pass over that of torch's LayerNorm",
+                "backward": "time of the backward pass over that of torch's LayerNorm",
+                "to_layernorm": "time of both passes over that of torch's LayerNorm",
+                "to_rmsnorm": "time of both passes over that of torch's RMSNorm",
+            },
+            **TIMES,
+        ),
+        *many(
+            {
+                "saved": "numbers kept for the backward pass, per channel of a token",
+                "saved_layernorm": "those that torch's LayerNorm keeps",
+                "saved_rmsnorm": "those that torch's RMSNorm keeps",
+            },
+            **TIMES,
+        ),
+        Column("step", "share of a training step at the sizes of regime short", **PASSED),
+    ),
+    "normscope.studies.card.speed.speed",
+)

@@ -1,0 +1,171 @@
+"""From the models of a card to its tables: outcomes, differences to LayerNorm, sensitivity."""
+
+import math
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from normscope.io import dataset
+from normscope.io.tables import collect
+from normscope.statistics.levels import ALPHA, FEWEST
+from normscope.statistics.outcome import unigram_loss, with_outcome
+from normscope.statistics.power import detectable
+from normscope.statistics.summary import describe, select, split
+from normscope.studies.card.recipe import PILOT, CardTables
+from normscope.studies.card.statements import statements
+from normscope.studies.card.tables import NEAR, TABLES
+from normscope.studies.pilot import least
+from normscope.studies.stage import TableInputs
+
+RELEVANT = 0.05  # nats, below which a difference of losses is called negligible
+CELL = ["arm", "regime"]
+
+
+def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the card, by name."""
+    trials, runs = models(recipe, inputs)
+    of_probes = {
+        name: collect(
+            inputs.probes, f"{name}.csv", {p: {"arm": a} for p, a in recipe.probes.items()}
+        )
+        for name in ("norm", "growth", "layers", "outputs")
+    }
+    tables = {
+        "trials": trials,
+        "runs": runs,
+        "compared": compare(runs, recipe),
+        "sensitivity": sensitivity(select(trials, regime=recipe.sweep)),
+        **of_probes,
+    }
+    return tables | {"statements": asked(tables)}
+
+
+def models(recipe: CardTables, inputs: TableInputs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The pilot models, and the models at the rates that these chose, with their outcomes."""
+    keys: dict[str, Mapping[str, object]] = {n: cell._asdict() for n, cell in recipe.jobs.items()}
+    data = dataset.read(inputs.corpus)
+    unigram = unigram_loss(data.train, data.val[1 : recipe.eval_tokens], data.vocab_size)
+    pilots = collect(inputs.models, PILOT, keys)
+    diverged = pd.Series(np.where(pilots["val_loss"].isna(), 0.0, math.nan), index=pilots.index)
+    trials = with_outcome(pilots.assign(diverged_at=diverged), data.vocab_size, unigram)
+    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    runs = with_outcome(runs, data.vocab_size, unigram).merge(best_rates(pilots), on=CELL)
+    return trials[TABLES["trials"].names], runs[TABLES["runs"].names]
+
+
+def best_rates(pilots: pd.DataFrame) -> pd.DataFrame:
+    """The learning rate that the pilot models chose in each cell, and whether it is an edge."""
+    losses = pilots.assign(val_loss=pilots["val_loss"].fillna(math.inf))
+    means = losses.groupby([*CELL, "learning_rate"])["val_loss"].mean().reset_index()
+    rows = []
+    for cell, rates in split(means, CELL):
+        best = least(dict(zip(rates["learning_rate"], rates["val_loss"], strict=True)))
+        ends = (rates["learning_rate"].min(), rates["learning_rate"].max())
+        rows.append({**cell, "learning_rate": best, "at_edge": best in ends})
+    return pd.DataFrame(rows)
+
+
+def compare(runs: pd.DataFrame, recipe: CardTables) -> pd.DataFrame:
+    """One row per norm and regime: its loss, and the difference to LayerNorm's, seed by seed."""
+    rows = []
+    for cell, models in split(runs, CELL):
+        loss = models.set_index("seed")["capped_loss"]
+        reference = select(runs, arm=recipe.reference, regime=cell["regime"])
+        pairs = (loss - reference.set_index("seed")["capped_loss"]).dropna()
+        row = {**cell, **describe(loss, recipe.level), "failed": int(models["failed"].sum())}
+        row |= {"rate": models["learning_rate"].iloc[0], "at_edge": models["at_edge"].iloc[0]}
+        row |= {"pairs": len(pairs), "reads": "the reference"}
+        if cell["arm"] != recipe.reference:
+            bounds = describe(pairs, recipe.level)
+            row |= {
+                "difference": bounds.get("mean"),
+                "difference_low": bounds.get("low"),
+                "difference_high": bounds.get("high"),
+                "resolved": detectable(len(pairs), float(pairs.std()), 1 - recipe.level),
+            }
+            edges = row["at_edge"] or bool(len(reference) and reference["at_edge"].iloc[0])
+            row["reads"] = reading(row, at_edge=edges)
+        rows.append(row)
+    return pd.DataFrame(rows, columns=TABLES["compared"].names)
+
+
+def reading(row: Mapping[str, float], *, at_edge: bool) -> str:
+    """What a difference shows.
+
+    Args:
+        row: n, failed, pairs, difference, difference_low and difference_high.
+        at_edge: Whether one of the two was trained at the smallest or largest rate that was tried.
+    """
+    if row["failed"]:
+        return f"{row['failed']:.0f} of {row['n']:.0f} models fail"
+    if row["pairs"] < FEWEST:
+        return f"{row['pairs']:.0f} seeds decide nothing"
+    low, high = row["difference_low"], row["difference_high"]
+    at = " at the rates tried" if at_edge else ""
+    if low > 0:
+        return f"worse{at}" + ("" if high > RELEVANT else ", by less than 0.05")
+    if high < 0:
+        return f"better{at}" + ("" if low < -RELEVANT else ", by less than 0.05")
+    is_close = low > -RELEVANT and high < RELEVANT
+    return "no difference above 0.05" if is_close else "not told apart"
+
+
+def sensitivity(trials: pd.DataFrame) -> pd.DataFrame:
+    """The range of learning rates within ``NEAR`` of the best, and the largest stable one.
+
+    The best is the one that was chosen. Where all of its models failed, there is no range.
+    """
+    rows = []
+    for cell, models in split(trials, ["arm"]):
+        losses = models.assign(val_loss=models["val_loss"].fillna(math.inf))
+        means = losses.groupby("learning_rate")[["val_loss", "failed"]].mean()
+        rates, loss = list(means.index), means["val_loss"].to_numpy()
+        best = rates.index(least(dict(zip(rates, loss, strict=True))))
+        near = loss <= loss[best] + NEAR
+        low = next(i for i in range(best, -1, -1) if i == 0 or not near[i - 1])
+        high = next(i for i in range(best, len(near)) if i == len(near) - 1 or not near[i + 1])
+        learns = means["failed"].iloc[best] < 1
+        stable = [r for r, failed in zip(rates, means["failed"], strict=True) if not failed]
+        rows.append(
+            {
+                **cell,
+                "best": rates[best],
+                "from": rates[low] if learns else math.nan,
+                "to": rates[high] if learns else math.nan,
+                "stable": max(stable, default=math.nan),
+                "largest": rates[-1],
+            }
+        )
+    return pd.DataFrame(rows, columns=TABLES["sensitivity"].names)
+
+
+def asked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The published statements, asked of every norm: a two-sided sign test over its models."""
+    rows = []
+    for key, one in statements().items():
+        table = tables[one.table]
+        for column, value in one.where.items():
+            table = table[table[column] == value]
+        measured = cast("pd.Series", table.eval(one.measure))
+        table = table.assign(measured=measured.astype(float))
+        for arm, models in table.groupby("arm", sort=False):
+            values = models.groupby("seed")["measured"].mean()
+            low, high = one.within
+            agree = int(values.between(low, high).sum())
+            n = len(values)
+            p = binomtest(agree, n).pvalue
+            verdict = "holds" if 2 * agree > n else "fails"
+            rows.append(
+                {
+                    "arm": arm,
+                    "statement": key,
+                    "n": n,
+                    "agree": agree,
+                    "median": values.median(),
+                    "verdict": verdict if p < ALPHA else "undecided",
+                }
+            )
+    return pd.DataFrame(rows, columns=TABLES["statements"].names)

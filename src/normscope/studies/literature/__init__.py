@@ -1,0 +1,1 @@
+"""Statements of the literature, asked of small Transformers."""

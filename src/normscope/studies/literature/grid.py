@@ -1,0 +1,172 @@
+"""The literature part of the configuration: the models of which statements of papers are asked."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Self, get_args
+
+from pydantic import Field, model_validator
+
+from normscope.io.texts import DATASET
+from normscope.ledger.vocabulary import Extent, Vocabulary, planned
+from normscope.nn.arms import ARMS, ArmName, check_placement
+from normscope.nn.recipe import Placement
+from normscope.schema import Distinct, PositiveInt, Some, Strict
+from normscope.studies.cells import Cell
+from normscope.studies.literature import tables
+from normscope.studies.literature.recipe import LiteratureTables, Probe, Starts, Untrained
+from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
+from normscope.studies.study import Job, Settings, checked, vocabulary
+from normscope.train.recipe import flops
+
+STARTS = "starts"  # the probing job of untrained networks
+
+
+class UntrainedGrid(Untrained):
+    """Networks of several depths at the start: every combination of arm, placement and depth."""
+
+    arms: Annotated[list[ArmName], Some, Distinct]
+    placements: Annotated[list[Placement], Some, Distinct]
+    towers: Annotated[list[ArmName], Some, Distinct] = Field(
+        description="arms of the towers of attention"
+    )
+
+    @model_validator(mode="after")
+    def depths_have_a_slope(self) -> Self:
+        if len(self.depths) < 2:
+            raise ValueError("depths: slopes over the depth need at least two")
+        return self
+
+    @model_validator(mode="after")
+    def placements_fit(self) -> Self:
+        for arm in self.arms:
+            for placement in self.placements:
+                check_placement(arm, placement)
+        return self
+
+    def starts(self) -> Starts:
+        """What is measured of them."""
+        return Starts(
+            untrained=Untrained(**{key: getattr(self, key) for key in Untrained.model_fields}),
+            norms={arm: ARMS[arm].norm for arm in self.arms},
+            placements=self.placements,
+            towers={arm: ARMS[arm].norm for arm in self.towers},
+        )
+
+
+class Refined(Strict):
+    """Models that are trained further with the sigma of all norms frozen."""
+
+    protocols: Annotated[list[ProtocolName], Distinct] = Field(
+        description="whose models with LayerNorm or RMSNorm in pre-norm these are"
+    )
+    steps: PositiveInt
+
+
+class Literature(ProtocolStudy):
+    """Transformers of many protocols, and untrained networks, for statements of papers."""
+
+    TABLES: ClassVar = tables.TABLES
+    PROBED: ClassVar = ("models", "blocks", "networks", "towers")
+    PROBE_READS: ClassVar = (*ProtocolStudy.PROBE_READS, "metrics.csv")
+
+    protocols: dict[ProtocolName, Protocol]
+    baseline: Baseline
+    windows: PositiveInt = Field(
+        description="windows of validation text in which models are probed"
+    )
+    refined: Refined
+    untrained: UntrainedGrid
+
+    @property
+    def every_protocol(self) -> dict[str, Protocol]:
+        return self.protocols
+
+    @model_validator(mode="after")
+    def refined_are_known(self) -> Self:
+        for name in self.refined.protocols:
+            if name not in self.protocols:
+                raise ValueError(
+                    f"refined.protocols: unknown protocol {name!r}; "
+                    f"known: {', '.join(self.protocols)}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def untrained_fit(self) -> Self:
+        grid = self.untrained
+        checked("untrained", lambda: [grid.model(depth) for depth in [*grid.depths, grid.tower]])
+        return self
+
+    def context(self) -> int:
+        return max(super().context(), self.untrained.block_size)
+
+    def probes(self) -> dict[str, Probe]:
+        trained = {
+            name: Probe(windows=self.windows, refined=self._refined(cell))
+            for name, cell in self.cells().items()
+        }
+        starts = Probe(windows=self.untrained.windows, starts=self.untrained.starts())
+        return {**trained, STARTS: starts}
+
+    def _refined(self, cell: Cell) -> int:
+        """The further steps of the models of a cell."""
+        is_refined = cell.protocol in self.refined.protocols and cell.placement == "pre"
+        return self.refined.steps if is_refined and ARMS[cell.arm].norm.has_surrogates else 0
+
+    def probed(self, name: str) -> list[str]:
+        return [] if name == STARTS else [name]
+
+    def tabulated(self, settings: Settings) -> list[str]:
+        models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
+        of_models = [(name, table) for name in self.trainings() for table in ("models", "blocks")]
+        of_others = [(STARTS, table) for table in ("networks", "towers")]
+        files = [f"probes/{name}/{table}.csv" for name, table in (*of_models, *of_others)]
+        return [f"literature/{path}" for path in (*files, *models)]
+
+    def vocabulary(self) -> Vocabulary:
+        of_models = ("runs", "chosen", "sweeps", "blocks")
+        grid = self.untrained
+        starts = [
+            ({"depth": depth}, Extent(depth, grid.n_embd, 0, DATASET)) for depth in grid.depths
+        ]
+        towers = [({}, Extent(grid.tower, grid.n_embd, 0, DATASET))]
+        return vocabulary(
+            self.TABLES,
+            values={
+                "protocol": self.every_protocol,
+                "arm": ARMS,
+                "placement": get_args(Placement),
+            },
+            extents={
+                **dict.fromkeys(of_models, self.extents()),
+                "networks": starts,
+                "slopes": [({}, Extent(max(grid.depths), grid.n_embd, 0, DATASET))],
+                "towers": towers,
+            },
+            sized=("protocol", "depth"),
+            grids={
+                "runs": planned(self.models(), Cell._fields),
+                "chosen": planned(self.models(), Cell._fields[:-1]),
+            },
+        )
+
+    def tabulation(self, settings: Settings) -> LiteratureTables:
+        return LiteratureTables(
+            jobs=self.cells(),
+            pilot=self.tuned(settings),
+            probed=[*self.cells()],
+            starts=[STARTS],
+            baseline_arm=self.baseline.arm,
+            baseline_placement=self.baseline.placement,
+            texts={name: protocol.text for name, protocol in self.protocols.items()},
+            level=settings.level,
+        )
+
+    def jobs(self) -> Iterator[Job]:
+        for name, (cell, seeds) in self.blocks().items():
+            stack = self.stack_of(cell, seeds)
+            yield Job("literature_train", name, stack.training.precision, flops(stack))
+            blocks = stack.model.n_layer * len(seeds)
+            yield Job("literature_probe", name, "trained", blocks * self.windows)
+        grid = self.untrained
+        networks = len(grid.arms) * len(grid.placements) * sum(grid.depths) * len(grid.seeds)
+        yield Job("literature_probe", STARTS, "untrained", networks * grid.windows)

@@ -1,0 +1,119 @@
+"""Statements of the literature in words and tables, made from the study's tables alone."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from normscope.formats import decimals
+from normscope.nn.arms import ARMS
+from normscope.paper.section import Section
+from normscope.paper.table import (
+    PageTable,
+    count,
+    declared,
+    number,
+    setting,
+    tabulate,
+    text,
+)
+from normscope.statistics.outcome import STUCK
+from normscope.studies.literature.grid import Literature
+from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.study import Settings
+
+CELL = [
+    text("protocol"),
+    text("norm", "arm", lambda arm: ARMS[arm].label),
+    *declared(TABLES["cells"], "placement"),
+]
+SHOWN = {  # measures by the heading of their column
+    "stream_growth": "stream",
+    "gradient_spread": "gradients",
+    "free_blocks": "free blocks",
+    "uniform_cosine": "cosine",
+    "unselectable": "unselectable",
+    "largest_score": "score",
+    "sink": "first",
+    "sigma_growth": "sigma",
+}
+
+
+def loss_table(cells: pd.DataFrame) -> PageTable:
+    """One row per norm and placement of a protocol."""
+    fields = [
+        *CELL,
+        *declared(TABLES["cells"], "n"),
+        setting("learning rate"),
+        *declared(TABLES["cells"], "failed", "mean", "[mean]"),
+    ]
+    return tabulate("Validation loss at the chosen rate", cells, fields)
+
+
+def measure_table(chosen: pd.DataFrame) -> PageTable:
+    """One row per norm and placement of a protocol: means over models of what was measured."""
+    keys = ["protocol", "arm", "placement"]
+    means = chosen.groupby(keys, sort=False)[list(SHOWN)].mean().reset_index()
+    counts = chosen.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    fields = [*CELL, count("n"), *(number(title, name) for name, title in SHOWN.items())]
+    return tabulate("What was measured in the models", means.assign(n=counts), fields)
+
+
+def slope_table(slopes: pd.DataFrame) -> PageTable:
+    """One row per placement: means of the slopes over depth."""
+    keys, measures = ["arm", "placement"], ["change_slope", "gradient_slope"]
+    means = slopes.groupby(keys, sort=False)[measures].mean().reset_index()
+    counts = slopes.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    fields = [
+        text("norm", "arm", lambda arm: ARMS[arm].label),
+        text("placement"),
+        count("n"),
+        number("output change", "change_slope", decimals()),
+        number("last gradient", "gradient_slope", decimals()),
+    ]
+    return tabulate("Slopes over the logarithm of the depth", means.assign(n=counts), fields)
+
+
+def tower_table(towers: pd.DataFrame) -> PageTable:
+    """One row per norm and mask: the mean collapse rate."""
+    keys = ["arm", "causal"]
+    means = towers.groupby(keys, sort=False)["collapse_rate"].mean().reset_index()
+    counts = towers.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    fields = [
+        text("norm", "arm", lambda arm: ARMS[arm].label),
+        text("causal", "causal", lambda causal: "yes" if causal else "no"),
+        count("n"),
+        number("log of the factor per layer", "collapse_rate", decimals()),
+    ]
+    return tabulate("Attention without residual connections", means.assign(n=counts), fields)
+
+
+def section(study: Literature, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
+    """The part of the paper on statements of the literature.
+
+    Args:
+        study: its configuration.
+        tables: cells, chosen, slopes and towers.
+    """
+    trained = dict.fromkeys(cell.protocol for cell, _ in study.models())
+    return Section(
+        words={
+            "protocols": [
+                {
+                    "name": name,
+                    **study.protocols[name].model.model_dump(),
+                    **study.protocols[name].training.model_dump(),
+                }
+                for name in trained
+            ],
+            "measures": {c.name: c.meaning for c in MEASURES},
+            "windows": study.windows,
+            "stuck": STUCK,
+            "tower": study.untrained.tower,
+        },
+        tables={
+            "cells": loss_table(tables["cells"]),
+            "measures": measure_table(tables["chosen"]),
+            "slopes": slope_table(tables["slopes"]),
+            "towers": tower_table(tables["towers"]),
+        },
+    )

@@ -1,0 +1,201 @@
+"""The trained models of one job, or untrained networks: what statements of papers ask."""
+
+import math
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from normscope.io import dataset, stored
+from normscope.io.dataset import Dataset
+from normscope.measure import recentring
+from normscope.measure.frozen_norms import frozen
+from normscope.measure.hooks import norm_layers, passing
+from normscope.measure.scores import first_share, largest_score, scores
+from normscope.measure.selection import unselectable
+from normscope.measure.signals import Row, signals
+from normscope.measure.skipping import added_losses
+from normscope.measure.starting import collapse_rate, last_gradient, output_change
+from normscope.measure.windows import as_tensor, draw, split_loss, validation_windows
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Norm
+from normscope.studies.literature.recipe import Probe, Starts, Untrained
+from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.stage import ProbeInputs
+from normscope.train.recipe import Stack
+from normscope.train.refine import refined_losses
+from normscope.train.trained import transformers
+
+CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
+SELECTED = 4  # windows whose keys are tested, each by a linear program
+FREE = 0.05  # nats below which a block counts as free
+MODELS = ["seed", *(column.name for column in MEASURES)]
+OF_SIGNALS = ("block", "activation_rms", "gradient", "gradient_parameters")
+BLOCKS = ["seed", *OF_SIGNALS, "added_loss"]
+
+
+def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
+    """Tables ``models`` and ``blocks`` of trained models, ``networks`` and ``towers`` of others."""
+    data = dataset.read(inputs.corpus)
+    models, blocks, networks_, towers_ = [], [], [], []
+    if recipe.starts is not None:
+        networks_ = networks(recipe.starts, data)
+        towers_ = towers(recipe.starts)
+    else:
+        stack, trained = transformers(inputs.models / inputs.name)
+        sound = stored.metrics(inputs.models / inputs.name)["diverged_at"].isna()
+        for seed, model in trained.items():
+            if sound[seed]:
+                rows = block_rows(model.to(device), data, stack, recipe.windows)
+                blocks += [{"seed": seed, **row} for row in rows]
+                measured = measure(model, data, stack, recipe.windows)
+                if recipe.refined:
+                    measured |= without_norms(model, data, stack, recipe.refined)
+                models.append({"seed": seed, **measured, **of_blocks(rows)})
+    return {
+        "models": pd.DataFrame(models, columns=MODELS),
+        "blocks": pd.DataFrame(blocks, columns=BLOCKS),
+        "networks": pd.DataFrame(networks_, columns=TABLES["networks"].names),
+        "towers": pd.DataFrame(towers_, columns=TABLES["towers"].names),
+    }
+
+
+def block_rows(model: Transformer, data: Dataset, stack: Stack, windows: int) -> list[Row]:
+    """One row per block: size of the stream, gradient at its input, loss added without it.
+
+    The gradients are those of evaluation mode, in single precision.
+    """
+    x, y = batch(data, stack, windows, device_of(model))
+    rows, _ = signals(lambda: F.cross_entropy(model(x).flatten(0, 1), y.flatten()), [*model.blocks])
+    added = added_losses(model, x, y)
+    return [
+        {name: row[name] for name in OF_SIGNALS} | {"added_loss": loss}
+        for row, loss in zip(rows[1:], added, strict=True)
+    ]
+
+
+def of_blocks(rows: list[Row]) -> Row:
+    """What the blocks of a model say of it."""
+    logs = torch.tensor([math.log(row["gradient"]) for row in rows])
+    later = [row["added_loss"] < FREE for row in rows[1:]]
+    return {
+        "stream_growth": rows[-1]["activation_rms"] / rows[0]["activation_rms"],
+        "gradient_spread": float(logs.std(correction=0)),
+        "free_blocks": sum(later) / len(later) if later else math.nan,
+    }
+
+
+@torch.no_grad()
+def measure(model: Transformer, data: Dataset, stack: Stack, windows: int) -> Row:
+    """The measures of a model that need no gradient.
+
+    Args:
+        model: In evaluation mode.
+        data: The text that it learned.
+        stack: Its recipe.
+        windows: Windows of the validation split, and of the training split.
+    """
+    x, _ = batch(data, stack, windows, device_of(model))
+    with passing({f"{i}": block for i, block in enumerate(model.blocks)}) as seen:
+        model(x)
+    streams = torch.stack([output for _, output in seen.values()])
+    cosines = F.cosine_similarity(streams, torch.ones_like(streams[..., :1]).expand_as(streams), -1)
+    of_scores = scores(model, x)
+    row = {
+        "fitted_loss": fitted_loss(model, data, stack, windows),
+        "uniform_cosine": float(cosines.mean()),
+        "uniform_energy": float(stack.model.n_embd * cosines.square().mean()),
+        "largest_score": largest_score(of_scores),
+        "sink": first_share(of_scores),
+        "largest_activation": float(streams.abs().max() / streams.abs().median()),
+    }
+    if stack.model.n_embd < stack.model.block_size - 1:  # else all points are vertices
+        row["unselectable"] = unselectable(model, x[:SELECTED])
+    if can_be_recentred(stack):
+        row["recentring_change"] = recentring.change(model, x)
+    return row
+
+
+def can_be_recentred(stack: Stack) -> bool:
+    """Whether the stream is read by LayerNorms alone, as ``recentring`` needs it."""
+    norm, model = stack.norm, stack.model
+    is_layernorm = norm.statistic == "token" and norm.center and norm.radius == "sqrt(d)"
+    has_others = model.embedding_norm or model.qk_norm != "none"
+    return is_layernorm and stack.placement == "pre" and model.final_norm and not has_others
+
+
+def without_norms(model: Transformer, data: Dataset, stack: Stack, steps: int) -> Row:
+    """What freezing sigma of all norms adds to the loss: at once, and after further steps.
+
+    After further steps, the loss is compared with that of the model after as many steps.
+    """
+    device = device_of(model)
+    tokens = as_tensor(data.train[: stack.training.train_tokens]).to(device)
+    batches = [
+        draw(tokens, stack.model.block_size, CALIBRATED, torch.Generator().manual_seed(0))[0]
+    ]
+    variants = {"whole": model, "frozen": frozen(model, list(norm_layers(model)), batches)}
+    val = as_tensor(data.val[: stack.training.eval_tokens]).to(device)
+    T = stack.model.block_size
+    now = {name: split_loss(one, val, T).mean for name, one in variants.items()}
+    later = refined_losses(variants, stack, data, steps, device)
+    return {
+        "frozen_loss": now["frozen"] - now["whole"],
+        "refined_loss": later["frozen"] - later["whole"],
+    }
+
+
+def fitted_loss(model: Transformer, data: Dataset, stack: Stack, windows: int) -> float:
+    """The loss on windows that are spread over the training text, in evaluation mode."""
+    tokens = data.train[: stack.training.train_tokens]
+    x, y = validation_windows(tokens, stack.model.block_size, windows)
+    logits = model(x.to(device_of(model)))
+    return float(F.cross_entropy(logits.flatten(0, 1), y.flatten().to(logits.device)))
+
+
+def batch(data: Dataset, stack: Stack, windows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Inputs and targets of the validation split, each (windows, T)."""
+    x, y = validation_windows(data.val, stack.model.block_size, windows)
+    return x.to(device), y.to(device)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def networks(starts: Starts, data: Dataset) -> list[dict[str, object]]:
+    """One row per arm, placement, depth and seed: an untrained network in float64."""
+    u = starts.untrained
+    x, y = validation_windows(data.val, u.block_size, u.windows)
+    rows = []
+    for arm, norm in starts.norms.items():
+        for placement in starts.placements:
+            for depth in u.depths:
+                for seed in u.seeds:
+                    torch.manual_seed(seed)
+                    model = Transformer(u.model(depth), norm, placement, data.vocab_size).double()
+                    g = torch.Generator().manual_seed(seed)
+                    row = {"arm": arm, "placement": placement, "depth": depth, "seed": seed}
+                    change = output_change(model, x, g)
+                    gradient = last_gradient(model, x, y)
+                    rows.append(row | {"output_change": change, "last_gradient": gradient})
+    return rows
+
+
+def towers(starts: Starts) -> list[dict[str, object]]:
+    """One row per arm, mask and seed: a tower of attention whose inputs are normal vectors."""
+    u = starts.untrained
+    return [
+        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": tower(norm, u, causal, seed)}
+        for arm, norm in starts.towers.items()
+        for causal in (True, False)
+        for seed in u.seeds
+    ]
+
+
+def tower(norm: Norm, u: Untrained, causal: bool, seed: int) -> float:
+    """The collapse rate of one tower."""
+    torch.manual_seed(seed)
+    inputs = torch.randn(u.windows, u.block_size, u.n_embd)
+    return collapse_rate(norm, u.model(u.tower, causal=causal), inputs)

@@ -1,0 +1,69 @@
+"""Parameters of the literature study's jobs that measure and tabulate. No torch."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from normscope.nn.recipe import Init, Model, Norm, Placement
+from normscope.schema import Distinct, PositiveInt, Seed, Some, Strict
+from normscope.studies.cells import Cell
+from normscope.studies.pilot import Tuned
+from normscope.train.recipe import OnDevice
+
+
+class Untrained(Strict):
+    """Networks of several depths at the start, and towers of attention alone."""
+
+    depths: Annotated[list[PositiveInt], Some, Distinct] = Field(description="blocks")
+    init: Init = Field(description="how the weights of the networks start")
+    tower: PositiveInt = Field(description="layers of a tower of attention")
+    n_head: PositiveInt
+    n_embd: PositiveInt
+    block_size: PositiveInt
+    windows: PositiveInt = Field(description="windows of validation text")
+    seeds: Annotated[list[Seed], Some, Distinct]
+
+    def model(self, depth: int, *, causal: bool = True) -> Model:
+        """The Transformer of a depth."""
+        sizes = {key: getattr(self, key) for key in ("n_head", "n_embd", "block_size")}
+        return Model(n_layer=depth, init=self.init, causal=causal, **sizes)
+
+
+class Starts(Strict):
+    """The untrained networks that a probing job measures, with their norms."""
+
+    untrained: Untrained
+    norms: dict[str, Norm] = Field(description="by arm")
+    placements: list[Placement]
+    towers: dict[str, Norm] = Field(description="of the towers, by arm")
+
+
+class Probe(OnDevice):
+    """What a probing job measures: the models of a training job, or untrained networks."""
+
+    windows: PositiveInt
+    refined: Annotated[int, Field(ge=0)] = 0  # further steps, with frozen norms and without
+    starts: Starts | None = None
+
+
+class LiteratureTables(Strict):
+    """What the tables are made from.
+
+    Args:
+        jobs: the cell of every training job.
+        pilot: what the pilot models say of the cells, by job.
+        probed: the training jobs whose models are measured.
+        starts: the probing jobs that measure untrained networks.
+        baseline_arm, baseline_placement: what others of a protocol are compared with.
+        texts: name of the text, by protocol.
+        level: confidence level.
+    """
+
+    jobs: dict[str, Cell]
+    pilot: dict[str, Tuned] = Field(default={})
+    probed: list[str]
+    starts: list[str]
+    baseline_arm: str
+    baseline_placement: Placement
+    texts: dict[str, str]
+    level: float

@@ -1,0 +1,220 @@
+"""The tables of the literature study, as they are declared: rows, columns, meanings. No pandas."""
+
+from normscope.columns import COSINE, SHARE, Column, Table, count, estimate, key, many
+from normscope.formats import SCIENTIFIC, decimals
+from normscope.studies.columns import (
+    ARM,
+    AT_EDGE,
+    CAPPED_LOSS,
+    DEPTH,
+    DIVERGED_AT,
+    FAILED,
+    FAILURES,
+    LEARNING_RATE,
+    PARAMETERS,
+    PILOT,
+    PLACEMENT,
+    RATE,
+    SEED,
+    VAL_LOSS,
+    N,
+)
+
+HERE = "normscope.studies.literature.tabulate"
+PROBE = "normscope.studies.literature.probe"
+LOSS = {"unit": "nats", "format": decimals()}
+SIGNED = decimals(sign=True)
+
+PROTOCOL = key("protocol", "sizes and training, a key of literature.protocols in config.yaml")
+CELL = (PROTOCOL, ARM, PLACEMENT)
+MODEL = (*CELL, LEARNING_RATE, SEED)
+
+TRAINED = (
+    VAL_LOSS.but(source="normscope.train.session.train"),
+    Column("best_val_loss", "lowest validation loss during training", **LOSS),
+    DIVERGED_AT,
+    PARAMETERS,
+    CAPPED_LOSS,
+    FAILED,
+    *PILOT,
+)
+# measured in the trained models
+MEASURES = (
+    Column("fitted_loss", "loss on windows of the training text, in evaluation mode", **LOSS),
+    Column("stream_growth", "RMS of the stream after the last block, over that after the first"),
+    Column(
+        "gradient_spread",
+        "standard deviation over blocks of the logarithm of the gradient's norm at a block's input",
+    ),
+    Column(
+        "free_blocks",
+        "share of the blocks but the first whose removal adds less than 0.05 nats",
+        range=SHARE,
+        source="normscope.measure.skipping.added_losses",
+    ),
+    Column(
+        "uniform_cosine",
+        "mean over tokens and blocks of the cosine between the stream and the uniform vector",
+        range=COSINE,
+    ),
+    Column(
+        "uniform_energy",
+        "width times the mean square of that cosine, 1 for random directions",
+    ),
+    Column(
+        "unselectable",
+        "share of attention's inputs that no query can give the highest score of their window; "
+        "measured where a window has more tokens than dimensions",
+        range=SHARE,
+        source="normscope.measure.selection.unselectable",
+    ),
+    Column(
+        "largest_score",
+        "largest absolute attention score before the softmax",
+        source="normscope.measure.scores.largest_score",
+    ),
+    Column(
+        "sink",
+        "mean share of attention that later positions give to the first one",
+        range=SHARE,
+        source="normscope.measure.scores.first_share",
+    ),
+    Column(
+        "largest_activation",
+        "largest absolute entry of the stream after a block, over the median",
+    ),
+    Column(
+        "recentring_change",
+        "largest change of a logit, over the largest logit, if LayerNorms become RMSNorms in a "
+        "model with a centered stream; known for LayerNorm in pre-norm with a final norm, and "
+        "without norms of the embedding, of queries and of keys",
+        source="normscope.measure.recentring.change",
+    ),
+    Column(
+        "frozen_loss",
+        "loss added if sigma of all norms is frozen at its mean, before any further step",
+        source=f"{PROBE}.without_norms",
+        **LOSS,
+    ),
+    Column(
+        "refined_loss",
+        "loss after further steps with frozen norms, less that after as many steps without",
+        source=f"{PROBE}.without_norms",
+        **LOSS,
+    ),
+)
+GROWTH = Column(
+    "sigma_growth",
+    "logarithm of the standard deviation of a token before the final norm at the last step, over "
+    "that at step 100",
+    source=f"{HERE}.sigma_growth",
+)
+ABOVE = many(
+    {
+        "above_arm": "capped loss minus that with the baseline's arm in the same placement",
+        "above_placement": "capped loss minus that of the same arm in the baseline's placement",
+    },
+    unit="nats",
+    format=SIGNED,
+    source=f"{HERE}.above",
+)
+RUN = (*MODEL, *TRAINED, GROWTH, *MEASURES)
+MEAN_LOSS = estimate("mean", "mean capped loss", "low", "high", title="loss", **LOSS)
+
+TABLES = {
+    "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),
+    "chosen": Table(
+        "one trained model at the learning rate that was chosen for it",
+        (*RUN, AT_EDGE, *ABOVE),
+        "normscope.statistics.tuning.chosen",
+    ),
+    "cells": Table(
+        "one arm and placement of a protocol, at the learning rate that was chosen for it",
+        (*CELL, N, FAILURES, RATE.but(title="learning rate"), AT_EDGE, *MEAN_LOSS),
+        f"{HERE}.means",
+    ),
+    "sweeps": Table(
+        "one seed of a cell that was trained at several learning rates",
+        (
+            *CELL,
+            SEED,
+            count("rates", "learning rates"),
+            count("failures", "models that failed"),
+            Column(
+                "excess",
+                "mean capped loss over the rates minus that at the rate that the pilot chose",
+                **LOSS,
+            ),
+        ),
+        f"{HERE}.sweeps",
+    ),
+    "blocks": Table(
+        "one block of a trained model at its chosen learning rate",
+        (
+            *MODEL,
+            key("block", "block, counted from 1", int),
+            Column("activation_rms", "RMS of the stream after the block"),
+            Column(
+                "gradient", "norm of the loss's gradient at the block's input", format=SCIENTIFIC
+            ),
+            Column(
+                "gradient_parameters",
+                "norm of the loss's gradient by the block's parameters",
+                format=SCIENTIFIC,
+            ),
+            Column("added_loss", "loss added if the block is left out", **LOSS),
+        ),
+        f"{PROBE}.block_rows",
+    ),
+    "networks": Table(
+        "one untrained network",
+        (
+            ARM,
+            PLACEMENT,
+            DEPTH,
+            SEED,
+            Column(
+                "output_change",
+                "squared relative change of the output, if all parameters change a little",
+                format=SCIENTIFIC,
+                source="normscope.measure.starting.output_change",
+            ),
+            Column(
+                "last_gradient",
+                "norm of the loss's gradient by the last matrix of the last block",
+                format=SCIENTIFIC,
+                source="normscope.measure.starting.last_gradient",
+            ),
+        ),
+        f"{PROBE}.networks",
+    ),
+    "slopes": Table(
+        "untrained networks of one seed, over depths",
+        (
+            ARM,
+            PLACEMENT,
+            SEED,
+            *many(
+                {
+                    "change_slope": "slope of log(output_change) over log(depth)",
+                    "gradient_slope": "slope of log(last_gradient) over log(depth)",
+                }
+            ),
+        ),
+        f"{HERE}.slopes",
+    ),
+    "towers": Table(
+        "one tower of attention without residual connections and MLPs, at the start",
+        (
+            ARM,
+            key("causal", "whether a token attends only to itself and earlier ones", bool),
+            SEED,
+            Column(
+                "collapse_rate",
+                "mean logarithm of the factor by which a layer brings tokens together",
+                source="normscope.measure.starting.collapse_rate",
+            ),
+        ),
+        f"{PROBE}.towers",
+    ),
+}

@@ -1,0 +1,135 @@
+"""The tables of the literature study: models at chosen rates, and what statements compare."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from normscope.io.tables import collect
+from normscope.statistics.summary import describe, split
+from normscope.statistics.tuning import chosen, commonest_setting
+from normscope.studies.literature.recipe import LiteratureTables
+from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.outcome import with_outcomes, with_pilot
+from normscope.studies.stage import TableInputs
+
+CELL = TABLES["cells"].keys
+MODEL = TABLES["runs"].keys
+FROM = 100  # the step from which the growth of sigma is measured
+
+
+def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
+    """All tables of the study, by name."""
+    runs = all_runs(recipe, inputs)
+    picked = chosen(runs, CELL, by="capped_loss")
+    keys = {name: recipe.jobs[name]._asdict() for name in recipe.probed}
+    blocks = collect(inputs.probes, "blocks.csv", keys)
+    starts: dict[str, dict[str, str]] = {name: {} for name in recipe.starts}
+    networks = collect(inputs.probes, "networks.csv", starts)
+    return {
+        "runs": runs,
+        "chosen": above(picked, recipe.baseline_arm, recipe.baseline_placement),
+        "cells": means(picked, recipe.level),
+        "sweeps": sweeps(runs),
+        "blocks": blocks.merge(picked[MODEL], on=MODEL)[TABLES["blocks"].names],
+        "networks": networks,
+        "slopes": slopes(networks),
+        "towers": collect(inputs.probes, "towers.csv", starts),
+    }
+
+
+def all_runs(recipe: LiteratureTables, inputs: TableInputs) -> pd.DataFrame:
+    """One row per model: its outcome, and what was measured in it."""
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
+    runs = with_outcomes(runs, inputs.corpus, recipe.texts)
+    runs = with_pilot(runs, recipe.jobs, recipe.pilot)
+    curves = collect(inputs.models, "curves.csv", keys)
+    measured = collect(inputs.probes, "models.csv", {name: keys[name] for name in recipe.probed})
+    measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
+    runs = runs.merge(sigma_growth(curves), on=MODEL, how="left")
+    return runs.merge(measured, on=MODEL, how="left")[TABLES["runs"].names]
+
+
+def sigma_growth(curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: ``sigma_growth``, missing where sigma was not recorded.
+
+    Args:
+        curves: One row per recorded step of a model.
+    """
+    rows = []
+    for model, curve in split(curves, MODEL):
+        known = curve[curve["step"] >= FROM] if "sigma" in curve else curve.head(0)
+        known = known.dropna(subset=["sigma"]) if len(known) else known
+        growth = math.nan
+        if len(known) > 1:
+            growth = float(np.log(known["sigma"].iloc[-1] / known["sigma"].iloc[0]))
+        rows.append(model | {"sigma_growth": growth})
+    return pd.DataFrame(rows, columns=[*MODEL, "sigma_growth"])
+
+
+def above(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> pd.DataFrame:
+    """The models with ``above_arm`` and ``above_placement``, paired by protocol and seed."""
+    loss = picked.set_index(["protocol", "seed", "arm", "placement"])["capped_loss"]
+
+    def of(arm: pd.Series | str, placement: pd.Series | str) -> np.ndarray:
+        key = picked.assign(arm=arm, placement=placement)
+        at = pd.MultiIndex.from_frame(key[["protocol", "seed", "arm", "placement"]])
+        return loss.reindex(at).to_numpy()
+
+    same_arm, same_placement = picked["arm"], picked["placement"]
+    return picked.assign(
+        above_arm=picked["capped_loss"] - of(baseline_arm, same_placement),
+        above_placement=picked["capped_loss"] - of(same_arm, baseline_placement),
+    )
+
+
+def means(picked: pd.DataFrame, level: float) -> pd.DataFrame:
+    """One row per cell: mean capped loss, and how many models failed."""
+    rows = [
+        cell
+        | commonest_setting(group)
+        | describe(group["capped_loss"], level)
+        | {"failed": int(group["failed"].sum())}
+        for cell, group in split(picked, CELL)
+    ]
+    return pd.DataFrame(rows, columns=TABLES["cells"].names)
+
+
+def sweeps(runs: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell and seed that was trained at several rates: its sensitivity to the rate.
+
+    The sensitivity is the mean excess of the capped loss over the loss at the best rate (Wortsman
+    et al. 2023, arXiv:2309.14322, section 2.2). The best rate is that of the pilot models, so that
+    the smallest of several noisy losses is not chosen; without pilot models there is none.
+    """
+    by = [*CELL, "seed"]
+    tuned = runs.dropna(subset=["pilot_loss"])
+    best = tuned.loc[tuned.groupby(CELL)["pilot_loss"].idxmin(), [*CELL, "learning_rate"]]
+    at_best = runs.merge(best, on=[*CELL, "learning_rate"])[[*by, "capped_loss"]]
+    groups = runs.groupby(by, sort=False)
+    table = groups.agg(
+        rates=("learning_rate", "nunique"),
+        failures=("failed", "sum"),
+        mean=("capped_loss", "mean"),
+    ).reset_index()
+    table = table[table["rates"] > 1].merge(at_best, on=by)
+    return table.assign(excess=table["mean"] - table["capped_loss"])[TABLES["sweeps"].names]
+
+
+def slopes(networks: pd.DataFrame) -> pd.DataFrame:
+    """One row per arm, placement and seed: slopes over the depth, both on logarithms."""
+    table, rows = TABLES["slopes"], []
+    for key, group in split(networks, table.keys):
+        depth = np.log(group["depth"])
+        rows.append(
+            key
+            | {
+                slope: np.polyfit(depth, np.log(group[measure]), 1)[0]
+                for slope, measure in (
+                    ("change_slope", "output_change"),
+                    ("gradient_slope", "last_gradient"),
+                )
+            }
+        )
+    return pd.DataFrame(rows, columns=table.names)

@@ -1,0 +1,186 @@
+"""The examination of norms with code of their own: what is found, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from normscope.errors import Explained
+from normscope.measure.examination import examine
+from normscope.nn.recipe import Custom
+
+HEAD = """
+import random
+import torch
+from torch import nn
+
+class N(nn.Module):
+    def __init__(self, d, eps=1e-5):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d))
+        self.eps = eps
+"""
+RMS = "x * (x.square().mean(-1, keepdim=True) + self.eps).rsqrt()"
+
+
+def examined(folder: Path, body: str, **options: Any) -> Custom:
+    """What is found of a class with the parameters of RMSNorm; its code goes on with the body."""
+    lines = "\n".join(f"    {line}" for line in body.strip("\n").splitlines())
+    (folder / "n.py").write_text(f"{HEAD}{lines}\n")
+    return examine(Custom(name="n.py:N", folder=str(folder), code="0", options=options))
+
+
+def forward(*statements: str, gives: str = f"self.gain * {RMS}") -> str:
+    lines = [f"    {statement}" for statement in statements]
+    return "\n".join(["def forward(self, x):", *lines, f"    return {gives}"])
+
+
+def test_a_norm_of_each_token_can_be_stacked(tmp_path):
+    found = examined(tmp_path, forward())
+    assert (found.is_flat, found.is_token_wise, found.is_random, found.stacks) == (0, 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("torch.nn:LayerNorm", {}, (False, True, False, True)),
+        ("torch.nn:RMSNorm", {"eps": 1e-5}, (False, True, False, True)),
+        ("torch.nn:GroupNorm", {"num_groups": 4}, (True, True, False, True)),
+        ("torch.nn:BatchNorm1d", {}, (True, False, False, True)),
+    ],
+)
+def test_norms_of_torch_are_found_to_be_what_they_are(name, options, found):
+    """GroupNorm and BatchNorm take (N, d); d is the first argument that the options leave open."""
+    norm = examine(Custom(name=name, options=options, code="torch"))
+    assert (norm.is_flat, norm.is_token_wise, norm.is_random, norm.stacks) == found
+
+
+def test_a_norm_that_vmap_cannot_stack_is_trained_alone(tmp_path):
+    body = forward("assert float(x.abs().max()) > -1")  # reads a value, which vmap does not have
+    assert not examined(tmp_path, body).stacks
+
+
+@pytest.mark.parametrize("size", [1, 0])  # also while it cannot be seen
+def test_a_norm_that_is_random_in_training_is_trained_alone(size, tmp_path):
+    noise = f"x = x + {size} * torch.randn_like(x) if self.training else x"
+    found = examined(tmp_path, forward(noise))
+    assert (found.is_random, found.stacks) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class N(nn.Module):\n    def forward(self, x): return x.tanh()",
+        "class N(nn.Module):\n    def __init__(self, *args, d): super().__init__()\n"
+        "    def forward(self, x): return x.tanh()",
+        "class N(nn.Module):\n    def __init__(self, d, /): super().__init__()\n"
+        "    def forward(self, x): return x.tanh()",
+        "def N(d): return nn.LayerNorm(d)",
+    ],
+)
+def test_a_width_is_given_where_there_is_a_place_for_it(code, tmp_path):
+    head = "from __future__ import annotations\nfrom torch import nn\n"
+    (tmp_path / "n.py").write_text(head + code)
+    assert examine(Custom(name="n.py:N", folder=str(tmp_path), code="0")).stacks
+
+
+def test_no_function_of_a_package_is_called():
+    options = {"path": "/nowhere"}
+    with pytest.raises(Explained, match=r"no class 'remove' that is a torch\.nn\.Module"):
+        examine(Custom(name="os:remove", options=options, code="0"))
+
+
+HIDDEN = """
+def forward(self, x):
+    self.count = getattr(self, "count", 0) + self.training
+    return self.gain * x / (x.abs().mean(-1, keepdim=True) + self.eps + self.count)
+"""
+MEAN = """
+    self.register_buffer("m", torch.zeros(()))
+def forward(self, x):
+    if self.training:
+        {}
+    return self.gain * x / (x.abs().mean(-1, keepdim=True) + self.eps) + self.m
+"""
+ONCE = """
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x / (1 + x.abs())
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g / (1 + x.detach().abs()) ** 2
+def forward(self, x):
+    return self.gain * self.Once.apply(x)
+"""
+FLOAT64 = """
+def forward(self, x):
+    return x.float() * self.gain.float() / (x.float().abs().mean(-1, keepdim=True) + 1e-5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (forward(gives="(self.gain * x)[..., :-1]"), "must map (..., d) to (..., d)"),
+        (forward(gives="(self.gain * x).sum()"), "must map (..., d) to (..., d)"),
+        (forward(gives="(x, self.gain)"), "must map (..., d) to (..., d): it makes tuple"),
+        (forward("raise KeyError('state')"), "must map (..., d) to (..., d): KeyError: 'state'"),
+        (forward("x *= 2"), "changes its input in place"),
+        (forward("torch.set_num_threads(torch.get_num_threads() + 1)"), "number of threads"),
+        (forward(gives=f"self.gain * {RMS} + torch.rand(())"), "random in evaluation"),
+        (forward("random.random()"), "random in evaluation"),
+        (
+            forward("x = x + random.random() if self.training else x"),
+            "torch.manual_seed does not determine",
+        ),
+        (forward(gives="self.gain * x / x.norm(dim=-1, keepdim=True)"), "tokens of zeros is not f"),
+        (forward(gives="self.gain * x.exp()"), "tokens of scale 1000 is not finite"),
+        (forward(gives=f"(self.gain * {RMS}).detach()"), "output has no gradient"),
+        (forward(gives=RMS), "gain gets no gradient: use it, or remove it"),
+        (forward(gives="self.gain * x.detach()"), "its input gets no gradient"),
+        (forward(gives="self.gain * x / (x.sum(1, keepdim=True).abs() + 1)"), "later tokens"),
+        (forward(gives=f"(self.gain * {RMS}).double()"), "makes torch.float64 of torch.float32"),
+        ("    self.twin = self.gain\n" + forward(), "gain and twin are one parameter"),
+        (
+            "    self.fixed = nn.Parameter(torch.ones(d), requires_grad=False)\n" + forward(),
+            "fixed requires no gradient: register it as a buffer",
+        ),
+        (MEAN.format("self.m = 0.9 * self.m + 0.1 * x.mean()"), "a second step fails"),
+        (MEAN.format("self.m = self.m + 1"), "assigns a new tensor to its buffer m"),
+        (ONCE, "its second derivative, which the curvature needs"),
+        (forward(gives=f"self.gain * {RMS} * torch.ones(3, 1)"), "must map (..., d)"),
+        (HIDDEN, "state that is neither a parameter nor a buffer"),
+        (FLOAT64, "in float64 it makes torch.float32"),
+        (
+            "    self.shift = nn.Parameter(torch.zeros(d).double())\n" + forward(),
+            "shift is torch.float64: make it torch.float32",
+        ),
+        ("    torch.empty(d, device='cuda')\n" + forward(), "cannot be built with (64): "),
+        ("    raise ValueError('no')\n" + forward(), "cannot be built with (64): ValueError: no"),
+    ],
+)
+def test_a_norm_that_cannot_be_trained_is_refused_with_the_reason(body, reason, tmp_path):
+    with pytest.raises(Explained) as error:
+        examined(tmp_path, body)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import torhc", "n.py cannot be imported: ModuleNotFoundError"),
+        ("1 / 0", "n.py cannot be imported: ZeroDivisionError"),
+        ("from torch import nn\nclass Norm(nn.Module): ...", "has no class 'N'; known: Norm"),
+        ("N = 3", "has no class 'N'"),
+        ("def N(d): return lambda x: x", "it is a function: give a subclass of torch.nn.Module"),
+    ],
+)
+def test_code_without_such_a_class_is_refused(code, reason, tmp_path):
+    (tmp_path / "n.py").write_text(code)
+    with pytest.raises(Explained) as error:
+        examine(Custom(name="n.py:N", folder=str(tmp_path), code="0"))
+    assert reason in str(error.value)

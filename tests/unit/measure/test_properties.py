@@ -1,0 +1,153 @@
+"""What is found of a norm by running it, against theory, torch and transformers."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+from normscope.measure import properties
+from normscope.measure.products import transposed_product
+from normscope.nn.arms import BUILT_IN, registry
+from normscope.nn.norms import build
+
+D = 32
+ARMS = {
+    name: arm.norm
+    for name, arm in registry(*BUILT_IN).items()
+    if not (arm.norm.embedding_scale or arm.norm.logit_scale)
+}
+
+
+class BiasFirst(nn.Module):
+    """A LayerNorm that registers its bias before its gain."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(d))
+        self.scale = nn.Parameter(torch.ones(d))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.layer_norm(x, x.shape[-1:], self.scale, self.shift)
+
+
+# by arm: to what the output is invariant, and on what else it depends
+THEORY = {
+    "layernorm": ({"scale", "shift"}, set()),
+    "rmsnorm": ({"scale", "rotation"}, set()),
+    "scalenorm": ({"scale", "rotation"}, set()),
+    "batchnorm": ({"scale", "shift"}, {"tokens", "batch"}),
+    "dyt": (set(), set()),
+    "none": ({"rotation"}, set()),
+}
+
+
+@pytest.mark.parametrize("arm", THEORY)
+def test_invariances(arm: str):
+    found = properties.invariances(build(ARMS[arm], D), D)
+    unchanged = {name for name, change in found.items() if change < properties.INVARIANT}
+    invariant, seen = THEORY[arm]
+    assert unchanged == invariant | ({"tokens", "batch"} - seen)
+
+
+def test_running_a_norm_changes_neither_it_nor_the_generator():
+    norm = nn.BatchNorm1d(D)
+    state, random = {k: v.clone() for k, v in norm.state_dict().items()}, torch.get_rng_state()
+    properties.run(nn.Sequential(nn.Flatten(0, 1), norm), properties.tokens(D))
+    assert all(torch.equal(norm.state_dict()[name], value) for name, value in state.items())
+    assert torch.equal(torch.get_rng_state(), random)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_arm_is_nearest_to_itself(arm: str):
+    assert properties.nearest(build(ARMS[arm], D), ARMS, D) == (arm, 0, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("norm", "arm", "is_same"),
+    [
+        (BiasFirst(D), "layernorm", True),
+        (nn.LayerNorm(D), "layernorm", True),
+        (nn.LayerNorm(D, bias=False), "layernorm_gain", True),
+        (nn.LayerNorm(D, elementwise_affine=False), "layernorm_plain", True),
+        (nn.RMSNorm(D, eps=1e-5), "rmsnorm", True),
+        (LlamaRMSNorm(D, eps=1e-5), "rmsnorm", True),
+        (nn.LayerNorm(D, eps=0.1), "layernorm", False),
+        (nn.Identity(), "none", True),
+    ],
+)
+def test_norms_of_others_are_recognized(norm: nn.Module, arm: str, is_same: bool):
+    name, difference, large, starts = properties.nearest(norm, ARMS, D)
+    assert name == arm
+    assert starts
+    assert (difference < properties.SAME) == is_same
+    assert large < properties.SAME  # without eps all of these are the same
+
+
+def test_another_norm_is_not_recognized():
+    norm = nn.Sequential(nn.LayerNorm(D), nn.Tanh())
+    found = properties.nearest(norm, ARMS, D)
+    assert min(found.difference, found.large) > 0.01
+
+
+def test_a_norm_with_other_starting_values_is_recognized():
+    zero = nn.LayerNorm(D)
+    nn.init.zeros_(zero.weight)
+    tuned = build(ARMS["dyt"].model_copy(update={"alpha": 0.8}), D)
+    for norm, arm in ((zero, "layernorm"), (tuned, "dyt")):
+        found = properties.nearest(norm, ARMS, D)
+        assert (found.name, found.starts) == (arm, False)
+        assert found.difference < properties.SAME
+
+
+@pytest.mark.parametrize("reads", ["earlier", "later", "itself"])
+def test_a_dependence_on_other_tokens_is_found(reads: str):
+    class Mixed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            others = {"earlier": x.cumsum(-2), "later": x.flip(-2).cumsum(-2).flip(-2), "itself": x}
+            return x + others[reads]
+
+    found = properties.invariances(Mixed(), D)
+    assert (found["tokens"] > properties.INVARIANT) == (reads != "itself")
+    assert found["batch"] == 0
+
+
+def test_a_norm_that_starts_at_zero_has_no_relative_change():
+    norm = nn.LayerNorm(D)
+    nn.init.zeros_(norm.weight)
+    assert all(math.isnan(value) for value in properties.invariances(norm, D).values())
+
+
+def test_saturation_of_a_tanh():
+    # sech(u)^2 < 0.1 beyond u = acosh(sqrt(10)); alpha starts at 0.5
+    edge = math.acosh(math.sqrt(10)) / 0.5
+    x = torch.linspace(-8, 8, 1600, dtype=torch.float64).reshape(-1, D)
+    assert properties.saturation(build(ARMS["dyt"], D), x) == pytest.approx(1 - edge / 8, abs=1e-3)
+
+
+@pytest.mark.parametrize("arm", ["layernorm", "batchnorm", "none"])
+def test_what_is_not_bounded_by_channel_does_not_saturate(arm: str):
+    assert math.isnan(properties.saturation(build(ARMS[arm], D), properties.tokens(D)))
+
+
+def test_singular_values_of_layernorm():
+    token = properties.tokens(D)[0, 0]
+    values = properties.singular_values(build(ARMS["layernorm_plain"], D).double(), token)
+    sigma = (token.var(correction=0) + 1e-5).sqrt()
+    assert values[:-2] == pytest.approx([float(1 / sigma)] * (D - 2), rel=1e-9)
+    assert float(values[-2]) < 1e-4 / sigma  # eps leaves a little along the token
+    assert float(values[-1]) < 1e-9
+
+
+def test_shares_of_a_gradient_before_and_after_layernorm():
+    x = properties.tokens(D).requires_grad_()
+    y = build(ARMS["layernorm"], D).double()(x)
+    g = 1 + x.detach() + properties.tokens(D, 1)
+    (back,) = transposed_product(y, x, g)
+    flat = [v.detach().flatten(0, 1) for v in (g, back, x)]
+    before, after = properties.shares(flat[0], flat[2]), properties.shares(flat[1], flat[2])
+    assert min(before) > 0.2
+    assert max(after) < 1e-9
+    along = properties.shares(torch.ones(3, D), torch.ones(3, D))
+    assert along == pytest.approx((1, 1))

@@ -1,0 +1,73 @@
+"""Keys that a query can select: corners, spheres, and the vertices of scipy's convex hulls."""
+
+import numpy as np
+import pytest
+import torch
+from recall_recipes import moved
+from scipy.spatial import ConvexHull
+
+from normscope.measure.selection import is_selectable, unselectable
+from normscope.nn.arms import ARMS
+from normscope.nn.model import Transformer
+from normscope.nn.recipe import Model
+
+CORNERS = np.array([[0.0, 0], [0, 2], [2, 0], [2, 2]])
+
+
+def selectable(keys: np.ndarray) -> list[bool]:
+    return [is_selectable(keys, i) for i in range(len(keys))]
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=shape)
+
+
+def vertices(keys: np.ndarray) -> list[bool]:
+    return np.isin(np.arange(len(keys)), ConvexHull(keys).vertices).tolist()
+
+
+def test_the_corners_of_a_square_can_be_selected_and_nothing_between_them():
+    """The midpoint of an edge has at best the scores of its ends."""
+    keys = np.vstack([CORNERS, [[1, 1], [0, 1]]])
+    assert selectable(keys) == [True] * 4 + [False] * 2
+
+
+def test_a_key_that_occurs_twice_cannot_be_selected_and_the_others_can():
+    assert selectable(np.vstack([CORNERS, CORNERS[:1]])) == [False, True, True, True, False]
+    assert selectable(np.zeros((3, 2))) == [False] * 3
+
+
+def test_every_point_of_a_sphere_can_be_selected():
+    """By the query in its own direction."""
+    points = normal(40, 4)
+    assert all(selectable(points / np.linalg.norm(points, axis=1, keepdims=True)))
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_the_keys_that_can_be_selected_are_the_vertices_of_the_convex_hull(scale):
+    """Also of an affine image, which has the image of the hull."""
+    points = normal(40, 3)
+    expected = vertices(points)
+    assert 5 < sum(expected) < 35
+    assert selectable(scale * points) == expected
+    assert selectable(scale * (points @ normal(3, 3) + [5.0, -1.0, 0.5])) == expected
+
+
+@pytest.mark.parametrize(("arm", "placement"), [("none", "none"), ("rmsnorm", "pre")])
+def test_the_share_is_over_the_inputs_of_every_attention(arm, placement):
+    """Of width 2 without norms, where keys lie inside the hull; with RMSNorm on an ellipse."""
+    sizes = {"n_layer": 2, "n_head": 1, "n_embd": 2, "block_size": 9}
+    torch.manual_seed(0)
+    model = Transformer(Model.model_validate(sizes), ARMS[arm].norm, placement, 11)
+    moved(model)
+    model = model.double().eval()
+    tokens = torch.randint(11, (3, 9), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        x = model.token_embedding(tokens) + model.position_embedding.weight
+        inputs: list[np.ndarray] = []
+        for i, block in enumerate(model.blocks):
+            inputs += [*model.get_submodule(f"blocks.{i}.attention.before")(x).numpy()]
+            x = block(x)
+    expected = 1 - np.mean([vertices(keys) for keys in inputs])
+    assert unselectable(model, tokens) == pytest.approx(expected, abs=1e-12)
+    assert (expected > 0.3) == (arm == "none")

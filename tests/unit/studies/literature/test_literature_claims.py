@@ -1,0 +1,51 @@
+"""AdaNorm's statement on derivatives, tested on planted losses."""
+
+import pandas as pd
+import pytest
+from readings import finding
+
+from normscope.studies.literature.tables import TABLES
+
+CELLS = {
+    "norm": {"protocol": "small", "arm": "layernorm_plain", "placement": "pre"},
+    "detached": {"protocol": "detached", "arm": "layernorm_plain", "placement": "pre"},
+    "none": {"protocol": "small", "arm": "none", "placement": "none"},
+}
+NOISE = (0.004, -0.003, 0.001, -0.002, 0.003, -0.001, 0.002, -0.004)  # of DetachNorm
+
+
+def planted(norm: float, detached: float, none: float) -> dict[str, pd.DataFrame]:
+    """Losses that differ between seeds by much more than between the cells."""
+    rows = [
+        CELLS[name] | {"seed": seed, "failed": 0, "capped_loss": loss + seed + share * noise}
+        for name, loss, share in (("norm", norm, 0), ("detached", detached, 1), ("none", none, 0))
+        for seed, noise in enumerate(NOISE)
+    ]
+    rows += [CELLS["norm"] | {"arm": "layernorm", "seed": s, "capped_loss": 0.0} for s in range(8)]
+    return {"literature.chosen": pd.DataFrame(rows).reindex(columns=TABLES["chosen"].names)}
+
+
+@pytest.mark.parametrize(
+    ("losses", "answer"),
+    [
+        ((2.0, 2.3, 2.4), "holds"),  # derivatives improve by 0.3, forward normalization by 0.1
+        ((2.0, 2.1, 2.4), "fails"),
+        ((2.0, 2.4, 2.3), "holds"),  # DetachNorm is worse than no norm, as published on Enwiki8
+    ],
+)
+def test_the_two_improvements_are_compared_seed_by_seed(losses, answer):
+    norm, detached, none = losses
+    found = finding("derivatives_matter_more", "improvements", planted(*losses))
+    assert found.answer == answer
+    (case,) = found.cases.values()
+    assert case.effect == pytest.approx((detached - norm) - (none - detached), abs=1e-9)
+    assert case.n == len(NOISE)
+
+
+def test_a_seed_without_one_of_the_three_models_is_left_out():
+    tables = planted(2.0, 2.3, 2.4)
+    table = tables["literature.chosen"]
+    is_gone = (table["arm"] == "none") & (table["seed"] == 3)
+    tables["literature.chosen"] = table[~is_gone]
+    (case,) = finding("derivatives_matter_more", "improvements", tables).cases.values()
+    assert case.n == len(NOISE) - 1

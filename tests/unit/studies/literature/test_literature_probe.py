@@ -1,0 +1,127 @@
+"""The probes and tables of the literature study on stored models, one of which diverged."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import stored_models
+import torch
+from literature_recipes import GRID, literature_grid
+from recall_recipes import by
+from recipes import DATA
+from torch.nn import functional as F
+
+from normscope.io.tables import as_declared, write_tables
+from normscope.nn.model import Transformer
+from normscope.statistics.summary import select
+from normscope.studies.literature.probe import probe
+from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.literature.tabulate import tabulate
+from normscope.studies.stage import ProbeInputs, TableInputs
+from normscope.studies.study import Settings
+from normscope.train.trained import transformers
+
+LN = "small-layernorm-pre-0.01-2"
+LOST = ("small-rmsnorm-post-0.01-2", 10)  # the job and seed of a model that diverged
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("literature")
+
+
+@pytest.fixture(scope="module")
+def tables(place, data) -> dict[str, pd.DataFrame]:
+    """The tables of the small grid. The text that the models learned ends after 200 tokens."""
+    training = GRID["protocols"]["small"]["training"] | {"train_tokens": 200}
+    grid = literature_grid(protocols__small__training=training)
+    for i, (name, stack) in enumerate(grid.trainings().items()):
+        losses = [None if (name, seed) == LOST else 2 + i / 10 for seed in stack.seeds]
+        stored_models.write(place / "models" / name, stack, losses)
+    folders = {"models": place / "models", "data": data}
+    for name, recipe in grid.probes().items():
+        found = probe(recipe, ProbeInputs(name=name, **folders), CPU)
+        write_tables(place / "probes" / name, found)
+    recipe = grid.tabulation(Settings(level=0.9, baseline=[]))
+    made = tabulate(recipe, TableInputs(probes=place / "probes", **folders))
+    return as_declared(made, TABLES)
+
+
+def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(tables):
+    runs = tables["runs"]
+    assert len(runs) == 4 * 3 + 2
+    is_lost = (runs["arm"] == "rmsnorm") & (runs["placement"] == "post") & (runs["seed"] == 10)
+    assert runs[is_lost]["capped_loss"].tolist() == pytest.approx([math.log(DATA.vocab_size)])
+    is_small, is_pre = runs["protocol"] == "small", runs["placement"] == "pre"
+    known = {
+        **{column.name: ~is_lost for column in MEASURES},
+        "unselectable": ~is_small,  # in windows of more tokens than the width
+        "recentring_change": is_small & (runs["arm"] == "layernorm") & is_pre,
+        **dict.fromkeys(("frozen_loss", "refined_loss"), is_small & is_pre),
+    }
+    for name, where in known.items():
+        assert runs[name].notna().eq(where).all(), name
+    chosen = tables["chosen"]
+    assert len(chosen) == 4 * 3 + 1
+    blocks = tables["blocks"]
+    assert len(blocks) == 2 * (len(chosen) - 1)  # of two blocks; one model diverged
+    assert blocks.drop(columns=["protocol", "arm", "placement"]).notna().all(axis=None)
+    assert (runs["recentring_change"].dropna() < 1e-6).all()
+
+
+def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place, tables):
+    """Against a forward pass written out, on windows that are cut by hand."""
+    _, models = transformers(place / "models" / LN)
+    model, runs = models[10], select(tables["runs"], protocol="small", placement="pre")
+    row = by(runs, "arm", "seed")["layernorm", 10]
+    with torch.no_grad():
+        streams, _ = forward(model, cut(DATA.val, [0, len(DATA.val) - 9])[:, :-1])
+        window = cut(DATA.train, [0, 200 - 9])
+        _, logits = forward(model, window[:, :-1])
+    x = torch.stack(streams[1:])
+    cosine = x.sum(-1) / (x.norm(dim=-1) * math.sqrt(8))
+    rms = [stream.square().mean().sqrt() for stream in streams]
+    expected = {
+        "fitted_loss": F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten()),
+        "stream_growth": rms[2] / rms[1],
+        "uniform_cosine": cosine.mean(),
+        "uniform_energy": 8 * cosine.square().mean(),
+        "largest_activation": x.abs().max() / x.abs().median(),
+    }
+    for name, value in expected.items():
+        assert row[name] == pytest.approx(float(value), rel=1e-5), name
+    blocks = select(tables["blocks"], protocol="small", placement="pre", seed=10)
+    pair = by(select(blocks, arm="layernorm"), "block")
+    ratio = math.log(pair[1]["gradient"] / pair[2]["gradient"])
+    assert row["gradient_spread"] == pytest.approx(abs(ratio) / 2)
+    assert row["free_blocks"] == float(pair[2]["added_loss"] < 0.05)
+
+
+def cut(split, starts: list[int]) -> torch.Tensor:
+    """Windows of 8 tokens and their targets."""
+    return torch.tensor([split[at : at + 9].tolist() for at in starts])
+
+
+def forward(model: Transformer, tokens: torch.Tensor) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """The stream before the first block and after each, and the logits."""
+    x = model.token_embedding(tokens) + model.position_embedding.weight
+    streams = [x]
+    for block in model.blocks:
+        streams.append(block(streams[-1]))
+    return streams, F.linear(model.final_norm(streams[-1]), model.token_embedding.weight)
+
+
+def test_untrained_networks_and_towers_have_a_row_each_and_their_slopes(tables):
+    networks = by(tables["networks"], "placement", "depth", "seed")
+    assert len(networks) == len(tables["networks"]) == 2 * 2 * 2
+    assert all(row["output_change"] > 0 < row["last_gradient"] for row in networks.values())
+    pair = [networks["post", depth, 2]["last_gradient"] for depth in (2, 4)]
+    slope = by(tables["slopes"], "placement", "seed")["post", 2]["gradient_slope"]
+    assert slope == pytest.approx(math.log(pair[1] / pair[0]) / math.log(2), rel=1e-5)
+    towers = by(tables["towers"], "arm", "causal", "seed")
+    keys = itertools.product(("none", "rmsnorm"), (True, False), (1, 2))
+    assert towers.keys() == {*keys}
+    assert all(row["collapse_rate"] < 0 for row in towers.values())

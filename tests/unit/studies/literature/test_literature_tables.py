@@ -1,0 +1,96 @@
+"""From models to what statements compare: by hand, and against power laws."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recall_recipes import by
+
+from normscope.studies.literature.tables import TABLES
+from normscope.studies.literature.tabulate import above, sigma_growth, slopes, sweeps
+
+NAN = math.nan
+KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
+
+
+def model(**values: Any) -> dict[str, Any]:
+    """A row of runs.csv."""
+    return KEY | {"seed": 1, "failed": 0, "pilot_loss": NAN} | values
+
+
+def test_a_loss_is_compared_with_the_same_seed_and_protocol_where_there_is_a_partner():
+    losses = {
+        ("small", "rmsnorm", "pre", 1): 2.0,
+        ("small", "rmsnorm", "pre", 2): 2.2,
+        ("small", "layernorm", "pre", 1): 2.5,
+        ("small", "layernorm", "pre", 2): 2.6,
+        ("small", "layernorm", "pre", 3): 9.0,  # this seed has no RMSNorm
+        ("small", "layernorm", "post", 1): 3.0,  # this placement has none either
+        ("small", "none", "none", 1): 3.3,
+        ("deep", "layernorm", "pre", 1): 7.0,
+        ("deep", "rmsnorm", "pre", 1): 8.0,
+        ("deep", "rmsnorm", "post", 1): 8.5,
+    }
+    keys = ("protocol", "arm", "placement", "seed")
+    rows = [dict(zip(keys, key, strict=True)) | {"capped_loss": v} for key, v in losses.items()]
+    rows = above(pd.DataFrame(rows[::-1]), "rmsnorm", "pre").set_index(list(keys)).loc[list(losses)]
+    of_arm = [0, 0, 0.5, 0.4, NAN, NAN, NAN, -1, 0, 0]
+    of_placement = [0, 0, 0, 0, 0, 0.5, NAN, 0, 0, 0.5]
+    np.testing.assert_allclose(rows["above_arm"], of_arm, atol=1e-12)
+    np.testing.assert_allclose(rows["above_placement"], of_placement, atol=1e-12)
+
+
+def test_a_sweep_is_compared_with_the_pilots_rate_and_not_with_its_own_best():
+    """At 0.03 there are no pilot models, and a pilot model diverged at 0.1."""
+    pilot = {0.001: 1.8, 0.003: 1.7, 0.01: 1.9, 0.03: NAN, 0.1: NAN}
+    losses = {1: [2.3, 2.1, 2.0, 2.5, 3.4], 2: [2.0, 2.2, 2.4, 2.6, 3.4]}
+    rows = [
+        model(learning_rate=rate, seed=seed, capped_loss=loss, pilot_loss=pilot[rate])
+        | {"failed": int(loss == 3.4)}
+        for seed, values in losses.items()
+        for rate, loss in zip(pilot, values, strict=True)
+    ]
+    rows += [model(arm="dyt", learning_rate=0.1, capped_loss=1.0, pilot_loss=1.0)]  # of one rate
+    table = sweeps(pd.DataFrame(rows))
+    assert set(table["arm"]) == {"layernorm"}
+    assert table[["seed", "rates", "failures"]].values.tolist() == [[1, 5, 1], [2, 5, 1]]
+    assert table["excess"].tolist() == pytest.approx([12.3 / 5 - 2.1, 12.6 / 5 - 2.2])
+
+
+def test_without_pilot_models_a_sweep_has_no_rate_to_be_compared_with():
+    rows = [model(learning_rate=rate, capped_loss=2.0) for rate in (0.001, 0.003, 0.01)]
+    table = sweeps(pd.DataFrame(rows))
+    assert (list(table), len(table)) == (TABLES["sweeps"].names, 0)
+
+
+@given(*[st.floats(-3, 3)] * 2, *[st.floats(1e-6, 1e3)] * 2)
+def test_a_power_of_the_depth_has_its_exponent_as_slope(change, gradient, a, b):
+    """Whatever its factor, which differs between the networks of a seed and of another."""
+    rows = [
+        {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
+        | {"output_change": a * seed * depth**change, "last_gradient": b * depth**-gradient}
+        for placement in ("pre", "post")
+        for depth in (6, 12, 48)
+        for seed in (1, 2)
+    ]
+    table = slopes(pd.DataFrame(rows))
+    assert len(table) == 4
+    np.testing.assert_allclose(table["change_slope"], change, atol=1e-9)
+    np.testing.assert_allclose(table["gradient_slope"], -gradient, atol=1e-9)
+
+
+def test_sigma_grows_from_step_100_on_where_it_was_recorded():
+    sigmas = {50: 0.1, 100: 2.0, 110: NAN, 400: 6.0}
+    rows = [model(step=step, sigma=sigma) for step, sigma in sigmas.items()]
+    rows += [model(seed=2, step=step, sigma=1.0) for step in (50, 100)]  # no later step
+    rows += [model(seed=3, step=step, sigma=NAN) for step in (100, 400)]
+    table = pd.DataFrame(rows)
+    growth = by(sigma_growth(table), "seed")
+    assert growth[1]["sigma_growth"] == pytest.approx(math.log(3))
+    assert [math.isnan(growth[seed]["sigma_growth"]) for seed in (2, 3)] == [True, True]
+    without = sigma_growth(table.drop(columns="sigma"))
+    assert (len(without), without["sigma_growth"].count()) == (3, 0)

@@ -1,0 +1,160 @@
+"""Arms of a configuration whose norms have code of their own."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from processes import ROOT
+
+from normscope import custom_arms
+from normscope.config import load
+from normscope.custom_arms import add_arms
+from normscope.errors import Explained
+from normscope.nn.arms import ARMS, add, added
+from normscope.pilot import read_project
+
+NORM = """
+import torch
+from helper import SCALE
+from torch import nn
+
+class MyNorm(nn.Module):
+    def __init__(self, d, eps=1e-5):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d))
+        self.eps = eps
+
+    def forward(self, x):  # a comment
+        return SCALE * self.gain * x / (x.abs().mean(-1, keepdim=True) + self.eps)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = added()
+    yield
+    add(*before)
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user, with a norm."""
+    (tmp_path / "my_norm.py").write_text(NORM)
+    (tmp_path / "helper.py").write_text("SCALE = 1.0\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def registered(user: Path, module: str = "my_norm.py:MyNorm", **entry: object) -> None:
+    raw = {"arms": {"mine": {"module": module, **entry}}}
+    add_arms(raw, ROOT, [user], Path("code"))
+
+
+def test_a_file_is_an_arm_wherever_arms_are_named(user):
+    raw = read_project(ROOT)
+    registered(user, options={"eps": 1e-3})
+    assert ARMS["mine"].label == "MyNorm"
+    custom = ARMS["mine"].norm.custom
+    assert custom is not None
+    assert (custom.is_token_wise, custom.stacks, custom.options) == (True, True, {"eps": 1e-3})
+    assert Path(custom.folder, "helper.py").read_text() == "SCALE = 1.0\n"
+    block = {"protocol": "small", "arms": ["mine"], "placements": ["post"]}
+    raw["runs"] = [*raw["runs"], block | {"learning_rates": [0.003], "seeds": [1, 2]}]
+    raw["arms"] = {"mine": {"module": "my_norm.py:MyNorm"}}
+    job = load(raw).main.trainings()["small-mine-post-0.003-1"]
+    assert type(job).model_validate_json(job.model_dump_json()) == job
+    other = load(raw).main.trainings()["small-layernorm-pre-0.003-4001"]
+    assert "custom" not in other.model_dump_json()
+
+
+def test_a_changed_line_is_another_norm_and_a_changed_comment_is_not(user):
+    def code() -> str:
+        registered(user)
+        custom = ARMS["mine"].norm.custom
+        assert custom is not None
+        return custom.code
+
+    first = code()
+    (user / "my_norm.py").write_text(NORM.replace("# a comment", "# another one"))
+    assert code() == first
+    (user / "helper.py").write_text("SCALE = 2.0\n")
+    second = code()
+    assert second != first
+    (user / "my_norm.py").write_text(NORM.replace("abs()", "square()"))
+    assert code() not in (first, second)
+
+
+def test_a_norm_is_examined_once(user, monkeypatch):
+    registered(user)
+    monkeypatch.setattr(custom_arms.subprocess, "run", None)
+    registered(user, label="Mine")
+    assert ARMS["mine"].label == "Mine"
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("other.py:MyNorm", "arms.mine: there is no file other.py in "),
+        ("my_norm.py:MyNrom", "my_norm.py has no class 'MyNrom'; did you mean MyNorm?"),
+        ("nowhere.norms:N", "no package 'nowhere' is installed here"),
+        ("torch.nn:Flatten", "torch.nn:Flatten: it must map (..., d) to (..., d)"),
+    ],
+)
+def test_a_norm_that_is_not_there_is_refused(user, module, reason):
+    with pytest.raises(Explained) as error:
+        registered(user, module)
+    assert reason in str(error.value)
+    assert "mine" not in ARMS
+
+
+def test_code_that_cannot_be_parsed_is_refused_with_its_line(user):
+    (user / "my_norm.py").write_text("import torch\nclass MyNorm(:\n")
+    with pytest.raises(Explained, match=r"my_norm\.py, line 2: "):
+        registered(user)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("from .helper import SCALE", "line 1: write `import name`, without a dot"),
+        ("import parts", "my_norm.py imports the folder parts"),
+        ("import wrong", "wrong.py, line 2: "),
+    ],
+)
+def test_code_that_would_not_be_copied_is_refused(user, code, reason):
+    (user / "parts").mkdir()
+    (user / "parts/scale.py").write_text("SCALE = 1.0\n")
+    (user / "wrong.py").write_text("\n1 +\n")
+    (user / "my_norm.py").write_text(code)
+    with pytest.raises(Explained) as error:
+        registered(user)
+    assert reason in str(error.value)
+
+
+def test_a_damaged_copy_is_made_again(user):
+    registered(user)
+    custom = ARMS["mine"].norm.custom
+    assert custom is not None
+    copy = Path(custom.folder, "my_norm.py")
+    copy.write_text("")
+    registered(user)
+    assert copy.read_text() == NORM
+
+
+def test_options_that_are_not_plain_are_left_to_the_validation(user):
+    registered(user, options={"eps": float("nan")})
+    assert "mine" not in ARMS
+
+
+def test_an_endless_loop_ends(user, monkeypatch):
+    monkeypatch.setattr(custom_arms, "TIMEOUT_S", 1)
+    (user / "my_norm.py").write_text("while True: pass\n")
+    with pytest.raises(Explained, match="did not finish in 1 s"):
+        registered(user)
+
+
+def test_an_unusual_configuration_is_left_to_its_validation(user):
+    for raw in (None, {"arms": None}, {"arms": ["x"]}, {"arms": {"mine": 3}}):
+        add_arms(raw, ROOT, [user], Path("code"))
+    assert "mine" not in json.dumps([row.name for row in added()])

@@ -1,0 +1,90 @@
+"""The card of a norm in a file: from an empty folder, and again after changes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from project import ROOT, Project
+
+import normscope
+from normscope.errors import Explained
+
+CODE = """
+import torch
+from torch import nn
+
+class MyNorm(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(d))
+
+    def forward(self, x):
+        return self.gain * x / (x.abs().mean(-1, keepdim=True) + 1e-5)
+"""
+TRAININGS = 3  # of a norm in the demonstration: regimes short, long and deep
+
+
+def card(project: Project, *norms: str, flags: tuple[str, ...] = (), ok: bool = True) -> str:
+    config = json.dumps({"norm": list(norms), "budget": "demo"})
+    return project.snakemake("card", *flags, "--config", f"card={config}", ok=ok)
+
+
+def planned(project: Project, *norms: str) -> dict[str, int]:
+    output = card(project, *norms, flags=("-n",))
+    lines = [line.split() for line in output.splitlines()]
+    return {line[0]: int(line[1]) for line in lines if len(line) == 2 and line[1].isdigit()}
+
+
+@pytest.mark.long
+def test_a_card_from_an_empty_folder(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    norm = project.root / "my_norm.py"
+    norm.write_text(CODE)
+    mine, torchs = "my_norm.py:MyNorm", "torch.nn:LayerNorm"
+    assert "too few seeds to decide anything" in card(project, mine, torchs)
+
+    page = project.root / "results/card/my_norm"
+    content = json.loads((page / "card.json").read_text())
+    assert [line.split(":")[0] for line in content["lines"]][:1] == ["Training"]
+    assert "Identity: no built-in norm" in content["lines"][-1]
+    text = (page / "card.html").read_text()
+    assert all(line.split(":")[0] in text for line in content["lines"])
+    assert (page / "card.pdf").read_bytes().startswith(b"%PDF")
+
+    # torch's LayerNorm as a class is the built-in arm, to the last digit
+    other = json.loads((project.root / "results/card/layer_norm/card.json").read_text())
+    assert other["lines"][-1] == "Identity: this is LayerNorm."
+    runs = pd.DataFrame(other["tables"]["runs"]).pivot_table("val_loss", ["regime", "seed"], "arm")
+    pd.testing.assert_series_equal(runs["layer_norm"], runs["layernorm"], check_names=False)
+
+    assert not planned(project, mine, torchs)
+    norm.write_text(CODE.replace("x.abs()", "(x.abs())  # of absolute values\n            "))
+    assert not planned(project, mine, torchs)
+    norm.write_text(CODE.replace("1e-5", "1e-3"))
+    again = planned(project, mine, torchs)
+    assert again["card_train"] == TRAININGS
+    assert again["card_probe"] == 1
+    assert set(planned(project, mine)) == set(again)  # what it is compared with is there
+
+
+def test_a_card_needs_a_norm(made: Project, tmp_path: Path):
+    project = made.copy(tmp_path / "project")
+    assert "name a norm: make card NORM=" in project.snakemake("card", "-n", ok=False)
+    output = card(project, "missing.py:Norm", flags=("-n",), ok=False)
+    assert "arms.norm: there is no file missing.py" in output
+    assert "Traceback" not in output
+
+
+def test_norms_that_python_cannot_pass_on(tmp_path: Path):
+    local = type("Local", (normscope.Explained,), {})
+    with pytest.raises(Explained, match="give a subclass of torch"):
+        normscope.card(local, folder=tmp_path)  # pyright: ignore[reportArgumentType]
+
+
+def test_make_asks_for_a_norm():
+    command = ["make", "--no-print-directory", "-n", "card"]
+    make = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert make.returncode
+    assert "make card NORM=my_norm.py:MyNorm" in make.stderr

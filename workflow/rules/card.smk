@@ -1,0 +1,174 @@
+# reads:  results/dataset/, src/normscope/studies/card/, evidence/claims.json; the code of custom norms
+# writes: results/card/ with models/{name}/, probes/{name}/, tables/, speed/ (of this machine), and for each norm
+#         {norm}/ with card.html, .md, .pdf and .json. Nothing here is a part of the paper
+
+CARD = CONFIG.card
+CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
+
+
+if CARD is not None:
+    CARD_TABLES = [f"results/card/tables/{name}.csv" for name in CARD.TABLES]
+    DRAWN_TABLES = ("runs", "compared", "trials")
+
+    rule card_train:
+        input:
+            code("sweep"),
+            CORPUS,
+        output:
+            multiext(
+                "results/card/models/{name}/",
+                *("models.safetensors", "config.json", "curves.csv", "metrics.csv"),
+                *("pilot.csv", "SHA256SUMS"),
+            ),
+        log:
+            "results/logs/card_train/{name}.log",
+        cache: "omit-software"
+        priority: of_card
+        # no benchmark: Snakemake refuses it for cached rules, so the script writes one
+        conda:
+            "../envs/normscope.yaml"
+        threads: slots()
+        resources:
+            mem_mb=growing(1500),
+            runtime=minutes("card_train"),
+            gpu=GPUS,
+        params:
+            recipe=recipe(CARD.sweeps()),
+        shell:
+            'python "$NORMSCOPE/scripts/sweep.py" --recipe {params.recipe:q} --threads 1'
+            " --data results/dataset --checkpoints results/card/checkpoints/{wildcards.name}"
+            ' --store "$SNAKEMAKE_OUTPUT_CACHE"'
+            " --timing results/benchmarks/card_train/{wildcards.name}.tsv"
+            " --out results/card/models/{wildcards.name} &> {log}"
+
+    rule card_probe:
+        input:
+            code("probe", "card"),
+            CORPUS,
+            lambda wildcards: [
+                f"results/card/models/{wildcards.name}/{file}"
+                for file in ("models.safetensors", "config.json")
+            ],
+        output:
+            multiext(
+                "results/card/probes/{name}/",
+                *("norm.csv", "growth.csv", "layers.csv", "outputs.csv"),
+            ),
+        log:
+            "results/logs/card_probe/{name}.log",
+        benchmark:
+            "results/benchmarks/card_probe/{name}.tsv"
+        conda:
+            "../envs/normscope.yaml"
+        threads: slots()
+        resources:
+            mem_mb=growing(2000),
+            runtime=minutes("card_probe"),
+            gpu=GPUS,
+        params:
+            recipe=recipe(CARD.probes()),
+        shell:
+            'python "$NORMSCOPE/scripts/probe.py" card --recipe {params.recipe:q} --threads 1'
+            " --data results/dataset --models results/card/models --name {wildcards.name}"
+            " --out results/card/probes/{wildcards.name} &> {log}"
+
+    rule card_tables:
+        input:
+            code("make_tables", "card", "tabulate"),
+            project("src/normscope/studies/card/statements.yaml"),
+            CORPUS,
+            [
+                f"results/card/models/{name}/{file}"
+                for name in CARD.sweeps()
+                for file in ("metrics.csv", "pilot.csv")
+            ],
+            [
+                f"results/card/probes/{name}/{table}.csv"
+                for name in CARD.probes()
+                for table in ("norm", "growth", "layers", "outputs")
+            ],
+        output:
+            CARD_TABLES,
+        log:
+            "results/logs/card_tables.log",
+        benchmark:
+            "results/benchmarks/card_tables.tsv"
+        conda:
+            "../envs/normscope.yaml"
+        params:
+            recipe=recipe(CARD.tabulation(CONFIG.level)),
+        shell:
+            'python "$NORMSCOPE/scripts/make_tables.py" card --recipe {params.recipe:q}'
+            " --models results/card/models --probes results/card/probes --data results/dataset"
+            " --out results/card/tables &> {log}"
+
+    # it takes all cores, so that nothing else runs while it measures this machine
+    rule card_speed:
+        input:
+            code("time_norms"),
+        output:
+            "results/card/speed/speed.csv",
+        log:
+            "results/logs/card_speed.log",
+        benchmark:
+            "results/benchmarks/card_speed.tsv"
+        conda:
+            "../envs/normscope.yaml"
+        threads: workflow.cores
+        resources:
+            gpu=GPUS,
+        params:
+            recipe=recipe(CARD.costs()),
+            device=DEVICE,
+        shell:
+            'python "$NORMSCOPE/scripts/time_norms.py" --recipe {params.recipe:q}'
+            " --device {params.device} --out results/card/speed &> {log}"
+
+    rule card_figure:
+        input:
+            code("draw", "card", "figures/card"),
+            [f"results/card/tables/{name}.csv" for name in DRAWN_TABLES],
+        output:
+            multiext("results/card/{norm}/figures/card", ".pdf", ".svg", ".txt"),
+        log:
+            "results/logs/card_figure/{norm}.log",
+        conda:
+            "../envs/normscope.yaml"
+        params:
+            tables=",".join(
+                f"{name}=results/card/tables/{name}.csv" for name in DRAWN_TABLES
+            ),
+            params=lambda wildcards: json.dumps(CARD.figure(wildcards.norm)),
+            look=verbatim(json.dumps(LOOK)),
+        shell:
+            'python "$NORMSCOPE/scripts/draw.py" card card --tables {params.tables}'
+            " --params {params.params:q} --look {params.look:q}"
+            " --out results/card/{wildcards.norm}/figures/card &> {log}"
+
+    rule card_page:
+        input:
+            code("card"),
+            CARD_TABLES,
+            EVIDENCE[:1],
+            project("src/normscope/studies/card/card.md"),
+            project("src/normscope/studies/card/statements.yaml"),
+            speed=rules.card_speed.output,
+            figure="results/card/{norm}/figures/card.svg",
+            dataset="results/dataset/meta.json",
+            templates=TEMPLATES[:4],
+        output:
+            multiext("results/card/{norm}/card", ".html", ".md", ".pdf", ".json"),
+        log:
+            "results/logs/card_page/{norm}.log",
+        conda:
+            "../envs/normscope.yaml"
+        params:
+            config=verbatim(CARD.model_dump_json()),
+            ledger=["--ledger", KEPT_RUN[0]] if EVIDENCE else [],
+            level=CONFIG.level,
+        shell:
+            'python "$NORMSCOPE/scripts/card.py" --config {params.config:q}'
+            " --norm {wildcards.norm} --tables results/card/tables --speed {input.speed}"
+            " --figure results/card/{wildcards.norm}/figures/card --dataset {input.dataset}"
+            ' {params.ledger:q} --level {params.level} --templates "$NORMSCOPE/workflow/report"'
+            " --out results/card/{wildcards.norm} &> {log}"
