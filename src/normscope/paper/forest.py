@@ -1,6 +1,5 @@
 """The forest plot of the whole ledger: every statement's effect in units of its bound or margin."""
 
-import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,46 +17,77 @@ from normscope.paper.statements import (
 )
 from normscope.paper.table import Row
 
-CAPTION = """The position is the distance of an effect from its bound, in the direction of the
-statement, in units of its margin; without a margin, of the bound's distance from no difference;
-without either (open circles), of the quantity itself. Ratios enter by their logarithms, and
-their own unit is a factor of two. The axis is linear near 0 and logarithmic beyond. Shaded is
-what supports the statement: values beyond the bound, beyond a relevant difference, or within
-the margin. The large mark is the case on which the verdict rests, with its interval; faint
-marks are the other cases of all readings, each by its own bound and margin. Green marks hold
-and red ones fail, each case by itself; gray ones are undecided. Diamonds (deterministic) and
-squares (no common scale) lie at the right if the statement holds, at the left if it fails, and
-at both sides if it depends; triangles lie beyond the axis. A star marks exploratory verdicts, and
-a dagger those of off-label tests, in another regime than the authors claim."""
+CAPTION = """A row has the key of its statement, by which the cards are found. The position is the
+distance of an effect from its bound, in the direction of the statement, in units of its margin;
+without a margin, of the bound's distance from no difference; without either (open circles), of
+the quantity itself. Ratios enter by their logarithms, and their own unit is a factor of two. The
+axis is linear near 0 and logarithmic beyond. Shaded is what supports the statement: values beyond
+the bound, beyond a relevant difference, or within the margin. The large mark is the case on which
+the verdict rests, with its interval; faint marks are the other cases of all readings, each by its
+own bound and margin. Green marks hold and red ones fail, each case by itself; gray ones are
+undecided. Diamonds (deterministic) and squares (no common scale) lie at the right if the
+statement holds, at the left if it fails, and at both sides if it depends; triangles lie beyond
+the axis. A star marks exploratory verdicts, and a dagger those of off-label tests, in another
+regime than the authors claim."""
+UNITS = "distance from the bound, in units of the margin or the bound"
+QUESTIONS = "Questions of this project"
 PAPER_MM = 198  # height of a page, less its caption
-ROW_MM = 4.9
+ROW_MM = 3.6
 MM_PER_PT = 0.3528
+MARGINS = {"left": 0.22, "right": 0.92, "wspace": 1.4}  # room for keys and verdicts
 COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
 OTHER = "0.45"  # color of undecided
 SIDES = {"holds": [FAR], "fails": [-FAR], "depends": [-FAR, FAR]}  # of what has no scale
-WIDTH = 54  # characters of a line of a statement
-TICKS = (-100, -10, -3, -1, 0, 1, 3, 10, 100)
+TICKS = (-100, -10, 0, 10, 100)
 
 
 def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
-    """The forest plot, and the sizes that end its caption."""
+    """The forest plot in two columns, and the sizes that end its caption."""
     groups: dict[str, list[Row]] = {}
     for claim in ledger["claims"]:
-        name = document_name(ledger, claim)
-        is_question = not is_asserted(ledger, claim)
-        groups.setdefault("Questions of this project" if is_question else name, []).append(claim)
-    if "Questions of this project" in groups:
-        groups["Questions of this project"] = groups.pop("Questions of this project")
-    rows = len(ledger["claims"]) + len(groups)
+        is_claim = is_asserted(ledger, claim)
+        name = document_name(ledger, claim) if is_claim else QUESTIONS
+        groups.setdefault(name, []).append(claim)
+    if QUESTIONS in groups:
+        groups[QUESTIONS] = groups.pop(QUESTIONS)
+    columns = _columns(groups)
+    rows = max(1, *map(_rows, columns))
     height = min(PAPER_MM, ROW_MM * (rows + 1) + 12)
-    figure, ((axis,),) = style.canvas(look.width_mm, height, 1, 1, layout="none")
-    figure.subplots_adjust(left=0.43, right=0.89, top=1 - 2 / height, bottom=10 / height)
-    small = min(0.8 * look.font_pt, 0.46 * height / max(1, rows) / MM_PER_PT)
+    figure, (axes,) = style.canvas(look.width_mm, height, 1, 2, layout="none")
+    figure.subplots_adjust(**MARGINS, top=1 - 2 / height, bottom=10 / height)
+    small = min(0.75 * look.font_pt, 0.8 * height / rows / MM_PER_PT)
+    for axis, column in zip(axes, columns, strict=True):
+        if column or axis is axes[0]:
+            _panel(axis, column, small)
+        else:
+            axis.remove()
+    axes[0].set_ylim(rows - 0.4, -0.8)  # the columns share it
+    figure.supxlabel(UNITS, y=0.005, fontsize=look.font_pt)
+    return figure, f"{len(ledger['claims'])} statements, {look.level:.0%} intervals."
+
+
+def _columns(groups: Mapping[str, list[Row]]) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+    """The documents in two columns of as equal a length as their order allows."""
+    names = list(groups)
+    splits = [
+        ({n: groups[n] for n in names[:i]}, {n: groups[n] for n in names[i:]})
+        for i in range(1, len(names) + 1)
+    ]
+    return min(splits, key=lambda pair: max(map(_rows, pair)), default=({}, {}))
+
+
+def _rows(column: Mapping[str, list[Row]]) -> int:
+    """One row per document, and one per statement."""
+    return sum(1 + len(claims) for claims in column.values())
+
+
+def _panel(axis: Axes, column: Mapping[str, list[Row]], size: float) -> None:
+    """The documents of a column, with their statements below them."""
     y = 0
-    for name, claims in groups.items():
-        _label(axis, y, name, look.font_pt - 0.5, weight="bold")
+    for name, claims in column.items():
+        _label(axis, y, name, size, weight="bold")
         for i, claim in enumerate(claims, y + 1):
-            _row(axis, i, claim, small)
+            _row(axis, i, claim, size)
         y += len(claims) + 1
     axis.set_xscale("asinh", linear_width=1)
     axis.set_xlim(-FAR * 1.3, FAR * 1.3)
@@ -66,24 +96,19 @@ def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
     axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
     for margin in (-1, 1):
         axis.axvline(margin, color="0.6", linewidth=0.5, linestyle=":", zorder=0)
-    axis.set_ylim(max(rows, 1) - 0.4, -0.8)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
-    axis.set_xlabel("distance from the bound, in units of the margin or the bound")
-    return figure, f"{len(ledger['claims'])} statements, {look.level:.0%} intervals."
 
 
 def _label(axis: Axes, y: float, words: str, size: float, **look: Any) -> None:
     """Words at the left of the panel."""
     place = {"transform": axis.get_yaxis_transform(), "ha": "right", "va": "center"}
-    axis.text(-0.01, y, words, fontsize=size, linespacing=0.95, **place, **look)
+    axis.text(-0.02, y, words, fontsize=size, **place, **look)
 
 
 def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
-    """A statement, its marks, and its verdict."""
-    lines = textwrap.wrap(claim["statement"], WIDTH)
-    words = "\n".join(lines[:2]) + " ..." * (len(lines) > 2)
-    _label(axis, y, words, size)
+    """The key of a statement, its marks, and its verdict."""
+    _label(axis, y, claim["key"].replace("_", " "), size)
     color = COLORS.get(claim["verdict"], OTHER)  # of a mark, if the readings agree
     right = {"transform": axis.get_yaxis_transform(), "va": "center", "fontsize": size}
     verdict = claim["verdict"] + "†" * claim["off_label"] + "*" * is_exploratory(claim)

@@ -22,8 +22,7 @@ def cases(**effects: float) -> dict:
 def drawn(*claims: dict) -> tuple[list[tuple], list[str]]:
     """The points (row, position, marker, color, opacity) and the words of a plot."""
     figure, _ = draw(ledger(*claims), LOOK)
-    (axis,) = figure.axes
-    lines = [line for line in axis.lines if line.get_marker() != "None"]
+    lines = [x for axis in figure.axes for x in axis.lines if x.get_marker() != "None"]
     points = [
         (
             *(*np.asarray(line.get_xydata())[0, ::-1], line.get_marker()),
@@ -31,7 +30,7 @@ def drawn(*claims: dict) -> tuple[list[tuple], list[str]]:
         )
         for line in lines
     ]
-    return points, [text.get_text() for text in axis.texts]
+    return points, [text.get_text() for axis in figure.axes for text in axis.texts]
 
 
 def test_the_deciding_case_is_solid_and_all_others_are_faint():
@@ -49,7 +48,7 @@ def test_the_deciding_case_is_solid_and_all_others_are_faint():
         (1, -3, "o", red, 0.3),
         (1, 4, "o", red, 1),
     ]
-    assert words == ["A. Author", "Norms help.", "depends†*"]
+    assert words == ["A. Author", "a", "depends†*"]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +69,9 @@ def test_effects_beyond_the_axis_are_triangles_and_questions_come_last():
     far = {"stated": reading(cases={"": cases(x=1e9)["x"]})}
     question = claim(key="q", document="questions", verdict="undecided", readings=far)
     points, words = drawn(question, claim(key="b"))
-    assert words[:2] == ["A. Author", "Norms help."]
+    assert words[:2] == ["A. Author", "b"]
     assert words[3] == "Questions of this project"
-    assert [point[:3] for point in points] == [(1, 0.25, "o"), (3, FAR, ">")]
+    assert [point[:3] for point in points] == [(1, 0.25, "o"), (1, FAR, ">")]
     assert points[1][3] == to_hex(OTHER)
 
 
