@@ -29,7 +29,6 @@ undecided. Diamonds (deterministic) and squares (no common scale) lie at the rig
 statement holds, at the left if it fails, and at both sides if it depends; triangles lie beyond
 the axis. A star marks exploratory verdicts, and a dagger those of off-label tests, in another
 regime than the authors claim."""
-UNITS = "distance from the bound, in units of the margin or the bound"
 QUESTIONS = "Questions of this project"
 PAPER_MM = 198  # height of a page, less its caption
 ROW_MM = 3.6
@@ -38,7 +37,7 @@ MARGINS = {"left": 0.22, "right": 0.92, "wspace": 1.4}  # room for keys and verd
 COLORS = {"holds": "#009E73", "fails": "#D55E00", "depends": "#E69F00"}
 OTHER = "0.45"  # color of undecided
 SIDES = {"holds": [FAR], "fails": [-FAR], "depends": [-FAR, FAR]}  # of what has no scale
-TICKS = (-100, -10, 0, 10, 100)
+TICKS, FINE = (-100, 0, 100), (-10, -1, 1, 10)
 
 
 def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
@@ -62,7 +61,6 @@ def draw(ledger: Mapping[str, Any], look: Look) -> tuple[Figure, str]:
         else:
             axis.remove()
     axes[0].set_ylim(rows - 0.4, -0.8)  # the columns share it
-    figure.supxlabel(UNITS, y=0.005, fontsize=look.font_pt)
     return figure, f"{len(ledger['claims'])} statements, {look.level:.0%} intervals."
 
 
@@ -92,7 +90,8 @@ def _panel(axis: Axes, column: Mapping[str, list[Row]], size: float) -> None:
     axis.set_xscale("asinh", linear_width=1)
     axis.set_xlim(-FAR * 1.3, FAR * 1.3)
     axis.set_xticks(TICKS, [f"{t}".replace("-", "−") for t in TICKS])
-    axis.minorticks_off()
+    axis.set_xticks(FINE, [""] * len(FINE), minor=True)
+    axis.set_xlabel("distance from the bound")
     axis.axvline(0, color="0.4", linewidth=0.6, zorder=0)
     for margin in (-1, 1):
         axis.axvline(margin, color="0.6", linewidth=0.5, linestyle=":", zorder=0)
