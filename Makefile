@@ -13,7 +13,7 @@ SPHINX := python -m sphinx -E -W --keep-going -n -q -d docs/_build/doctrees
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: results demo card paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
+.PHONY: results demo card gallery paper docs docs-links test test-long test-docs test-paper test-sharing test-faults test-slurm test-gpu tools lint lint-github format schema readme error-rates pilot freeze evidence verify image prune clean
 
 results: $(READY)
 	snakemake --cores 4
@@ -26,6 +26,10 @@ BUDGET := 5 min
 card: $(READY) # the card of a norm: NORM=my_norm.py:MyNorm, or several in quotes; BUDGET="20 min" or "1 h" finds smaller differences
 	$(if $(NORM),,$(error name a norm: make card NORM=my_norm.py:MyNorm))
 	snakemake --cores 2 card --config 'card={norm: "$(NORM)", budget: "$(BUDGET)"}'
+
+gallery: $(READY) # makes the cards that the site shows, those of config/gallery.yaml, and keeps their tables in evidence/card
+	snakemake --cores 2 card --configfile config/gallery.yaml
+	python scripts/gallery.py
 
 paper: $(READY)
 	dvc repro

@@ -1,5 +1,6 @@
 """Sphinx configuration. Code in MyST pages runs during a build: see how-this-page-is-made.md."""
 
+import logging
 import os
 import re
 import sys
@@ -17,9 +18,12 @@ from sphinx.util.docutils import SphinxDirective
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 import checks  # noqa: E402
+import gallery  # noqa: E402
 import keys  # noqa: E402
 import lesson  # noqa: E402
 import open_ledger  # noqa: E402
+
+from normscope.errors import Explained  # noqa: E402
 
 # kernels run in the folders of their pages
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, sys.path)])
@@ -32,6 +36,9 @@ os.environ["IPYTHONDIR"] = str(HERE / "_build/ipython")
 profile = Path(os.environ["IPYTHONDIR"], "profile_default")
 profile.mkdir(parents=True, exist_ok=True)
 (profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 'ERROR'\n")
+
+# a figure of a card is also drawn as PDF, which reports every step of embedding its fonts
+logging.getLogger("fontTools").setLevel(logging.WARNING)
 
 project = "normscope"
 html_title = "normscope"
@@ -86,8 +93,11 @@ def no_digits(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def with_tables(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Replace the marks of the ledger and of tables of keys by the tables."""
-    source[0] = open_ledger.filled(keys.filled(source[0]))
+    """Replace the marks of the ledger, of the gallery and of tables of keys by the tables."""
+    try:
+        source[0] = gallery.filled(open_ledger.filled(keys.filled(source[0])))
+    except Explained as e:
+        raise ExtensionError(str(e)) from e
 
 
 def ledger_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
@@ -95,6 +105,13 @@ def ledger_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
     if open_ledger.MARK in Path(app.srcdir, "index.md").read_text():
         open_ledger.copy_figures(Path(app.outdir))
         yield from open_ledger.pages()
+
+
+def gallery_cards(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
+    """Write the cards of the gallery, which are whole files, if the site has the gallery."""
+    if gallery.PAGE in app.env.found_docs:
+        gallery.write_cards(Path(app.outdir))
+    return []
 
 
 def no_failed_cells(app: Sphinx) -> None:
@@ -134,6 +151,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", no_digits)
     app.connect("source-read", with_tables)
     app.connect("html-collect-pages", ledger_pages)
+    app.connect("html-collect-pages", gallery_cards)
     app.connect("env-check-consistency", lambda app, _: no_failed_cells(app))
     app.connect("build-finished", no_bad_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from normscope.errors import Explained
 from normscope.io.tables import Tables, read_table
 from normscope.paper import style
 from normscope.paper.drawing import Look
@@ -48,14 +49,18 @@ def read(evidence: Path) -> Kept:
     """The results that a folder with evidence keeps.
 
     Raises:
-        Explained: A table does not fit its declaration.
-        OSError: Nothing is kept there.
+        Explained: A file is missing, or a table does not fit its declaration.
+        OSError: The evidence has no ledger.
     """
     folder = evidence / FOLDER
+    files = [RUN, COSTS, *(f"{name}.csv" for name in TABLES)]
+    if missing := [name for name in files if not (folder / name).is_file()]:
+        raise Explained(f"{folder} lacks {', '.join(missing)}: run `make gallery`")
     run = Run.model_validate_json((folder / RUN).read_text())
     ledger = asked(json.loads((evidence / "claims.json").read_text()))
     speed = read_table(folder / COSTS, SPEED)
-    return Kept(run, Cards(run.card, Tables(folder, TABLES), speed, ledger, run.level))
+    tables = dict(Tables(folder, TABLES))  # a faulty table is an error now, not at its first use
+    return Kept(run, Cards(run.card, tables, speed, ledger, run.level))
 
 
 def drawing(cards: Cards, norm: str, look: Look) -> sheet.Drawing:

@@ -123,24 +123,29 @@ def with_length(cards: Cards, norm: str) -> str:
 def sensitivity_line(table: pd.DataFrame, norm: str) -> str:
     """Its range of learning rates and its largest stable one, next to LayerNorm's."""
     rows = {row["arm"]: row for row in to_rows(table)}
-
-    def rates(row: Row) -> str:
-        if math.isnan(row["from"]):
-            return "none, as no rate taught it more than character frequencies"
-        stable = "none" if math.isnan(row["stable"]) else f"{row['stable']:g}"
-        return f"{row['from']:g} to {row['to']:g}; largest without a failure: {stable}"
-
     line = f"Learning rates within {NEAR} nats of the best: {rates(rows[norm])}"
     return f"{line}." if norm == REFERENCE else f"{line} (LayerNorm {rates(rows[REFERENCE])})."
+
+
+def rates(row: Row) -> str:
+    """The range of learning rates in a row of table sensitivity, and the largest stable one."""
+    if math.isnan(row["from"]):
+        return "none, as no rate taught it more than character frequencies"
+    stable = "none" if math.isnan(row["stable"]) else f"{row['stable']:g}"
+    return f"{row['from']:g} to {row['to']:g}; largest without a failure: {stable}"
+
+
+def invariances(row: Row) -> str:
+    """To what an output is invariant, from a row of table norm."""
+    same = [words for column, words in UNCHANGED.items() if row[column] < INVARIANT]
+    return f"to {listed(same)}" if same else f"neither to {' nor to '.join(UNCHANGED.values())}"
 
 
 def function_line(tables: Mapping[str, pd.DataFrame], norm: str) -> str:
     """What its output depends on, and what it removes from the gradient."""
     (row,) = to_rows(select(tables["norm"], arm=norm))
-    same = [words for column, words in UNCHANGED.items() if row[column] < INVARIANT]
     seen = [words for column, words in OTHERS.items() if row[column] >= INVARIANT]
-    neither = f"neither to {' nor to '.join(UNCHANGED.values())}"
-    parts = [f"at the start, its output is invariant {f'to {listed(same)}' if same else neither}"]
+    parts = [f"at the start, its output is invariant {invariances(row)}"]
     if row["rotation"] < INVARIANT:
         parts.append("it commutes with rotations of the channels")
     own = "channel of a token" if row["elementwise"] else "token"

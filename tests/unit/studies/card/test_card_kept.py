@@ -1,0 +1,154 @@
+"""The cards of kept tables are those of the run, whose tables the tests write."""
+
+import json
+import runpy
+import shutil
+import sys
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from processes import ROOT, SCRIPTS
+
+from normscope.columns import Column, Table
+from normscope.config import Config, load
+from normscope.errors import Explained
+from normscope.io.tables import write_tables
+from normscope.paper.drawing import Look
+from normscope.pilot import read_project
+from normscope.studies.card import kept
+from normscope.studies.card.grid import COMPARED, REFERENCE
+from normscope.studies.card.lines import TYPICAL
+from normscope.studies.card.statements import statements
+from normscope.studies.card.tables import SPEED, TABLES
+
+NORMS = [REFERENCE, "dyt", "none"]
+KEYS: dict[str, list[Any]] = {
+    "arm": NORMS,
+    "regime": list(COMPARED),
+    "learning_rate": [0.003, 0.01],
+    "seed": [11, 12],
+    "depth": [12, 48],
+    "init": ["gpt2", "xavier"],
+    "state": ["start", "trained"],
+    "layer": ["blocks.0.norm"],
+    "statement": list(statements()),
+    "width": [TYPICAL],
+    "mode": ["eager"],
+}
+DATASET = {"origin": "a text", "sha256": {"train.bin": "1", "val.bin": "2"}}
+
+
+def table(declared: Table, random: np.random.Generator) -> pd.DataFrame:
+    """A row for each combination of the keys, with random measurements."""
+    rows = (
+        dict(zip(declared.keys, values, strict=True))
+        for values in product(*(KEYS[key] for key in declared.keys))
+    )
+    others = [column for column in declared.columns if column.role != "key"]
+    return pd.DataFrame([row | {c.name: value(c, row, random) for c in others} for row in rows])
+
+
+def value(column: Column, row: dict[str, Any], random: np.random.Generator) -> Any:
+    if column.kind is str:
+        texts = {"nearest": "dyt", "reads": "undecided", "verdict": "undecided"}
+        is_reference = column.name == "reads" and row["arm"] == REFERENCE
+        return "the reference" if is_reference else texts[column.name]
+    if column.kind is float:
+        return random.uniform(0.1, 0.9)
+    return True if column.kind is bool else int(column.range is None)
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """The configuration of a run with the cards of three norms."""
+    path = tmp_path / "gallery.yaml"
+    path.write_text(f"card: {json.dumps({'norm': NORMS, 'budget': 'demo'})}")
+    monkeypatch.chdir(ROOT)
+    return load(read_project(ROOT, path))
+
+
+@pytest.fixture
+def look(config: Config) -> Look:
+    return Look(**config.figures.model_dump(), level=config.level)
+
+
+@pytest.fixture
+def run(config: Config, look: Look, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run with the card of the second norm; the first one has card.json alone."""
+    made, random = tmp_path / "results/card", np.random.default_rng(1)
+    for folder in ("tables", "speed", *NORMS):
+        (made / folder).mkdir(parents=True)
+    write_tables(made / "tables", {name: table(one, random) for name, one in TABLES.items()})
+    write_tables(made / "speed", {"speed": table(SPEED, random)})
+    (tmp_path / "meta.json").write_text(json.dumps(DATASET))
+    page(config, look, tmp_path, monkeypatch, NORMS[1])
+    shutil.copy(made / NORMS[1] / "card.json", made / NORMS[0])
+    return tmp_path / "results"
+
+
+def page(
+    config: Config, look: Look, folder: Path, monkeypatch: pytest.MonkeyPatch, norm: str
+) -> None:
+    """Make the card of a norm by the scripts of rules card_figure and card_page."""
+    assert config.card is not None
+    made = folder / "results/card"
+    drawn = ",".join(f"{name}={made}/tables/{name}.csv" for name in kept.DRAWN)
+    params, figure = json.dumps(config.card.figure(norm)), f"{made}/{norm}/card"
+    script(monkeypatch, "draw", *("card", "card", "--tables", drawn, "--params", params),
+           *("--look", look.model_dump_json(), "--out", figure))  # fmt: skip
+    script(monkeypatch, "card", *("--config", config.card.model_dump_json(), "--norm", norm),
+           *("--tables", f"{made}/tables", "--speed", f"{made}/speed/speed.csv"),
+           *("--level", str(config.level), "--ledger", "evidence/claims.json"),
+           *("--figure", figure, "--dataset", f"{folder}/meta.json"),
+           *("--templates", "workflow/report", "--out", f"{made}/{norm}"))  # fmt: skip
+
+
+def script(monkeypatch: pytest.MonkeyPatch, name: str, *arguments: str) -> None:
+    monkeypatch.setattr(sys, "argv", [name, *arguments])
+    runpy.run_path(str(SCRIPTS / f"{name}.py"))["main"]()
+
+
+@pytest.fixture
+def evidence(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which scripts/gallery.py kept the run, with a ledger."""
+    out = tmp_path / "evidence"
+    flags = ["--results", str(run), "--out", str(out), "--name", str(tmp_path / "gallery.yaml")]
+    script(monkeypatch, "gallery", *flags)
+    shutil.copy(ROOT / "evidence/claims.json", out)
+    return out
+
+
+def test_a_kept_card_is_the_page_of_the_run(run: Path, evidence: Path, look: Look):
+    results = kept.read(evidence)
+    assert results.run.card.norm == NORMS
+    assert results.run.unmeasured_jobs > 0  # this run has no benchmarks
+    made = (run / "card" / NORMS[1] / "card.html").read_text()
+    assert kept.html(results, NORMS[1], look, ROOT / "workflow/report") == made
+
+
+def test_tables_of_another_run_are_not_kept(
+    evidence: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = (evidence / "card/run.json").read_text()
+    other = tmp_path / "other.yaml"
+    other.write_text(f"card: {json.dumps({'norm': NORMS, 'budget': '5 min'})}")
+    flags = ["--results", str(run), "--out", str(evidence), "--name", str(other)]
+    with pytest.raises(Explained, match="cards of other settings"):
+        script(monkeypatch, "gallery", *flags)
+    assert (evidence / "card/run.json").read_text() == before
+
+
+def test_missing_and_wrong_tables_are_errors(evidence: Path):
+    folder = evidence / kept.FOLDER
+    norms = pd.read_csv(folder / "norm.csv")
+    norms.drop(columns="scale").to_csv(folder / "norm.csv", index=False)
+    with pytest.raises(Explained, match=r"norm\.csv does not fit its declaration: it lacks scale"):
+        kept.read(evidence)
+    for name in ("norm.csv", "speed.csv", "run.json"):
+        (folder / name).unlink()
+        with pytest.raises(Explained, match=rf"lacks .*{name}.*: run `make gallery`"):
+            kept.read(evidence)
