@@ -16,7 +16,7 @@ from normscope.command import parse
 from normscope.errors import Explained, run_script
 from normscope.hub.batching import batches, tokenize
 from normscope.hub.loading import load_model
-from normscope.hub.measurement import rows, run_batches
+from normscope.hub.measurement import Rows, rows, run_batches
 from normscope.hub.prompts import Prompt, read_prompts
 from normscope.hub.recipe import HubSource, Measured
 from normscope.hub.source import check_commit, locate, without_token
@@ -24,7 +24,7 @@ from normscope.io.corpus import WheelSource
 from normscope.io.csvfile import write_csv
 from normscope.io.files import write_json, write_sums
 from normscope.schema import PositiveInt, Strict
-from normscope.studies.pretrained.measures import GAIN_COLUMNS, NORM_COLUMNS
+from normscope.studies.pretrained.measures import PROBED
 from normscope.train.outputs import check_store, write_timing
 from normscope.train.runtime import Runtime, start
 
@@ -38,7 +38,7 @@ class Flags(Strict):
     fetch_s: float = Field(default=0, description="seconds for a download; 0: as the source says")
     weights: Path = Field(description="directory for converted weights")
     revisions: Path = Field(description="directory with the recorded commits of hub models")
-    out: Path = Field(description="directory for gains.csv, norms.csv, model.json and sums")
+    out: Path = Field(description="directory for the tables, model.json and sums")
     store: Path | None = Field(default=None, description="where Snakemake keeps the outputs")
     timing: Path | None = Field(default=None, description="TSV for the speed of this process")
     threads: PositiveInt = 1
@@ -46,8 +46,8 @@ class Flags(Strict):
 
 def measured(
     flags: Flags, prompts: list[Prompt], arithmetic: Runtime
-) -> tuple[list[dict], list[dict], dict[str, Any]]:
-    """Rows of the gains table, rows of the norms table, and the content of model.json."""
+) -> tuple[Rows, dict[str, Any]]:
+    """The rows of the tables, and the content of model.json."""
     device = arithmetic.device.type
     source = flags.recipe.source
     if isinstance(source, HubSource | WheelSource) and flags.fetch_s:
@@ -61,14 +61,14 @@ def measured(
         loaded = load_model(directory, flags.recipe, flags.memory_mb / 1e3, device, Path(offload))
         sequences, adds_bos = tokenize(loaded.tokenizer, prompts)
         outcomes = run_batches(loaded.model, loaded.body, batches(sequences, device))
-        gains, norms = rows(outcomes, loaded.body, loaded.tokenizer)
+        made = rows(outcomes, loaded.body, loaded.tokenizer)
     facts = {"source": str(source), "commit": commit}
     facts |= loaded.facts | arithmetic.recorded | {"tokenizer_adds_bos": adds_bos}
     if isinstance(source, WheelSource):
         kind = Path(Path(source.member).stem).suffix.removeprefix(".")  # name.Q4_1.gguf
         facts |= {"stored": f"GGUF {kind}".strip()}
     facts |= {"transformers": transformers.__version__}
-    return gains, norms, facts
+    return made, facts
 
 
 def main() -> None:
@@ -80,7 +80,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        gains, norms, facts = measured(flags, prompts, arithmetic)
+        made, facts = measured(flags, prompts, arithmetic)
         facts |= {"missing": None}
     except Exception as e:
         # a model that cannot be measured does not stop the others: its result is the reason
@@ -91,11 +91,11 @@ def main() -> None:
         if not isinstance(e, Explained):
             print(without_token(traceback.format_exc()), file=sys.stderr)
         print(f"error: {reason}", file=sys.stderr)
-        gains, norms, facts = [], [], {"missing": reason}
-    write_csv(flags.out / "gains.csv", pd.DataFrame(gains, columns=GAIN_COLUMNS))
-    write_csv(flags.out / "norms.csv", pd.DataFrame(norms, columns=NORM_COLUMNS))
+        made, facts = Rows([], [], []), {"missing": reason}
+    for name, table in made._asdict().items():
+        write_csv(flags.out / f"{name}.csv", pd.DataFrame(table, columns=PROBED[name]))
     write_json(flags.out / "model.json", facts)
-    write_sums(flags.out, ["gains.csv", "norms.csv", "model.json"])
+    write_sums(flags.out, [*(f"{name}.csv" for name in PROBED), "model.json"])
     if flags.timing is not None:
         write_timing(flags.timing, time.monotonic() - began)
 

@@ -1,6 +1,7 @@
 # reads:  a model from the location given in the configuration, and data/prompts.yaml
-# writes: results/pretrained/probes/{name}/ with gains.csv, norms.csv and model.json (links into
-#         store/); converted weights in results/weights/, commits of hub models in store/revisions/
+# writes: results/pretrained/probes/{name}/ with gains.csv, norms.csv, inside.csv and model.json
+#         (links into store/); converted weights in results/weights/, commits of hub models in
+#         store/revisions/
 
 
 rule pretrained_probe:
@@ -13,6 +14,7 @@ rule pretrained_probe:
             "results/pretrained/probes/{name}/",
             "gains.csv",
             "norms.csv",
+            "inside.csv",
             "model.json",
             "SHA256SUMS",
         ),

@@ -1,9 +1,9 @@
-"""Forward passes over the prompts: norms of the residual stream, and the next-token prediction."""
+"""Forward passes over the prompts: norms of the stream, what blocks do inside, and predictions."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 from normscope.errors import Explained
 from normscope.hub.architecture import Body
 from normscope.hub.batching import Batch
+from normscope.hub.inside import watching
 from normscope.measure.residual import NotTheStream, recording, site_names
 
 FLOOR = 1e-10  # lower bound of a probability in the published entropy
@@ -22,12 +23,22 @@ class Outcome:
     """What the forward pass of one batch gives.
 
     ``norms`` (sites, sequences, positions) is in fp32 and undefined at padded positions; ``logits``
-    (sequences, vocabulary) are those at the last real tokens.
+    (sequences, vocabulary) are those at the last real tokens; ``inside`` has the measures of
+    ``normscope.hub.inside`` by name, each (blocks, sequences).
     """
 
     batch: Batch
     norms: Tensor
     logits: Tensor
+    inside: dict[str, Tensor]
+
+
+class Rows(NamedTuple):
+    """The rows of the tables that are measured, by the name of the table."""
+
+    gains: list[dict[str, Any]]
+    norms: list[dict[str, Any]]
+    inside: list[dict[str, Any]]
 
 
 def last_logits(model: nn.Module, batch: Batch) -> Tensor:
@@ -67,16 +78,20 @@ def run_batches(model: PreTrainedModel, body: Body, batches: Sequence[Batch]) ->
         )
     for batch in batches:
         with torch.inference_mode():  # left before yielding, as the caller may never return
-            with recording(body.blocks, body.final_norm, body.names) as recorder:
+            with (
+                recording(body.blocks, body.final_norm, body.names) as recorder,
+                watching(body.blocks, batch.mask) as inside,  # after the recorder's checks
+            ):
                 logits = last_logits(model, batch)
-            outcome = Outcome(batch, recorder.stacked(), logits)
+            outcome = Outcome(batch, recorder.stacked(), logits, inside)
         yield outcome
 
 
-def rows(
-    outcomes: Iterable[Outcome], body: Body, tokenizer: Any
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of two tables: one per prompt, BOS policy and position; and those for every site.
+def rows(outcomes: Iterable[Outcome], body: Body, tokenizer: Any) -> Rows:
+    """The rows of three tables, per prompt and BOS policy.
+
+    ``gains`` has one row per position, ``norms`` one per position and site, and ``inside`` one per
+    block.
 
     Positions: ``first`` is position 0 (the BOS, if there is one); ``last`` is the last real token;
     ``later`` is the geometric mean over all real positions except the first.
@@ -86,8 +101,7 @@ def rows(
         Explained: a norm is 0 or not finite.
     """
     sites = site_names(len(body.blocks), body.final_norm is not None)
-    gains: list[dict[str, Any]] = []
-    norms: list[dict[str, Any]] = []
+    gains, norms, inside = made = Rows([], [], [])
     for outcome in outcomes:
         if outcome.norms.shape[1:] != outcome.batch.tokens.shape:
             raise NotTheStream(
@@ -125,7 +139,26 @@ def rows(
                 if positions == "last":
                     row |= prediction(outcome.logits[i].double().cpu(), tokenizer)
                 gains.append(row)
-    return gains, norms
+            first_norms = (at["first"] - at["later"]).exp()[1:]
+            inside += [key | row for row in inside_rows(outcome, i, first_norms)]
+    return made
+
+
+def inside_rows(outcome: Outcome, i: int, first_norms: Tensor) -> list[dict[str, Any]]:
+    """One row per block for a sequence: its place, and what happens inside it.
+
+    Args:
+        outcome: of the batch.
+        i: the sequence in the batch.
+        first_norms: (at least blocks,), the norm of the stream after each block at position 0,
+            divided by the geometric mean of the norms at the later positions.
+    """
+    blocks = site_names(len(outcome.inside["sink"]), final_norm=False)[1:]
+    return [
+        {"depth": k + 1, "site": block, "first_norm": float(first_norms[k])}
+        | {name: float(values[k, i]) for name, values in outcome.inside.items()}
+        for k, block in enumerate(blocks)
+    ]
 
 
 def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:

@@ -53,6 +53,7 @@ class Measured:
     outcomes: list[Outcome]
     gains: list[dict]
     norms: list[dict]
+    inside: list[dict]
     alone: dict[tuple[str, str], Alone]
 
 

@@ -13,6 +13,7 @@ from normscope.io.corpus import Line
 from normscope.io.names import survives_tables
 from normscope.schema import LATER, Distinct, Extended, PositiveInt, Some, Strict, distinct
 from normscope.studies.pretrained import tables
+from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.study import Job, Settings, Study
 
 
@@ -136,7 +137,7 @@ class Pretrained(Study):
         return [f"probes/{name}/model.json" for name in self.by_name()]
 
     def tabulated(self, settings: Settings) -> list[str]:
-        files = ("gains.csv", "norms.csv", "model.json")
+        files = (*(f"{name}.csv" for name in PROBED), "model.json")
         return [f"pretrained/probes/{name}/{file}" for name in self.probes() for file in files]
 
     def tabulation(self, settings: Settings) -> PretrainedTables:

@@ -12,6 +12,16 @@ KEY = ["prompt", "bos", "positions"]
 PREDICTION = ("entropy", "entropy_as_published", "top_token", "top_prob")
 GAIN_COLUMNS = [*KEY, "tokens", *METRICS, *PREDICTION]
 NORM_COLUMNS = [*KEY, "depth", "site", "norm", "log_gain"]
+INSIDE = {  # what happens inside a block, by how it is averaged
+    "sink": "arithmetic",
+    "largest_activation": "geometric",
+    "largest_is_first": "arithmetic",
+    "first_norm": "geometric",
+    "uniform_cosine": "arithmetic",
+}
+INSIDE_COLUMNS = ["prompt", "bos", "depth", "site", *INSIDE]
+# columns of the tables of a probe
+PROBED = {"gains": GAIN_COLUMNS, "norms": NORM_COLUMNS, "inside": INSIDE_COLUMNS}
 BOS = {"off": "no BOS", "on": "BOS"}  # BOS: a token for the beginning of the text
 
 MODEL = ["experiment", "model", "family", "norm", "dtype"]  # columns that describe a model

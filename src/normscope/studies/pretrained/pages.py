@@ -1,9 +1,11 @@
 """Residual gain of pretrained models in words and tables, made from the study's tables alone."""
 
+import math
 from collections.abc import Mapping
 
 import pandas as pd
 
+from normscope.columns import Column
 from normscope.formats import Format, decimals
 from normscope.paper.section import Section
 from normscope.paper.table import (
@@ -21,8 +23,10 @@ from normscope.paper.table import (
     tabulate,
     text,
 )
+from normscope.statistics.summary import split
 from normscope.studies.pretrained.grid import Pretrained
-from normscope.studies.pretrained.measures import BOS, METRICS, POSITIONS
+from normscope.studies.pretrained.measures import BOS, INSIDE, METRICS, POSITIONS
+from normscope.studies.pretrained.statistics import means_inside
 from normscope.studies.pretrained.tables import TABLES
 from normscope.studies.study import Settings
 
@@ -118,6 +122,34 @@ def series_table(series: pd.DataFrame) -> PageTable:
     )
 
 
+def inside_table(inside: pd.DataFrame) -> PageTable:
+    """One row per model and BOS policy: means over blocks, and the largest value of a block."""
+    rows = [
+        key | means_inside(blocks) | {CELLS: {name: _largest(blocks[name]) for name in INSIDE}}
+        for key, blocks in split(inside, ["model", "bos"])
+    ]
+    fields = [text("model"), text("policy", "bos", lambda bos: BOS[bos])]
+    fields += [_inside_field(TABLES["inside"][name]) for name in INSIDE]
+    return tabulate("Inside the blocks of pretrained models", rows, fields)
+
+
+def _largest(values: pd.Series) -> float:
+    """The value with the largest absolute value; NaN if all are missing."""
+    return max(values.dropna(), key=abs, default=math.nan)
+
+
+def _inside_field(column: Column) -> Field:
+    """A column of means over blocks, and the largest of a block."""
+
+    def cell(row: Row) -> Cell:
+        if math.isnan(mean := row[column.name]):
+            return None
+        largest = column.format.text(row[CELLS][column.name])
+        return Quantity(mean, note=f", largest {largest}")
+
+    return derived(column.heading, cell, column.format)
+
+
 def _gain_field(title: str, bos: str, positions: str) -> Field:
     """A column of gains, and what each shows."""
 
@@ -158,7 +190,7 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
     """The part of the paper on pretrained models.
 
     Args:
-        tables: models, by_model, by_norm, twins, h25, sensitivity and series.
+        tables: models, by_model, by_norm, twins, h25, sensitivity, inside and series.
     """
     by_model = tables["by_model"]
     return Section(
@@ -171,6 +203,7 @@ def section(study: Pretrained, tables: Mapping[str, pd.DataFrame], settings: Set
             "twins": twin_table(tables["twins"]),
             "h25": h25_table(tables["h25"]),
             "sensitivity": sensitivity_table(tables["sensitivity"]),
+            "inside": inside_table(tables["inside"]),
             "series": series_table(tables["series"]),
         },
     )

@@ -18,9 +18,9 @@ from normscope.statistics.inference import (
     separation,
 )
 from normscope.statistics.levels import ALPHA
-from normscope.statistics.summary import select, split
+from normscope.statistics.summary import geometric_mean, select, split
 from normscope.studies.pretrained.grid import Checkpoint
-from normscope.studies.pretrained.measures import FIRST_STUDIES, METRICS, MODEL, VALIDATION
+from normscope.studies.pretrained.measures import FIRST_STUDIES, INSIDE, METRICS, MODEL, VALIDATION
 from normscope.studies.pretrained.published import dampening
 from normscope.studies.pretrained.tables import TABLES
 
@@ -289,6 +289,24 @@ def by_layer(
             row |= {"n": e.n, "log_gain": e.mean, "low": e.low, "high": e.high}
         rows.append(row)
     return with_usual(pd.DataFrame(rows, columns=TABLES["layers"].names), models)
+
+
+def by_block(inside: pd.DataFrame, models: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """What happens inside every block, with means over the prompts in ``names``."""
+    observed = inside[inside["prompt"].isin(names)]
+    rows = [
+        row | {"n": len(group)} | means_inside(group)
+        for row, group in split(observed, ["model", "bos", "depth", "site"])
+    ]
+    return with_usual(pd.DataFrame(rows, columns=TABLES["inside"].names), models)
+
+
+def means_inside(rows: pd.DataFrame) -> dict[str, float]:
+    """The mean of every measure of ``INSIDE`` over the rows that have it; NaN if none has."""
+    return {
+        name: geometric_mean(rows[name]) if mean == "geometric" else float(rows[name].mean())
+        for name, mean in INSIDE.items()
+    }
 
 
 def over_training(

@@ -145,6 +145,57 @@ TABLES = {
         ),
         f"{STATISTICS}.by_layer",
     ),
+    "inside": Table(
+        "one block and policy of a model, over prompts",
+        (
+            MODEL,
+            BOS,
+            *SITE,
+            PROMPTS,
+            Column(
+                "sink",
+                "mean attention weight of later positions on position 0, over heads; empty if the "
+                "model returns no weights",
+                range=SHARE,
+                format=decimals(),
+                title="attention on position 0",
+                source="normscope.hub.inside.of_attention",
+            ),
+            Column(
+                "largest_activation",
+                "largest absolute value of the stream after the block, divided by the median "
+                "absolute value: geometric mean",
+                title="largest / median value",
+                source="normscope.hub.inside.of_stream",
+            ),
+            Column(
+                "largest_is_first",
+                "share of prompts in which that value is at position 0",
+                range=SHARE,
+                format=decimals(2),
+                title="largest at position 0",
+                source="normscope.hub.inside.of_stream",
+            ),
+            Column(
+                "first_norm",
+                "norm of the stream after the block at position 0, divided by the geometric mean "
+                "of the norms at later positions: geometric mean",
+                title="norm at position 0 / later",
+                source="normscope.hub.measurement.inside_rows",
+            ),
+            Column(
+                "uniform_cosine",
+                "mean over positions of the cosine between the stream after the block and the "
+                "uniform vector",
+                range=COSINE,
+                format=SIGNED,
+                title="cosine with (1, ..., 1)",
+                source="normscope.hub.inside.of_stream",
+            ),
+            USUAL,
+        ),
+        f"{STATISTICS}.by_block",
+    ),
     "observations": Table(
         "one prompt of a model, published or measured",
         (

@@ -10,9 +10,11 @@ from normscope.io.stored import read
 from normscope.io.tables import collect
 from normscope.studies.pretrained import h25
 from normscope.studies.pretrained.grid import Listed, PretrainedTables
+from normscope.studies.pretrained.measures import PROBED
 from normscope.studies.pretrained.statistics import (
     COUNTS,
     as_published,
+    by_block,
     by_category,
     by_layer,
     by_model,
@@ -70,6 +72,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         "norms": norms,
         "sensitivity": sensitivity(gains, models, level, resamples),
         "layers": by_layer(norms, models, names, level),
+        "inside": by_block(measurements(inputs.probes, recipe.models, "inside"), models, names),
         "observations": observations,
         "by_model": of_models,
         "by_category": by_category(observations),
@@ -100,11 +103,10 @@ def facts(probes: Path, listed: Sequence[Listed]) -> pd.DataFrame:
 
 
 def measurements(probes: Path, listed: Sequence[Listed], name: str) -> pd.DataFrame:
-    """``gains`` or ``norms`` of all models."""
+    """``gains``, ``norms`` or ``inside`` of all models, by prompt."""
     keys = {model.name: {"model": model.name} for model in listed}
     table = collect(probes, f"{name}.csv", keys, read_measurements)
-    columns = [column for column in TABLES[name].names if column not in PROMPT]
-    return table if len(table) else pd.DataFrame(columns=columns)
+    return table if len(table) else pd.DataFrame(columns=["model", *PROBED[name]])
 
 
 def with_prompts(gains: pd.DataFrame, prompts: Sequence[Prompt]) -> pd.DataFrame:

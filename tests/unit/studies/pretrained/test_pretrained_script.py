@@ -17,6 +17,7 @@ import pytest
 from page_recipes import config, shown
 from processes import ROOT, SCRIPTS, flags
 from recall_recipes import by
+from scipy import stats
 
 from normscope.hub.prompts import SET, read_prompts
 from normscope.io.csvfile import write_csv
@@ -28,11 +29,14 @@ from normscope.paper.table import PageTable
 from normscope.studies.pretrained.grid import Pretrained
 from normscope.studies.pretrained.measures import (
     GAIN_COLUMNS,
+    INSIDE,
+    INSIDE_COLUMNS,
     KEY,
     METRICS,
     NORM_COLUMNS,
     POSITIONS,
     PREDICTION,
+    PROBED,
 )
 from normscope.studies.pretrained.pages import section
 from normscope.studies.pretrained.statistics import read_measurements
@@ -68,13 +72,17 @@ def write_model(folder: Path, bos: tuple[str, ...] = ("off",), **facts: Any) -> 
     norms.loc[norms["depth"] == 0, "log_gain"] = np.nan
     write_csv(folder / "gains.csv", gains[GAIN_COLUMNS])
     write_csv(folder / "norms.csv", norms[NORM_COLUMNS])
+    inside = norms.query("positions == 'last' and depth in (1, 2, 3)").copy()
+    inside[list(INSIDE)] = rng.uniform(0, 1, (len(inside), len(INSIDE)))
+    inside.loc[:, "sink"] = inside["sink"].where(inside["depth"] != 2)  # one without attention
+    write_csv(folder / "inside.csv", inside[INSIDE_COLUMNS])
     write_json(folder / "model.json", FACTS | facts)
 
 
 def write_missing(folder: Path) -> None:
     """The files of a model that could not be measured."""
-    write_csv(folder / "gains.csv", pd.DataFrame(columns=GAIN_COLUMNS))
-    write_csv(folder / "norms.csv", pd.DataFrame(columns=NORM_COLUMNS))
+    for name, columns in PROBED.items():
+        write_csv(folder / f"{name}.csv", pd.DataFrame(columns=columns))
     write_json(folder / "model.json", {"missing": MISSING})
 
 
@@ -157,7 +165,7 @@ def test_without_a_measured_model_the_published_rows_are_left(none):
     for name, table in tables(none).items():
         assert "measured" not in table.get("experiment", pd.Series(dtype=str)).tolist()
         assert (
-            table.empty == (name in ("gains", "norms", "sensitivity", "layers", "series"))
+            table.empty == (name in ("gains", "norms", "sensitivity", "layers", "inside", "series"))
             or name == "models"
         )
     document = results(none)
@@ -281,3 +289,22 @@ def test_a_cell_of_sensitivity_has_the_gain_and_what_it_reads(two):
     value = values["tuned", "off", "last", "last_gain"]
     (cell,) = [row["no BOS, last"] for row in rows if row["gain"] == "last block"]
     assert cell == f"{math.exp(value['log_gain']):.2f}, {value['reads']}"
+
+
+def test_blocks_have_means_over_the_benchmark_and_the_page_means_over_blocks(two):
+    """Of ratios they are geometric; block 2 has no attention, and no value of it in a mean."""
+    probed = pd.read_csv(two.parent / "tuned" / "inside.csv")
+    probed = probed[probed["prompt"].isin([p.name for p in PROMPTS if p.set == SET])]
+    rows = by(tables(two)["inside"].query("model == 'tuned'"), "depth")
+    assert {(row["n"], row["usual"]) for row in rows.values()} == {(25, True)}
+    (cells,) = [row for row in shown(page(two)["inside"]) if row["model"] == "tuned"]
+    for name in INSIDE:
+        is_ratio = name in ("largest_activation", "first_norm")
+        mean: Any = stats.gmean if is_ratio else np.mean
+        groups = probed.dropna(subset=name).groupby("depth")[name]
+        expected = {depth: mean(values) for depth, values in groups}
+        assert {d: rows[d][name] for d in expected} == pytest.approx(expected, abs=1e-7)
+        column, values = TABLES["inside"][name], list(expected.values())
+        words = [column.format.text(v) for v in (float(mean(values)), max(values))]
+        assert cells[column.title] == ", largest ".join(words)
+    assert math.isnan(rows[2]["sink"])
