@@ -62,7 +62,7 @@ def gain(
     order = {text: i for i, text in enumerate(texts)}
     with evaluating(model):
         outcomes = run_batches(model, body, batches(sequences, str(model.device)))
-        _, norms = rows(outcomes, body, tokenizer)
+        norms = rows(outcomes, body, tokenizer).norms
     table = pd.DataFrame(norms)
     table.insert(list(table).index("log_gain"), "gain", np.exp(table["log_gain"]))
     return table.sort_values(
