@@ -67,14 +67,14 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     tokens = _random_tokens(model) if tokens is None else tokens
     check_tokens(tokens, least=1)
     made = copy.deepcopy(model).double()
-    found = {
+    foldable = {
         name: m for name, m in made.named_modules() if isinstance(m, FrozenNorm) or is_norm(m)
     } or norms(made)  # whose error says what is missing
-    kinds = {name: type(norm).__name__ for name, norm in found.items()}
+    kinds = {name: type(norm).__name__ for name, norm in foldable.items()}
     with evaluating(made):
         if not logits(made, tokens).isfinite().all():
             raise Explained(f"the logits of {type(model).__name__} are not finite")
-        folds = fold_in_place(made, found, lambda: logits(made, tokens))
+        folds = fold_in_place(made, foldable, lambda: logits(made, tokens))
     _restore_types(made, model)
     rows = [
         {

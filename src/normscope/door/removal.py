@@ -3,14 +3,13 @@
 import math
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
 
 import pandas as pd
 from torch import Tensor, nn
 
 from normscope.door.running import check_model, check_tokens, evaluating, logits
 from normscope.errors import Explained, suggest
-from normscope.measure.frozen_norms import Sigmas, frozen, replaced, sigmas
+from normscope.measure.frozen_norms import Sigmas, frozen, frozen_norms, replaced, sigmas
 from normscope.measure.recognized import norms
 from normscope.nn.model import cross_entropy
 
@@ -74,27 +73,21 @@ def removable(
     batches = _batches(tokens)
     with evaluating(model):
         measured = sigmas(chosen, batches, partial(logits, model))
-        new: dict[str, nn.Module] = {}
-        problems: dict[str, str] = {}
-        for name, sigma in measured.items():
-            try:
-                new[name] = sigma.frozen(first_apart=first_apart)
-            except Explained as e:
-                problems[name] = str(e)
+        new, problems = frozen_norms(measured, first_apart=first_apart)
         variants = {name: {name: new[name]} for name in new}
         if new:
             variants[TOGETHER] = new
         loss, effects = _effects(model, batches, variants)
-    rows: list[dict[str, Any]] = []
-    for name in (*chosen, TOGETHER):
-        row: dict[str, Any] = {"norm": name}
-        if name in chosen:
-            row["kind"] = type(chosen[name]).__name__
-        if name in new:
-            row |= _described(measured[name])
-        if name in effects:
-            row |= {"loss": loss, **effects[name]}
-        rows.append(row | {"problem": problems.get(name)})
+    kinds = {name: {"kind": type(norm).__name__} for name, norm in chosen.items()}
+    described = {name: _described(measured[name]) for name in new}
+    losses = {name: {"loss": loss, **effect} for name, effect in effects.items()}
+    rows = [
+        {"norm": name, "problem": problems.get(name)}
+        | kinds.get(name, {})
+        | described.get(name, {})
+        | losses.get(name, {})
+        for name in (*chosen, TOGETHER)
+    ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -28,12 +28,12 @@ def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Te
         mask: (sequences, positions), 1 at real tokens, which are in front of the padding.
     """
     shape = len(blocks), len(mask)
-    found = {name: torch.full(shape, math.nan, dtype=torch.float64) for name in MEASURES}
+    measures = {name: torch.full(shape, math.nan, dtype=torch.float64) for name in MEASURES}
 
     def keeping(block: int, measure: Callable[[Any, Tensor], dict[str, Tensor]]) -> Any:
         def hook(_module: nn.Module, _args: Any, output: Any) -> None:
             for name, values in measure(output, mask).items():
-                found[name][block] = values
+                measures[name][block] = values
 
         return hook
 
@@ -42,7 +42,7 @@ def watching(blocks: Sequence[nn.Module], mask: Tensor) -> Iterator[dict[str, Te
         handles.append(block.register_forward_hook(keeping(i, of_stream)))
         handles += [m.register_forward_hook(keeping(i, of_attention)) for m in block.modules()]
     try:
-        yield found
+        yield measures
     finally:
         for handle in handles:
             handle.remove()

@@ -85,7 +85,7 @@ def _cause(e: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    asked = HubSource.model_validate_json(sys.argv[1])
+    source = HubSource.model_validate_json(sys.argv[1])
     huggingface_hub.logging.set_verbosity_error()  # warnings would repeat text from the server
-    signal.setitimer(signal.ITIMER_REAL, asked.timeout_s)  # ends this process with all its threads
-    print(_fetch(asked))
+    signal.setitimer(signal.ITIMER_REAL, source.timeout_s)  # ends this process with all its threads
+    print(_fetch(source))

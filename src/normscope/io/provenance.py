@@ -31,9 +31,9 @@ def closure(*files: Path) -> list[Path]:
     given = {path.resolve() for path in files}
     todo, modules = set(given), set[Path]()
     while todo:
-        found = _imports(todo.pop()) - modules
-        modules |= found
-        todo |= found
+        imported = _imports(todo.pop()) - modules
+        modules |= imported
+        todo |= imported
     return [*files, *sorted(modules - given)]
 
 

@@ -29,8 +29,8 @@ def disputes(claims: Claims, records: Mapping[str, Any]) -> list[dict[str, Any]]
 def _shared(
     claims: Claims, records: Mapping[str, Any], pair: tuple[str, str]
 ) -> Iterator[dict[str, Any]]:
-    asked = claims.entries
-    one, other = (asked[key].readings if key in asked else {} for key in pair)
+    entries = claims.entries
+    one, other = (entries[key].readings if key in entries else {} for key in pair)
     for first, reading in one.items():
         for second, opposite in other.items():
             if not _on_the_same_models(reading, opposite):

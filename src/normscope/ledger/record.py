@@ -142,8 +142,8 @@ def _reason(judgement: Judgement) -> str:
     differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
     words = [judgement.why or differs]
     if judgement.verdict == "depends":
-        asked = judgement.claim.asked.items()
-        answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in asked)
+        findings = judgement.claim.asked.items()
+        answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in findings)
         words.insert(0, "; ".join(answers))
     if judgement.flips_disagree:
         words.append(f"sign flips disagree: p {judgement.by.p_flips:.2g}")

@@ -128,20 +128,39 @@ def sigmas(
         batches: inputs of the model, such as tokens, (windows, positions) each.
         run: runs the model, in evaluation mode, on one of them.
     """
-    found = {name: Sigmas() for name in norms}
+    measured = {name: Sigmas() for name in norms}
     handles = [
-        module.register_forward_hook(found[name].keep, with_kwargs=True)
+        module.register_forward_hook(measured[name].keep, with_kwargs=True)
         for name, module in norms.items()
     ]
     try:
         for batch in batches:
-            for sigma in found.values():
+            for sigma in measured.values():
                 sigma.shape = batch.shape[:2]
             run(batch)
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return measured
+
+
+def frozen_norms(
+    measured: Mapping[str, Sigmas], *, first_apart: bool
+) -> tuple[dict[str, nn.Module], dict[str, str]]:
+    """The frozen norms by name, and why others cannot be frozen.
+
+    Args:
+        measured: what ``sigmas`` returns.
+        first_apart: position 0 has a separate mean.
+    """
+    new: dict[str, nn.Module] = {}
+    problems: dict[str, str] = {}
+    for name, sigma in measured.items():
+        try:
+            new[name] = sigma.frozen(first_apart=first_apart)
+        except Explained as e:
+            problems[name] = str(e)
+    return new, problems
 
 
 def frozen(
@@ -166,13 +185,11 @@ def frozen(
     Raises:
         Explained: a norm cannot be frozen.
     """
-    found = sigmas({name: model.get_submodule(name) for name in names}, batches, run or model)
-    new: dict[str, nn.Module] = {}
-    for name, sigma in found.items():
-        try:
-            new[name] = sigma.frozen(first_apart=first_apart)
-        except Explained as e:
-            raise Explained(f"the norm {name} cannot be frozen: {e}") from e
+    measured = sigmas({name: model.get_submodule(name) for name in names}, batches, run or model)
+    new, problems = frozen_norms(measured, first_apart=first_apart)
+    if problems:
+        lines = (f"the norm {name} cannot be frozen: {why}" for name, why in problems.items())
+        raise Explained("\n".join(lines))
     model = copy.deepcopy(model)
     replace(model, new)
     return model

@@ -139,10 +139,10 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
     found = []
     for name, factors in known.items():
         other = build(factors, d).double()
-        theirs = [p.numel() for p in other.parameters()]
-        apart = _outputs(perturbed(other, range(len(theirs))), d)
+        sizes = [p.numel() for p in other.parameters()]
+        apart = _outputs(perturbed(other, range(len(sizes))), d)
         for order, version, ours in zip(orders, versions, outputs, strict=True):
-            is_alike = len(theirs) == len(order) and [theirs[i] for i in order] == numbers
+            is_alike = len(sizes) == len(order) and [sizes[i] for i in order] == numbers
             same = _outputs(_given(other, version, order), d) if is_alike else apart
             starts = is_alike and _same_values(other, norm, order)
             all_sizes, large = (change(y, to) for y, to in zip(ours, same, strict=True))

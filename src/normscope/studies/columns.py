@@ -7,6 +7,8 @@ from normscope.formats import GENERAL, INTEGER, decimals
 from normscope.nn.arms import LABELS
 from normscope.nn.recipe import PLACEMENTS
 
+NATS: dict[str, Any] = {"unit": "nats", "format": decimals()}
+
 ARM = key("arm", "norm, a name of the registry of arms", label=LABELS)
 PLACEMENT = key("placement", f"where the norm stands: {', '.join(PLACEMENTS)}")
 LEARNING_RATE = key("learning_rate", "peak learning rate", float, title="learning rate")
@@ -17,23 +19,22 @@ INDEX = key("index", "place, counted from 0", int)
 
 PARAMETERS = count("parameters", "trained parameters")
 DIVERGED_AT = count("diverged_at", "step at which the loss stopped being finite; empty otherwise")
-VAL_LOSS = Column(
-    "val_loss", "validation loss after the last step", unit="nats", format=decimals(), title="loss"
-)
+VAL_LOSS = Column("val_loss", "validation loss after the last step", title="loss", **NATS)
+BEST_VAL_LOSS = Column("best_val_loss", "lowest validation loss during training", **NATS)
 CAPPED_LOSS = Column(
     "capped_loss",
     "validation loss, at most ln V; ln V for a run that diverged",
-    unit="nats",
-    format=decimals(),
     source="normscope.statistics.outcome.with_outcome",
+    **NATS,
 )
+MEAN_LOSS = estimate("mean", "mean capped loss", "low", "high", title="loss", **NATS)
 FAILED = count(
     "failed",
     "1 if the loss is not clearly below that of character frequencies",
     range=SHARE,
     source="normscope.statistics.outcome.with_outcome",
 )
-UNIGRAM = Column("unigram", "loss of character frequencies", unit="nats", format=decimals())
+UNIGRAM = Column("unigram", "loss of character frequencies", **NATS)
 AT_EDGE = Column(
     "at_edge", "whether the chosen rate is the smallest or largest that was tried", bool, "note"
 )

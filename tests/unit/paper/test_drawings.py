@@ -60,7 +60,7 @@ def test_a_figure_can_be_drawn_from_one_seed_and_from_lost_models(name, tmp_path
     empty.save(tmp_path / "lost")
     assert EMPTY.get(name, "") in " ".join(empty.words).replace("\n", " ")
     study = FIGURES[name].study
-    if study in ("main", "recall") or name in ("jacobian", "beside"):
+    if study in ("main", "recall") or name in ("jacobian", "trained_and_pretrained"):
         assert f"at step {STEP}" in empty.n
     if study == "pretrained":
         assert empty.n.endswith("Measured: no model. Not measured: ours, gone.")
@@ -99,7 +99,7 @@ def test_one_model_is_open_and_has_no_bar_and_several_have_one(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_sample_sizes_are_written_into_the_figure(name):
     n = {"notebook": 1, "slice": 1, "final_norm": 25}.get(name, 2)
-    n = 25 if FIGURES[name].study == "pretrained" and name != "beside" else n
+    n = 25 if FIGURES[name].study == "pretrained" and name != "trained_and_pretrained" else n
     assert re.search(rf"n = {n}\b", "\n".join(drawn(name).words))
 
 

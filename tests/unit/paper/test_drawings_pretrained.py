@@ -99,7 +99,7 @@ def test_many_models_are_one_matrix_of_medians():
 
 
 def test_trained_arms_in_pre_placement_are_compared_with_pretrained_models():
-    figure = drawn("beside", Case(lost=("manual_l2",)))
+    figure = drawn("trained_and_pretrained", Case(lost=("manual_l2",)))
     trained, pretrained = figure.axes
     assert ticks(trained, "y") == [REGISTRY["layernorm"].label]
     dots = [data(x)[0] for x in trained.lines if x.get_marker() == "o"]

@@ -11,6 +11,8 @@ from normscope.studies.columns import (
     FAILED,
     FAILURES,
     LEARNING_RATE,
+    MEAN_LOSS,
+    NATS,
     PARAMETERS,
     SEED,
     VAL_LOSS,
@@ -21,7 +23,6 @@ HERE = "normscope.studies.card.tabulate"
 PROBE = "normscope.studies.card.probe"
 NEAR = 0.05  # nats from the best loss, within which a learning rate is as good
 SIGNED = decimals(sign=True)
-LOSS = {"unit": "nats", "format": decimals()}
 TIMES = {"format": decimals(2)}
 INVARIANCES = many(
     {
@@ -59,7 +60,7 @@ TABLES = {
             *(ARM, REGIME, N, FAILURES),
             Column("rate", "learning rate", format=GENERAL, title="learning rate"),
             AT_EDGE,
-            *estimate("mean", "mean capped loss", "low", "high", title="loss", **LOSS),
+            *MEAN_LOSS,
             count("pairs", "seeds shared with LayerNorm"),
             *estimate(
                 "difference",
@@ -72,7 +73,7 @@ TABLES = {
                 "resolved",
                 "smallest difference that as many pairs would find with a probability of 0.9, by "
                 "the spread of these differences",
-                **LOSS,
+                **NATS,
             ),
             text("reads", "what the difference shows"),
         ),

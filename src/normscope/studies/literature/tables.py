@@ -1,16 +1,19 @@
 """The tables of the literature study, as they are declared: rows, columns, meanings. No pandas."""
 
-from normscope.columns import COSINE, SHARE, Column, Table, count, estimate, key, many
+from normscope.columns import COSINE, SHARE, Column, Table, count, key, many
 from normscope.formats import SCIENTIFIC, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
+    BEST_VAL_LOSS,
     CAPPED_LOSS,
     DEPTH,
     DIVERGED_AT,
     FAILED,
     FAILURES,
     LEARNING_RATE,
+    MEAN_LOSS,
+    NATS,
     PARAMETERS,
     PILOT,
     PLACEMENT,
@@ -22,7 +25,6 @@ from normscope.studies.columns import (
 
 HERE = "normscope.studies.literature.tabulate"
 PROBE = "normscope.studies.literature.probe"
-LOSS = {"unit": "nats", "format": decimals()}
 SIGNED = decimals(sign=True)
 
 PROTOCOL = key("protocol", "sizes and training, a key of literature.protocols in config.yaml")
@@ -31,7 +33,7 @@ MODEL = (*CELL, LEARNING_RATE, SEED)
 
 TRAINED = (
     VAL_LOSS.but(source="normscope.train.session.train"),
-    Column("best_val_loss", "lowest validation loss during training", **LOSS),
+    BEST_VAL_LOSS,
     DIVERGED_AT,
     PARAMETERS,
     CAPPED_LOSS,
@@ -40,7 +42,7 @@ TRAINED = (
 )
 # measured in the trained models
 MEASURES = (
-    Column("fitted_loss", "loss on windows of the training text, in evaluation mode", **LOSS),
+    Column("fitted_loss", "loss on windows of the training text, in evaluation mode", **NATS),
     Column("stream_growth", "RMS of the stream after the last block, over that after the first"),
     Column(
         "gradient_spread",
@@ -94,13 +96,13 @@ MEASURES = (
         "frozen_loss",
         "loss added if sigma of all norms is frozen at its mean, before any further step",
         source=f"{PROBE}.without_norms",
-        **LOSS,
+        **NATS,
     ),
     Column(
         "refined_loss",
         "loss after further steps with frozen norms, less that after as many steps without",
         source=f"{PROBE}.without_norms",
-        **LOSS,
+        **NATS,
     ),
 )
 GROWTH = Column(
@@ -119,7 +121,6 @@ ABOVE = many(
     source=f"{HERE}.above",
 )
 RUN = (*MODEL, *TRAINED, GROWTH, *MEASURES)
-MEAN_LOSS = estimate("mean", "mean capped loss", "low", "high", title="loss", **LOSS)
 
 TABLES = {
     "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),
@@ -143,7 +144,7 @@ TABLES = {
             Column(
                 "excess",
                 "mean capped loss over the rates minus that at the rate that the pilot chose",
-                **LOSS,
+                **NATS,
             ),
         ),
         f"{HERE}.sweeps",
@@ -162,7 +163,7 @@ TABLES = {
                 "norm of the loss's gradient by the block's parameters",
                 format=SCIENTIFIC,
             ),
-            Column("added_loss", "loss added if the block is left out", **LOSS),
+            Column("added_loss", "loss added if the block is left out", **NATS),
         ),
         f"{PROBE}.block_rows",
     ),

@@ -5,12 +5,14 @@ from normscope.formats import GENERAL, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
+    BEST_VAL_LOSS,
     CAPPED_LOSS,
     DIVERGED_AT,
     DIVERGENCES,
     FAILED,
     FAILURES,
     LEARNING_RATE,
+    NATS,
     PARAMETERS,
     PILOT,
     PLACEMENT,
@@ -23,7 +25,6 @@ from normscope.studies.columns import (
 )
 
 HERE = "normscope.studies.main.tabulate"
-LOSS = {"unit": "nats", "format": decimals()}
 SIGNED = decimals(sign=True)
 
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
@@ -36,9 +37,9 @@ DEPTH = key("depth", "place counted from the embedding", int)
 
 TRAINED = (
     VAL_LOSS.but(source="normscope.train.session.train"),
-    Column("best_val_loss", "lowest validation loss during training", **LOSS),
-    Column("val_loss_window_sd", "standard deviation over validation windows", **LOSS),
-    Column("train_loss", "training loss of the last step", **LOSS),
+    BEST_VAL_LOSS,
+    Column("val_loss_window_sd", "standard deviation over validation windows", **NATS),
+    Column("train_loss", "training loss of the last step", **NATS),
     DIVERGED_AT,
     PARAMETERS,
     CAPPED_LOSS,
@@ -72,7 +73,7 @@ PROBED = (*LAWS, *FOLDINGS)  # of one model each
 RUN = (*MODEL, *TRAINED, *PILOT, *GAINS, *PROBED)
 CHOSEN = (*RUN, AT_EDGE)
 MEAN_LOSS = estimate(
-    "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **LOSS
+    "mean", "mean capped loss", "low", "high", title="loss", metric=Metric("loss"), **NATS
 )
 
 TABLES = {
@@ -96,7 +97,7 @@ TABLES = {
                 column.but(macro=f"{{protocol}} {{arm}} {{placement}} {word}")
                 for word, column in zip(("loss", "loss low", "loss high"), MEAN_LOSS, strict=True)
             ),
-            *estimate("best", "mean of the lowest losses during training", **LOSS),
+            *estimate("best", "mean of the lowest losses during training", **NATS),
             Column("alpha", "level of one difference after Bonferroni's correction"),
             count("pairs", "seeds shared with the baseline"),
             *estimate(
@@ -133,9 +134,9 @@ TABLES = {
                 "train_loss",
                 "training loss",
                 metric=Metric("train_loss", ("protocol", "arm", "placement"), "step"),
-                **LOSS,
+                **NATS,
             ),
-            Column("val_loss", "validation loss where it was evaluated", **LOSS),
+            Column("val_loss", "validation loss where it was evaluated", **NATS),
         ),
         "normscope.train.session.train",
     ),
@@ -196,7 +197,7 @@ TABLES = {
             text("differs_because", "why the corrected number differs", title="why they differ"),
             text("settings", "file of the published settings"),
             flag("comparable", "whether the models here were trained with the same settings"),
-            *mean("mean of the models here", **LOSS),
+            *mean("mean of the models here", **NATS),
         ),
         f"{HERE}.published",
     ),

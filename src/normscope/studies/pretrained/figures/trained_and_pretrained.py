@@ -1,4 +1,4 @@
-"""Figure beside: the last block's gain of trained arms and of pretrained models."""
+"""Figure trained_and_pretrained: the last block's gain of trained arms and of pretrained models."""
 
 from collections.abc import Mapping, Sequence
 
