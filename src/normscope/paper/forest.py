@@ -30,7 +30,7 @@ statement holds, at the left if it fails, and at both sides if it depends; trian
 the axis. A star marks exploratory verdicts, and a dagger those of off-label tests, in another
 regime than the authors claim."""
 QUESTIONS = "Questions of this project"
-PAPER_MM = 198  # height of a page, less its caption
+PAPER_MM = 192  # height of a page, less its caption
 ROW_MM = 3.6
 MM_PER_PT = 0.3528
 MARGINS = {"left": 0.22, "right": 0.92, "wspace": 1.4}  # room for keys and verdicts
