@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import engine
+import project
 import pytest
 from engine import DONE, SNAKEMAKE, Engine, jobs, long_run, resumed
 
@@ -56,14 +57,19 @@ def test_a_cancelled_training_is_resumed_by_the_next_start(stalled: Engine, tmp_
 
 def test_slurm_sees_what_rules_and_groups_ask_for(finished: tuple[Any, str]):
     # a group requests the cores and memory of one job, and the minutes of all
+    planned = project.stats(finished[1])
+
+    def number(kind: str) -> int:
+        return sum(n for rule, n in planned.items() if re.search(kind, rule))
+
     expected = {
         "dataset": (1, "1000M", 10, False),
-        "train": (1, "1500M", 14 * 11, False),
-        "probe": (1, "2000M", 7 * 11, False),
-        "pretrained_probe": (2, "3000M", 2 * 240, True),
-        "tables": (1, "1500M", 6 * 20, False),
-        "figures": (1, "1000M", 3 * 10, False),
-        "paper": (1, "1000M", 2 * 10, False),
+        "train": (1, "1500M", 11 * number("_train$"), False),
+        "probe": (1, "2000M", 11 * number("(?<!pretrained)_probe$"), False),
+        "pretrained_probe": (2, "3000M", 240 * number("pretrained_probe$"), True),
+        "tables": (1, "1500M", 20 * number("_tables$"), False),
+        "figures": (1, "1000M", 10 * number("^figure_"), False),
+        "paper": (1, "1000M", 10 * number("^(claims|metrics)$"), False),
     }
     asked = {}
     for job in jobs(finished[1]):
@@ -86,7 +92,7 @@ def test_jobs_are_submitted_in_groups(finished: tuple[Any, str], tmp_path: Path)
     print(f"\nthe tiny grid: {steps} jobs, {submitted} submitted")
     assert steps > 30
     assert "Ctrl-C stops" not in said  # the time on a cluster depends on its queue
-    assert submitted <= 16  # which jobs are ready together is a matter of time
+    assert submitted < steps / 3  # which jobs are ready together is a matter of time
     flags = ["--configfile", "config/paper.yaml", "-n"]
     full = engine.fresh(tmp_path / "full")
     shutil.copy(engine.project.ROOT / "config.yaml", full.root)

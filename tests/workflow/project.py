@@ -42,6 +42,12 @@ def corpus() -> str:
     return " ".join(rng.choices(words, k=4000))
 
 
+def stats(output: str) -> dict[str, int]:
+    """The number of jobs by rule, without targets, in what Snakemake printed of a plan."""
+    table = re.findall(r"^(\w+) +(\d+)$", output.partition("Job stats:")[2], re.MULTILINE)
+    return {rule: int(n) for rule, n in table if rule not in ("all", "total")}
+
+
 class Project:
     """A working copy of the project."""
 
@@ -80,9 +86,9 @@ class Project:
     def planned(self, *targets: str) -> dict[str, int]:
         """The number of jobs of a dry run by rule, without targets."""
         output = self.snakemake("-n", *targets)
-        table = re.findall(r"^(\w+) +(\d+)$", output.partition("Job stats:")[2], re.MULTILINE)
-        assert table or "Nothing to be done" in output, output
-        return {rule: int(n) for rule, n in table if rule not in ("all", "total")}
+        jobs = stats(output)
+        assert jobs or "Nothing to be done" in output, output
+        return jobs
 
     @contextmanager
     def edited(self, path: str, old: str, new: str) -> Iterator[None]:
