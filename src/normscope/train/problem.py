@@ -76,12 +76,24 @@ class NextCharacter:
         return split_loss(model, self.val_tokens.to(device), self.stack.model.block_size)
 
     def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
-        """``sigma``, if the training records it."""
-        if not self.training.records_sigma:
+        """The scales of a model in evaluation mode, if the training records them.
+
+        - ``sigma``: the standard deviation of a token before the final norm, mean over tokens.
+        - ``last_gain``: the factor by which the last block changes the norm of a token, geometric
+          mean over all positions but the first, which attends to itself alone.
+        - ``logit_sd``: the standard deviation of a token's logits over the vocabulary, mean over
+          tokens.
+        """
+        if not self.training.records_scales:
             return {}
-        final = {"final": model.get_submodule("final_norm")}
-        with torch.no_grad(), passing(final) as seen:
-            model.eval()(inputs)
+        last = model.get_submodule(f"blocks.{self.stack.model.n_layer - 1}")
+        with torch.no_grad(), passing({"last": last}) as seen:
+            logits = model.eval()(inputs)
         model.train()
-        before, _ = seen["final"]
-        return {"sigma": float(before.std(-1, correction=0).mean())}
+        before, after = seen["last"]
+        gain = torch.linalg.vector_norm(after, dim=-1) / torch.linalg.vector_norm(before, dim=-1)
+        return {
+            "sigma": float(after.std(-1, correction=0).mean()),
+            "last_gain": float(gain[:, 1:].log().mean().exp()),
+            "logit_sd": float(logits.std(-1, correction=0).mean()),
+        }

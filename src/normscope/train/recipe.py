@@ -43,10 +43,11 @@ class Training(Extended):
     )
     log_every: PositiveInt = Field(default=10, description="steps averaged in a row of curves.csv")
     loss_bound: PositiveFloat = Field(description="a training loss above it is divergence")
-    records_sigma: bool = Field(
+    records_scales: bool = Field(
         default=False,
-        description="in curves.csv, the standard deviation of a token before the final norm, a "
-        "mean over the batch of the row's step",
+        description="in curves.csv, sigma before the final norm, the gain of the last block and "
+        "the standard deviation of logits, on the batch of the row's step; with rows at the steps "
+        "that are powers of two, too",
     )
     precision: Literal["fp32", "bf16"] = Field(
         description="of the branches and logits in training (bf16 is autocast); the residual "

@@ -32,7 +32,7 @@ class Continued(NextCharacter):
         t = stack.training
         rate = RATE * t.learning_rate
         changes = {"learning_rate": rate, "min_lr": rate, "warmup_steps": 0}
-        changes |= {"steps": steps, "eval_every": steps, "records_sigma": False}
+        changes |= {"steps": steps, "eval_every": steps, "records_scales": False}
         training = Training.model_validate(t.model_dump() | changes)
         super().__init__(stack.model_copy(update={"training": training}), data)
         self.model = model

@@ -41,9 +41,10 @@ def learning_rate(step: int, t: Training) -> float:
 class Learner:
     """One model in training: its generators of batches and dropout masks, its curve and outcome.
 
-    ``curve`` has one row for every ``log_every`` steps and for every evaluation. ``diverged_at`` is
-    the step, counted from 1, whose training loss was NaN or above the bound, or after which the
-    validation loss was; the model stays as it was then.
+    ``curve`` has one row for every ``log_every`` steps and for every evaluation, and with
+    ``records_scales`` for every step that is a power of two. ``diverged_at`` is the step, counted
+    from 1, whose training loss was NaN or above the bound, or after which the validation loss was;
+    the model stays as it was then.
     """
 
     def __init__(self, model: nn.Module, seed: int, device: torch.device) -> None:
@@ -234,7 +235,10 @@ class Trainer:
         t = self.training
         last = self.step == t.steps
         evaluates = last or self.step % t.eval_every == 0
-        if not (evaluates or self.step % t.log_every == 0):
+        is_power_of_two = self.step & (self.step - 1) == 0
+        # scales change most in the first steps, which powers of two resolve
+        is_watched = t.records_scales and is_power_of_two
+        if not (evaluates or is_watched or self.step % t.log_every == 0):
             return
         if evaluates:
             self._evaluate(learner)

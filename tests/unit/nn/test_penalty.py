@@ -1,4 +1,4 @@
-"""The penalty on sigma before the final norm, against autograd of its formula, and its record."""
+"""The penalty on sigma before the final norm, against autograd of its formula; recorded scales."""
 
 import pytest
 import torch
@@ -65,16 +65,33 @@ def test_a_penalty_without_a_final_norm_is_an_error(placement):
         recipe(arm, placement, sigma_penalty=WEIGHT)
 
 
-def test_training_records_sigma_on_the_batch_of_the_step():
-    stack = recipe(records_sigma=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5)
+def test_training_records_scales_on_the_batch_of_the_step():
+    """At powers of two too; against the formulas on what hooks see in a forward pass."""
+    stack = recipe(records_scales=True, seeds=[3, 4], sigma_penalty=WEIGHT, dropout=0.5, n_layer=2)
     problem = problem_of(stack)
+    steps = [1, 2, 3, 4, 5, 6, 8, 9, 10, 11]
     for learner in trained(stack).learners:
-        assert [row["step"] for row in learner.curve if "sigma" in row] == [3, 5, 6, 9, 10, 11]
+        assert [row["step"] for row in learner.curve if "sigma" in row] == steps
         g = torch.Generator().manual_seed(learner.seed)
         *_, (tokens, _) = (problem.draw(g) for _ in range(stack.training.steps))
-        seen: list[Tensor] = []
-        final = learner.model.get_submodule("final_norm")
-        final.register_forward_hook(lambda _, args, __, seen=seen: seen.append(args[0]))
-        learner.model.eval()(tokens)
-        expected = seen[0].var(-1, correction=0).sqrt().mean().item()
-        assert learner.curve[-1]["sigma"] == pytest.approx(expected, rel=1e-5)
+        seen: dict[str, Tensor] = {}
+        for name in ("blocks.1", "final_norm"):
+            learner.model.get_submodule(name).register_forward_hook(
+                lambda _, args, __, name=name, seen=seen: seen.update({name: args[0]})
+            )
+        logits = learner.model.eval()(tokens)
+        before, after = seen["blocks.1"], seen["final_norm"]
+        length = [x.square().sum(-1).log() / 2 for x in (before, after)]
+        expected = {
+            "sigma": after.var(-1, correction=0).sqrt().mean(),
+            "last_gain": (length[1] - length[0])[:, 1:].mean().exp(),
+            "logit_sd": logits.var(-1, correction=0).sqrt().mean(),
+        }
+        for name, value in expected.items():
+            assert learner.curve[-1][name] == pytest.approx(value.item(), rel=1e-5), name
+
+
+def test_scales_are_not_recorded_unless_a_training_says_so():
+    (learner,) = trained(recipe()).learners
+    assert [row["step"] for row in learner.curve] == [3, 5, 6, 9, 10, 11]
+    assert not any(row.keys() & {"sigma", "last_gain", "logit_sd"} for row in learner.curve)

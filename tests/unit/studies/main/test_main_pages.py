@@ -121,7 +121,7 @@ def test_the_published_settings_are_all_scientific_choices_of_a_configuration(se
         for recipe in (Model, Training)
     )
     assert set(reference["model"]) == model
-    free = {"eval_every", "log_every", "loss_bound", "records_sigma", "precision"}
+    free = {"eval_every", "log_every", "loss_bound", "records_scales", "precision"}
     assert set(reference["training"]) == training - free
     raw = read_project(ROOT)
     if variant:
