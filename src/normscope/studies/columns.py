@@ -71,3 +71,6 @@ def mean(
 def steps(name: str, meaning: str, **fields: Any) -> Column:
     """A number of optimizer steps among the keys."""
     return key(name, meaning, int, **{"format": INTEGER, **fields})
+
+
+STEP = steps("step", "optimizer step")

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from normscope.io.dataset import Dataset, DatasetError
-from normscope.measure.hooks import passing
+from normscope.measure.scales import scales
 from normscope.measure.windows import SplitLoss, as_tensor, draw, split_loss
 from normscope.nn.model import Transformer, cross_entropy
 from normscope.train.recipe import Stack, Training
@@ -76,24 +76,10 @@ class NextCharacter:
         return split_loss(model, self.val_tokens.to(device), self.stack.model.block_size)
 
     def watch(self, model: nn.Module, inputs: Tensor) -> dict[str, float]:
-        """The scales of a model in evaluation mode, if the training records them.
-
-        - ``sigma``: the standard deviation of a token before the final norm, mean over tokens.
-        - ``last_gain``: the factor by which the last block changes the norm of a token, geometric
-          mean over all positions but the first, which attends to itself alone.
-        - ``logit_sd``: the standard deviation of a token's logits over the vocabulary, mean over
-          tokens.
-        """
+        """The scales of the model in evaluation mode, if the training records them."""
         if not self.training.records_scales:
             return {}
         last = model.get_submodule(f"blocks.{self.stack.model.n_layer - 1}")
-        with torch.no_grad(), passing({"last": last}) as seen:
-            logits = model.eval()(inputs)
+        found = scales(model.eval(), last, inputs)
         model.train()
-        before, after = seen["last"]
-        gain = torch.linalg.vector_norm(after, dim=-1) / torch.linalg.vector_norm(before, dim=-1)
-        return {
-            "sigma": float(after.std(-1, correction=0).mean()),
-            "last_gain": float(gain[:, 1:].log().mean().exp()),
-            "logit_sd": float(logits.std(-1, correction=0).mean()),
-        }
+        return found

@@ -230,7 +230,7 @@ TABLES = {
     "sigma": Table(
         "one step of a cell",
         (
-            *(*VARIED, shared.steps("step", "optimizer step"), shared.MEASURE),
+            *(*VARIED, shared.STEP, shared.MEASURE),
             *shared.mean("geometric mean over models"),
         ),
         f"{HERE}.sigma",

@@ -19,6 +19,7 @@ from normscope.studies.columns import (
     PLACEMENT,
     RATE,
     SEED,
+    STEP,
     VAL_LOSS,
     N,
 )
@@ -166,6 +167,27 @@ TABLES = {
             Column("added_loss", "loss added if the block is left out", **NATS),
         ),
         f"{PROBE}.block_rows",
+    ),
+    "scales": Table(
+        "one recorded step of a trained model at its chosen learning rate",
+        (
+            *MODEL,
+            STEP,
+            Column(
+                "sigma",
+                "standard deviation of a token before the final norm, mean over the step's batch",
+            ),
+            Column(
+                "last_gain",
+                "factor by which the last block changes the norm of the residual stream, geometric "
+                "mean over all positions but the first",
+            ),
+            Column(
+                "logit_sd",
+                "standard deviation of the logits over the vocabulary, mean over the step's batch",
+            ),
+        ),
+        "normscope.measure.scales.scales",
     ),
     "networks": Table(
         "one untrained network",

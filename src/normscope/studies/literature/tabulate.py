@@ -20,10 +20,11 @@ FROM = 100  # the step from which the growth of sigma is measured
 
 def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
     """All tables of the study, by name."""
-    runs = all_runs(recipe, inputs)
+    keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
+    curves = collect(inputs.models, "curves.csv", keys)
+    runs = all_runs(recipe, inputs, curves)
     picked = chosen(runs, CELL, by="capped_loss")
-    keys = {name: recipe.jobs[name]._asdict() for name in recipe.probed}
-    blocks = collect(inputs.probes, "blocks.csv", keys)
+    blocks = collect(inputs.probes, "blocks.csv", {name: keys[name] for name in recipe.probed})
     starts: dict[str, dict[str, str]] = {name: {} for name in recipe.starts}
     networks = collect(inputs.probes, "networks.csv", starts)
     return {
@@ -32,23 +33,39 @@ def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.Data
         "cells": means(picked, recipe.level),
         "sweeps": sweeps(runs),
         "blocks": blocks.merge(picked[MODEL], on=MODEL)[TABLES["blocks"].names],
+        "scales": scales(curves).merge(picked[MODEL], on=MODEL),
         "networks": networks,
         "slopes": slopes(networks),
         "towers": collect(inputs.probes, "towers.csv", starts),
     }
 
 
-def all_runs(recipe: LiteratureTables, inputs: TableInputs) -> pd.DataFrame:
-    """One row per model: its outcome, and what was measured in it."""
+def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: its outcome, and what was measured in it.
+
+    Args:
+        recipe: What the tables are made from.
+        inputs: Where the files of the jobs are.
+        curves: One row per recorded step of a model.
+    """
     keys = {name: cell._asdict() for name, cell in recipe.jobs.items()}
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     runs = with_outcomes(runs, inputs.corpus, recipe.texts)
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
-    curves = collect(inputs.models, "curves.csv", keys)
     measured = collect(inputs.probes, "models.csv", {name: keys[name] for name in recipe.probed})
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
     runs = runs.merge(sigma_growth(curves), on=MODEL, how="left")
     return runs.merge(measured, on=MODEL, how="left")[TABLES["runs"].names]
+
+
+def scales(curves: pd.DataFrame) -> pd.DataFrame:
+    """The recorded steps of models whose scales were recorded, possibly none.
+
+    Args:
+        curves: One row per recorded step of a model.
+    """
+    # curves have no such columns if no training records scales
+    return curves.reindex(columns=TABLES["scales"].names).dropna(subset=["sigma"])
 
 
 def sigma_growth(curves: pd.DataFrame) -> pd.DataFrame:

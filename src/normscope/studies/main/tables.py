@@ -18,10 +18,10 @@ from normscope.studies.columns import (
     PLACEMENT,
     RATE,
     SEED,
+    STEP,
     VAL_LOSS,
     N,
     mean,
-    steps,
 )
 
 HERE = "normscope.studies.main.tabulate"
@@ -30,7 +30,6 @@ SIGNED = decimals(sign=True)
 PROTOCOL = key("protocol", "sizes and training, a key of protocols in config.yaml")
 COMPARED = (PROTOCOL, ARM, PLACEMENT)
 MODEL = (*COMPARED, LEARNING_RATE, SEED)
-STEP = steps("step", "optimizer step")
 SITE = key("site", "place in the network: embedding, block_0, ..., final_norm")
 TEXT = key("text", "name of the text in config.yaml; dataset is the default text")
 DEPTH = key("depth", "place counted from the embedding", int)

@@ -124,7 +124,7 @@ TABLES = {
         "one step of a trained model",
         (
             *MODEL,
-            shared.steps("step", "optimizer step"),
+            shared.STEP,
             Column("train_loss", "training loss", unit="nats"),
         ),
         "normscope.train.session.train",

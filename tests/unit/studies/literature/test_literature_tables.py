@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recall_recipes import by
 
 from normscope.studies.literature.tables import TABLES
-from normscope.studies.literature.tabulate import above, sigma_growth, slopes, sweeps
+from normscope.studies.literature.tabulate import above, scales, sigma_growth, slopes, sweeps
 
 NAN = math.nan
 KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
@@ -94,3 +94,14 @@ def test_sigma_grows_from_step_100_on_where_it_was_recorded():
     assert [math.isnan(growth[seed]["sigma_growth"]) for seed in (2, 3)] == [True, True]
     without = sigma_growth(table.drop(columns="sigma"))
     assert (len(without), without["sigma_growth"].count()) == (3, 0)
+
+
+def test_scales_are_those_of_the_steps_at_which_they_were_recorded():
+    known = {"sigma": 2.0, "last_gain": 1.5, "logit_sd": 0.5}
+    rows = [model(step=1, train_loss=3.0) | known, model(step=2, train_loss=2.9)]
+    table = scales(pd.DataFrame(rows))
+    assert table.to_dict("records") == [
+        {key: value for key, value in rows[0].items() if key in TABLES["scales"].names}
+    ]
+    without = scales(pd.DataFrame([model(step=1, train_loss=3.0)]))
+    assert (list(without), len(without)) == (TABLES["scales"].names, 0)
