@@ -77,13 +77,19 @@ def block_rows(model: Transformer, data: Dataset, stack: Stack, windows: int) ->
 
 def of_blocks(rows: list[Row]) -> Row:
     """What the blocks of a model say of it."""
-    logs = torch.tensor([math.log(row["gradient"]) for row in rows])
     later = [row["added_loss"] < FREE for row in rows[1:]]
     return {
         "stream_growth": rows[-1]["activation_rms"] / rows[0]["activation_rms"],
-        "gradient_spread": float(logs.std(correction=0)),
+        "gradient_spread": log_spread(rows, "gradient"),
+        "parameter_gradient_spread": log_spread(rows, "gradient_parameters"),
         "free_blocks": sum(later) / len(later) if later else math.nan,
     }
+
+
+def log_spread(rows: list[Row], name: str) -> float:
+    """The standard deviation over blocks of the logarithm of a positive column."""
+    logs = torch.tensor([math.log(row[name]) for row in rows])
+    return float(logs.std(correction=0))
 
 
 @torch.no_grad()

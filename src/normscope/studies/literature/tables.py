@@ -50,6 +50,11 @@ MEASURES = (
         "standard deviation over blocks of the logarithm of the gradient's norm at a block's input",
     ),
     Column(
+        "parameter_gradient_spread",
+        "standard deviation over blocks of the logarithm of the gradient's norm by the block's "
+        "parameters",
+    ),
+    Column(
         "free_blocks",
         "share of the blocks but the first whose removal adds less than 0.05 nats",
         range=SHARE,

@@ -95,8 +95,12 @@ def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place,
         assert row[name] == pytest.approx(float(value), rel=1e-5), name
     blocks = select(tables["blocks"], protocol="small", placement="pre", seed=10)
     pair = by(select(blocks, arm="layernorm"), "block")
-    ratio = math.log(pair[1]["gradient"] / pair[2]["gradient"])
-    assert row["gradient_spread"] == pytest.approx(abs(ratio) / 2)
+    for spread, column in (
+        ("gradient_spread", "gradient"),
+        ("parameter_gradient_spread", "gradient_parameters"),
+    ):
+        ratio = math.log(pair[1][column] / pair[2][column])
+        assert row[spread] == pytest.approx(abs(ratio) / 2)
     assert row["free_blocks"] == float(pair[2]["added_loss"] < 0.05)
 
 
