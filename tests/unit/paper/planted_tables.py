@@ -217,9 +217,11 @@ def literature(case: Case) -> Tables:
 
     Losses are 2, 2.5, ... and a hundredth of the seed, and 0.5 more at rates that are not chosen.
     Without its l-th block, a model loses 0.1 l and a hundredth of the seed. The numbers of
-    untrained networks are the depth and its inverse, times the seed.
+    untrained networks are the depth and its inverse, times the seed. Streams grow by the seed plus
+    the number of the cell, inputs are unselectable in ``sweep`` alone, and towers collapse by the
+    seed. Sigma is step times seed in the protocols of one cell; the second seed ends at step 2.
     """
-    runs, cells, blocks, networks = [], [], [], []
+    runs, cells, blocks, networks, scales = [], [], [], [], []
     kinds = [
         ("small", "layernorm", "pre"),
         ("small", "layernorm", "post"),
@@ -234,6 +236,14 @@ def literature(case: Case) -> Tables:
             model = key | {"learning_rate": rate, "seed": seed}
             end = loss + 0.01 * seed + 0.5 * (rate > RATES[0])
             runs.append(model | {"capped_loss": end, "failed": int(lost)})
+            if not lost:
+                runs[-1] |= {"stream_growth": 1.0 * (seed + i)}
+                runs[-1] |= {"unselectable": 0.5} if protocol == "sweep" else {}
+            if protocol != "small" and rate == RATES[0]:
+                scales += [
+                    model | {"step": step, "sigma": 1.0 * step * seed, "last_gain": 2.0}
+                    for step in (1, 2, 10)[: 2 if seed == 2 else 3]
+                ]
         for seed, block in itertools.product(() if lost else case.seeds, (1, 2)):
             added = 0.1 * block + 0.01 * seed
             model = key | {"learning_rate": RATES[0], "seed": seed}
@@ -242,9 +252,13 @@ def literature(case: Case) -> Tables:
         key = {"arm": "layernorm", "placement": placement, "depth": depth, "seed": seed}
         values = {"output_change": 1.0 * seed * depth, "last_gradient": seed / depth}
         networks.append(key | values)
+    towers = [
+        {"arm": arm, "causal": causal, "seed": seed, "collapse_rate": -1.0 * seed}
+        for arm, causal, seed in itertools.product(("none", "layernorm"), (True, False), case.seeds)
+    ]
     chosen = [run for run in runs if run["learning_rate"] == RATES[0]]
-    tables = {"runs": runs, "chosen": chosen, "cells": cells, "blocks": blocks}
-    return planted("literature", **tables, networks=networks)
+    tables = {"runs": runs, "chosen": chosen, "cells": cells, "blocks": blocks, "scales": scales}
+    return planted("literature", **tables, networks=networks, towers=towers)
 
 
 def textbook(case: Case) -> Tables:

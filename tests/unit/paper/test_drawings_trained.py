@@ -302,8 +302,14 @@ def test_losses_without_a_block_have_a_panel_per_protocol_and_norm():
 
 
 def test_untrained_networks_have_a_line_of_geometric_means_per_placement():
-    change, gradient = drawn("untrained_depth").axes
+    change, gradient, towers = drawn("untrained_depth").axes
     root = math.sqrt(2)  # of the seeds 1 and 2
     assert medians(change) == [([2, 8], pytest.approx([2 * root, 8 * root]))] * 2
     assert medians(gradient) == [([2, 8], pytest.approx([root / 2, root / 8]))] * 2
     assert sorted(points(change, "s")) == [(2, 2), (2, 4), (8, 8), (8, 16)]
+    assert ticks(towers, "y") == [
+        f"{norm},\n{mask}" for norm in ("No norm", "LayerNorm") for mask in ("causal", "no mask")
+    ]
+    assert points(towers, "s") == [(-seed, row) for row in (2, 3) for seed in (1, 2)]
+    means = [data(line) for line in towers.lines if line.get_marker() == "|"]
+    assert means == [([-1.5], [row]) for row in range(4)]
