@@ -313,3 +313,16 @@ def test_untrained_networks_have_a_line_of_geometric_means_per_placement():
     assert points(towers, "s") == [(-seed, row) for row in (2, 3) for seed in (1, 2)]
     means = [data(line) for line in towers.lines if line.get_marker() == "|"]
     assert means == [([-1.5], [row]) for row in range(4)]
+
+
+def test_scales_have_a_median_over_the_models_that_go_on_and_a_line_per_model():
+    figure = drawn("scales")
+    sigma, gain, _ = figure.axes
+    name = "sweep: LayerNorm, pre-norm, n = 2"
+    assert labelled(sigma, name) == ([1, 2, 10], [1.5, 3, 10])
+    assert labelled(gain, name) == ([1, 2, 10], [2, 2, 2])
+    lines = [data(line) for line in sigma.lines if line.get_alpha()]
+    assert lines == [([1, 2, 10], [1, 2, 10]), ([1, 2], [2, 4])] * 2  # of two protocols
+    tables = tables_of("scales")
+    empty = {"scales": tables["scales"][:0]}
+    assert draw("scales", empty).n == "Here no training recorded its scales."
