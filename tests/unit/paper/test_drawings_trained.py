@@ -7,7 +7,7 @@ import pytest
 from drawings import data, draw, labelled, points, ticks
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from planted_tables import RULES, TRIED, Case, drawn, tables_of
+from planted_tables import ARMS, RULES, TRIED, Case, drawn, tables_of
 
 from normscope.paper.hover import MEAN
 from normscope.studies.arms import arm_look
@@ -313,6 +313,23 @@ def test_untrained_networks_have_a_line_of_geometric_means_per_placement():
     assert points(towers, "s") == [(-seed, row) for row in (2, 3) for seed in (1, 2)]
     means = [data(line) for line in towers.lines if line.get_marker() == "|"]
     assert means == [([-1.5], [row]) for row in range(4)]
+
+
+def test_measures_have_a_row_per_cell_in_which_they_are_known():
+    figure = drawn("literature_measures", Case(seeds=(1, 2, 6), lost=("none",)))
+    growth, unselectable = figure.axes
+    sweeps = [f"{name}: LayerNorm, pre-norm" for name in ("sweep", "sweep_qk")]
+    known = ["small: LayerNorm, pre-norm", "small: LayerNorm, post-norm", *sweeps]
+    assert ticks(growth, "y") == known
+    assert ticks(unselectable, "y") == sweeps[:1]
+    numbers = (0, 1, 3, 4)  # of the cells: the third has no norm
+    rows = [(seed + i, y) for y, i in enumerate(numbers) for seed in (1, 2, 6)]
+    assert points(growth, "s") == rows
+    medians = [data(line) for line in growth.lines if line.get_marker() == "|"]
+    assert medians == [([2 + i], [y]) for y, i in enumerate(numbers)]
+    assert (growth.get_xscale(), unselectable.get_xscale()) == ("log", "linear")
+    tables = tables_of("literature_measures", Case(lost=ARMS))
+    assert draw("literature_measures", tables).n == "Here no model was measured."
 
 
 def test_scales_have_a_median_over_the_models_that_go_on_and_a_line_per_model():
