@@ -143,6 +143,9 @@ def tiny(root: Path) -> dict[str, Any]:
     for key, value in choices.items():
         config[key] = config[key] | value if isinstance(value, dict) else value
     config["literature"] = literature  # with the protocols that statements name
+    once, swept = literature["runs"]
+    once["arms"] = ["layernorm"]
+    swept["placements"], swept["learning_rates"] = ["pre"], [0.001, 0.003]
     config["dataset"] = {
         "sha256": hashlib.sha256((root / "corpus.txt").read_bytes()).hexdigest(),
         "sources": [{"kind": "path", "path": "corpus.txt"}],
