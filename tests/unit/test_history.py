@@ -66,8 +66,11 @@ def test_seeds_that_were_seen_stay_seen(tmp_path: Path):
 @pytest.mark.usefixtures("_whole_history")
 def test_every_line_is_a_verdict_of_its_commit_or_of_the_next_ledger():
     for commit in {line.commit for line in LINES}:
-        later = git("log", "--reverse", "--format=%H", f"{commit}..HEAD", "--", LEDGER)
-        ledgers = [git("show", f"{one}:{LEDGER}") for one in (commit, *later.splitlines()[:1])]
+        # on branches that were merged, each has its next ledger
+        later = git("rev-list", "--parents", "--full-history", f"{commit}..HEAD", "--", LEDGER)
+        parents = {one: set(before) for one, *before in map(str.split, later.splitlines())}
+        following = [one for one, before in parents.items() if not before & parents.keys()]
+        ledgers = [git("show", f"{one}:{LEDGER}") for one in (commit, *following)]
         verdicts = {
             (claim["key"], claim["verdict"], claim["n"])
             for ledger in (*ledgers, json.dumps(KEPT))
