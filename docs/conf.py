@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.utils import new_document
 from latex2mathml.converter import convert
 from myst_nb.sphinx_ import NbMetadataCollector
 from sphinx.application import Sphinx
@@ -102,17 +101,10 @@ def with_tables(app: Sphinx, docname: str, source: list[str]) -> None:
 
 
 def ledger_pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The pages of statements, if the front page has the ledger; the search finds them."""
-    if open_ledger.MARK not in Path(app.srcdir, "index.md").read_text():
-        return
-    open_ledger.copy_figures(Path(app.outdir))
-    for name, context, template in open_ledger.pages():
-        body = nodes.raw("", context["body"], format="html")
-        page = new_document(name)
-        page += nodes.section("", nodes.title("", context["title"]), body)
-        builder: Any = app.builder
-        builder.indexer.feed(name, name, context["title"], page)
-        yield name, context, template
+    """The pages of statements, if the front page has the ledger."""
+    if open_ledger.MARK in Path(app.srcdir, "index.md").read_text():
+        open_ledger.copy_figures(Path(app.outdir))
+        yield from open_ledger.pages()
 
 
 def gallery_cards(app: Sphinx) -> list[tuple[str, dict[str, str], str]]:
