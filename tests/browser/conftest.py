@@ -3,16 +3,15 @@
 Without either, tests are skipped with the reason; where CI is set they fail.
 """
 
-import importlib
+import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
+from needed import need
 
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -22,23 +21,14 @@ FLAGS = (
 ).split()
 
 
-def without(reason: str) -> NoReturn:
-    """There is nothing to test, which is a failure where everything should be there."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, of the distribution."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        without(f"no browser: {', '.join(BROWSERS)}")
-    try:
-        playwright = importlib.import_module("playwright.sync_api")
-    except ImportError:
-        without("no playwright: pip install -c constraints-dev.txt '.[browser]'")
+    need(program, f"no browser: {', '.join(BROWSERS)}")
+    installed = importlib.util.find_spec("playwright")
+    need(installed, "no playwright: pip install -c constraints-dev.txt '.[browser]'")
+    playwright = importlib.import_module("playwright.sync_api")
     with playwright.sync_playwright() as tools:
         started = tools.chromium.launch(
             executable_path=program, args=[f"--{flag}" for flag in FLAGS]
@@ -51,16 +41,9 @@ def browser() -> Iterator[Any]:
 def summary() -> Path:
     """The page of this work tree, or the one that NORMSCOPE_PAGE names."""
     path = Path(os.environ.get("NORMSCOPE_PAGE", ROOT / "results" / "paper" / "summary.html"))
-    if not path.is_file():
-        without(f"no page: {path}; make it: snakemake --cores 2 results/paper/summary.html")
+    way = "snakemake --cores 2 results/paper/summary.html"
+    need(path.is_file(), f"no page: {path}; make it: {way}")
     return path.resolve()
-
-
-@pytest.fixture(scope="session")
-def recipes() -> ModuleType:
-    """Small pages, shared with the unit tests."""
-    sys.path.append(str(ROOT / "tests" / "unit"))
-    return importlib.import_module("page_recipes")
 
 
 class Visit:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import page_recipes
 import pytest
 
 from normscope.io.yamlfile import read_yaml
@@ -177,10 +178,10 @@ def test_text_stands_out(visit, summary, scheme, width):
     assert least >= 4.5, where
 
 
-def test_a_hostile_page_runs_nothing(visit, recipes, tmp_path):
-    for number, text in enumerate(recipes.HOSTILE):
+def test_a_hostile_page_runs_nothing(visit, tmp_path):
+    for number, text in enumerate(page_recipes.HOSTILE):
         path = tmp_path / f"{number}.html"
-        path.write_text(recipes.made(tmp_path, text))
+        path.write_text(page_recipes.made(tmp_path, text))
         visited = visit(path, 390)
         visited.page.locator(".card summary").first.click()
         assert visited.said == []
@@ -189,11 +190,11 @@ def test_a_hostile_page_runs_nothing(visit, recipes, tmp_path):
         assert text in texts(visited.page, ".card strong")
 
 
-def test_no_script_may_run(visit, recipes, tmp_path):
+def test_no_script_may_run(visit, tmp_path):
     """Had escaping failed, the policy would stop it."""
     path = tmp_path / "page.html"
     path.write_text(
-        recipes.made(tmp_path).replace(
+        page_recipes.made(tmp_path).replace(
             "</main>", "<script>alert(1)</script><img src=x onerror=alert(2)>"
         )
     )

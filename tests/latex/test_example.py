@@ -1,15 +1,14 @@
 """The files for LaTeX, compiled: no warning, all tables, all figures. Needs pdflatex."""
 
-import importlib
 import os
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+import page_recipes as recipes
+from needed import need
 
 from normscope.io.files import write_text
 from normscope.paper.frame import Frame
@@ -17,18 +16,8 @@ from normscope.paper.latex import files
 from normscope.paper.typeset import pdf
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "unit"))
-
-recipes = importlib.import_module("page_recipes")
-
 PAPER = Path(os.environ.get("NORMSCOPE_PAPER", ROOT / "results" / "paper"))
 COMMAND = "pdflatex -interaction=nonstopmode -halt-on-error -no-shell-escape example.tex".split()
-
-
-def need(tool: object, reason: str) -> None:
-    """Skip where something is missing; on CI, where nothing may be, fail."""
-    if not tool:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
 
 
 def compiled(place: Path) -> str:

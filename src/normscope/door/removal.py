@@ -41,20 +41,14 @@ def removable(
     (the mean at the first position of a window), loss (nats per token, of the model with its
     norms), frozen_loss (without this one), added_loss (the difference), change (the largest change
     of a logit, over the largest absolute logit), removable, and problem (why a norm cannot be
-    frozen; its other numbers are then missing). ``removable`` is
-
-    - ``exact`` if change is at most 1e-5, which rounding in float32 explains;
-    - ``near`` if the added loss is at most 0.01 nats;
-    - ``no`` otherwise.
+    frozen; its other numbers are then missing). ``removable`` is ``exact`` if change is at most
+    1e-5, which rounding in float32 explains, ``near`` if the added loss is at most 0.01 nats, and
+    ``no`` otherwise. Losses and changes are infinite where a logit is not finite.
 
     Norms that can go one by one may not be able to go together: give them as ``names``, and read
-    the row ``all``.
-
-    Losses and changes are infinite where a logit is not finite, as in a model whose stream grows
-    without bound. In many language models the first position of a window has a sigma that is
+    the row ``all``. In many language models the first position of a window has a sigma that is
     hundreds of times as large as elsewhere, so that no constant fits it and the others; compare
-    ``sigma_first`` with ``sigma_mean``. With ``first_apart`` it has a separate constant, as in the
-    code of Baroni et al. until late in their fine-tuning.
+    ``sigma_first`` with ``sigma_mean``, and give ``first_apart``.
 
     Args:
         model: a causal language model that takes tokens and returns logits: of transformers, one
@@ -63,7 +57,8 @@ def removable(
             these tokens, and the loss is that of predicting all but the first of each window.
         names: norms, by their names in the model; by default all LayerNorms and RMSNorms. The row
             ``all`` is then without these.
-        first_apart: the first position of each window has a separate mean.
+        first_apart: the first position of each window has a separate mean, as in the code of Baroni
+            et al. until late in their fine-tuning.
 
     Raises:
         Explained: the model has no norm, or none with one of the names; it does not accept the

@@ -136,7 +136,7 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
     orders = list(itertools.permutations(range(len(numbers))))[:MOST_ORDERS]
     versions = [perturbed(norm, order) for order in orders]
     outputs = [_outputs(version, d) for version in versions]
-    found = []
+    candidates = []
     for name, factors in known.items():
         other = build(factors, d).double()
         sizes = [p.numel() for p in other.parameters()]
@@ -146,8 +146,8 @@ def nearest(norm: nn.Module, known: Mapping[str, Norm], d: int) -> Nearest:
             same = _outputs(_given(other, version, order), d) if is_alike else apart
             starts = is_alike and _same_values(other, norm, order)
             all_sizes, large = (change(y, to) for y, to in zip(ours, same, strict=True))
-            found.append((all_sizes, not is_alike, not starts, name, large))
-    all_sizes, _, differs, name, large = min(found)
+            candidates.append((all_sizes, not is_alike, not starts, name, large))
+    all_sizes, _, differs, name, large = min(candidates)
     return Nearest(name, all_sizes, large, not differs)
 
 

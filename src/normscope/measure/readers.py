@@ -79,9 +79,9 @@ class _Output(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """What multiplies a parameter, and with which output of a norm, if it is one."""
+    """An operation on a parameter, and the norm whose output it multiplies, if there is one."""
 
-    what: str
+    operation: str
     norm: str | None
 
 
@@ -164,7 +164,7 @@ class Readers(TorchFunctionMode):
             product: the call as a product with a weight, if it is one.
             scale: the constant by which it multiplies, if it does.
         """
-        what = f"{name} in {self._places[-1] or 'the model'}"
+        operation = f"{name} in {self._places[-1] or 'the model'}"
         x = self._outputs.get(id(product.x)) if product else None
         made = result if isinstance(result, Tensor) else None
         for t in read:
@@ -172,7 +172,7 @@ class Readers(TorchFunctionMode):
             if id(p) in self._uses and made is not None and _is_transpose(made, p):
                 self._transposes[id(made)] = made, p
             elif id(p) in self._uses and made is not p:
-                self._uses[id(p)].append(_Use(what, x.norm if x else None))
+                self._uses[id(p)].append(_Use(operation, x.norm if x else None))
             output = self._outputs.get(id(t))
             if output is None:
                 continue
@@ -182,7 +182,7 @@ class Readers(TorchFunctionMode):
                 factor = output.scale * (1.0 if scale is None else scale)
                 self._outputs[id(made)] = _Output(made, output.norm, factor)
             else:
-                self._others.setdefault(output.norm, what)
+                self._others.setdefault(output.norm, operation)
 
     def passed(self, norm: str) -> tuple[Tensor, Tensor]:
         """The input and the output of a norm in its first call.
@@ -225,7 +225,7 @@ class Readers(TorchFunctionMode):
             raise Explained("its output is multiplied with a matrix that is not a parameter")
         for use in self._uses[id(p)]:
             if use.norm != norm:
-                raise Explained(f"{self._names[id(p)][-1]} is tied: {use.what} uses it, too")
+                raise Explained(f"{self._names[id(p)][-1]} is tied: {use.operation} uses it, too")
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> _Product:

@@ -124,11 +124,11 @@ def _pointwise(function: Literal["tanh", "erf"], **factors) -> Factors:
 _NAME: TypeAdapter[str] = TypeAdapter(CellName)
 
 
-def registry(*rows: Row, of: str = "ARMS of src/normscope/nn/arms.py") -> dict[str, Arm]:
+def registry(*rows: Row, place: str = "ARMS of src/normscope/nn/arms.py") -> dict[str, Arm]:
     """The arms by name.
 
     Args:
-        of: where the rows are, for messages.
+        place: where the rows are, for messages.
 
     Raises:
         Explained: rows are wrong; one line per fault, with the row's name and the reason.
@@ -154,7 +154,7 @@ def registry(*rows: Row, of: str = "ARMS of src/normscope/nn/arms.py") -> dict[s
         except ValueError as e:
             faults.append(str(e))
     if faults:
-        raise Explained("\n".join(f"{of}: {f}" for f in faults))
+        raise Explained("\n".join(f"{place}: {f}" for f in faults))
     return arms
 
 
@@ -241,7 +241,7 @@ def add(*rows: Row) -> None:
     Raises:
         Explained: A name, a label or a norm is that of another arm, or a row is wrong.
     """
-    arms = registry(*BUILT_IN, *rows, of="arms")
+    arms = registry(*BUILT_IN, *rows, place="arms")
     ARMS.clear()
     ARMS.update(arms)
     LABELS.clear()

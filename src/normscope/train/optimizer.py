@@ -213,10 +213,10 @@ class Muon(Optimizer):
         self.adamw.step([gradients[i] for i in self.others], ADAMW_SHARE * learning_rate)
 
     def second_moments(self) -> list[Tensor | None]:
-        found: list[Tensor | None] = [None] * (len(self.hidden) + len(self.others))
-        for i, moments in zip(self.others, self.adamw.second_moments(), strict=True):
-            found[i] = moments
-        return found
+        moments: list[Tensor | None] = [None] * (len(self.hidden) + len(self.others))
+        for i, of_adamw in zip(self.others, self.adamw.second_moments(), strict=True):
+            moments[i] = of_adamw
+        return moments
 
     def state(self) -> dict[str, list[Tensor]]:
         return {"means": self.means, **self.adamw.state()}

@@ -80,6 +80,6 @@ class NextCharacter:
         if not self.training.records_scales:
             return {}
         last = model.get_submodule(f"blocks.{self.stack.model.n_layer - 1}")
-        found = scales(model.eval(), last, inputs)
+        measured = scales(model.eval(), last, inputs)
         model.train()
-        return found
+        return measured

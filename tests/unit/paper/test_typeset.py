@@ -1,12 +1,12 @@
 """The summary in print: its blocks, hostile text as text, every number, the same bytes twice."""
 
-import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from needed import need
 from page_recipes import (
     HOSTILE_TEX,
     REPORT,
@@ -27,8 +27,7 @@ FIGURES = dict.fromkeys(frame().figures, SVG)
 
 def text_of(data: bytes, place: Path) -> str:
     """The text of a PDF, without what only says where lines end."""
-    if not shutil.which("pdftotext"):
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("pdftotext is not installed")
+    need(shutil.which("pdftotext"), "pdftotext is not installed")
     (place / "x.pdf").write_bytes(data)
     command = ["pdftotext", "-raw", str(place / "x.pdf"), "-"]
     extracted = subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -26,7 +26,7 @@ def _copy(task: Task, n: int, g: Generator) -> tuple[Tensor, Tensor]:
 def _recall(task: Task, n: int, g: Generator) -> tuple[Tensor, Tensor]:
     """A pair for every entity, in the order of entities: the model sees a set, not an order."""
     attributes = torch.randint(task.attributes, (n, task.entities), generator=g)
-    asked = torch.randint(task.entities, (n, 1), generator=g)
+    entity = torch.randint(task.entities, (n, 1), generator=g)
     pairs = torch.arange(task.entities) * task.attributes + attributes
-    query = task.entities * task.attributes + asked
-    return torch.cat([pairs, query], 1), attributes.gather(1, asked)[:, 0]
+    query = task.entities * task.attributes + entity
+    return torch.cat([pairs, query], 1), attributes.gather(1, entity)[:, 0]

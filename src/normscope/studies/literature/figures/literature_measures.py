@@ -19,7 +19,9 @@ from normscope.studies.literature.tables import TABLES
 MM_PER_ROW, MM_PER_PART = 3.6, 14
 SMALL: dict = {"markersize": 2.5, "markeredgewidth": 0.7}
 MEDIAN: dict = style.DASH | {"markersize": 7, "markeredgewidth": 1}
+DEEP = 3  # blocks from which differences between blocks are shown
 KEYS = TABLES["cells"].keys
+BY_BLOCK = ["stream_growth", "gradient_spread", "parameter_gradient_spread", "free_blocks"]
 Cells = tuple[tuple[str, ...], ...]
 
 
@@ -35,12 +37,20 @@ MEASURES = {
     "gradient_spread": Shown("gradients\nat inputs"),
     "parameter_gradient_spread": Shown("gradients by\nparameters"),
     "free_blocks": Shown("free\nblocks"),
-    "uniform_energy": Shown("uniform\nenergy", is_log=True),
-    "largest_score": Shown("largest\nscore", is_log=True),
+    "uniform_energy": Shown("uniform energy", is_log=True),
     "unselectable": Shown("unselectable inputs"),
     "frozen_loss": Shown("frozen norms (nats)"),
     "refined_loss": Shown("after further steps (nats)"),
 }
+
+
+def without_shallow(chosen: pd.DataFrame, blocks: pd.DataFrame) -> pd.DataFrame:
+    """The models, without what tells blocks apart where they have hardly any."""
+    depth = blocks.groupby(KEYS)["block"].max()
+    is_deep = pd.MultiIndex.from_frame(chosen[KEYS]).isin(depth.index[depth >= DEEP])
+    shown = chosen.copy()
+    shown.loc[~is_deep, BY_BLOCK] = np.nan
+    return shown
 
 
 def in_parts(chosen: pd.DataFrame) -> dict[Cells, list[str]]:
@@ -76,7 +86,7 @@ def separate(axis: Axes, protocols: Sequence[str]) -> None:
 
 def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
     """One line of panels per set of cells that have measures in common."""
-    chosen = tables["chosen"]
+    chosen = without_shallow(tables["chosen"], tables["blocks"])
     parts = in_parts(chosen)
     if not parts:
         figure, axes = style.canvas(look.width_mm, MM_PER_PART, 1, 1)
