@@ -103,17 +103,18 @@ BATCHES = {"protocol": "batch_1", "text": "dataset", "batch_size": 1, "placement
     ("loss", "failed", "excess", "answers"),
     [
         # BatchNorm learns as well, and loses more because it was better at the largest batch
-        (2.41, 0, 0.2, {"failures": "undecided", "loss": "fails", "increase": "holds"}),
-        (2.6, 0, 0.01, {"failures": "undecided", "loss": "holds", "increase": "fails"}),
-        (3.3, 1, 0.2, {"failures": "holds", "loss": "holds", "increase": "holds"}),
+        (2.41, 0, 0.2, {"works": "holds", "loss": "fails", "increase": "holds"}),
+        (2.6, 0, 0.01, {"works": "holds", "loss": "holds", "increase": "fails"}),
+        # a comparison with models that learn nothing says nothing
+        (2.6, 1, 0.2, {"works": "fails", "loss": "undecided", "increase": "undecided"}),
     ],
 )
 def test_batchnorm_at_batch_size_1_is_compared_with_layernorm(loss, failed, excess, answers):
     rows = []
     for seed in range(6):
-        layernorm = {"arm": "layernorm", "capped_loss": 2.4, "failed": 0, "excess": 0.0}
+        layernorm = {"arm": "layernorm", "capped_loss": 2.4, "failed": failed, "excess": 0.0}
         other = loss + 0.001 * seed, excess + 0.001 * seed
-        batchnorm = {"arm": "batchnorm", "failed": failed}
+        batchnorm = {"arm": "batchnorm", "failed": 0}
         batchnorm |= dict(zip(("capped_loss", "excess"), other, strict=True))
         rows += [BATCHES | {"seed": seed} | row for row in (layernorm, batchnorm)]
     planted = {"main.batches": pd.DataFrame(rows)}
