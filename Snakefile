@@ -64,6 +64,11 @@ KEPT = [
 ]
 
 
+# to parse all code takes a third of a start
+FACTS = Path(".snakemake/normscope/code.json")
+load_facts(FACTS)
+
+
 wildcard_constraints:
     name=r"[a-z0-9][a-z0-9_.-]*",
 
@@ -129,6 +134,9 @@ rule paper:
 rule card:
     input:
         lambda wildcards: pages_of_card(),
+
+
+save_facts(FACTS)
 
 
 if is_module():

@@ -124,7 +124,7 @@ from normscope.io.pins import pinned
 from normscope.io.yamlfile import read_config
 from normscope.io.corpus import Given, check_known_length, directory_files
 from normscope.io.texts import DATASET, text_folder
-from normscope.io.provenance import closure, code_digest
+from normscope.io.provenance import closure, code_digest, load_facts, save_facts
 from normscope.ledger import frozen
 from normscope.nn import arms
 from normscope.paper import figures, metrics

@@ -2,10 +2,14 @@
 
 import ast
 import hashlib
+import json
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+from normscope.io.files import write_json
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -70,12 +74,40 @@ def imported(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in _facts(path.resolve()).names}
 
 
+_loaded: dict[str, Facts] = {}  # by the SHA-256 of a source
+_asked: dict[str, Facts] = {}
+
+
+def load_facts(path: Path) -> None:
+    """Load what ``save_facts`` wrote, so that only changed sources are parsed.
+
+    A file that is missing, damaged, or of another version of Python is ignored.
+    """
+    try:
+        saved = json.loads(path.read_text())
+        if saved["python"] == sys.version:
+            _loaded.update(
+                {k: Facts(c, frozenset(names)) for k, (c, names) in saved["facts"].items()}
+            )
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        _loaded.clear()
+
+
+def save_facts(path: Path) -> None:
+    """Write the facts that this process needed, if any was not loaded."""
+    if not _asked.keys() <= _loaded.keys():
+        facts = {key: (facts.code, sorted(facts.names)) for key, facts in _asked.items()}
+        write_json(path, {"python": sys.version, "facts": facts})
+
+
 @cache
 def _facts(path: Path) -> Facts:
-    return _parse(path.read_bytes())
+    content = path.read_bytes()
+    key = hashlib.sha256(content).hexdigest()
+    _asked[key] = _loaded.get(key) or _parse(content)
+    return _asked[key]
 
 
-@cache
 def _parse(content: bytes) -> Facts:
     tree = ast.parse(content)
     names = frozenset(_names(tree))

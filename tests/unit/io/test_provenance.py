@@ -117,3 +117,43 @@ def test_a_digest_is_of_files_in_order_whatever_their_time_and_place(measure, tm
         digests[name] = measure(paths)
     assert digests.pop("moved") == digests["first"]
     assert len(set(digests.values())) == len(digests)
+
+
+DIGEST = """
+import sys
+from pathlib import Path
+from normscope.io.provenance import code_digest, load_facts, save_facts
+
+memory, source = map(Path, sys.argv[1:])
+load_facts(memory)
+print(code_digest([source]))
+save_facts(memory)
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_used"),
+    [
+        ({}, True),
+        ({"python": "another"}, False),
+        ({"facts": {"0": []}}, False),
+        ({"facts": []}, False),
+        (None, False),  # a damaged file
+    ],
+)
+def test_saved_facts_are_used_for_the_source_that_they_are_of(tmp_path, changes, is_used):
+    memory, source = tmp_path / "memory.json", tmp_path / "a.py"
+    source.write_text("x = 1\n")
+
+    def run() -> str:
+        command = [sys.executable, "-c", DIGEST, str(memory), str(source)]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
+
+    true = run()
+    saved = json.loads(memory.read_text())
+    saved["facts"] = {key: ["00" * 32, names] for key, (_, names) in saved["facts"].items()}
+    memory.write_text("{" if changes is None else json.dumps(saved | changes))
+    used = run()
+    assert (used != true) == is_used
+    source.write_text("x = 2\n")
+    assert run() not in (true, used)
