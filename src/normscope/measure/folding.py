@@ -115,7 +115,7 @@ def _part(norm: nn.Module, x: Tensor, y: Tensor) -> _Part:
         gain, bias = _affine(norm)
         factor = norm.scale.expand(x.shape[-1]) if gain is None else norm.scale * gain
         return _Part(factor, bias, norm.center)
-    return _Part(*_affine(recognized(norm, x, y)))
+    return _Part(*_affine(recognized(norm, x, y).to(x.device)))
 
 
 def _affine(layer: Affine) -> tuple[Tensor | None, Tensor | None]:
