@@ -5,7 +5,7 @@ from typing import Any
 
 from normscope.formats import DASH, SCIENTIFIC
 from normscope.paper.evidence import Evidence, kept_verdict
-from normscope.paper.position import scale_of, share
+from normscope.paper.position import places, scale_of, share
 from normscope.paper.statements import (
     document_name,
     estimate,
@@ -148,24 +148,18 @@ def plot_of(claim: Row) -> dict[str, Any] | None:
     if is_unasked(claim):
         return None
     scale = scale_of(claim["readings"][claim["reading"]])
-    marks = []
-    for name, reading in claim["readings"].items():
-        its_scale = scale_of(reading)
-        for case, values in reading["cases"].items():
-            mark = its_scale.mark(values) if its_scale else None
-            if mark is not None:
-                ends = [None if end is None else share(end) for end in mark]
-                decides = (name, case) == (claim["reading"], claim["case"])
-                reads = values["reads"].partition(":")[0]
-                marks.append([*ends, reads, decides])
+    marks = [
+        {
+            **{key: None if end is None else share(end) for key, end in mark._asdict().items()},
+            "reads": reads,
+            "decides": decides,
+        }
+        for mark, reads, decides in places(claim)
+    ]
     if scale is None or not marks:
         return None
-    marks.sort(key=lambda mark: mark[-1])  # the one that decides is drawn last
-    keys = ("at", "low", "high", "reads", "decides")
-    return {
-        "holds": [share(end) for end in scale.holds],
-        "marks": [dict(zip(keys, mark, strict=True)) for mark in marks],
-    }
+    marks.sort(key=lambda mark: mark["decides"])  # the one that decides is drawn last
+    return {"holds": [share(end) for end in scale.holds], "marks": marks}
 
 
 def _reading(name: str, reading: Row, decides: bool) -> dict[str, Any]:

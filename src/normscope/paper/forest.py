@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from normscope.paper import style
 from normscope.paper.drawing import Look
-from normscope.paper.position import FAR, Mark, scale_of
+from normscope.paper.position import FAR, Mark, places, scale_of
 from normscope.paper.statements import (
     document_name,
     is_asserted,
@@ -114,16 +114,13 @@ def _row(axis: Axes, y: int, claim: Row, size: float) -> None:
     axis.text(1.01, y, verdict, color=color, **right)
     scale = scale_of(claim["readings"][claim["reading"]])
     main = None
-    for name, reading in claim["readings"].items():
-        its_scale = scale_of(reading)
-        for case, values in reading["cases"].items():
-            mark = its_scale.mark(values) if its_scale else None
-            own = COLORS.get(values["reads"].partition(":")[0], OTHER)
-            if mark and (name, case) == (claim["reading"], claim["case"]):
-                main = mark
-                color = own if claim["verdict"] == "depends" else color
-            elif mark:
-                _draw(axis, mark, y, color=own, alpha=0.3, markersize=2.5, linewidth=0.8)
+    for mark, reads, decides in places(claim):
+        own = COLORS.get(reads, OTHER)
+        if decides:
+            main = mark
+            color = own if claim["verdict"] == "depends" else color
+        else:
+            _draw(axis, mark, y, color=own, alpha=0.3, markersize=2.5, linewidth=0.8)
     if main is None or scale is None:
         marker = "D" if claim["status"] == "deterministic" else "s"
         for side in SIDES.get(claim["verdict"], ()):

@@ -8,6 +8,7 @@ last unit is a factor of two.
 """
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from normscope.paper.table import Row
@@ -27,6 +28,14 @@ class Mark(NamedTuple):
     at: float
     low: float | None
     high: float | None
+
+
+class Place(NamedTuple):
+    """The mark of a case, what the case reads alone, and whether the verdict rests on it."""
+
+    mark: Mark
+    reads: str
+    decides: bool
 
 
 class Scale(NamedTuple):
@@ -78,6 +87,16 @@ def scale_of(reading: Row) -> Scale | None:
     side = -1 if reading["direction"] == "less" else 1
     holds = (-1.0, 1.0) if reading["direction"] == "within" else (float(bool(margin)), math.inf)
     return Scale(bound, unit, side, is_log, holds, is_own=not (margin or bound))
+
+
+def places(claim: Row) -> Iterator[Place]:
+    """Where all cases of a statement that have a scale and an effect lie."""
+    for name, reading in claim["readings"].items():
+        scale = scale_of(reading)
+        for case, values in reading["cases"].items():
+            if scale and (mark := scale.mark(values)):
+                decides = (name, case) == (claim["reading"], claim["case"])
+                yield Place(mark, values["reads"].partition(":")[0], decides)
 
 
 def share(position: float) -> float:

@@ -134,6 +134,12 @@ def sample_sizes(models: pd.DataFrame, by: Sequence[str] = ("arm", "placement"))
     return {str(arm): style.sample_size(n) for arm, n in counts}
 
 
+def means(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """Means over models of each group, with the number of seeds, n."""
+    groups = table.groupby(list(by), sort=False)
+    return groups[list(columns)].mean().assign(n=groups["seed"].nunique()).reset_index()
+
+
 def describe_rate(rate: float, tried: int, *, at_edge: bool) -> str:
     """The chosen learning rate, and whether it is the only one or at an end of those tried."""
     return f"{rate:g}{' only' if tried == 1 else ' edge' if at_edge else ''}"

@@ -1,7 +1,7 @@
 """The words and tables of a card, made from its tables alone."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -21,6 +21,7 @@ from normscope.paper.table import (
     text,
     to_rows,
 )
+from normscope.studies.arms import means
 from normscope.studies.card.grid import COMPARED, SWEPT
 from normscope.studies.card.lines import RATIO, Cards, Statement, first_lines, regime_words
 from normscope.studies.card.statements import statements
@@ -119,12 +120,6 @@ def several_table(cards: Cards) -> PageTable:
     """Losses of all norms of the run."""
     rows = select_regimes(cards.tables["compared"], COMPARED)
     return compared_table(rows[rows["arm"].isin(cards.config.norm)], "The norms of this run")
-
-
-def means(table: pd.DataFrame, by: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    """Means over models, with their number."""
-    groups = table.groupby(list(by), sort=False)
-    return groups[list(columns)].mean().assign(n=groups["seed"].nunique()).reset_index()
 
 
 def gradient_table(layers: pd.DataFrame) -> PageTable:

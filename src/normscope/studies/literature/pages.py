@@ -17,6 +17,7 @@ from normscope.paper.table import (
     text,
 )
 from normscope.statistics.outcome import STUCK
+from normscope.studies.arms import means
 from normscope.studies.literature.grid import Literature
 from normscope.studies.literature.tables import MEASURES, TABLES
 from normscope.studies.study import Settings
@@ -51,18 +52,14 @@ def loss_table(cells: pd.DataFrame) -> PageTable:
 
 def measure_table(chosen: pd.DataFrame) -> PageTable:
     """One row per norm and placement of a protocol: means over models of what was measured."""
-    keys = ["protocol", "arm", "placement"]
-    means = chosen.groupby(keys, sort=False)[list(SHOWN)].mean().reset_index()
-    counts = chosen.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    rows = means(chosen, ["protocol", "arm", "placement"], list(SHOWN))
     fields = [*CELL, count("n"), *(number(title, name) for name, title in SHOWN.items())]
-    return tabulate("What was measured in the models", means.assign(n=counts), fields)
+    return tabulate("What was measured in the models", rows, fields)
 
 
 def slope_table(slopes: pd.DataFrame) -> PageTable:
     """One row per placement: means of the slopes over depth."""
-    keys, measures = ["arm", "placement"], ["change_slope", "gradient_slope"]
-    means = slopes.groupby(keys, sort=False)[measures].mean().reset_index()
-    counts = slopes.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    rows = means(slopes, ["arm", "placement"], ["change_slope", "gradient_slope"])
     fields = [
         text("norm", "arm", lambda arm: ARMS[arm].label),
         text("placement"),
@@ -70,21 +67,19 @@ def slope_table(slopes: pd.DataFrame) -> PageTable:
         number("output change", "change_slope", decimals()),
         number("last gradient", "gradient_slope", decimals()),
     ]
-    return tabulate("Slopes over the logarithm of the depth", means.assign(n=counts), fields)
+    return tabulate("Slopes over the logarithm of the depth", rows, fields)
 
 
 def tower_table(towers: pd.DataFrame) -> PageTable:
     """One row per norm and mask: the mean collapse rate."""
-    keys = ["arm", "causal"]
-    means = towers.groupby(keys, sort=False)["collapse_rate"].mean().reset_index()
-    counts = towers.groupby(keys, sort=False)["seed"].nunique().to_numpy()
+    rows = means(towers, ["arm", "causal"], ["collapse_rate"])
     fields = [
         text("norm", "arm", lambda arm: ARMS[arm].label),
         text("causal", "causal", lambda causal: "yes" if causal else "no"),
         count("n"),
         number("log of the factor per layer", "collapse_rate", decimals()),
     ]
-    return tabulate("Attention without residual connections", means.assign(n=counts), fields)
+    return tabulate("Attention without residual connections", rows, fields)
 
 
 def section(study: Literature, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
