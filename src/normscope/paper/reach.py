@@ -24,6 +24,7 @@ COLUMNS = 3
 ROW_MM = 55
 WIDTH = 36  # characters of a line of a statement
 LINES = 3
+LEGEND = 0.14  # of the axis, for a line of the legend
 Size = tuple[int, int, int]  # what places an extent: blocks * d^2, then the steps; and its width
 
 
@@ -66,11 +67,13 @@ def _panel(axis: Axes, claim: Row, size: float) -> None:
         look: dict[str, Any] = {"color": f"C{i}", "marker": "o", "label": name}
         style.estimates(axis, x, at, (low, high), name, **look)
     style.baseline(axis, 0)  # first, because it may extend the axis
+    low, high = axis.get_ylim()
+    axis.set_ylim(low, high + LEGEND * len(lines) * (high - low))
+    axis.legend(fontsize=size - 1, loc="upper left")
     if scale := scale_of(lines[0][0][0]):
         low, high = axis.get_ylim()
         ends = (min(max(end, low), high) for end in scale.holds)
         axis.axhspan(*ends, color="#dff2e7", linewidth=0, zorder=-1)
-    axis.legend(fontsize=size - 1)
     axis.set_xticks(range(len(order)), [sizes[place] for place in order], fontsize=size)
     axis.set_xlim(-0.5, len(order) - 0.5)
     words = textwrap.wrap(claim["statement"], WIDTH)
