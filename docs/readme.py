@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,13 @@ import pandas as pd
 
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
-from normscope.paper.statements import assertions, counts, is_exploratory, ledger_table
+from normscope.paper.statements import (
+    assertions,
+    counts,
+    decided_by,
+    is_exploratory,
+    ledger_table,
+)
 from normscope.paper.table import Column, PageTable
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
@@ -54,9 +60,17 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         "trained models": f"{models:,}",
         "core-hours": f"{hours:.1f}{f'; {left} jobs were not timed' if left else ''}",
         **{title: str(n) for title, n in counts(asserted).items()},
+        **{title: by_unit(asserted, title) for title in ("confirmed", "refuted")},
         "exploratory": str(sum(map(is_exploratory, asserted))),
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
+
+
+def by_unit(claims: Sequence[Mapping[str, Any]], group: str) -> str:
+    """How many assertions are in a group, and on what they rest."""
+    units = decided_by(claims, group)
+    each = ", ".join(f"{n} by {unit}" for unit, n in units.items())
+    return f"{sum(units.values())} ({each})" if each else "0"
 
 
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +95,7 @@ def tables() -> dict[str, PageTable]:
         "ledger": ledger_table(ledger).select(*LEDGER),
         "primary": ledger_table(primary(ledger)).select(*PRIMARY),
         "copy": copy.select(
-            *("arm", "learning rate", "loss", "accuracy", "calibrated loss"),
+            *("arm", "n", "learning rate", "loss", "accuracy", "calibrated loss"),
             *("accuracy without context", "effective rank"),
         ),
         "surrogates": costs.select(

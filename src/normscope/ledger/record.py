@@ -46,7 +46,7 @@ def record(judgement: Judgement, registry: Registry) -> dict[str, Any]:
         "document": claim.document,
         "off_label": all(entry.readings[name].off_label for name in claim.asked),
         "uncompared": any(entry.readings[name].uncompared for name in claim.asked),
-        **entry.model_dump(exclude={"published", "differs_because", "readings"}),
+        **entry.model_dump(exclude={"published", "differs_because", "limits", "readings"}),
         "published_number": entry.published.number,
         "published_verdict": entry.published.verdict,
         "verdict": judgement.verdict,
@@ -137,10 +137,10 @@ def _known(value: float) -> float | None:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why the statement is undecided, depends on its reading, or differs from its document."""
+    """Why it is undecided, depends on its reading or differs from its document, or its limits."""
     entry = judgement.claim.entry
-    differs = "" if judgement.verdict == entry.published.verdict else entry.differs_because
-    words = [judgement.why or differs]
+    agrees = judgement.verdict == entry.published.verdict
+    words = [judgement.why or (entry.limits or "" if agrees else entry.differs_because)]
     if judgement.verdict == "depends":
         findings = judgement.claim.asked.items()
         answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in findings)

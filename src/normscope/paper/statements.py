@@ -91,6 +91,11 @@ def counts(claims: Iterable[Row]) -> dict[str, int]:
     return {title: sum(given[name] for name in names) for title, names in COUNTED.items()}
 
 
+def decided_by(claims: Iterable[Row], group: str) -> dict[str, int]:
+    """How many assertions of a group, such as ``confirmed``, rest on each unit: seeds, formulas."""
+    return dict(Counter(c["n_unit"] for c in claims if _group(c) == group).most_common())
+
+
 def _group(claim: Row) -> str:
     """The column in which an assertion is counted."""
     if is_unasked(claim):

@@ -91,12 +91,14 @@ def test_every_case_is_kept_with_what_it_reads():
         (Case.unknown("undecided: runs diverged"), "undecided"),
     ],
 )
-def test_a_reason_is_given_where_the_verdict_is_not_the_published_one(case, verdict, published):
-    (judged,) = judge([claim(case, published={"verdict": published})], ALPHA)
+def test_a_reason_is_given_where_the_verdict_is_not_the_published_one_and_limits_where_it_is(
+    case, verdict, published
+):
+    (judged,) = judge([claim(case, published={"verdict": published}, limits="one size")], ALPHA)
     row = record(judged, UNFROZEN)
     assert row["verdict"] == verdict
     if verdict == published:
-        assert row["reason"] == ""
+        assert row["reason"] == "one size"
     elif verdict == "undecided":
         assert row["reason"] == judged.why != ""
     else:

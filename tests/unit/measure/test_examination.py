@@ -47,11 +47,16 @@ def test_a_norm_of_each_token_can_be_stacked(tmp_path):
         ("torch.nn:RMSNorm", {"eps": 1e-5}, (False, True, False, True)),
         ("torch.nn:GroupNorm", {"num_groups": 4}, (True, True, False, True)),
         ("torch.nn:BatchNorm1d", {}, (True, False, False, True)),
+        (
+            "transformers.models.llama.modeling_llama:LlamaRMSNorm",
+            {"eps": 1e-5},
+            (False, True, False, True),
+        ),
     ],
 )
-def test_norms_of_torch_are_found_to_be_what_they_are(name, options, found):
+def test_norms_of_packages_are_found_to_be_what_they_are(name, options, found):
     """GroupNorm and BatchNorm take (N, d); d is the first argument that the options leave open."""
-    norm = examine(Custom(name=name, options=options, code="torch"))
+    norm = examine(Custom(name=name, options=options, code="a package"))
     assert (norm.is_flat, norm.is_token_wise, norm.is_random, norm.stacks) == found
 
 

@@ -110,9 +110,10 @@ def with_length(cards: Cards, norm: str) -> str:
     few, many = (f"{cards.config.regimes[regime].steps:,}" for regime in COMPARED[:2])
     if min(short["pairs"], long["pairs"]) < FEWEST:
         return ""
-    if short["failed"] and not long["failed"]:
+    if short["failed"] > long["failed"]:
         failed = f"{short['failed']:.0f} of {short['n']:.0f} models fail"
-        return f"After {few} steps, {failed}; after {many} steps, none does."
+        still = f"{long['failed']:.0f} of {long['n']:.0f} do" if long["failed"] else "none does"
+        return f"After {few} steps, {failed}; after {many} steps, {still}."
     if long["difference_high"] < short["difference_low"]:
         return f"The difference is smaller after {many} steps than after {few}."
     if long["difference_low"] > short["difference_high"]:
