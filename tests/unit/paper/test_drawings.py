@@ -2,10 +2,11 @@
 
 import math
 import re
+from functools import cache
 
 import numpy as np
 import pytest
-from drawings import FIGURES, data
+from drawings import FIGURES, Drawn, data
 from matplotlib.collections import LineCollection
 from planted_tables import ARMS, STEP, Case, drawn
 
@@ -30,6 +31,12 @@ EMPTY = {
 }
 
 
+@cache
+def plain(name: str) -> Drawn:
+    """The figure of the planted tables, which takes seconds to draw."""
+    return drawn(name)
+
+
 def test_every_drawing_is_registered():
     paths = FOLDER.glob("*/figures/[!_]*.py")
     drawings = [(path.parts[-3], path.stem) for path in paths]
@@ -40,7 +47,7 @@ def test_every_drawing_is_registered():
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_has_titles_one_color_per_arm_and_the_same_bytes_again(name, tmp_path):
     colors = {arm.label: arm_look(key)["color"] for key, arm in REGISTRY.items()}
-    figure = drawn(name)
+    figure = plain(name)
     for axis in figure.axes:
         is_titled = axis.get_title() or axis.get_title(loc="left")
         assert is_titled or axis.get_label() == "<colorbar>"
@@ -100,7 +107,7 @@ def test_one_model_is_open_and_has_no_bar_and_several_have_one(name):
 def test_sample_sizes_are_written_into_the_figure(name):
     n = {"notebook": 1, "slice": 1, "final_norm": 25}.get(name, 2)
     n = 25 if FIGURES[name].study == "pretrained" and name != "trained_and_pretrained" else n
-    assert re.search(rf"n = {n}\b", "\n".join(drawn(name).words))
+    assert re.search(rf"n = {n}\b", "\n".join(plain(name).words))
 
 
 def test_a_line_of_single_models_and_means_is_open_where_there_is_no_interval():
