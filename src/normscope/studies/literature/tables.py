@@ -116,8 +116,8 @@ GROWTH = many(
         "sigma_growth": "logarithm of the standard deviation of a token before the final norm at "
         "the last step, over that at the first recorded one",
         "late_sigma_growth": "the same over that at step 100",
-        "logit_growth": "logarithm of the standard deviation of the logits over the vocabulary at "
-        "the last step, over that at the first recorded one",
+        "logit_scale": "logarithm of the standard deviation of the logits over the vocabulary at "
+        "the last step",
     },
     source=f"{HERE}.growth",
 )

@@ -85,7 +85,7 @@ def growth(curves: pd.DataFrame) -> pd.DataFrame:
             | {
                 "sigma_growth": log_ratio(curve["sigma"]),
                 "late_sigma_growth": log_ratio(late["sigma"]),
-                "logit_growth": log_ratio(curve["logit_sd"]),
+                "logit_scale": math.log(curve["logit_sd"].iloc[-1]),
             }
         )
     return pd.DataFrame(rows, columns=[*MODEL, *(column.name for column in GROWTH)])

@@ -92,7 +92,7 @@ def test_scales_grow_from_the_first_recorded_step_and_from_step_100_on():
     found = by(growth(table), "seed")
     assert found[1]["sigma_growth"] == pytest.approx(math.log(6.0 / 0.5))
     assert found[1]["late_sigma_growth"] == pytest.approx(math.log(3))
-    assert found[1]["logit_growth"] == pytest.approx(math.log(400 / 10))
+    assert found[1]["logit_scale"] == pytest.approx(math.log(400))
     assert found[2]["sigma_growth"] == 0
     assert math.isnan(found[2]["late_sigma_growth"])  # no later step
     assert set(found) == {1, 2}  # nothing was recorded for the third
