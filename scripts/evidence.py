@@ -71,6 +71,28 @@ class Shown(Strict):
     figures: Sequence[str]
 
 
+def read_shown(path: Path, config: Config) -> Shown:
+    """Read what pages show.
+
+    Raises:
+        Explained: It names what the configuration does not have.
+    """
+    shown = Shown.model_validate(read_yaml(path))
+    known = {**figures.load(FOLDER, config.studies), **figures.OF_LEDGER}
+    names = [(f"figures: {name}", name, known) for name in shown.figures]
+    names += [(f"tables.{study}", study, config.studies) for study in shown.tables]
+    names += [
+        (f"tables.{study}: {table}", table, config.studies[study].TABLES)
+        for study, tables in shown.tables.items()
+        if study in config.studies
+        for table in tables
+    ]
+    for place, name, given in names:
+        if name not in given:
+            raise Explained(f"{path}: {place} is unknown; {suggest(name, given)}")
+    return shown
+
+
 def check_whole(config: Config, flags: Flags) -> None:
     """Check that a whole run had a configuration.
 
@@ -277,7 +299,7 @@ def main() -> None:
             raise Explained(f"{name} is not a study; {suggest(name, config.studies)}")
     is_whole = not flags.studies
     studies = [name for name in config.studies if is_whole or name in flags.studies]
-    shown = Shown.model_validate(read_yaml(flags.shown))
+    shown = read_shown(flags.shown, config)
     is_frozen = (flags.out / FROZEN).exists()
     if is_whole:
         check_whole(config, flags)

@@ -14,6 +14,7 @@ from normscope.io.files import write_json
 from normscope.io.git import git
 from normscope.ledger.frozen import (
     DECIDES,
+    FROZEN,
     HISTORY,
     SEEN,
     Frozen,
@@ -72,7 +73,7 @@ def main() -> None:
         settings={name: config.digest for name, config in configs.items()},
         statements=digests_of(claims),
     )
-    out = flags.evidence / "frozen.json"
+    out = flags.evidence / FROZEN
     write_json(out, frozen.model_dump(mode="json"))
     print(f"{out}: {len(frozen.statements)} tests are frozen. Commit it before the run.")
 

@@ -68,15 +68,19 @@ def pilot_loss(metrics: Path) -> str:
     return "" if losses.isna().any() else f"{losses.mean():.9g}"
 
 
-def run(raw: Mapping[str, Any], flags: Flags) -> None:
-    """Train and record pilot models until every cell's best rate lies inside, or at a limit."""
+def run(raw: Mapping[str, Any], flags: Flags) -> Pilot:
+    """Train and record pilot models until every cell's best rate lies inside, or at a limit.
+
+    Returns:
+        The pilot with all losses.
+    """
     rows = read_trials([flags.out])
     plan = Pilot.model_validate(raw.get("pilot") or {})
     seeds = " ".join(map(str, plan.seeds))
     while True:
         pilot = plan.model_copy(update={"losses": losses_of(rows)})
         if not (todo := jobs(raw, pilot)):
-            return
+            return pilot
         prepare_texts(raw, pilot, flags.results)
         with ThreadPoolExecutor(usable_cores()) as pool:
             outs = [folder(job, flags.results) for job in todo.values()]
@@ -94,8 +98,7 @@ def main() -> None:
     for name in flags.names:
         raw = laid_over(project, read_yaml(name))
         add_arms(raw, Path(), [name.parent, Path()], CODE)
-        run(raw, flags)
-        pilot = Pilot(losses=losses_of(read_trials([flags.out])))
+        pilot = run(raw, flags)
         for study, cell in dict.fromkeys((t.study, t.cell) for t in open_cells(raw)):
             tried = pilot.tried(study, cell)
             best = least(tried)

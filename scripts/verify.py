@@ -124,6 +124,9 @@ def main() -> None:
         check_text(data, name, manifest)
     every = trainings(configuration(manifest), read_reference(flags.reference))
     small = every[every["seconds"] <= flags.seconds]
+    if small.empty:
+        least = every["seconds"].min()
+        raise Explained(f"no job takes at most {flags.seconds:g} s: the shortest takes {least:.0f}")
     chosen = small.sample(max(1, round(flags.share * len(small))), random_state=flags.seed)
     minutes = max(1, round(chosen["seconds"].sum() / 60))
     where = "; ".join(f"{', '.join(r['studies'])}: {r['chip']}, {r['date']}" for r in run["runs"])

@@ -1,6 +1,7 @@
 """What make freeze and make evidence refuse, in a repository with the project's configurations."""
 
 import os
+import re
 import runpy
 import shutil
 import sys
@@ -154,3 +155,22 @@ def test_a_run_of_anything_else_is_refused(change, message, monkeypatch):
         os.utime(paths[-1], (before, before))
     with pytest.raises(Explained, match=message):
         check(run, name)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({}, None),
+        ({"figures": ["los"]}, "figures: los is unknown; did you mean loss?"),
+        ({"tables": {"man": ["arms"]}}, "tables.man is unknown; did you mean main?"),
+        ({"tables": {"main": ["arm"]}}, "tables.main: arm is unknown; did you mean arms?"),
+    ],
+)
+def test_what_pages_show_is_checked_before_anything_is_replaced(changed, message):
+    path = Path("shown.yaml")
+    path.write_text(yaml.safe_dump(read_yaml(ROOT / "docs/shown.yaml") | changed))
+    if message is None:
+        EVIDENCE["read_shown"](path, config())
+        return
+    with pytest.raises(Explained, match=re.escape(message)):
+        EVIDENCE["read_shown"](path, config())

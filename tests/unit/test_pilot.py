@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,16 @@ def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
     losses = losses_of(read_trials([first, tmp_path / "missing.csv", second]))
     assert losses["main"][BOTH[0].cell] is None
     assert Pilot(losses=losses).tried("main", CELL)[0.001] == math.inf
+
+
+def test_the_pilot_ends_with_the_rates_of_the_configuration(tmp_path, monkeypatch):
+    """A rate with two digits is not among those that every pilot knows."""
+    script = runpy.run_path(str(ROOT / "scripts/pilot.py"))
+    monkeypatch.setitem(script["run"].__globals__, "jobs", lambda *_: {})  # all are tried
+    write_trials(tmp_path / "pilot.csv", trials(r0_0015=1.0, r0_003=2.0))
+    flags = script["Flags"](out=tmp_path / "pilot.csv", results=tmp_path)
+    found = script["run"]({"pilot": {"learning_rates": [0.0015, 0.003]}}, flags)
+    assert found.tried("main", CELL) == {0.0015: 1.0, 0.003: 2.0}
 
 
 def test_the_kept_pilot_chose_inside_its_rates_or_at_a_limit_and_used_its_own_seeds():

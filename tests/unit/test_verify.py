@@ -30,6 +30,15 @@ def test_scripts_whose_code_changed_are_named(tmp_path: Path):
     assert VERIFY["changed_since"](tmp_path, manifest) == ["main_train", "recall_train"]
 
 
+def test_a_limit_that_no_job_meets_is_refused(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setitem(VERIFY["main"].__globals__, "check_text", lambda *_: None)
+    monkeypatch.setitem(VERIFY["main"].__globals__, "configuration", lambda _: config())
+    monkeypatch.setattr(sys, "argv", ["verify.py", "--seconds", "0.001"])
+    with pytest.raises(Explained, match=r"no job takes at most 0\.001 s: the shortest takes \d+"):
+        VERIFY["main"]()
+
+
 def test_a_training_that_fails_is_an_error_with_its_reason(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(ROOT)
     reference = VERIFY["read_reference"](ROOT / "workflow/costs.yaml")

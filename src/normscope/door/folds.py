@@ -72,8 +72,11 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
     } or norms(made)  # whose error says what is missing
     kinds = {name: type(norm).__name__ for name, norm in foldable.items()}
     with evaluating(made):
-        if not logits(made, tokens).isfinite().all():
+        before = logits(made, tokens)
+        if not before.isfinite().all():
             raise Explained(f"the logits of {type(model).__name__} are not finite")
+        if not before.any():
+            raise Explained(f"the logits of {type(model).__name__} are all 0: train its head first")
         folds = fold_in_place(made, foldable, lambda: logits(made, tokens))
     _restore_types(made, model)
     rows = [

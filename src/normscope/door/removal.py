@@ -160,7 +160,7 @@ def _effects(
         variants: what to replace, by name.
 
     Raises:
-        Explained: the logits of the model are not finite.
+        Explained: the logits of the model are not finite, or all 0.
     """
     loss, size = 0.0, 0.0
     losses, changes = dict.fromkeys(variants, 0.0), dict.fromkeys(variants, 0.0)
@@ -175,6 +175,8 @@ def _effects(
                 after = logits(model, batch)
             losses[name] += _loss(after, batch)
             changes[name] = max(changes[name], _finite(float((after - before).abs().max())))
+    if not size:
+        raise Explained(f"the logits of {type(model).__name__} are all 0: train its head first")
     n = sum(batch[:, 1:].numel() for batch in batches)
     effects: dict[str, dict[str, float | str]] = {}
     for name in variants:

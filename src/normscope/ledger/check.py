@@ -32,15 +32,16 @@ def problems(
         figures: Names of figures. Without them, the figure of an entry is not looked up.
     """
     lines = []
-    for document, key, _ in claims:
-        faults = _in_entry(key, claims, vocabularies, functions, figures)
+    for document, key, entry in claims:
+        faults = _in_entry(key, entry, vocabularies, functions, figures)
         lines += [(document, f"claims.{key}{place}: {fault}") for place, fault in faults]
     home = {key: document for document, key, _ in claims.every}
     lines += [(home[key], f"claims.{key}{fault}") for key, fault in relations.faults(claims)]
     lines += _repeated(claims)
+    entries = claims.entries
     for key, study in functions.items():
-        if key not in claims.entries:
-            near = suggest(key, claims.entries)
+        if key not in entries:
+            near = suggest(key, entries)
             line = f"claims.{key} is missing: studies/{study}/claims.py tests it; {near}"
             lines.append(("", line))
     return lines
@@ -64,12 +65,11 @@ def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
 
 def _in_entry(
     key: str,
-    claims: Claims,
+    entry: Entry,
     vocabularies: Mapping[str, Vocabulary],
     functions: Mapping[str, str],
     figures: Collection[str] | None,
 ) -> Faults:
-    entry = claims.entries[key]
     if entry.study not in vocabularies:
         yield ".study", f"unknown study {entry.study!r}; {suggest(entry.study, vocabularies)}"
     if figures is not None and entry.figure not in figures:
@@ -251,5 +251,5 @@ def _foregone(reading: Reading, low: float, high: float) -> str:
     if reading.direction == "within":
         return "fails" if most < low or least > high else "holds" * (least <= low and high <= most)
     if reading.direction == "less":
-        return "fails" if least <= low else "holds" * (high < reading.limit)
-    return "fails" if most >= high else "holds" * (low > reading.limit)
+        return "fails" if least <= low else "holds" * (high < least)
+    return "fails" if most >= high else "holds" * (low > most)

@@ -94,7 +94,10 @@ TESTS: dict[str, Test] = {}  # by the key of the statement, from the modules tha
 
 
 def claim(key: str) -> Callable[[Test], Test]:
-    """Register a function as the test of the readings of ``key`` that have no contrast."""
+    """Register a function as the test of all readings of ``key``.
+
+    It may hand those with a contrast to ``ledger.contrast.find``.
+    """
 
     def mark(test: Test) -> Test:
         if key in TESTS:

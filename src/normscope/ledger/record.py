@@ -175,8 +175,9 @@ def ledger(
     records = [record(j, registry) for j in judgements]
     unasked = [_unasked(d, k, e) for d, k, e in claims.every if isinstance(e, Unasked)]
     every = {key: entry for _, key, entry in claims.every}
+    disputed_pairs = claims.disputes
     for row in (*records, *unasked):
-        disputed = [set(pair) for pair in claims.disputes if row["key"] in pair]
+        disputed = [set(pair) for pair in disputed_pairs if row["key"] in pair]
         row["contradicts"] = [other for pair in disputed for other in pair - {row["key"]}]
         row["refines"] = [other for other in row["refines"] if other in every]
         row["refined_by"] = [key for key, entry in every.items() if row["key"] in entry.refines]

@@ -60,7 +60,7 @@ def _in_other(c: Contrast, vocabulary: Vocabulary) -> Faults:
     for value in _partner_values(c):
         changes = c.other if value is None else {**c.other, c.partners[0]: value}
         second = _closed({**c.cells, **changes}, vocabulary)
-        if first and not _is_greatest(c) and _same(first, second):
+        if first and not _differs_by_word(c) and _same(first, second):
             yield (
                 place,
                 f"names nothing that differs from cells: {_words(changes) or 'it is empty'}",
@@ -77,7 +77,7 @@ def _partner_values(c: Contrast) -> list[Any]:
     return given if isinstance(given, list) else [None]
 
 
-def _is_greatest(c: Contrast) -> bool:
+def _differs_by_word(c: Contrast) -> bool:
     """Whether a reserved word makes the second side differ from the cells."""
     other = c.other or {}
     is_others = any(given == OTHERS for given in other.values())

@@ -6,6 +6,7 @@ loaded, so that the workflow knows every job beforehand.
 """
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from normscope.io.files import write_text
 from normscope.schema import Distinct, Rate, Seed, Some, Strict
 
 LADDER = [float(f"{m}e{e}") for e in range(-6, 1) for m in (1, 3)]  # of rates to try
@@ -124,9 +126,9 @@ def read_trials(paths: Iterable[Path]) -> list[Trial]:
 
 def write_trials(path: Path, rows: Iterable[Trial]) -> None:
     """Write a pilot file, in the order of studies and cells."""
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([Trial._fields, *sorted(rows)])
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([Trial._fields, *sorted(rows)])
+    write_text(path, text.getvalue())
 
 
 def losses_of(rows: Iterable[Trial]) -> Losses:

@@ -144,7 +144,14 @@ def test_what_cannot_be_removed_is_an_error_of_one_line(names, tokens, words):
         with pytest.raises(normscope.Explained, match=words) as e:
             function(random_model("gpt2"), tokens, names)
         assert "\n" not in str(e.value)
-    broken = random_model("gpt2")
-    nn.init.constant_(broken.transformer.wpe.weight, math.nan)
-    with pytest.raises(normscope.Explained, match="not finite"):
-        normscope.removable(broken, TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(math.nan, "are not finite"), (0.0, "are all 0: train its head first")]
+)
+def test_logits_that_say_nothing_are_an_error(value, words):
+    broken = random_model("gpt2_untied")
+    nn.init.constant_(broken.lm_head.weight, value)
+    for function in (normscope.removable, normscope.fold):
+        with pytest.raises(normscope.Explained, match=words):
+            function(broken, TOKENS)

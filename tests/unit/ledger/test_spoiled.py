@@ -44,6 +44,13 @@ def test_the_document_is_right_before_it_is_spoiled(tmp_path: Path):
     assert faults(tmp_path, GIVEN["document"], ["paper"]) == []
 
 
+def test_a_margin_within_the_values_leaves_the_verdict_open(tmp_path: Path):
+    """An accuracy below 1.2 - 0.5 holds, one above does not."""
+    entry = {"direction": "less", "bound": 1.2, "margin": 0.5, "margin_because": "half"}
+    document = patched(GIVEN["document"], {"claims": {"accurate": entry}})
+    assert faults(tmp_path, document, ["paper"]) == []
+
+
 @pytest.mark.parametrize("case", GIVEN["cases"], ids=lambda case: case["name"])
 def test_a_spoiled_entry_is_refused_with_its_place_and_what_is_right(case: Any, tmp_path: Path):
     of = case.get("of", "alike")

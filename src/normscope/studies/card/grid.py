@@ -155,7 +155,6 @@ class Card(Strict):
             self._job(arm, SWEPT): NormProbe(
                 norm=ARMS[arm].norm,
                 placement="none" if ARMS[arm].norm.is_identity else "pre",
-                trained=self._job(arm, SWEPT),
                 windows=64,
                 depths=[12, 48],
                 inits=["gpt2", "xavier"],

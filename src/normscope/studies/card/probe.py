@@ -37,7 +37,7 @@ def probe(recipe: NormProbe, inputs: ProbeInputs, device: torch.device) -> dict[
     """The tables ``norm``, ``growth``, ``layers`` and ``outputs`` of a norm."""
     del device  # the networks are small
     data = dataset.read(inputs.corpus)
-    stack, models = transformers(inputs.models / recipe.trained)
+    stack, models = transformers(inputs.models / inputs.name)
     windows = validation_windows(data.val, stack.model.block_size, recipe.windows)
     layers, outputs = [], []
     for seed, end in models.items():

@@ -48,7 +48,6 @@ class NormProbe(OnDevice):
     """What is measured of a norm: by itself, in untrained networks, and in its trained models.
 
     Args:
-        trained: The job whose models are measured.
         windows: Windows of validation text.
         depths: Blocks of the untrained networks.
         inits: Their initializations.
@@ -57,7 +56,6 @@ class NormProbe(OnDevice):
 
     norm: Norm
     placement: Placement
-    trained: str
     windows: PositiveInt
     depths: list[PositiveInt]
     inits: list[Init]

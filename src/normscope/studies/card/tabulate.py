@@ -152,11 +152,11 @@ def asked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
         measured = cast("pd.Series", table.eval(one.measure))
         table = table.assign(measured=measured.astype(float))
         for arm, models in table.groupby("arm", sort=False):
-            values = models.groupby("seed")["measured"].mean()
+            values = models.groupby("seed")["measured"].mean().dropna()
             low, high = one.within
             agree = int(values.between(low, high).sum())
             n = len(values)
-            p = binomtest(agree, n).pvalue
+            p = binomtest(agree, n).pvalue if n else 1.0
             verdict = "holds" if 2 * agree > n else "fails"
             rows.append(
                 {

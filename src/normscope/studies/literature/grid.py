@@ -12,12 +12,10 @@ from normscope.nn.recipe import Placement
 from normscope.schema import Distinct, PositiveInt, Some, Strict
 from normscope.studies.cells import Cell
 from normscope.studies.literature import tables
-from normscope.studies.literature.recipe import LiteratureTables, Probe, Starts, Untrained
+from normscope.studies.literature.recipe import STARTS, LiteratureTables, Probe, Starts, Untrained
 from normscope.studies.protocols import Baseline, Protocol, ProtocolName, ProtocolStudy
 from normscope.studies.study import Job, Settings, checked, vocabulary
 from normscope.train.recipe import flops
-
-STARTS = "starts"  # the probing job of untrained networks
 
 
 class UntrainedGrid(Untrained):
@@ -153,8 +151,6 @@ class Literature(ProtocolStudy):
         return LiteratureTables(
             jobs=self.cells(),
             pilot=self.tuned(settings),
-            probed=[*self.cells()],
-            starts=[STARTS],
             baseline_arm=self.baseline.arm,
             baseline_placement=self.baseline.placement,
             texts={name: protocol.text for name, protocol in self.protocols.items()},

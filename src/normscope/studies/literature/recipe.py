@@ -10,6 +10,8 @@ from normscope.studies.cells import Cell
 from normscope.studies.pilot import Tuned
 from normscope.train.recipe import OnDevice
 
+STARTS = "starts"  # the probing job of untrained networks
+
 
 class Untrained(Strict):
     """Networks of several depths at the start, and towers of attention alone."""
@@ -50,10 +52,8 @@ class LiteratureTables(Strict):
     """What the tables are made from.
 
     Args:
-        jobs: the cell of every training job.
+        jobs: the cell of every training job, whose models a probing job of the same name measures.
         pilot: what the pilot models say of the cells, by job.
-        probed: the training jobs whose models are measured.
-        starts: the probing jobs that measure untrained networks.
         baseline_arm, baseline_placement: what others of a protocol are compared with.
         texts: name of the text, by protocol.
         level: confidence level.
@@ -61,8 +61,6 @@ class LiteratureTables(Strict):
 
     jobs: dict[str, Cell]
     pilot: dict[str, Tuned] = Field(default={})
-    probed: list[str]
-    starts: list[str]
     baseline_arm: str
     baseline_placement: Placement
     texts: dict[str, str]

@@ -8,7 +8,7 @@ import pandas as pd
 from normscope.io.tables import collect
 from normscope.statistics.summary import describe, split
 from normscope.statistics.tuning import chosen, commonest_setting
-from normscope.studies.literature.recipe import LiteratureTables
+from normscope.studies.literature.recipe import STARTS, LiteratureTables
 from normscope.studies.literature.tables import GROWTH, MEASURES, TABLES
 from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs
@@ -24,8 +24,8 @@ def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.Data
     curves = collect(inputs.models, "curves.csv", keys)
     runs = all_runs(recipe, inputs, curves)
     picked = chosen(runs, CELL, by="capped_loss")
-    blocks = collect(inputs.probes, "blocks.csv", {name: keys[name] for name in recipe.probed})
-    starts: dict[str, dict[str, str]] = {name: {} for name in recipe.starts}
+    blocks = collect(inputs.probes, "blocks.csv", keys)
+    starts: dict[str, dict[str, str]] = {STARTS: {}}
     networks = collect(inputs.probes, "networks.csv", starts)
     return {
         "runs": runs,
@@ -52,7 +52,7 @@ def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame
     runs = collect(inputs.models, "metrics.csv", keys).astype({"diverged_at": "Int64"})
     runs = with_outcomes(runs, inputs.corpus, recipe.texts)
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
-    measured = collect(inputs.probes, "models.csv", {name: keys[name] for name in recipe.probed})
+    measured = collect(inputs.probes, "models.csv", keys)
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
     runs = runs.merge(growth(curves), on=MODEL, how="left")
     runs.loc[runs["diverged_at"].notna(), [column.name for column in GROWTH]] = math.nan
