@@ -210,8 +210,9 @@ def runs(
     before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """The runs that made what is kept, oldest first; the last one with a study made its tables."""
-    again = {study for one in now for study in one["studies"]}
-    return [*(one for one in before if not again.issuperset(one["studies"])), *now]
+    every = [*before, *now]
+    makers = {study: i for i, one in enumerate(every) for study in one["studies"]}
+    return [every[i] for i in sorted({*makers.values()})]
 
 
 def manifest_of(config: Config, studies: Sequence[str], results: Path) -> dict[str, Any]:
