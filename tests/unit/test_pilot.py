@@ -185,6 +185,15 @@ def test_a_file_keeps_its_rows_and_a_later_one_wins(tmp_path):
     assert Pilot(losses=losses).tried("main", CELL)[0.001] == math.inf
 
 
+def test_a_file_that_is_not_written_whole_stays_as_it_was(tmp_path):
+    """Also if the rows end with an error, or the process with a kill, while they are written."""
+    path = tmp_path / "pilot.csv"
+    write_trials(path, BOTH)
+    with pytest.raises(ZeroDivisionError):
+        write_trials(path, (row for row in BOTH if 1 / 0))
+    assert sorted(read_trials([path])) == sorted(BOTH)
+
+
 def test_the_pilot_ends_with_the_rates_of_the_configuration(tmp_path, monkeypatch):
     """A rate with two digits is not among those that every pilot knows."""
     script = runpy.run_path(str(ROOT / "scripts/pilot.py"))

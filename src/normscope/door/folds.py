@@ -60,8 +60,8 @@ def fold(model: nn.Module, tokens: Tensor | None = None) -> Folded:
             number of rows of its first embedding.
 
     Raises:
-        Explained: the model has no norm, does not accept the tokens, or does not return logits; or
-            folding a norm changes the logits, which the message names.
+        Explained: the model has no norm, does not accept the tokens, or does not return logits; its
+            logits are not finite or all 0; or folding a norm, which is named, changes them.
     """
     check_model(model)
     tokens = _random_tokens(model) if tokens is None else tokens

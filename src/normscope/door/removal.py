@@ -46,26 +46,23 @@ def removable(
     ``no`` otherwise. Losses and changes are infinite where a logit is not finite.
 
     Norms that can go one by one may not be able to go together: give them as ``names``, and read
-    the row ``all``. In many language models the first position of a window has a sigma that is
-    hundreds of times as large as elsewhere, so that no constant fits it and the others; compare
-    ``sigma_first`` with ``sigma_mean``, and give ``first_apart``.
+    the row ``all``. If ``sigma_first`` is hundreds of times ``sigma_mean``, as in many language
+    models, no constant fits both: give ``first_apart``.
 
     Args:
         model: a causal language model that takes tokens and returns logits: of transformers, one
             that ``load`` gives, or yours. Its norms are replaced during the call only.
         tokens: (windows, positions), of text as the model learned it. The means of sigma are over
             these tokens, and the loss is that of predicting all but the first of each window.
-        names: norms, by their names in the model; by default all LayerNorms and RMSNorms. The row
-            ``all`` is then without these.
+        names: of norms in the model; by default of all LayerNorms and RMSNorms.
         first_apart: the first position of each window has a separate mean, as in the code of Baroni
             et al. until late in their fine-tuning.
 
     Raises:
         Explained: the model has no norm, or none with one of the names; it does not accept the
-            tokens or does not return logits, or its logits are not finite.
+            tokens or does not return logits, or its logits are not finite or all 0.
     """
-    chosen = _chosen(model, tokens, names)
-    batches = _batches(tokens)
+    chosen, batches = _chosen(model, tokens, names), _batches(tokens)
     with evaluating(model):
         measured = sigmas(chosen, batches, partial(logits, model))
         new, problems = frozen_norms(measured, first_apart=first_apart)
