@@ -12,6 +12,7 @@ from normscope.nn.model import Attention, Transformer, cross_entropy
 from normscope.nn.norms import build
 from normscope.nn.recipe import Model, Norm
 
+EQUAL = 1e-12  # distance of tokens that counts as none: far above the rounding of float64
 RELATIVE = 1e-3  # size of a perturbation, of the standard deviation of each parameter
 
 
@@ -64,7 +65,8 @@ def collapse_rate(norm: Norm, model: Model, tokens: Tensor) -> float:
 
     The layers have no residual connection and no MLP: ``x <- N(attention(x))``. How far the tokens
     are apart is ``mu(x) = ||x - mean over tokens||``, divided by ``||x||`` because a norm changes
-    both (Wu et al. 2024, arXiv:2405.18781, section 3).
+    both (Wu et al. 2024, arXiv:2405.18781, section 3). The mean ends with the first layer after
+    which tokens are equal.
 
     Args:
         norm: N.
@@ -73,14 +75,14 @@ def collapse_rate(norm: Norm, model: Model, tokens: Tensor) -> float:
         tokens: The inputs, (windows, T, C).
     """
     x = tokens.double()
-    apart, least = [spread(x)], torch.finfo(x.dtype).eps
+    apart = [spread(x)]
     for _ in range(model.n_layer):
         attention = Attention(model).double()
         for weight in (attention.qkv.weight, attention.proj.weight):
             nn.init.normal_(weight, std=1 / math.sqrt(model.n_embd))
         x = build(norm, model.n_embd).double()(attention(x))
-        apart.append(max(spread(x), least))
-        if apart[-1] == least:  # equal up to rounding
+        apart.append(max(spread(x), EQUAL))
+        if apart[-1] == EQUAL:  # the further layers would show rounding
             break
     return math.log(apart[-1] / apart[0]) / (len(apart) - 1)
 

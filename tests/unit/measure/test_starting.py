@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from normscope.measure import starting
-from normscope.measure.starting import collapse_rate, last_gradient, output_change, spread
+from normscope.measure.starting import EQUAL, collapse_rate, last_gradient, output_change, spread
 from normscope.nn.arms import ARMS
 from normscope.nn.model import cross_entropy
 from normscope.nn.recipe import Model
@@ -96,4 +96,4 @@ def test_tokens_that_are_equal_up_to_rounding_have_collapsed(size):
     x[:, 0] += 1e-9
     torch.manual_seed(0)
     rate = collapse_rate(ARMS["none"].norm, model(n_layer=9, causal=False), x)
-    assert rate == pytest.approx(math.log(torch.finfo(torch.float64).eps / spread(x.double())))
+    assert rate == pytest.approx(math.log(EQUAL / spread(x.double())))

@@ -1,4 +1,6 @@
-"""AdaNorm's statement, which compares the improvements of two parts of a norm."""
+"""Statements of papers that are no contrast of two cells."""
+
+from itertools import pairwise
 
 from normscope.ledger.claim import Evidence, Finding, claim
 from normscope.ledger.contrast import find
@@ -6,6 +8,7 @@ from normscope.ledger.reading import Reading
 from normscope.statistics.summary import select
 
 LOSS = "capped_loss"
+ORDER = ("layernorm", "derf_third", "dyt_two")  # of increasing training loss
 
 
 @claim("derivatives_matter_more")
@@ -25,3 +28,20 @@ def compare_improvements(reading: Reading, evidence: Evidence) -> Finding:
     detached = select(table, protocol=c.cells["protocol"], **pre)
     others = detached["seed"].map(norm) + detached["seed"].map(none)
     return find(reading, evidence, detached.assign(**{LOSS: 2 * detached[LOSS] - others}))
+
+
+@claim("derf_training_loss_order")
+def compare_neighbors(reading: Reading, evidence: Evidence) -> Finding:
+    """The order is that of its neighbors: each norm of ``ORDER`` against the one before it."""
+    c = reading.contrast
+    assert c is not None
+    findings = []
+    for lower, higher in pairwise(ORDER):
+        pair = c.model_copy(update={"cells": c.cells | {"arm": higher}, "less": {"arm": lower}})
+        findings.append(find(reading.model_copy(update={"contrast": pair}), evidence))
+    cases = {
+        f"{higher} over {lower}": case
+        for (lower, higher), found in zip(pairwise(ORDER), findings, strict=True)
+        for case in found.cases.values()
+    }
+    return Finding(cases, corrected="; ".join(found.corrected for found in findings))

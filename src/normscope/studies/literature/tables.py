@@ -111,11 +111,15 @@ MEASURES = (
         **NATS,
     ),
 )
-GROWTH = Column(
-    "sigma_growth",
-    "logarithm of the standard deviation of a token before the final norm at the last step, over "
-    "that at step 100",
-    source=f"{HERE}.sigma_growth",
+GROWTH = many(
+    {
+        "sigma_growth": "logarithm of the standard deviation of a token before the final norm at "
+        "the last step, over that at the first recorded one",
+        "late_sigma_growth": "the same over that at step 100",
+        "logit_scale": "logarithm of the standard deviation of the logits over the vocabulary at "
+        "the last step",
+    },
+    source=f"{HERE}.growth",
 )
 ABOVE = many(
     {
@@ -126,7 +130,7 @@ ABOVE = many(
     format=SIGNED,
     source=f"{HERE}.above",
 )
-RUN = (*MODEL, *TRAINED, GROWTH, *MEASURES)
+RUN = (*MODEL, *TRAINED, *GROWTH, *MEASURES)
 
 TABLES = {
     "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),

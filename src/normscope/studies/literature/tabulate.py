@@ -9,13 +9,13 @@ from normscope.io.tables import collect
 from normscope.statistics.summary import describe, split
 from normscope.statistics.tuning import chosen, commonest_setting
 from normscope.studies.literature.recipe import STARTS, LiteratureTables
-from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.literature.tables import GROWTH, MEASURES, TABLES
 from normscope.studies.outcome import with_outcomes, with_pilot
 from normscope.studies.stage import TableInputs
 
 CELL = TABLES["cells"].keys
 MODEL = TABLES["runs"].keys
-FROM = 100  # the step from which the growth of sigma is measured
+LATE = 100  # the step from which late growth is measured
 
 
 def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.DataFrame]:
@@ -54,7 +54,8 @@ def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame
     runs = with_pilot(runs, recipe.jobs, recipe.pilot)
     measured = collect(inputs.probes, "models.csv", keys)
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
-    runs = runs.merge(sigma_growth(curves), on=MODEL, how="left")
+    runs = runs.merge(growth(curves), on=MODEL, how="left")
+    runs.loc[runs["diverged_at"].notna(), [column.name for column in GROWTH]] = math.nan
     return runs.merge(measured, on=MODEL, how="left")[TABLES["runs"].names]
 
 
@@ -68,21 +69,31 @@ def scales(curves: pd.DataFrame) -> pd.DataFrame:
     return curves.reindex(columns=TABLES["scales"].names).dropna(subset=["sigma"])
 
 
-def sigma_growth(curves: pd.DataFrame) -> pd.DataFrame:
-    """One row per model: ``sigma_growth``, missing where sigma was not recorded.
+def growth(curves: pd.DataFrame) -> pd.DataFrame:
+    """One row per model: the columns ``GROWTH``, missing where scales were not recorded.
+
+    They are also missing for a model that diverged, whose last recorded step is not its end.
 
     Args:
         curves: One row per recorded step of a model.
     """
     rows = []
-    for model, curve in split(curves, MODEL):
-        known = curve[curve["step"] >= FROM] if "sigma" in curve else curve.head(0)
-        known = known.dropna(subset=["sigma"]) if len(known) else known
-        growth = math.nan
-        if len(known) > 1:
-            growth = float(np.log(known["sigma"].iloc[-1] / known["sigma"].iloc[0]))
-        rows.append(model | {"sigma_growth": growth})
-    return pd.DataFrame(rows, columns=[*MODEL, "sigma_growth"])
+    for model, curve in split(scales(curves), MODEL):
+        late = curve[curve["step"] >= LATE]
+        rows.append(
+            model
+            | {
+                "sigma_growth": log_ratio(curve["sigma"]),
+                "late_sigma_growth": log_ratio(late["sigma"]),
+                "logit_scale": math.log(curve["logit_sd"].iloc[-1]),
+            }
+        )
+    return pd.DataFrame(rows, columns=[*MODEL, *(column.name for column in GROWTH)])
+
+
+def log_ratio(values: pd.Series) -> float:
+    """The logarithm of the last value over the first; NaN of fewer than two."""
+    return float(np.log(values.iloc[-1] / values.iloc[0])) if len(values) > 1 else math.nan
 
 
 def above(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> pd.DataFrame:

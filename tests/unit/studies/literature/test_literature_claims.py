@@ -1,9 +1,12 @@
-"""AdaNorm's statement on derivatives, tested on planted losses."""
+"""Statements that are no contrast of two cells, tested on planted losses."""
+
+from itertools import pairwise
 
 import pandas as pd
 import pytest
 from readings import finding
 
+from normscope.studies.literature.claims import ORDER
 from normscope.studies.literature.tables import TABLES
 
 CELLS = {
@@ -49,3 +52,27 @@ def test_a_seed_without_one_of_the_three_models_is_left_out():
     tables["literature.chosen"] = table[~is_gone]
     (case,) = finding("derivatives_matter_more", "improvements", tables).cases.values()
     assert case.n == len(NOISE) - 1
+
+
+@pytest.mark.parametrize(
+    ("losses", "answers"),
+    [
+        ((2.0, 2.1, 2.3), ["holds", "holds"]),
+        ((2.0, 2.3, 2.1), ["holds", "fails"]),  # above the first, and not above the second
+        ((2.2, 2.1, 2.3), ["fails", "holds"]),
+    ],
+)
+def test_an_order_is_that_of_its_neighbors(losses, answers):
+    cell = {"protocol": "long", "placement": "pre", "failed": 0}
+    rows = [
+        cell | {"arm": arm, "seed": seed, "fitted_loss": loss + (1 + i) * noise}
+        for i, (arm, loss) in enumerate(zip(ORDER, losses, strict=True))
+        for seed, noise in enumerate(NOISE)
+    ]
+    table = pd.DataFrame(rows).reindex(columns=TABLES["chosen"].names)
+    found = finding("derf_training_loss_order", "order", {"literature.chosen": table})
+    assert [case.answer() for case in found.cases.values()] == answers
+    names = ["derf_third over layernorm", "dyt_two over derf_third"]
+    assert list(found.cases) == names
+    differences = [higher - lower for lower, higher in pairwise(losses)]
+    assert [case.effect for case in found.cases.values()] == pytest.approx(differences, abs=1e-3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recall_recipes import by
 
 from normscope.studies.literature.tables import TABLES
-from normscope.studies.literature.tabulate import above, scales, sigma_growth, slopes, sweeps
+from normscope.studies.literature.tabulate import above, growth, scales, slopes, sweeps
 
 NAN = math.nan
 KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
@@ -83,17 +83,20 @@ def test_a_power_of_the_depth_has_its_exponent_as_slope(change, gradient, a, b):
     np.testing.assert_allclose(table["gradient_slope"], -gradient, atol=1e-9)
 
 
-def test_sigma_grows_from_step_100_on_where_it_was_recorded():
-    sigmas = {50: 0.1, 100: 2.0, 110: NAN, 400: 6.0}
-    rows = [model(step=step, sigma=sigma) for step, sigma in sigmas.items()]
-    rows += [model(seed=2, step=step, sigma=1.0) for step in (50, 100)]  # no later step
-    rows += [model(seed=3, step=step, sigma=NAN) for step in (100, 400)]
+def test_scales_grow_from_the_first_recorded_step_and_from_step_100_on():
+    sigmas = {10: 0.5, 50: 0.1, 100: 2.0, 110: NAN, 400: 6.0}
+    rows = [model(step=step, sigma=sigma, logit_sd=step) for step, sigma in sigmas.items()]
+    rows += [model(seed=2, step=step, sigma=1.0, logit_sd=1.0) for step in (50, 100)]
+    rows += [model(seed=3, step=step, sigma=NAN, logit_sd=NAN) for step in (100, 400)]
     table = pd.DataFrame(rows)
-    growth = by(sigma_growth(table), "seed")
-    assert growth[1]["sigma_growth"] == pytest.approx(math.log(3))
-    assert [math.isnan(growth[seed]["sigma_growth"]) for seed in (2, 3)] == [True, True]
-    without = sigma_growth(table.drop(columns="sigma"))
-    assert (len(without), without["sigma_growth"].count()) == (3, 0)
+    found = by(growth(table), "seed")
+    assert found[1]["sigma_growth"] == pytest.approx(math.log(6.0 / 0.5))
+    assert found[1]["late_sigma_growth"] == pytest.approx(math.log(3))
+    assert found[1]["logit_scale"] == pytest.approx(math.log(400))
+    assert found[2]["sigma_growth"] == 0
+    assert math.isnan(found[2]["late_sigma_growth"])  # no later step
+    assert set(found) == {1, 2}  # nothing was recorded for the third
+    assert growth(table.drop(columns=["sigma", "logit_sd"])).empty
 
 
 def test_scales_are_those_of_the_steps_at_which_they_were_recorded():
