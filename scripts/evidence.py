@@ -275,20 +275,22 @@ def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
         out.with_suffix(".pdf").unlink()
 
 
-def append_history(out: Path, studies: Collection[str]) -> None:
-    """Append the verdicts of these studies to the history, where anything but words changed."""
+def append_history(out: Path) -> None:
+    """Append every verdict that is new, or has other seeds, numbers or status than its last line.
+
+    Not those of the studies that ran alone: a statement may compare the data of several.
+    """
     ledger = json.loads((out / CLAIMS).read_text())
     path, commit = out / HISTORY, git("rev-parse", "HEAD")
     lines = read_history(path) if path.exists() else []
     last = {line.statement: line for line in lines}
     with path.open("a") as file:
         for claim in ledger["claims"]:
-            if claim["study"] not in studies:
-                continue
             kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p", "status")}
             line = Line(statement=claim["key"], frozen=ledger["frozen"], commit=commit, **kept)
             before = last.get(line.statement)
-            if before is None or before.model_copy(update={"commit": commit}) != line:
+            new = {"frozen": line.frozen, "commit": line.commit}
+            if before is None or before.model_copy(update=new) != line:
                 file.write(line.model_dump_json() + "\n")
 
 
@@ -330,7 +332,7 @@ def main() -> None:
         judge_again(config, flags, shown)
     write_text(flags.out / "models.csv", every.to_csv(index=False))
     write_json(flags.out / RUN, {"configuration": flags.name, "runs": runs(before, now)})
-    append_history(flags.out, studies)
+    append_history(flags.out)
     print(f"{flags.out}: {sum(f.stat().st_size for f in flags.out.rglob('*')) / 1e6:.1f} MB")
     if unmeasured := sum(one["unmeasured_jobs"] for one in now):
         print(f"{unmeasured} jobs have no benchmark file; core-hours exclude them")
