@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
 from normscope.paper.statements import (
@@ -17,7 +18,7 @@ from normscope.paper.statements import (
     is_exploratory,
     ledger_table,
 )
-from normscope.paper.table import Column, PageTable
+from normscope.paper.table import Column, PageTable, Quantity
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
@@ -73,6 +74,26 @@ def by_unit(claims: Sequence[Mapping[str, Any]], group: str) -> str:
     return f"{sum(units.values())} ({each})" if each else "0"
 
 
+def regime_table(ledger: Mapping[str, Any]) -> PageTable:
+    """DyT's loss relative to LayerNorm's, by amount of training text, next to the published."""
+    columns = (
+        *map(Column, ("statement", "published")),
+        Column("here", Format("percent", sign=True)),
+        Column("n", INTEGER),
+    )
+    rows = [
+        (
+            claim["statement"],
+            claim["published_number"],
+            Quantity(*(claim[name] - 1 for name in ("effect", "low", "high"))),
+            claim["n"],
+        )
+        for claim in ledger["claims"]
+        if claim["document"] == "dyt_regimes"
+    ]
+    return PageTable("DyT by training text", columns, tuple(rows))
+
+
 def primary(ledger: Mapping[str, Any]) -> dict[str, Any]:
     """The ledger restricted to the main claims that were tested in their documents' regime."""
     kept = [c for c in ledger["claims"] if c["primary"] and not c["off_label"]]
@@ -106,6 +127,7 @@ def tables() -> dict[str, PageTable]:
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),
             *("stream per block", "least singular value"),
         ),
+        "regimes": regime_table(ledger),
         "literature": literature_table(table("literature", "cells")),
         "slopes": slope_table(table("literature", "slopes")),
         "towers": tower_table(table("literature", "towers")),
