@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from normscope.formats import INTEGER, Format
 from normscope.io.files import write_text
 from normscope.paper.markdown import pipe_table
 from normscope.paper.statements import (
+    VERDICTS,
     assertions,
     counts,
     decided_by,
@@ -62,6 +64,7 @@ def run_table(run: Mapping[str, Any], ledger: Mapping[str, Any], models: int) ->
         "core-hours": f"{hours:.1f}{f'; {left} jobs were not timed' if left else ''}",
         **{title: str(n) for title, n in counts(asserted).items()},
         **{title: by_unit(asserted, title) for title in ("confirmed", "refuted")},
+        "off-label": by_verdict(asserted),
         "exploratory": str(sum(map(is_exploratory, asserted))),
     }
     return PageTable("The run", tuple(map(Column, cells)), (tuple(cells.values()),))
@@ -72,6 +75,12 @@ def by_unit(claims: Sequence[Mapping[str, Any]], group: str) -> str:
     units = decided_by(claims, group)
     each = ", ".join(f"{n} by {unit}" for unit, n in units.items())
     return f"{sum(units.values())} ({each})" if each else "0"
+
+
+def by_verdict(claims: Sequence[Mapping[str, Any]]) -> str:
+    """How many assertions are off-label, and with which verdicts."""
+    found = Counter(claim["verdict"] for claim in claims if claim["off_label"])
+    return f"{found.total()} ({', '.join(f'{found[name]} {name}' for name in VERDICTS)})"
 
 
 def regime_table(ledger: Mapping[str, Any]) -> PageTable:

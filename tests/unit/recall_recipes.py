@@ -1,4 +1,4 @@
-"""Small tasks, jobs and models of the decisive test, for its tests."""
+"""Small tasks, jobs and models of the recall test, for its tests."""
 
 from collections.abc import Callable
 from typing import Any

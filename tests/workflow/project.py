@@ -150,7 +150,7 @@ def tiny(root: Path) -> dict[str, Any]:
         "sha256": hashlib.sha256((root / "corpus.txt").read_bytes()).hexdigest(),
         "sources": [{"kind": "path", "path": "corpus.txt"}],
     }
-    # one rate of the main runs, and one arm of the decisive test
+    # one rate of the main runs, and one arm of the recall test
     config["runs"][0]["learning_rates"] = [0.001]
     recall = config["recall"]
     recall["published"]["arms"] = recall["published"]["arms"][:1]

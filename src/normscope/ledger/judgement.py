@@ -245,12 +245,12 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
     if by.least > alpha:
         return f"{units(by.case.n, by.case.unit)} give no p below {by.least:.2g}{where}"
     p = 1.0 if by.is_certain else by.p
-    which = f"p for {'holding' if by.holds else 'failing'} is {p:.2g}"
+    which = f"p = {p:.2g} for {'holding' if by.holds else 'failing'}"
     if p < alpha <= p_holm:
-        return f"{which}, among its document's statements {p_holm:.2g}"
+        return f"{which}, {p_holm:.2g} after Holm's correction"
     reading = claim.entry.readings[by.reading]
     if by.one_sided == 1 and not reading.refutable:
         return f"its cases do not show it, and cannot show that there is none{where}"
     is_margin = reading.margin is not None and (reading.direction == "within" or not by.holds)
-    against = ", against the margin" if is_margin else ""
+    against = ", tested against the margin" if is_margin else ""
     return f"{which}{against}{where}"

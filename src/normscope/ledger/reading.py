@@ -65,7 +65,7 @@ class Reading(Quoted):
     restated: Word | None = Field(default=None, description="what is tested, in plain words")
     off_label: Word | None = Field(
         default=None,
-        description="how this test differs from the regime that the authors claim; without it, "
+        description="how this test differs from the regime that the authors tested; without it, "
         "the test is in that regime",
     )
     quantity: Word

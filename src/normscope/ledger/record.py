@@ -137,10 +137,10 @@ def _known(value: float) -> float | None:
 
 
 def _reason(judgement: Judgement) -> str:
-    """Why it is undecided, depends on its reading or differs from its document, or its limits."""
+    """Why it is undecided, depends on its reading or differs from its document; else its limits."""
     entry = judgement.claim.entry
-    agrees = judgement.verdict == entry.published.verdict
-    words = [judgement.why or (entry.limits or "" if agrees else entry.differs_because)]
+    differs = not judgement.why and judgement.verdict != entry.published.verdict
+    words = [judgement.why, entry.differs_because if differs else entry.limits]
     if judgement.verdict == "depends":
         findings = judgement.claim.asked.items()
         answers = (f"{name} {_alone(entry.readings[name], f)}" for name, f in findings)

@@ -44,21 +44,21 @@ def test_a_single_case_holds_fails_or_is_undecided_at_twice_its_p():
         assert judgement.by.p == pytest.approx(p)
         assert judgement.p_holm == pytest.approx(p)
         assert (judgement.why == "") == (verdict != "undecided")
-    assert one(two_sided(0.026)).why == "p for holding is 0.052"
+    assert one(two_sided(0.026)).why == "p = 0.052 for holding"
 
 
 @pytest.mark.parametrize(
     ("p_holds", "p_fails", "changes", "why"),
     [
-        (0.03, 1.0, {"direction": "greater"}, "p for holding is 0.06"),
-        (0.03, 1.0, {"direction": "greater", "margin": 0.1}, "p for holding is 0.06"),
+        (0.03, 1.0, {"direction": "greater"}, "p = 0.06 for holding"),
+        (0.03, 1.0, {"direction": "greater", "margin": 0.1}, "p = 0.06 for holding"),
         (
             1.0,
             0.03,
             {"direction": "greater", "margin": 0.1},
-            "p for failing is 0.06, against the margin",
+            "p = 0.06 for failing, tested against the margin",
         ),
-        (0.03, 1.0, {**ALIKE, "margin": 0.1}, "p for holding is 0.06, against the margin"),
+        (0.03, 1.0, {**ALIKE, "margin": 0.1}, "p = 0.06 for holding, tested against the margin"),
     ],
 )
 def test_an_open_statement_says_what_its_p_is_against(p_holds, p_fails, changes, why):
@@ -146,11 +146,11 @@ def test_an_open_statement_names_the_reading_and_the_case_that_keep_it_open():
     """Another case may be open too: the most probable answer is the one that lacks something."""
     of_eight = {"a": two_sided(0.99, 0.01)} | {str(i): OPEN for i in range(7)}
     assert (
-        one(of_eight).why == "p for failing is 0.16 (a)"
+        one(of_eight).why == "p = 0.16 for failing (a)"
     )  # one case contradicts, whatever the others say
-    assert one({"a": two_sided(0.3), "b": two_sided(1e-9)}).why == "p for holding is 0.6 (a)"
+    assert one({"a": two_sided(0.3), "b": two_sided(1e-9)}).why == "p = 0.6 for holding (a)"
     x_y = {"x": SURE, "y": two_sided(0.3)}
-    assert judged(read(SURE, x_y))[0].why == "p for holding is 0.6 (b, y)"
+    assert judged(read(SURE, x_y))[0].why == "p = 0.6 for holding (b, y)"
     # a fails and b is open: it could still fail or depend, if b were tested
     assert judged(read(SURELY_NOT, OPEN))[0].why == "runs diverged (b)"
     # a fails for certain and b neither fails nor exceeds its margin
@@ -211,7 +211,7 @@ def test_a_statement_is_decided_where_its_readings_agree():
     (judgement,) = judged(read(SURE, two_sided(1e-4)))
     assert judgement.by.p == pytest.approx(2e-4)  # the largest, not times their number
     assert judged(read(SURE, OPEN))[0].why == "runs diverged (b)"
-    assert judged(read(SURE, two_sided(0.3)))[0].why == "p for holding is 0.6 (b)"
+    assert judged(read(SURE, two_sided(0.3)))[0].why == "p = 0.6 for holding (b)"
 
 
 def test_a_statement_depends_on_its_reading_where_one_holds_and_another_fails():
@@ -275,7 +275,7 @@ def test_holm_is_over_all_statements_of_a_document_but_facts():
     assert {j.tests for j in document} == {5}
     four = judged(*(claim(two_sided(p)) for p in (0.015, 0.01, 0.005, 0.5)))
     assert [j.verdict for j in four] == ["undecided", "undecided", "holds", "undecided"]
-    assert four[0].why == "p for holding is 0.03, among its document's statements 0.06"
+    assert four[0].why == "p = 0.03 for holding, 0.06 after Holm's correction"
 
 
 @given(st.lists(st.floats(1e-6, 0.5), min_size=1, max_size=12))
@@ -306,7 +306,7 @@ def test_what_a_document_stands_on_comes_first():
     assert [j.p_holm for j in sure[1:]] == pytest.approx([0.04] * 9)
     unsure = judged(claim(two_sided(0.03), primary=True), *others)
     assert [j.verdict for j in unsure] == ["undecided"] * 10
-    assert unsure[1].why == "p for holding is 2e-06, among its document's statements 0.06"
+    assert unsure[1].why == "p = 2e-06 for holding, 0.06 after Holm's correction"
     untested = judged(claim(OPEN, primary=True), *others)
     assert {j.verdict for j in untested} == {"undecided"}
     assert math.isnan(untested[0].p_holm)

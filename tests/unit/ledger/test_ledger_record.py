@@ -91,7 +91,7 @@ def test_every_case_is_kept_with_what_it_reads():
         (Case.unknown("undecided: runs diverged"), "undecided"),
     ],
 )
-def test_a_reason_is_given_where_the_verdict_is_not_the_published_one_and_limits_where_it_is(
+def test_a_reason_is_given_where_the_verdict_differs_from_the_published_one_and_limits_where_not(
     case, verdict, published
 ):
     (judged,) = judge([claim(case, published={"verdict": published}, limits="one size")], ALPHA)
@@ -100,7 +100,8 @@ def test_a_reason_is_given_where_the_verdict_is_not_the_published_one_and_limits
     if verdict == published:
         assert row["reason"] == "one size"
     elif verdict == "undecided":
-        assert row["reason"] == judged.why != ""
+        assert judged.why
+        assert row["reason"] == f"{judged.why}; one size"
     else:
         assert row["reason"] == "one seed"
 

@@ -1,1 +1,1 @@
-"""The decisive test: one small block, two tasks, every norm."""
+"""The recall test: one small block, two tasks, every norm."""

@@ -1,4 +1,4 @@
-"""The decisive test's part of the configuration: which models it trains, and which it shows."""
+"""The recall test's part of the configuration: which models it trains, and which it shows."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Self
@@ -61,7 +61,7 @@ class RecallGrid(Grid):
 
 
 class Recall(TrainedStudy):
-    """The decisive test: what a norm does, factor by factor."""
+    """The recall test: what a norm does, factor by factor."""
 
     TABLES: ClassVar = tables.TABLES
     GRIDS: ClassVar = {"runs": RecallGrid}

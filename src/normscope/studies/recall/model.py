@@ -1,4 +1,4 @@
-r"""The decisive test's model: an embedding without positions, one post-norm block, a head.
+r"""The recall test's model: an embedding without positions, one post-norm block, a head.
 
 Sizes, layers and initialization are the notebook's: one head, a GELU MLP of width 4d, torch's
 default initialization. Only the last position is scored, and the tokens carry no position, which

@@ -1,4 +1,4 @@
-"""The decisive test in words and tables, made from the study's tables alone."""
+"""The recall test in words and tables, made from the study's tables alone."""
 
 from collections.abc import Mapping
 
@@ -54,7 +54,7 @@ def cell_table(cells: pd.DataFrame, task: str) -> PageTable:
         count("n", diverged="diverged"),
         *measures,
     ]
-    return tabulate(f"The decisive test, task {task}", rows, fields)
+    return tabulate(f"The recall test, task {task}", rows, fields)
 
 
 def best_table(best: pd.DataFrame) -> PageTable:
@@ -70,7 +70,7 @@ def best_table(best: pd.DataFrame) -> PageTable:
         derived("best", rate, GENERAL),
         *declared(TABLES["best"], "loss", "accuracy"),
     ]
-    return tabulate("The decisive test: learning rates", best, fields)
+    return tabulate("The recall test: learning rates", best, fields)
 
 
 def factor_table(factors: pd.DataFrame) -> PageTable:
@@ -100,7 +100,7 @@ def _effect_field(response: str) -> Field:
 
 
 def section(study: Recall, tables: Mapping[str, pd.DataFrame], settings: Settings) -> Section:
-    """The part of the paper on the decisive test."""
+    """The part of the paper on the recall test."""
     cells, factors = tables["cells"], tables["factors"]
     corrected = study.corrected
     copy, task = study.tasks[study.published.task], study.tasks[corrected.task]

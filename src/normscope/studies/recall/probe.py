@@ -1,4 +1,4 @@
-"""What is measured of one trained model of the decisive test.
+"""What is measured of one trained model of the recall test.
 
 All of it in evaluation mode: BatchNorm normalizes with its running averages there, token by token.
 Every model of a task is measured on the same samples and, by the same draws, along the same

@@ -1,4 +1,4 @@
-"""Parameters of the decisive test's jobs: what is trained, measured and tabulated. No torch."""
+"""Parameters of the recall test's jobs: what is trained, measured and tabulated. No torch."""
 
 from typing import Annotated, Literal, NamedTuple, Self
 
@@ -76,7 +76,7 @@ class RecallStack(Seeds):
     @model_validator(mode="after")
     def norm_stands_alone(self) -> Self:
         if self.norm.embedding_scale or self.norm.logit_scale:
-            raise ValueError("the decisive test's model has no factor of the embedding or logits")
+            raise ValueError("the recall test's model has no factor of the embedding or logits")
         return self
 
     @property

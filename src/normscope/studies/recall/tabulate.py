@@ -1,4 +1,4 @@
-"""From the runs of the decisive test to its cells and to the effects of the norms' factors."""
+"""From the runs of the recall test to its cells and to the effects of the norms' factors."""
 
 import sys
 from collections.abc import Iterable

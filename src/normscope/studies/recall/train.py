@@ -1,4 +1,4 @@
-"""How the decisive test's models are trained: on fresh sequences of the task at every step."""
+"""How the recall test's models are trained: on fresh sequences of the task at every step."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The decisive test's configuration: what it trains, under which names, and what is refused."""
+"""The recall test's configuration: what it trains, under which names, and what is refused."""
 
 import re
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The decisive test: its tasks against theory, its model and its training against torch's."""
+"""The recall test: its tasks against theory, its model and its training against torch's."""
 
 from collections.abc import Mapping
 

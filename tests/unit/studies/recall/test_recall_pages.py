@@ -1,4 +1,4 @@
-"""The decisive test in tables of the page: what they show."""
+"""The recall test in tables of the page: what they show."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""The scripts of the decisive test, from training to tables, on a small task."""
+"""The scripts of the recall test, from training to tables, on a small task."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What the figures of the decisive test share."""
+"""What the figures of the recall test share."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""Figure decisive: the decisive test's three panels, corrected."""
+"""Figure decisive: the recall test's three panels, corrected."""
 
 from collections.abc import Mapping, Sequence
 

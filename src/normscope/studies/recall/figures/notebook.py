@@ -1,4 +1,4 @@
-"""Figure notebook: the decisive test's three panels as the notebook draws them."""
+"""Figure notebook: the recall test's three panels as the notebook draws them."""
 
 from collections.abc import Mapping, Sequence
 
