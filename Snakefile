@@ -146,6 +146,7 @@ if is_module():
 onstart:
     check_start()
     drop_leftovers()
+    leave_rate_unlimited()
     say_time()
     say_card()
 
