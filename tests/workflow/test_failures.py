@@ -59,6 +59,13 @@ def test_the_terminal_shows_errors_and_the_time_left_and_the_log_shows_every_job
     made.snakemake()
 
 
+def test_the_scheduler_wakes_up_once_per_job(made: Project):
+    """A limit of the rate of jobs would wake it each second, more often after every job."""
+    drawn = ("figure_loss", "figure_curves", "figure_jacobian")
+    output = made.snakemake("--cores", "1", "--verbose", "--forcerun", *drawn, "--", *drawn)
+    assert 0 < output.count("Ready jobs: ") <= len(drawn)
+
+
 def test_an_unreadable_model_does_not_stop_the_others(made: Project, tmp_path: Path):
     project = made.copy(tmp_path / "project")
     shutil.copytree(project.root / "tiny_model", project.root / "cut")
