@@ -114,6 +114,8 @@ def with_length(cards: Cards, norm: str) -> str:
         failed = f"{short['failed']:.0f} of {short['n']:.0f} models fail"
         still = f"{long['failed']:.0f} of {long['n']:.0f} do" if long["failed"] else "none does"
         return f"After {few} steps, {failed}; after {many} steps, {still}."
+    if short["failed"] and long["failed"]:
+        return f"Models fail after {few} and {many} steps; a longer budget trains for longer."
     if long["difference_high"] < short["difference_low"]:
         return f"The difference is smaller after {many} steps than after {few}."
     if long["difference_low"] > short["difference_high"]:

@@ -85,20 +85,25 @@ def test_a_norm_that_fails_at_first_is_not_called_a_failure():
     runs.loc[(runs["arm"] == "dyt") & (runs["regime"] != "long"), "failed"] = 1
     tables = {"compared": tabulate.compare(runs, recipe())}
     cards = Cards(Card(norm=["dyt"]), tables, pd.DataFrame(), {}, 0.95)
-    assert training_line(cards, "dyt").endswith("8 of 8 models fail; after 2,000 steps, none does.")
+    assert training_line(cards, "dyt").endswith("8 of 8 models fail; after 1,000 steps, none does.")
     runs.loc[
         (runs["regime"] == "long") & (runs["arm"] == "dyt") & (runs["seed"] < 13), "failed"
     ] = 1
     tables = {"compared": tabulate.compare(runs, recipe())}
     assert with_length(cards._replace(tables=tables), "dyt").endswith(
-        "after 2,000 steps, 2 of 8 do."
+        "after 1,000 steps, 2 of 8 do."
+    )
+    runs.loc[runs["arm"] == "dyt", "failed"] = 1
+    tables = {"compared": tabulate.compare(runs, recipe())}
+    assert with_length(cards._replace(tables=tables), "dyt").startswith(
+        "Models fail after 300 and 1,000 steps;"
     )
     for long, said in ((2.3, ""), (2.1, "smaller"), (2.5, "larger")):
         other = losses | {("dyt", r): x for r, x in zip(COMPARED, (2.3, long, 2.3), strict=True)}
         tables = {"compared": tabulate.compare(models(other), recipe())}
         line = with_length(cards._replace(tables=tables), "dyt")
         assert line == (
-            f"The difference is {said} after 2,000 steps than after 300." if said else ""
+            f"The difference is {said} after 1,000 steps than after 300." if said else ""
         )
 
 
