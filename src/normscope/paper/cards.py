@@ -30,7 +30,7 @@ def cards(
 
     Keys: key, figure (empty without one), statement, where, ``of`` (the key of its
     document), document and its link; verdict, shown as pages do;
-    found, what was measured; finding, a sentence; plot (``plot_of``);
+    measured, the quantity with its value and interval; finding, a sentence; plot (``plot_of``);
     readings, each with name, quote, answer, whether it decides, and facts; facts; test, code and
     command, from which it can be rerun, or nothing for a statement that is not tested.
 
@@ -60,7 +60,7 @@ def cards(
                 "document": document_name(ledger, claim),
                 "link": ledger["documents"][claim["document"]]["link"],
                 "shown": shown_verdict(claim),
-                "found": found(claim),
+                "measured": measured(claim),
                 "finding": finding(claim),
                 "plot": plot_of(claim),
                 "facts": [fact for fact in facts if fact[1]],
@@ -98,13 +98,13 @@ def command(tables: Sequence[str], options: Sequence[str]) -> str:
     return " ".join(["snakemake", "--cores", "4", *files, *options])
 
 
-def found(claim: Row) -> str:
+def measured(claim: Row) -> str:
     """What was measured in the case on which a verdict rests; empty without a test."""
     if is_unasked(claim):
         return ""
     if claim["effect"] is None:
-        measured = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
-        return f"{claim['quantity']}: {measured or 'no data'}"
+        value = claim["readings"][claim["reading"]]["corrected"].strip(DASH)
+        return f"{claim['quantity']}: {value or 'no data'}"
     where = [claim["case"]] if claim["case"] else []
     if claim["status"] != "deterministic":
         where.append(f"{claim['n']} {claim['n_unit']}")
@@ -119,7 +119,7 @@ def finding(claim: Row) -> str:
     if is_unasked(claim):
         return f"What it would take: {claim['cannot_be_asked'].rstrip('.')}."
     needs = _needs(claim["readings"][claim["reading"]])
-    return f"{found(claim)}{f'; the statement needs {needs}' * bool(needs)}."
+    return f"{measured(claim)}{f'; the statement needs {needs}' * bool(needs)}."
 
 
 def _needs(reading: Row) -> str:

@@ -55,7 +55,7 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     each filled with the words of the study and of the frame; ``findings`` likewise, from
     ``<study>/finding.md``, without those that are empty. In all of them ``table("loss")`` is a
     table, in a section a table of its study; ``has("loss")`` says whether it has rows, and
-    ``verdict("key")`` and ``found("key")`` are a statement's verdict and what was measured. In
+    ``verdict("key")`` and ``measured("key")`` are a statement's verdict and what was measured. In
     the summary ``cards("key")`` are those of a document, and ``plots("one other")`` the small
     plots of statements.
 
@@ -119,5 +119,5 @@ def _statements(frame: Frame) -> dict[str, Callable[[str], str]]:
     cards = {card["key"]: card for card in frame.cards}
     return {
         "verdict": lambda key: cards[key]["verdict"] if key in cards else "",
-        "found": lambda key: cards[key]["found"] if key in cards else "",
+        "measured": lambda key: cards[key]["measured"] if key in cards else "",
     }

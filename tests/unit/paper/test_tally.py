@@ -131,8 +131,8 @@ def test_an_exploratory_verdict_is_marked_wherever_it_is_shown():
     marked, other = cards(stated, traces(stated, "x"))
     assert (marked["shown"], other["shown"]) == ("fails (exploratory)", "holds")
     assert ["exploratory because", "its test was changed"] in marked["facts"]
-    assert marked["found"] == "difference: 0.250 [0.125, 0.500] (6 seeds, exploratory)"
-    assert other["found"] == "difference: 0.250 [0.125, 0.500] (6 seeds)"
+    assert marked["measured"] == "difference: 0.250 [0.125, 0.500] (6 seeds, exploratory)"
+    assert other["measured"] == "difference: 0.250 [0.125, 0.500] (6 seeds)"
     assert totals(stated)["exploratory"] == 1
     assert kept_verdict(one, Evidence("x.yaml", False, stated)) == "fails (exploratory)"
     assert ("claims exploratory",) in [number.parts for number in ledger_numbers(stated)]

@@ -115,7 +115,7 @@ def with_length(cards: Cards, norm: str) -> str:
         still = f"{long['failed']:.0f} of {long['n']:.0f} do" if long["failed"] else "none does"
         return f"After {few} steps, {failed}; after {many} steps, {still}."
     if short["failed"] and long["failed"]:
-        return f"Models fail after {few} and {many} steps; a longer budget trains for longer."
+        return f"Models fail after {few} and after {many} steps."
     if long["difference_high"] < short["difference_low"]:
         return f"The difference is smaller after {many} steps than after {few}."
     if long["difference_low"] > short["difference_high"]:
