@@ -71,7 +71,12 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     templates = environment(folder, studies, finalize=escaped_word)
     parts: dict[str, list[Markdown]] = {SECTION: [], FINDING: []}
     for study, words in frame.sections.items():
-        known = {**frame.words, **words, **_tables(frame, f"{study}."), **_statements(frame)}
+        offered = {**_tables(frame, f"{study}."), **_statements(frame)}
+        if hidden := ", ".join(sorted(words.keys() & offered.keys())):
+            raise Explained(
+                f"study {study}: {hidden} is a function of the templates; rename the word"
+            )
+        known = {**frame.words, **words, **offered}
         for part, texts in parts.items():
             name = part.format(study)
             if (studies / name).is_file() and (text := fill(templates, name, known)).strip():

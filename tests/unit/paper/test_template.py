@@ -1,5 +1,7 @@
 """The summary's templates: words and tables of their study, and errors for unknown names."""
 
+from dataclasses import replace
+
 import pytest
 from page_recipes import (
     HOSTILE,
@@ -83,3 +85,9 @@ HEAD = "# x\n\n{{ main.words }}\n\n{{ table('ledger') }}\n\n{{ figures }}\n"
 def test_an_unsupported_block_is_an_error(tmp_path, text, message):
     with pytest.raises(Explained, match=message):
         blocks(template_text(templates(tmp_path, text), TWO))
+
+
+def test_a_word_that_would_hide_behind_a_function_is_an_error(tmp_path):
+    hiding = replace(TWO, sections={"a": {"measured": ["one protocol"]}})
+    with pytest.raises(Explained, match=r"study a: measured is a function"):
+        template_text(templates(tmp_path, "{{ sections }}", a="{{ measured }}"), hiding)

@@ -201,7 +201,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
     runs, arms, gains = (tables[name] for name in ("runs", "arms", "gain_by_arm"))
     only_batches = set(tables["batches"]["protocol"]) - set(study.gain.protocols)
     shown = [p for p in dict.fromkeys(arms["protocol"]) if p not in only_batches]
-    measured = list(dict.fromkeys(gains["protocol"]))
+    with_gains = list(dict.fromkeys(gains["protocol"]))
     protocols = study.every_protocol
     reference = select(runs, **study.reference._asdict())
     texts = {row["text"]: row for row in to_rows(tables["corpus"])}
@@ -223,7 +223,7 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
                 }
                 for p in shown
             ],
-            "measured": measured,
+            "with_gains": with_gains,
             "needed": FEWEST,
             "characters": corpus["characters"],
             "train": Number(corpus["train_tokens"], INTEGER),
@@ -241,6 +241,6 @@ def section(study: Main, tables: Mapping[str, pd.DataFrame], settings: Settings)
             ),
             **{f"loss_{p}": loss_table(select(arms, protocol=p), f"{LOSS}, {p}") for p in shown},
             "batches": batch_table(tables["batches"], settings.level),
-            **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in measured},
+            **{f"gain_{p}": gain_table(select(gains, protocol=p), p) for p in with_gains},
         },
     )
