@@ -219,7 +219,7 @@ BUILT_IN = (
         "dyt_attention",
         "DyT, scaled embedding, alpha 4 in attention",
         ZH25_ATTENTION,
-        _pointwise("tanh", **_scaled(1.0, alpha_attention=4.0)),
+        _pointwise("tanh", **_scaled(1.0, alpha_at={"before_attention": 4.0})),
     ),
     Row(
         "derf_half",

@@ -48,7 +48,7 @@ class Attention(nn.Module):
         over: QKNorm = "head" if norms_qkv else model.qk_norm
         self.norm_width = model.n_embd // model.n_head if over == "head" else model.n_embd
         self.q_norm, self.k_norm, self.v_norm = (
-            build_at("blocks", norm, self.norm_width, model) if is_normed else nn.Identity()
+            build_at("qkv", norm, self.norm_width, model) if is_normed else nn.Identity()
             for is_normed in (over != "none", over != "none", norms_qkv)
         )
         self.normalizes = over != "none"

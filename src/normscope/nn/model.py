@@ -18,7 +18,17 @@ from normscope.nn.feedback import Errors, catch, deliver, linear
 from normscope.nn.initialization import STD, initialize
 from normscope.nn.norms import Scale, build_at
 from normscope.nn.penalty import penalized
-from normscope.nn.recipe import WITH_FINAL_NORM, BranchPlacement, Model, Norm, Placement
+from normscope.nn.recipe import (
+    AT,
+    WITH_FINAL_NORM,
+    BranchPlace,
+    BranchPlacement,
+    Model,
+    Norm,
+    NormPlace,
+    Placement,
+    in_branches,
+)
 
 
 class MLP(nn.Module):
@@ -32,16 +42,6 @@ class MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.proj(F.gelu(self.fc(x))))
-
-
-AT: dict[BranchPlacement, tuple[str, ...]] = {
-    "pre": ("before",),
-    "post": ("outside",),
-    "peri": ("before", "after"),
-    "none": (),
-    "lns": ("before",),
-    "deepnorm": ("outside",),
-}
 
 
 class Branch(nn.Module):
@@ -69,12 +69,15 @@ class Branch(nn.Module):
     ) -> None:
         super().__init__()
         self.f, self.residual = f, model.residual
-        before = norm.before_attention if isinstance(f, Attention) else norm
+        before = "before_attention" if isinstance(f, Attention) else "before_mlp"
+        places: dict[BranchPlace, NormPlace] = {
+            "before": before,
+            "after": "after",
+            "outside": "outside",
+        }
         self.before, self.after, self.outside = (
-            build_at("blocks", factors, model.n_embd, model)
-            if where in AT[placement]
-            else nn.Identity()
-            for where, factors in (("before", before), ("after", norm), ("outside", norm))
+            build_at(place, norm, model.n_embd, model) if where in AT[placement] else nn.Identity()
+            for where, place in places.items()
         )
         self.input_scale = block**-0.5 if placement == "lns" else 1.0
         self.stream_scale = (2 * model.n_layer) ** 0.25 if placement == "deepnorm" else 1.0
@@ -86,23 +89,6 @@ class Branch(nn.Module):
         if self.residual:
             y = (x if self.stream_scale == 1 else self.stream_scale * x) + y
         return self.outside(y)
-
-
-def in_branches(
-    placement: Placement, block: int, n_layer: int
-) -> tuple[BranchPlacement, BranchPlacement]:
-    """The placements in the attention and the MLP of block 1, 2, ...
-
-    mix: post in the first quarter of the blocks, at least in one, and pre in the others (Mix-LN,
-    Li et al. 2024, arXiv:2412.13795).
-    hybrid: ``y = x + attention(x)``, with norms of queries, keys and values in each head, and
-    ``N(y) + mlp(N(y))`` (HybridNorm, Zhuo et al. 2025, arXiv:2503.04598).
-    """
-    if placement == "hybrid":
-        return "post", "none"
-    if placement == "mix":
-        return ("post", "post") if block <= max(1, n_layer // 4) else ("pre", "pre")
-    return placement, placement
 
 
 class Block(nn.Module):

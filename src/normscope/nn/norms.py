@@ -5,7 +5,6 @@ Shapes: every layer maps ``(..., d)`` to ``(..., d)``. In float64 the layers equ
 """
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +12,7 @@ from torch.nn import functional as F
 
 from normscope.nn import surrogates
 from normscope.nn.custom import CustomNorm
-from normscope.nn.recipe import Model, Norm, NormBackward
+from normscope.nn.recipe import Model, Norm, NormBackward, NormPlace
 
 POINTWISE = {"tanh": torch.tanh, "erf": torch.erf}
 
@@ -163,13 +162,12 @@ def build(
     return nn.Identity() if norm.elementwise is None else PointwiseNorm(d, norm)
 
 
-def build_at(
-    place: Literal["embedding", "blocks", "final"], norm: Norm, d: int, model: Model
-) -> nn.Module:
-    """The layer of a norm at a place of a model, with the backward pass that norms have there.
+def build_at(place: NormPlace, norm: Norm, d: int, model: Model) -> nn.Module:
+    """The layer of a norm at a place of a model, with the alpha and backward pass of this place.
 
     Raises:
         ValueError: the norm has no surrogate backward pass.
     """
-    rule = model.norm_backward if model.surrogates_in in ("all", place) else "exact"
-    return build(norm, d, rule, model.radial_share)
+    part = place if place in ("embedding", "final") else "blocks"
+    rule = model.norm_backward if model.surrogates_in in ("all", part) else "exact"
+    return build(norm.at(place), d, rule, model.radial_share)

@@ -34,7 +34,20 @@ PLACEMENTS: dict[str, str] = {
     "deepnorm": "DeepNorm",
 }
 WITH_FINAL_NORM: tuple[Placement, ...] = ("pre", "peri", "lns", "mix", "hybrid")
-BEFORE_ATTENTION: tuple[Placement, ...] = ("pre", "peri", "lns", "mix")  # a norm stands there
+BranchPlace = Literal["before", "after", "outside"]
+AT: dict[BranchPlacement, tuple[BranchPlace, ...]] = {  # where a branch has norms
+    "pre": ("before",),
+    "post": ("outside",),
+    "peri": ("before", "after"),
+    "none": (),
+    "lns": ("before",),
+    "deepnorm": ("outside",),
+}
+# where a Transformer has norms: before attention or the MLP, after either, after their sum with the
+# stream, on queries, keys and values, after the embedding, and before the head
+NormPlace = Literal[
+    "before_attention", "before_mlp", "after", "outside", "qkv", "embedding", "final"
+]
 Attention = Literal["softmax", "sigmoid"]
 QKNorm = Literal["none", "head", "all"]
 Feedback = Literal["backprop", "fa", "dfa"]
@@ -99,8 +112,8 @@ class Norm(Extended):
     eps: PositiveFloat = 1e-5
     log_rate: PositiveFloat | None = None
     custom: Annotated[Custom | None, LATER] = None
-    alpha_attention: Annotated[PositiveFloat | None, LATER] = Field(
-        default=None, description="alpha in the norm before attention; without it the same alpha"
+    alpha_at: Annotated[dict[NormPlace, PositiveFloat], LATER] = Field(
+        default={}, description="alpha of the norms at some places; at the others it is alpha"
     )
 
     @model_validator(mode="after")
@@ -127,18 +140,18 @@ class Norm(Extended):
             raise ValueError("log_rate: only for a gain at radius 1 or a learned radius")
         if self.elementwise is None and self.alpha != 0.5:
             raise ValueError("alpha is a factor of elementwise maps only")
-        if self.elementwise is None and self.alpha_attention is not None:
-            raise ValueError("alpha_attention is a factor of elementwise maps only")
+        if self.elementwise is None and self.alpha_at:
+            raise ValueError("alpha_at is a factor of elementwise maps only")
         if self.statistic == "none" and self.eps != 1e-5:
             raise ValueError("eps has no effect without a statistic: leave it out")
         return self
 
-    @property
-    def before_attention(self) -> "Norm":
-        """The norm before attention, which may have another alpha."""
-        if self.alpha_attention is None:
+    def at(self, place: NormPlace) -> "Norm":
+        """The norm at a place, where it may have another alpha."""
+        if not self.alpha_at:
             return self
-        return self.model_copy(update={"alpha": self.alpha_attention})
+        alpha = self.alpha_at.get(place, self.alpha)
+        return self.model_copy(update={"alpha": alpha, "alpha_at": {}})
 
     @property
     def is_identity(self) -> bool:
@@ -221,3 +234,40 @@ class Model(Extended):
                 "receive the head's exact gradient in addition to the fed-back one"
             )
         return self
+
+
+def in_branches(
+    placement: Placement, block: int, n_layer: int
+) -> tuple[BranchPlacement, BranchPlacement]:
+    """The placements in the attention and the MLP of block 1, 2, ...
+
+    mix: post in the first quarter of the blocks, at least in one, and pre in the others (Mix-LN,
+    Li et al. 2024, arXiv:2412.13795).
+    hybrid: ``y = x + attention(x)``, with norms of queries, keys and values in each head, and
+    ``N(y) + mlp(N(y))`` (HybridNorm, Zhuo et al. 2025, arXiv:2503.04598).
+    """
+    if placement == "hybrid":
+        return "post", "none"
+    if placement == "mix":
+        return ("post", "post") if block <= max(1, n_layer // 4) else ("pre", "pre")
+    return placement, placement
+
+
+def norm_places(placement: Placement, model: Model) -> set[NormPlace]:
+    """Where a Transformer has norms."""
+    places: set[NormPlace] = set()
+    for block in range(1, model.n_layer + 1):
+        attention, mlp = (AT[branch] for branch in in_branches(placement, block, model.n_layer))
+        before: dict[NormPlace, bool] = {
+            "before_attention": "before" in attention,
+            "before_mlp": "before" in mlp,
+            "after": "after" in attention + mlp,
+            "outside": "outside" in attention + mlp,
+        }
+        places |= {place for place, is_there in before.items() if is_there}
+    others: dict[NormPlace, bool] = {
+        "qkv": placement == "hybrid" or model.qk_norm != "none",
+        "embedding": model.embedding_norm,
+        "final": model.final_norm and placement in WITH_FINAL_NORM,
+    }
+    return places | {place for place, is_there in others.items() if is_there}

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from normscope.nn.recipe import BEFORE_ATTENTION, WITH_FINAL_NORM, Model, Norm, Placement
+from normscope.nn.recipe import WITH_FINAL_NORM, Model, Norm, Placement, norm_places
 from normscope.schema import (
     LATER,
     Distinct,
@@ -128,9 +128,10 @@ class Stack(Seeds):
             raise ValueError("placement hybrid normalizes queries and keys: give qk_norm none")
         if self.norm.is_identity and (model.qk_norm != "none" or model.embedding_norm):
             raise ValueError("qk_norm and embedding_norm need a norm that is not an identity")
-        if self.norm.alpha_attention is not None and placement not in BEFORE_ATTENTION:
+        if missing := sorted(self.norm.alpha_at.keys() - (known := norm_places(placement, model))):
             raise ValueError(
-                f"alpha_attention: placement {placement} has no norm before attention alone"
+                f"alpha_at: placement {placement} has no norm {', '.join(missing)}; "
+                f"this model has {', '.join(sorted(known))}"
             )
         return self
 

@@ -79,7 +79,7 @@ def errors(*rows: Row) -> list[str]:
         (arms._pointwise("tanh", eps=0.1), "eps has no effect without a statistic"),
         (arms._token(elementwise="erf"), "an elementwise map goes with statistic none"),
         (arms._token(alpha=1.0), "alpha is a factor of elementwise maps only"),
-        (arms._token(alpha_attention=1.0), "alpha_attention is a factor of elementwise maps only"),
+        (arms._token(alpha_at={"final": 1.0}), "alpha_at is a factor of elementwise maps only"),
         (arms._token(eps=-1.0), "eps: Input should be greater than 0"),
         ({"statistic": "none"} | {"gain": True}, "an identity has no gain and no bias"),
         *(

@@ -18,9 +18,17 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 from normscope.nn.arms import ARMS
 from normscope.nn.attention import Attention
 from normscope.nn.initialization import deepnorm_beta
-from normscope.nn.model import Transformer, in_branches
+from normscope.nn.model import Transformer
 from normscope.nn.norms import PointwiseNorm
-from normscope.nn.recipe import PLACEMENTS, Model, Placement, QKNorm
+from normscope.nn.recipe import (
+    PLACEMENTS,
+    Model,
+    NormPlace,
+    Placement,
+    QKNorm,
+    in_branches,
+    norm_places,
+)
 
 V, T, C, H, L = 11, 6, 12, 3, 8  # Mix-LN has two blocks of eight in post-norm
 Parameters = dict[str, Tensor]
@@ -186,16 +194,34 @@ def test_normalized_queries_and_keys_are_transformers(over: QKNorm, theirs: nn.M
     torch.testing.assert_close(ours(x), theirs(x, angles, mask)[0], rtol=1e-5, atol=1e-5)
 
 
-def test_alpha_before_attention_may_differ_from_the_others():
-    model = Transformer(settings(n_layer=2), ARMS["dyt_attention"].norm, "peri", V)
-    alphas = {
-        name: m.alpha.item() for name, m in model.named_modules() if isinstance(m, PointwiseNorm)
+PLACES = {  # the layers of each place, in the first block for all
+    "before_attention": {"blocks.0.attention.before"},
+    "before_mlp": {"blocks.0.mlp.before"},
+    "after": {"blocks.0.attention.after", "blocks.0.mlp.after"},
+    "outside": {"blocks.0.attention.outside", "blocks.0.mlp.outside"},
+    "qkv": {f"blocks.0.attention.f.{part}_norm" for part in "qkv"},
+    "embedding": {"embedding_norm"},
+    "final": {"final_norm"},
+}
+
+
+@pytest.mark.parametrize("placement", get_args(Placement))
+@pytest.mark.parametrize("others", [{}, {"embedding_norm": True, "qk_norm": "head"}])
+def test_alpha_may_differ_by_place(placement, others):
+    """Every norm of a model has the alpha of its place, and places without a norm are refused."""
+    model = settings(n_layer=2, **({} if placement == "hybrid" else others))
+    known = norm_places(placement, model)
+    alphas = {place: 2.0 + i for i, place in enumerate(get_args(NormPlace)) if place in known}
+    norm = ARMS["dyt"].norm.model_copy(update={"alpha_at": alphas})
+    built = Transformer(model, norm, placement, V)
+    found = {
+        name.replace("blocks.1", "blocks.0"): layer.alpha.item()
+        for name, layer in built.named_modules()
+        if isinstance(layer, PointwiseNorm)
     }
-    assert len(alphas) == 9
-    assert {n for n, alpha in alphas.items() if alpha == 4} == {
-        f"blocks.{i}.attention.before" for i in range(2)
-    }
-    assert set(alphas.values()) == {1.0, 4.0}
+    layers = {n: alpha for place, alpha in alphas.items() for n in PLACES[place]}
+    assert found.items() <= layers.items()
+    assert {place for place, names in PLACES.items() if names & found.keys()} == known
 
 
 REFUSED = [
@@ -210,7 +236,10 @@ REFUSED = [
     (("layernorm", "hybrid", {"qk_norm": "all"}), "hybrid normalizes queries and keys"),
     (("none", "none", {"qk_norm": "head"}), "qk_norm and embedding_norm need a norm that is not"),
     (("none", "none", {"embedding_norm": True}), "qk_norm and embedding_norm need a norm"),
-    (("dyt_attention", "post", {}), "alpha_attention: placement post has no norm before attention"),
+    (
+        ("dyt_attention", "post", {}),
+        "alpha_at: placement post has no norm before_attention; .* outside",
+    ),
     (("layernorm", "pre", {"momentum": 0.9}), "momentum has no effect with optimizer adamw"),
 ]
 
@@ -226,13 +255,13 @@ def test_fields_that_were_added_later_are_not_in_recipes_of_their_defaults():
     """What older recipes are, to the byte, and that a recipe comes back."""
     old, new = recipe(), recipe("dyt_attention", qk_norm="head", optimizer="sgd", momentum=0.5)
     added = {
-        "norm": {"custom", "alpha_attention"},
+        "norm": {"custom", "alpha_at"},
         "model": {"qk_norm", "embedding_norm", "final_norm"},
         "training": {"optimizer", "momentum", "train_tokens"},
     }
     for part, fields in added.items():
         dumped, kept = getattr(old, part).model_dump(), getattr(new, part).model_dump()
         assert set(type(getattr(old, part)).model_fields) - set(dumped) == fields
-        changed = fields & {"alpha_attention", "qk_norm", "optimizer", "momentum"}
+        changed = fields & {"alpha_at", "qk_norm", "optimizer", "momentum"}
         assert set(kept) - set(dumped) == changed
     assert type(new).model_validate_json(new.model_dump_json()) == new
