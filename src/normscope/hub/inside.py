@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-MEASURES = ("sink", "largest_activation", "largest_is_first", "uniform_cosine")
+MEASURES = ("sink", "largest_activation", "largest_is_first", "uniform_cosine", "sigma")
 
 
 @contextmanager
@@ -77,7 +77,9 @@ def of_stream(output: Any, mask: Tensor) -> dict[str, Tensor]:
     ``largest_activation`` is the largest absolute value, divided by the median absolute value over
     positions and channels; a high value is a massive activation (Sun et al. 2024,
     arXiv:2402.17762). ``largest_is_first`` is 1 if that value is at position 0, and 0 otherwise.
-    ``uniform_cosine`` is the mean cosine between the stream and (1, ..., 1).
+    ``uniform_cosine`` is the mean cosine between the stream and (1, ..., 1). ``sigma`` is the
+    standard deviation over channels at the last position, by which a LayerNorm after the block
+    would divide.
 
     Args:
         output: of the block. A stream that is not (sequences, positions, width) has no measure.
@@ -90,10 +92,12 @@ def of_stream(output: Any, mask: Tensor) -> dict[str, Tensor]:
     largest, position = sizes.amax(-1).where(real, 0).max(-1)
     medians = [size[kept].median() for size, kept in zip(sizes, real, strict=True)]
     uniform = torch.ones_like(stream[..., :1]).expand_as(stream)
+    last = stream[torch.arange(len(stream)), real.sum(-1).cpu() - 1]
     return {
         "largest_activation": largest / torch.stack(medians),
         "largest_is_first": position == 0,
         "uniform_cosine": _mean(F.cosine_similarity(stream, uniform, -1), real),
+        "sigma": last.float().std(-1, correction=0),
     }
 
 

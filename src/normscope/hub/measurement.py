@@ -189,10 +189,10 @@ def gain_metrics(log_norms: Sequence[float], n_blocks: int) -> dict[str, float]:
 
 
 def prediction(logits: Tensor, tokenizer: Any) -> dict[str, Any]:
-    """Entropy of the next token in nats and the most probable token, from float64 logits.
+    """Entropy of the next token in nats, the most probable token, and the size of the logits.
 
-    ``logits`` is (vocabulary,). ``entropy_as_published`` first raises every probability to at least
-    1e-10 and rescales them.
+    ``logits`` is (vocabulary,) in float64. ``entropy_as_published`` first raises every probability
+    to at least 1e-10 and rescales them. ``logit_sd`` is the standard deviation of the logits.
     """
     p = logits.softmax(0)
     lifted = p.clamp(min=FLOOR)
@@ -203,4 +203,5 @@ def prediction(logits: Tensor, tokenizer: Any) -> dict[str, Any]:
         "entropy_as_published": float(torch.special.entr(lifted).sum()),
         "top_token": tokenizer.decode([top]),
         "top_prob": float(p[top]),
+        "logit_sd": float(logits.std(correction=0)),
     }

@@ -57,6 +57,7 @@ def alone(model: Any, tokens: tuple[int, ...]) -> list[dict[str, float]]:
                 "largest_is_first": float(np.unravel_index(sizes.argmax(), x.shape)[0] == 0),
                 "first_norm": norms[0] / np.exp(np.log(norms[1:]).mean()),
                 "uniform_cosine": (x.sum(1) / norms).mean() / math.sqrt(WIDTH),
+                "sigma": x[-1].std(),
             }
         )
     return found
@@ -100,6 +101,7 @@ def test_even_attention_and_a_planted_activation_have_their_closed_forms(tmp_pat
             "largest_is_first": 1,
             "first_norm": norm,
             "uniform_cosine": (T - 1 + (WIDTH + 9) / WIDTH / norm) / T,
+            "sigma": 0 if T > 1 else 9 * math.sqrt(WIDTH - 1) / WIDTH,
         }
         for row in found[key]:
             assert {name: row[name] for name in expected} == close(expected)

@@ -173,5 +173,7 @@ def test_a_prediction_has_the_entropies_of_scipy_and_the_most_probable_token(log
     published = scipy.stats.entropy(np.clip(p, 1e-10, None))  # which makes the sum one
     assert ours["entropy_as_published"] == pytest.approx(published, rel=1e-9, abs=1e-12)
     assert ours["top_prob"] == pytest.approx(p.max(), rel=1e-12)
+    with np.errstate(invalid="ignore"):
+        assert ours["logit_sd"] == pytest.approx(np.std(logits), rel=1e-9, abs=1e-12, nan_ok=True)
     most_probable = np.flatnonzero(p == p.max())
     assert ours["top_token"] in [TOKENIZER.decode([int(i)]) for i in most_probable]

@@ -9,7 +9,7 @@ METRICS = {
     "total_amp_embedding": "last block / embedding",
 }
 KEY = ["prompt", "bos", "positions"]
-PREDICTION = ("entropy", "entropy_as_published", "top_token", "top_prob")
+PREDICTION = ("entropy", "entropy_as_published", "top_token", "top_prob", "logit_sd")
 GAIN_COLUMNS = [*KEY, "tokens", *METRICS, *PREDICTION]
 NORM_COLUMNS = [*KEY, "depth", "site", "norm", "log_gain"]
 INSIDE = {  # what happens inside a block, by how it is averaged
@@ -18,6 +18,7 @@ INSIDE = {  # what happens inside a block, by how it is averaged
     "largest_is_first": "arithmetic",
     "first_norm": "geometric",
     "uniform_cosine": "arithmetic",
+    "sigma": "geometric",
 }
 INSIDE_COLUMNS = ["prompt", "bos", "depth", "site", *INSIDE]
 # columns of the tables of a probe

@@ -115,8 +115,8 @@ def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
 
 
 def series_table(series: pd.DataFrame) -> PageTable:
-    """One row per model and step: the gain of the last block over training."""
-    names = "model step n log_gain norm_before norm_after".split()
+    """One row per model and step: the last block and the logits over training."""
+    names = "model step n log_gain norm_before norm_after sigma logit_sd".split()
     return tabulate(
         "Residual gain over training: the last block", series, declared(TABLES["series"], *names)
     )

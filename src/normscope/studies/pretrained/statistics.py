@@ -310,9 +310,13 @@ def means_inside(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def over_training(
-    series: Sequence[Checkpoint], models: pd.DataFrame, layers: pd.DataFrame
+    series: Sequence[Checkpoint],
+    models: pd.DataFrame,
+    layers: pd.DataFrame,
+    inside: pd.DataFrame,
+    gains: pd.DataFrame,
 ) -> pd.DataFrame:
-    """The last block over training, as published: last token, BOS as the tokenizer has it.
+    """What follows the last block over training: last token, BOS as the tokenizer has it.
 
     A row is one model at one step. It has no interval, because the prompts of a model do not
     replicate its training.
@@ -321,9 +325,13 @@ def over_training(
         series: the checkpoints.
         models: what is known of each, in the same order.
         layers: ``by_layer`` of the checkpoints.
+        inside: ``by_block`` of the checkpoints.
+        gains: their gains, with the prompts.
     """
     usual = select(layers, positions="last", usual=True)
     sites = usual.set_index(["model", "depth"]).to_dict("index")
+    sigmas = select(inside, usual=True).set_index(["model", "depth"])["sigma"]
+    logits = as_published(gains, models).groupby("model")["logit_sd"].agg(geometric_mean)
     rows = []
     for checkpoint, known in zip(series, models.to_dict("records"), strict=True):
         row = {name: known.get(name) for name in TABLES["series"].names}
@@ -334,5 +342,7 @@ def over_training(
             row |= {"gain": math.exp(after["log_gain"])}
             row |= {"norm_before": math.exp(before["log_norm"])}
             row |= {"norm_after": math.exp(after["log_norm"])}
+            row |= {"sigma": sigmas[checkpoint.name, known["n_layers"]]}
+            row |= {"logit_sd": logits[checkpoint.name]}
         rows.append(row)
     return pd.DataFrame(rows, columns=TABLES["series"].names)

@@ -96,6 +96,7 @@ TABLES = {
             Column("entropy_as_published", "entropy as the published code computes it"),
             text("top_token", "most probable next token"),
             Column("top_prob", "its probability", range=SHARE),
+            Column("logit_sd", "standard deviation of the logits over the vocabulary"),
             text("set", "set of the prompt"),
             text("category", "category of the prompt"),
             text("text", "text of the prompt"),
@@ -190,6 +191,13 @@ TABLES = {
                 range=COSINE,
                 format=SIGNED,
                 title="cosine with (1, ..., 1)",
+                source="normscope.hub.inside.of_stream",
+            ),
+            Column(
+                "sigma",
+                "standard deviation over channels of the stream after the block at the last "
+                "position: geometric mean",
+                title="sigma",
                 source="normscope.hub.inside.of_stream",
             ),
             USUAL,
@@ -352,6 +360,16 @@ TABLES = {
             LOG_GAIN[0].but(meaning="its logarithm", title="gain", format=decimals(4, log=True)),
             Column("norm_before", "geometric mean of the norm of the stream before the last block"),
             Column("norm_after", "the same after the last block"),
+            Column(
+                "sigma",
+                "geometric mean of the standard deviation over channels of the stream after the "
+                "last block",
+            ),
+            Column(
+                "logit_sd",
+                "geometric mean of the standard deviation of the logits over the vocabulary",
+                title="logit sd",
+            ),
             text("source", "where the weights are from"),
             text("commit", "revision of the source"),
             text("missing", "why it was not measured; empty otherwise"),

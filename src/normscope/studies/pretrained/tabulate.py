@@ -64,8 +64,7 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
     names = [prompt.name for prompt in prompts if prompt.set == SET]
 
     checkpoints = facts(inputs.probes, recipe.series)
-    of_series = measurements(inputs.probes, recipe.series, "norms")
-    of_series = by_layer(of_series, checkpoints, names, level)
+    of_series = {name: measurements(inputs.probes, recipe.series, name) for name in PROBED}
     return {
         "models": models,
         "gains": gains,
@@ -80,7 +79,13 @@ def tabulate(recipe: PretrainedTables, inputs: TableInputs) -> dict[str, pd.Data
         "twins": twins(observations, pairs.itertuples(index=False), level, resamples),
         "h25_models": h25_models,
         "h25": h25.accuracy(h25_models, level),
-        "series": over_training(recipe.series, checkpoints, of_series),
+        "series": over_training(
+            recipe.series,
+            checkpoints,
+            by_layer(of_series["norms"], checkpoints, names, level),
+            by_block(of_series["inside"], checkpoints, names),
+            with_prompts(of_series["gains"], prompts),
+        ),
         "references": references,
     }
 

@@ -292,14 +292,14 @@ def test_a_cell_of_sensitivity_has_the_gain_and_what_it_reads(two):
 
 
 def test_blocks_have_means_over_the_benchmark_and_the_page_means_over_blocks(two):
-    """Of ratios they are geometric; block 2 has no attention, and no value of it in a mean."""
+    """Of ratios and sizes they are geometric; block 2 has no attention, and no value of it in a mean."""
     probed = pd.read_csv(two.parent / "tuned" / "inside.csv")
     probed = probed[probed["prompt"].isin([p.name for p in PROMPTS if p.set == SET])]
     rows = by(tables(two)["inside"].query("model == 'tuned'"), "depth")
     assert {(row["n"], row["usual"]) for row in rows.values()} == {(25, True)}
     (cells,) = [row for row in shown(page(two)["inside"]) if row["model"] == "tuned"]
     for name in INSIDE:
-        is_ratio = name in ("largest_activation", "first_norm")
+        is_ratio = name in ("largest_activation", "first_norm", "sigma")
         mean: Any = stats.gmean if is_ratio else np.mean
         groups = probed.dropna(subset=name).groupby("depth")[name]
         expected = {depth: mean(values) for depth, values in groups}

@@ -99,11 +99,16 @@ def test_a_row_is_one_step_with_the_gain_of_theory(made):
         unit = math.sqrt(WIDTH)  # norm of an embedding
         expected = [gain, math.log(gain), BEFORE * unit, (BEFORE + last) * unit]
         assert values == pytest.approx(expected, rel=1e-5)
+        assert row["sigma"] == pytest.approx(BEFORE + last, rel=1e-5)
+        # the final norm takes every stream to the same token of unit variance
+        assert row["logit_sd"] == pytest.approx(rows[1000]["logit_sd"], rel=1e-4)
         assert (row["n"], row["norm"], row["family"]) == (25, "LayerNorm", "F")
         assert row["source"] == f"directory {made.folder}/at{step}"
         assert pd.isna(row["missing"])
     assert "no tokenizer" in rows[DAMAGED]["missing"]
-    assert pd.isna([rows[DAMAGED][k] for k in ("gain", "log_gain", "n", "norm_after")]).all()
+    assert pd.isna(
+        [rows[DAMAGED][k] for k in ("gain", "log_gain", "n", "norm_after", "sigma")]
+    ).all()
 
 
 def test_checkpoints_are_no_models_of_any_other_table(made):
