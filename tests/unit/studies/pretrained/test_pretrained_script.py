@@ -292,7 +292,7 @@ def test_a_cell_of_sensitivity_has_the_gain_and_what_it_reads(two):
 
 
 def test_blocks_have_means_over_the_benchmark_and_the_page_means_over_blocks(two):
-    """Of ratios and sizes they are geometric; block 2 has no attention, and no value of it in a mean."""
+    """Of ratios and sizes geometric; block 2 has no attention, and no value of it in a mean."""
     probed = pd.read_csv(two.parent / "tuned" / "inside.csv")
     probed = probed[probed["prompt"].isin([p.name for p in PROMPTS if p.set == SET])]
     rows = by(tables(two)["inside"].query("model == 'tuned'"), "depth")
