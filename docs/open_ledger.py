@@ -149,9 +149,9 @@ def statements() -> list[dict[str, Any]]:
     """The card of every statement, with what its page and its row show in addition.
 
     Keys, in addition to those of a card: title of its document; words, by filter; verdict_words,
-    status_words, quantity, estimate, n and reach; cases, the rows of its readings; related
-    statements; drawn, title and caption of its figure if the evidence has it; and commands, each
-    with what it does.
+    status_words, quantity, estimate, n, reach and why, the reason of an open verdict; cases, the
+    rows of its readings; related statements; drawn, title and caption of its figure if the
+    evidence has it; and commands, each with what it does.
     """
     ledger, studies = kept(), lesson.config().studies
     claims = load(sorted((ROOT / "data/claims").glob("*.yaml")))
@@ -169,8 +169,11 @@ def statements() -> list[dict[str, Any]]:
         }
         if not is_unasked(claim):
             added |= _tested(claim, traces[claim["key"]]["tables"])
-        facts = [fact for fact in card["facts"] if fact[0].replace(" ", "_") not in RELATED]
-        made.append({**card, **added, "facts": [*facts, *_origin(claim)]})
+        facts = {
+            term: said for term, said in card["facts"] if term.replace(" ", "_") not in RELATED
+        }
+        why = facts.pop("why", "")
+        made.append({**card, **added, "why": why, "facts": [*facts.items(), *_origin(claim)]})
         verdict, *status = (word.label for word in _verdict(claim))
         made[-1] |= {"verdict_words": verdict, "status_words": status}
     return made
