@@ -36,7 +36,8 @@ DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean 
 OPEN: dict = {"mfc": "white"}  # one model, which has no interval
 FEWEST_RATES = 3  # learning rates that a figure over rates needs
 TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
-LABEL = 0.075  # width of a number at an axis, as a share of the figure's
+# width of a number of so many characters at an axis, as a share of the figure's
+LABEL, DIGITS = 0.075, 4
 MM_PER_INCH = 25.4
 
 
@@ -198,8 +199,9 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     room = LABEL * columns * math.log(max(known[-1] / known[0], 2))
     labels, last = [], -math.inf
     for value in known:
-        is_free = math.log(value) - last >= room
-        labels.append(f"{value:g}" if is_free else "")
+        name = f"{value:g}"
+        is_free = math.log(value) - last >= room * max(1, len(name) / DIGITS)
+        labels.append(name if is_free else "")
         last = math.log(value) if is_free else last
     axis.set_xticks(known, labels)
     names = [f"{value:g}" for value in known]
