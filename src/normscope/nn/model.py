@@ -8,6 +8,8 @@ placement, residual connections, attention, causality, the head and what carries
 Shapes: B windows, T tokens in a window, C = n_embd channels, H heads, V characters.
 """
 
+from typing import get_args
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -19,15 +21,16 @@ from normscope.nn.initialization import STD, initialize
 from normscope.nn.norms import Scale, build_at
 from normscope.nn.penalty import penalized
 from normscope.nn.recipe import (
-    AT,
+    BRANCH_NORMS,
     WITH_FINAL_NORM,
     BranchPlace,
     BranchPlacement,
     Model,
     Norm,
-    NormPlace,
     Placement,
+    Sublayer,
     in_branches,
+    norm_place,
 )
 
 
@@ -69,16 +72,14 @@ class Branch(nn.Module):
     ) -> None:
         super().__init__()
         self.f, self.residual = f, model.residual
-        before = "before_attention" if isinstance(f, Attention) else "before_mlp"
-        places: dict[BranchPlace, NormPlace] = {
-            "before": before,
-            "after": "after",
-            "outside": "outside",
-        }
-        self.before, self.after, self.outside = (
-            build_at(place, norm, model.n_embd, model) if where in AT[placement] else nn.Identity()
-            for where, place in places.items()
-        )
+        sublayer: Sublayer = "attention" if isinstance(f, Attention) else "mlp"
+
+        def norm_at(where: BranchPlace) -> nn.Module:
+            if where not in BRANCH_NORMS[placement]:
+                return nn.Identity()
+            return build_at(norm_place(where, sublayer), norm, model.n_embd, model)
+
+        self.before, self.after, self.outside = map(norm_at, get_args(BranchPlace))
         self.input_scale = block**-0.5 if placement == "lns" else 1.0
         self.stream_scale = (2 * model.n_layer) ** 0.25 if placement == "deepnorm" else 1.0
 

@@ -7,7 +7,7 @@ this module for every job.
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from normscope.schema import (
     LATER,
@@ -34,8 +34,12 @@ PLACEMENTS: dict[str, str] = {
     "deepnorm": "DeepNorm",
 }
 WITH_FINAL_NORM: tuple[Placement, ...] = ("pre", "peri", "lns", "mix", "hybrid")
-BranchPlace = Literal["before", "after", "outside"]
-AT: dict[BranchPlacement, tuple[BranchPlace, ...]] = {  # where a branch has norms
+Sublayer = Literal["attention", "mlp"]
+SUBLAYERS: tuple[Sublayer, ...] = ("attention", "mlp")
+BranchPlace = Literal[
+    "before", "after", "outside"
+]  # of the sublayer, or of its sum with the stream
+BRANCH_NORMS: dict[BranchPlacement, tuple[BranchPlace, ...]] = {
     "pre": ("before",),
     "post": ("outside",),
     "peri": ("before", "after"),
@@ -83,6 +87,11 @@ class Custom(Strict):
     stacks: bool = False
 
 
+def by_key(values: dict[NormPlace, float]) -> dict[NormPlace, float]:
+    """The same values in the order of their keys."""
+    return dict(sorted(values.items()))
+
+
 class Norm(Extended):
     """The factors of a norm: ``gain * radius * project(center(x)) + bias``.
 
@@ -112,7 +121,8 @@ class Norm(Extended):
     eps: PositiveFloat = 1e-5
     log_rate: PositiveFloat | None = None
     custom: Annotated[Custom | None, LATER] = None
-    alpha_at: Annotated[dict[NormPlace, PositiveFloat], LATER] = Field(
+    # in one order, so that equal recipes are the same bytes
+    alpha_at: Annotated[dict[NormPlace, PositiveFloat], AfterValidator(by_key), LATER] = Field(
         default={}, description="alpha of the norms at some places; at the others it is alpha"
     )
 
@@ -253,21 +263,26 @@ def in_branches(
     return placement, placement
 
 
+def norm_place(where: BranchPlace, sublayer: Sublayer) -> NormPlace:
+    """The place of a norm of a branch; only norms before a sublayer are told apart by it."""
+    if where == "before":
+        return "before_attention" if sublayer == "attention" else "before_mlp"
+    return where
+
+
 def norm_places(placement: Placement, model: Model) -> set[NormPlace]:
     """Where a Transformer has norms."""
-    places: set[NormPlace] = set()
-    for block in range(1, model.n_layer + 1):
-        attention, mlp = (AT[branch] for branch in in_branches(placement, block, model.n_layer))
-        before: dict[NormPlace, bool] = {
-            "before_attention": "before" in attention,
-            "before_mlp": "before" in mlp,
-            "after": "after" in attention + mlp,
-            "outside": "outside" in attention + mlp,
-        }
-        places |= {place for place, is_there in before.items() if is_there}
+    of_blocks = {
+        norm_place(where, sublayer)
+        for block in range(1, model.n_layer + 1)
+        for sublayer, branch in zip(
+            SUBLAYERS, in_branches(placement, block, model.n_layer), strict=True
+        )
+        for where in BRANCH_NORMS[branch]
+    }
     others: dict[NormPlace, bool] = {
         "qkv": placement == "hybrid" or model.qk_norm != "none",
         "embedding": model.embedding_norm,
         "final": model.final_norm and placement in WITH_FINAL_NORM,
     }
-    return places | {place for place, is_there in others.items() if is_there}
+    return of_blocks | {place for place, is_there in others.items() if is_there}

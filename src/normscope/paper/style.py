@@ -36,8 +36,8 @@ DASH: dict = {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}  # a mean 
 OPEN: dict = {"mfc": "white"}  # one model, which has no interval
 FEWEST_RATES = 3  # learning rates that a figure over rates needs
 TOO_FEW_RATES = f"no arm has {FEWEST_RATES} learning rates"
-# width of a number of so many characters at an axis, as a share of the figure's
-LABEL, DIGITS = 0.075, 4
+LABEL = 0.075  # width of a number at an axis, as a share of the figure's
+LABEL_CHARACTERS = 4  # of such a number; longer ones need more
 MM_PER_INCH = 25.4
 
 
@@ -197,14 +197,14 @@ def log_x(axis: Axes, values: Iterable[float], base: int = 10) -> None:
     grid = axis.get_subplotspec()
     columns = grid.get_gridspec().ncols if grid else 1
     room = LABEL * columns * math.log(max(known[-1] / known[0], 2))
-    labels, last = [], -math.inf
-    for value in known:
-        name = f"{value:g}"
-        is_free = math.log(value) - last >= room * max(1, len(name) / DIGITS)
-        labels.append(name if is_free else "")
-        last = math.log(value) if is_free else last
-    axis.set_xticks(known, labels)
     names = [f"{value:g}" for value in known]
+    labels, last, before = [], -math.inf, ""
+    for value, name in zip(known, names, strict=True):
+        characters = (len(before) + len(name)) / 2
+        is_free = math.log(value) - last >= room * max(1, characters / LABEL_CHARACTERS)
+        labels.append(name if is_free else "")
+        last, before = (math.log(value), name) if is_free else (last, before)
+    axis.set_xticks(known, labels)
     axis.xaxis.set_major_locator(Places(known, names, is_log=True))
     axis.minorticks_off()
 

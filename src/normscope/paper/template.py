@@ -72,11 +72,12 @@ def summary_text(folder: Path, studies: Path, frame: Frame) -> str:
     parts: dict[str, list[Markdown]] = {SECTION: [], FINDING: []}
     for study, words in frame.sections.items():
         offered = {**_tables(frame, f"{study}."), **_statements(frame)}
-        if hidden := ", ".join(sorted(words.keys() & offered.keys())):
+        known = {**frame.words, **words}
+        if hidden := ", ".join(sorted(known.keys() & offered.keys())):
             raise Explained(
-                f"study {study}: {hidden} is a function of the templates; rename the word"
+                f"study {study}: rename words that templates have as functions: {hidden}"
             )
-        known = {**frame.words, **words, **offered}
+        known |= offered
         for part, texts in parts.items():
             name = part.format(study)
             if (studies / name).is_file() and (text := fill(templates, name, known)).strip():

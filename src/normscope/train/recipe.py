@@ -128,7 +128,8 @@ class Stack(Seeds):
             raise ValueError("placement hybrid normalizes queries and keys: give qk_norm none")
         if self.norm.is_identity and (model.qk_norm != "none" or model.embedding_norm):
             raise ValueError("qk_norm and embedding_norm need a norm that is not an identity")
-        if missing := sorted(self.norm.alpha_at.keys() - (known := norm_places(placement, model))):
+        known = norm_places(placement, model)
+        if missing := sorted(self.norm.alpha_at.keys() - known):
             raise ValueError(
                 f"alpha_at: placement {placement} has no norm {', '.join(missing)}; "
                 f"this model has {', '.join(sorted(known))}"

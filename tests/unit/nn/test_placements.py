@@ -1,6 +1,7 @@
 """Placements and further norms against their papers' equations and transformers' attention."""
 
 import math
+import re
 from collections.abc import Callable
 from typing import get_args
 
@@ -23,6 +24,7 @@ from normscope.nn.norms import PointwiseNorm
 from normscope.nn.recipe import (
     PLACEMENTS,
     Model,
+    Norm,
     NormPlace,
     Placement,
     QKNorm,
@@ -206,22 +208,32 @@ PLACES = {  # the layers of each place, in the first block for all
 
 
 @pytest.mark.parametrize("placement", get_args(Placement))
-@pytest.mark.parametrize("others", [{}, {"embedding_norm": True, "qk_norm": "head"}])
+@pytest.mark.parametrize(
+    "others", [{}, {"embedding_norm": True}, {"qk_norm": "head"}, {"final_norm": False}]
+)
 def test_alpha_may_differ_by_place(placement, others):
-    """Every norm of a model has the alpha of its place, and places without a norm are refused."""
-    model = settings(n_layer=2, **({} if placement == "hybrid" else others))
+    """Every norm has the alpha of its place, and every place that is said to be there is."""
+    model = settings(n_layer=2, **others)
     known = norm_places(placement, model)
     alphas = {place: 2.0 + i for i, place in enumerate(get_args(NormPlace)) if place in known}
     norm = ARMS["dyt"].norm.model_copy(update={"alpha_at": alphas})
-    built = Transformer(model, norm, placement, V)
-    found = {
-        name.replace("blocks.1", "blocks.0"): layer.alpha.item()
-        for name, layer in built.named_modules()
+    found = [
+        (re.sub(r"blocks.\d", "blocks.0", name), layer.alpha.item())
+        for name, layer in Transformer(model, norm, placement, V).named_modules()
         if isinstance(layer, PointwiseNorm)
-    }
-    layers = {n: alpha for place, alpha in alphas.items() for n in PLACES[place]}
-    assert found.items() <= layers.items()
-    assert {place for place, names in PLACES.items() if names & found.keys()} == known
+    ]
+    place_of = {name: place for place, names in PLACES.items() for name in names}
+    assert all(alphas[place_of[name]] == alpha for name, alpha in found)
+    assert {place_of[name] for name, _ in found} == known
+
+
+def test_the_order_of_places_changes_no_recipe():
+    factors = ARMS["dyt"].norm.model_dump()
+    one, other = (
+        Norm.model_validate(factors | {"alpha_at": alphas}).model_dump_json()
+        for alphas in ({"final": 2.0, "before_mlp": 3.0}, {"before_mlp": 3.0, "final": 2.0})
+    )
+    assert one == other
 
 
 REFUSED = [

@@ -183,3 +183,19 @@ def test_a_logarithmic_axis_over_much_has_powers_of_ten():
 @pytest.mark.parametrize("values", [[], [math.nan, math.nan], [3.0], [0.0, 0.0]])
 def test_a_logarithmic_axis_of_nothing_or_of_one_value_can_be_drawn(values):
     labels(values)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_numbers_of_a_logarithmic_axis_do_not_overlap(columns):
+    """Of long numbers fewer have room: 0.0001 and 0.001 would overlap in a third of the width."""
+    style.use(8)
+    figure, axes = style.canvas(170, 70, 1, columns, shared=False)
+    for axis in axes.flat:
+        axis.set_ylabel("validation loss (nats)")
+        style.log_x(axis, [m * 10.0**k for k in range(-4, 0) for m in (1, 3)])
+    figure.draw_without_rendering()
+    for axis in axes.flat:
+        shown = [label for label in axis.get_xticklabels() if label.get_text()]
+        ends = [label.get_window_extent() for label in shown]
+        assert len(shown) >= 3
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(ends))

@@ -118,7 +118,7 @@ def series_table(series: pd.DataFrame) -> PageTable:
     """One row per model and step: the last block and the logits over training."""
     names = "model step n log_gain norm_before norm_after sigma logit_sd".split()
     return tabulate(
-        "Residual gain over training: the last block", series, declared(TABLES["series"], *names)
+        "Gain, sigma and logits over training", series, declared(TABLES["series"], *names)
     )
 
 

@@ -1,8 +1,8 @@
 """Checkpoints of one training on disk, whose residual gain is known from theory.
 
-Every token of the model has a unit-variance embedding u, attention adds nothing, and the MLP of
+Every token of the model has one unit-variance embedding u, attention adds nothing, and the MLP of
 block k is linear and adds c_k LayerNorm(x). As x is a positive multiple of u in every block, the
-stream after block k is (1 + c_0 + ... + c_k) u.
+stream after block k is (1 + c_0 + ... + c_k) u, and the logits are those of u.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 from pretrained_hub import Job, measure
@@ -32,10 +33,15 @@ LAST = {0: -2.0, 1: 1.0, 1000: 8.0}  # what the last block adds, by step
 DAMAGED = 20  # a step without a tokenizer
 
 
-def save_checkpoint(directory: Path, last: float) -> None:
-    """A GPT-NeoX model whose last block adds ``last`` and every other block 1."""
+def save_checkpoint(directory: Path, last: float) -> float:
+    """A GPT-NeoX model whose last block adds ``last`` and every other block 1.
+
+    Returns:
+        The standard deviation of its logits.
+    """
     model = random_model("gpt_neox", hidden_act="linear", layer_norm_eps=1e-12)
     tokens = model.gpt_neox.embed_in.weight
+    tokens[:] = tokens[0].clone()
     tokens -= tokens.mean(1, keepdim=True)
     tokens /= tokens.std(1, keepdim=True, unbiased=False)
     for block in model.gpt_neox.layers:
@@ -45,7 +51,10 @@ def save_checkpoint(directory: Path, last: float) -> None:
         nn.init.eye_(block.mlp.dense_h_to_4h.weight)
         nn.init.eye_(block.mlp.dense_4h_to_h.weight)
     model.gpt_neox.layers[-1].mlp.dense_4h_to_h.weight *= last
+    head = model.get_output_embeddings().weight
+    head *= 3 + last
     save(model, directory)
+    return float(np.std((head @ model.gpt_neox.final_layer_norm(tokens[0])).numpy()))
 
 
 def study(folder: Path, *steps: int) -> Pretrained:
@@ -64,14 +73,17 @@ def study(folder: Path, *steps: int) -> Pretrained:
 class Made(NamedTuple):
     folder: Path
     tables: Mapping[str, pd.DataFrame]
+    logits: Mapping[int, float]  # their standard deviations by step
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Made:
     """The tables of the single model and of the series with a step that cannot be measured."""
     folder = tmp_path_factory.mktemp("checkpoints")
-    for step, last in {**LAST, DAMAGED: 0.0}.items():
-        save_checkpoint(folder / f"at{step}", last)
+    logits = {
+        step: save_checkpoint(folder / f"at{step}", last)
+        for step, last in {**LAST, DAMAGED: 0.0}.items()
+    }
     for path in (folder / f"at{DAMAGED}").glob("tokenizer*"):
         path.unlink()
     models = study(folder, 1000, DAMAGED, 0, 1)
@@ -85,7 +97,7 @@ def made(tmp_path_factory) -> Made:
     files = {name: ROOT / "data" / name for name in Pretrained.FILES}
     recipe = models.tabulation(Settings(level=0.95, baseline=[]))
     tables = tabulate(recipe, TableInputs(models=probes, probes=probes, files=files))
-    return Made(folder, as_declared(tables, TABLES))
+    return Made(folder, as_declared(tables, TABLES), logits)
 
 
 def test_a_row_is_one_step_with_the_gain_of_theory(made):
@@ -100,14 +112,13 @@ def test_a_row_is_one_step_with_the_gain_of_theory(made):
         expected = [gain, math.log(gain), BEFORE * unit, (BEFORE + last) * unit]
         assert values == pytest.approx(expected, rel=1e-5)
         assert row["sigma"] == pytest.approx(BEFORE + last, rel=1e-5)
-        # the final norm takes every stream to the same token of unit variance
-        assert row["logit_sd"] == pytest.approx(rows[1000]["logit_sd"], rel=1e-4)
+        assert row["logit_sd"] == pytest.approx(made.logits[step], rel=1e-5)
         assert (row["n"], row["norm"], row["family"]) == (25, "LayerNorm", "F")
         assert row["source"] == f"directory {made.folder}/at{step}"
         assert pd.isna(row["missing"])
     assert "no tokenizer" in rows[DAMAGED]["missing"]
     assert pd.isna(
-        [rows[DAMAGED][k] for k in ("gain", "log_gain", "n", "norm_after", "sigma")]
+        [rows[DAMAGED][k] for k in ("gain", "log_gain", "n", "norm_after", "sigma", "logit_sd")]
     ).all()
 
 
