@@ -272,7 +272,7 @@ def norm_place(where: BranchPlace, sublayer: Sublayer) -> NormPlace:
 
 def norm_places(placement: Placement, model: Model) -> set[NormPlace]:
     """Where a Transformer has norms."""
-    of_blocks = {
+    of_blocks: set[NormPlace] = {
         norm_place(where, sublayer)
         for block in range(1, model.n_layer + 1)
         for sublayer, branch in zip(
@@ -285,4 +285,5 @@ def norm_places(placement: Placement, model: Model) -> set[NormPlace]:
         "embedding": model.embedding_norm,
         "final": model.final_norm and placement in WITH_FINAL_NORM,
     }
-    return of_blocks | {place for place, is_there in others.items() if is_there}
+    of_model: set[NormPlace] = {place for place, is_there in others.items() if is_there}
+    return of_blocks | of_model
