@@ -36,9 +36,8 @@ PLACEMENTS: dict[str, str] = {
 WITH_FINAL_NORM: tuple[Placement, ...] = ("pre", "peri", "lns", "mix", "hybrid")
 Sublayer = Literal["attention", "mlp"]
 SUBLAYERS: tuple[Sublayer, ...] = ("attention", "mlp")
-BranchPlace = Literal[
-    "before", "after", "outside"
-]  # of the sublayer, or of its sum with the stream
+# before or after the sublayer, or outside: after its sum with the stream
+BranchPlace = Literal["before", "after", "outside"]
 BRANCH_NORMS: dict[BranchPlacement, tuple[BranchPlace, ...]] = {
     "pre": ("before",),
     "post": ("outside",),

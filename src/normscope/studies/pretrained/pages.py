@@ -115,7 +115,7 @@ def sensitivity_table(sensitivity: pd.DataFrame) -> PageTable:
 
 
 def series_table(series: pd.DataFrame) -> PageTable:
-    """One row per model and step: the last block and the logits over training."""
+    """One row per model and step: gain, norms, sigma and logits over training."""
     names = "model step n log_gain norm_before norm_after sigma logit_sd".split()
     return tabulate(
         "Gain, sigma and logits over training", series, declared(TABLES["series"], *names)

@@ -360,16 +360,8 @@ TABLES = {
             LOG_GAIN[0].but(meaning="its logarithm", title="gain", format=decimals(4, log=True)),
             Column("norm_before", "geometric mean of the norm of the stream before the last block"),
             Column("norm_after", "the same after the last block"),
-            Column(
-                "sigma",
-                "geometric mean of the standard deviation over channels of the stream after the "
-                "last block",
-            ),
-            Column(
-                "logit_sd",
-                "geometric mean of the standard deviation of the logits over the vocabulary",
-                title="logit sd",
-            ),
+            Column("sigma", "the same of its standard deviation over channels"),
+            Column("logit_sd", "the same of that of the logits", title="logit sd"),
             text("source", "where the weights are from"),
             text("commit", "revision of the source"),
             text("missing", "why it was not measured; empty otherwise"),

@@ -34,7 +34,7 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
             axis.set_xscale("symlog", linthresh=1)  # logarithmic from step 1 on; step 0 has room
             style.log_y(axis)
         axis.set(xlabel="training steps", ylabel=label)
-        axis.set_title(f"{title}, {size} prompts")
+        axis.set_title(f"{title}\n{size} prompts")
     style.baseline(axes[0, 0], 1)
     style.legend_below(figure, style.labelled([axes[0, 0]]), ncols=4)
     models = series.groupby("model", sort=False)[["norm"]].first().reset_index()
