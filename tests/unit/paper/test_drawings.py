@@ -58,6 +58,7 @@ def test_a_figure_has_titles_one_color_per_arm_and_the_same_bytes_again(name, tm
     assert first == again
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.filterwarnings("ignore:Data has no positive values")
 @pytest.mark.filterwarnings("ignore:Attempt to set non-positive")
