@@ -1,4 +1,4 @@
-"""Which keys of an attention head a query can select: keys that no query can are unselectable."""
+"""Which keys and inputs of attention a query can select; the others are unselectable."""
 
 import numpy as np
 import torch
@@ -51,3 +51,25 @@ def unselectable(model: Transformer, tokens: Tensor) -> float:
     windows = torch.stack([x for x, _ in seen.values()]).double().flatten(0, 1).cpu().numpy()
     answers = [is_selectable(keys, i) for keys in windows for i in range(len(keys))]
     return 1 - sum(answers) / len(answers)
+
+
+@torch.no_grad()
+def unselectable_keys(model: Transformer, tokens: Tensor, most: int) -> float:
+    """The share of the keys of a head that no query can give the highest score of their window.
+
+    The keys are those of the dot product: after the projection, and after their norm if they have
+    one. All heads, blocks and windows have the same weight.
+
+    Args:
+        model: In evaluation mode.
+        tokens: (windows, T).
+        most: If there are more keys, so many of them are drawn, always the same ones.
+    """
+    sublayers = attentions(model)
+    with passing(sublayers) as seen:
+        model(tokens)
+    of_blocks = [sublayer.heads(seen[name][0])[1] for name, sublayer in sublayers.items()]
+    heads = torch.cat(of_blocks).double().cpu().numpy()  # (blocks x windows x H, T, C / H)
+    places = [(keys, i) for keys in heads for i in range(len(keys))]
+    drawn = np.random.default_rng(0).permutation(len(places))[:most]
+    return 1 - float(np.mean([is_selectable(*places[place]) for place in drawn]))

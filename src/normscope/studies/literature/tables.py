@@ -60,6 +60,18 @@ MEASURES = (
         range=SHARE,
         source="normscope.measure.skipping.added_losses",
     ),
+    *many(
+        {
+            "growth_imbalance": "coefficient of variation, over blocks from the second on, of what "
+            "a block adds to the stream's mean square; known where there are three blocks or more "
+            "and the stream grows",
+            "first_gradient_ratio": "norm of the gradient by the parameters of the first block, "
+            "over that of the last one",
+            "second_gradient_ratio": "the same of the second block; known where there are three "
+            "blocks or more",
+        },
+        source=f"{PROBE}.of_blocks",
+    ),
     Column(
         "uniform_cosine",
         "mean over tokens and blocks of the cosine between the stream and the uniform vector",
@@ -75,6 +87,14 @@ MEASURES = (
         "measured where a window has more tokens than dimensions",
         range=SHARE,
         source="normscope.measure.selection.unselectable",
+    ),
+    Column(
+        "unselectable_keys",
+        "share of the keys of a head, after their norm if they have one, that no query can give "
+        "the highest score of their window; mean over heads and blocks, measured where a window "
+        "has more tokens than a head has dimensions",
+        range=SHARE,
+        source="normscope.measure.selection.unselectable_keys",
     ),
     Column(
         "largest_score",
@@ -110,6 +130,15 @@ MEASURES = (
         source=f"{PROBE}.without_norms",
         **NATS,
     ),
+    *many(
+        {
+            "free_norms": "share of the norms whose sigma can be frozen alone for less than 0.01 "
+            "nats, before any further step",
+            "free_norms_refined": "the same after further steps",
+        },
+        range=SHARE,
+        source=f"{PROBE}.of_norms",
+    ),
 )
 GROWTH = many(
     {
@@ -125,6 +154,8 @@ ABOVE = many(
     {
         "above_arm": "capped loss minus that with the baseline's arm in the same placement",
         "above_placement": "capped loss minus that of the same arm in the baseline's placement",
+        "above_both": "above_placement minus that of the baseline's arm: how far the effects of "
+        "arm and placement do not add up",
     },
     unit="nats",
     format=SIGNED,
@@ -176,6 +207,21 @@ TABLES = {
             Column("added_loss", "loss added if the block is left out", **NATS),
         ),
         f"{PROBE}.block_rows",
+    ),
+    "norms": Table(
+        "one norm of a trained model at its chosen learning rate whose sigma is frozen alone",
+        (
+            *MODEL,
+            key("norm", "dotted name of the layer"),
+            count("place", "place in the order of depth, counted from 1"),
+            Column("frozen_loss", "loss added before any further step", **NATS),
+            Column(
+                "refined_loss",
+                "loss after further steps, less that after as many steps without freezing",
+                **NATS,
+            ),
+        ),
+        f"{PROBE}.without_norms",
     ),
     "scales": Table(
         "one recorded step of a trained model at its chosen learning rate",

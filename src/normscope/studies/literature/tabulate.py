@@ -25,6 +25,7 @@ def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.Data
     runs = all_runs(recipe, inputs, curves)
     picked = chosen(runs, CELL, by="capped_loss")
     blocks = collect(inputs.probes, "blocks.csv", keys)
+    norms = collect(inputs.probes, "norms.csv", keys)
     starts: dict[str, dict[str, str]] = {STARTS: {}}
     networks = collect(inputs.probes, "networks.csv", starts)
     return {
@@ -33,6 +34,7 @@ def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.Data
         "cells": means(picked, recipe.level),
         "sweeps": sweeps(runs),
         "blocks": blocks.merge(picked[MODEL], on=MODEL)[TABLES["blocks"].names],
+        "norms": norms.merge(picked[MODEL], on=MODEL)[TABLES["norms"].names],
         "scales": scales(curves).merge(picked[MODEL], on=MODEL),
         "networks": networks,
         "slopes": slopes(networks),
@@ -97,7 +99,7 @@ def log_ratio(values: pd.Series) -> float:
 
 
 def above(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> pd.DataFrame:
-    """The models with ``above_arm`` and ``above_placement``, paired by protocol and seed."""
+    """The models with the columns ``ABOVE``, paired by protocol and seed."""
     loss = picked.set_index(["protocol", "seed", "arm", "placement"])["capped_loss"]
 
     def of(arm: pd.Series | str, placement: pd.Series | str) -> np.ndarray:
@@ -106,9 +108,13 @@ def above(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> p
         return loss.reindex(at).to_numpy()
 
     same_arm, same_placement = picked["arm"], picked["placement"]
+    above_arm = picked["capped_loss"] - of(baseline_arm, same_placement)
+    above_placement = picked["capped_loss"] - of(same_arm, baseline_placement)
+    of_baseline = of(baseline_arm, same_placement) - of(baseline_arm, baseline_placement)
     return picked.assign(
-        above_arm=picked["capped_loss"] - of(baseline_arm, same_placement),
-        above_placement=picked["capped_loss"] - of(same_arm, baseline_placement),
+        above_arm=above_arm,
+        above_placement=above_placement,
+        above_both=above_placement - of_baseline,
     )
 
 
