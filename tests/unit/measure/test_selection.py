@@ -6,7 +6,8 @@ import torch
 from recall_recipes import moved
 from scipy.spatial import ConvexHull
 
-from normscope.measure.selection import is_selectable, unselectable
+from normscope.measure import selection
+from normscope.measure.selection import is_selectable, unselectable, unselectable_keys
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
@@ -71,3 +72,59 @@ def test_the_share_is_over_the_inputs_of_every_attention(arm, placement):
     expected = 1 - np.mean([vertices(keys) for keys in inputs])
     assert unselectable(model, tokens) == pytest.approx(expected, abs=1e-12)
     assert (expected > 0.3) == (arm == "none")
+
+
+def narrow(qk_norm: str) -> tuple[Transformer, torch.Tensor]:
+    """A model in double precision with heads of two dimensions, and three windows of 9 tokens."""
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 9, "qk_norm": qk_norm}
+    torch.manual_seed(0)
+    model = Transformer(Model.model_validate(sizes), ARMS["rmsnorm"].norm, "pre", 11)
+    moved(model)
+    return model.double().eval(), torch.randint(11, (3, 9), generator=torch.manual_seed(1))
+
+
+def test_the_share_of_keys_is_over_the_heads_of_every_block():
+    """Against scipy's hulls of keys that are computed by hand.
+
+    Inputs or queries in place of keys, heads that are not separated, and a block that is left out
+    are found.
+    """
+    model, tokens = narrow("none")
+    expected = []
+    with torch.no_grad():
+        x = model.token_embedding(tokens) + model.position_embedding.weight
+        for block in model.blocks:
+            attention = block.get_submodule("attention")
+            keys = attention.before(x) @ attention.f.qkv.weight[4:8].T  # after those of queries
+            expected += [
+                vertices(k) for window in keys.numpy() for k in (window[:, :2], window[:, 2:])
+            ]
+            x = block(x)
+    share = 1 - np.mean(expected)
+    assert 0.2 < share < 0.8
+    assert unselectable_keys(model, tokens, 10_000) == pytest.approx(share, abs=1e-12)
+
+
+def test_every_key_on_an_ellipse_can_be_selected():
+    """Norms of keys put those of each head there; keys before their norm are found."""
+    model, tokens = narrow("head")
+    assert unselectable_keys(model, tokens, 10_000) == 0
+
+
+def test_of_many_keys_some_are_drawn_from_all_windows_heads_and_blocks(monkeypatch):
+    """Always the same ones, and no more than the limit."""
+    model, tokens = narrow("none")
+    asked = []
+
+    def record(keys: np.ndarray, i: int) -> bool:
+        asked.append((keys.tobytes(), i))
+        return i < 3
+
+    monkeypatch.setattr(selection, "is_selectable", record)
+    shares = [unselectable_keys(model, tokens, 54) for _ in range(2)]
+    first, second = asked[:54], asked[54:]
+    assert first == second
+    assert len(set(first)) == 54  # half of the keys of 12 heads
+    assert len({keys for keys, _ in first}) == 12
+    assert {i for _, i in first} == set(range(9))
+    assert shares == [pytest.approx(np.mean([i >= 3 for _, i in first]))] * 2

@@ -60,7 +60,11 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
         **{column.name: ~is_lost for column in MEASURES},
         "unselectable": ~is_small,  # in windows of more tokens than the width
         "recentring_change": is_small & (runs["arm"] == "layernorm") & is_pre,
-        **dict.fromkeys(("frozen_loss", "refined_loss"), is_small & is_pre),
+        # of models of more than two blocks
+        **dict.fromkeys(("growth_imbalance", "second_gradient_ratio"), runs["seed"].isna()),
+        **dict.fromkeys(
+            ("frozen_loss", "refined_loss", "free_norms", "free_norms_refined"), is_small & is_pre
+        ),
     }
     for name, where in known.items():
         assert runs[name].notna().eq(where).all(), name
@@ -70,6 +74,20 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
     assert len(blocks) == 2 * (len(chosen) - 1)  # of two blocks; one model diverged
     assert blocks.drop(columns=["protocol", "arm", "placement"]).notna().all(axis=None)
     assert (runs["recentring_change"].dropna() < 1e-6).all()
+    norms = tables["norms"]
+    refined = chosen[is_refined(chosen)]
+    assert len(norms) == 5 * len(refined) == 5 * 2 * 3  # two in each block, and the final norm
+    assert is_refined(norms).all()
+    assert norms.notna().all(axis=None)
+    free = (norms.assign(free=norms["frozen_loss"] < 0.01)).groupby(["arm", "seed"])["free"].mean()
+    assert refined.set_index(["arm", "seed"])["free_norms"].to_dict() == pytest.approx(
+        free.to_dict()
+    )
+
+
+def is_refined(table: pd.DataFrame) -> pd.Series:
+    """The rows of models that are trained further."""
+    return (table["protocol"] == "small") & (table["placement"] == "pre")
 
 
 def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place, tables):

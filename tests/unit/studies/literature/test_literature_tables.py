@@ -44,6 +44,28 @@ def test_a_loss_is_compared_with_the_same_seed_and_protocol_where_there_is_a_par
     np.testing.assert_allclose(rows["above_placement"], of_placement, atol=1e-12)
 
 
+@given(*[st.floats(-3, 3)] * 4)
+def test_above_both_is_what_the_effects_of_arm_and_placement_do_not_add_up_to(a, b, c, d):
+    """Losses are sums of both effects and an interaction; a sign that is exchanged is found.
+
+    The baseline has none in either factor. The second seed lacks one of the four models.
+    """
+    losses = {("rmsnorm", "pre"): a, ("layernorm", "pre"): a + b, ("rmsnorm", "post"): a + c}
+    losses |= {("layernorm", "post"): a + b + c + d}
+    rows = [
+        model(arm=arm, placement=placement, seed=seed, capped_loss=seed + loss)
+        for (arm, placement), loss in losses.items()
+        for seed in (1, 2)
+        if (arm, placement, seed) != ("rmsnorm", "post", 2)
+    ]
+    found = above(pd.DataFrame(rows), "rmsnorm", "pre").set_index(["arm", "placement", "seed"])
+    both = found["above_both"]
+    assert both["layernorm", "post", 1] == pytest.approx(d, abs=1e-9)
+    assert math.isnan(both["layernorm", "post", 2])
+    others = [both["rmsnorm", "pre", 1], both["layernorm", "pre", 1], both["rmsnorm", "post", 1]]
+    assert others == pytest.approx([0, 0, 0], abs=1e-9)
+
+
 def test_a_sweep_is_compared_with_the_pilots_rate_and_not_with_its_own_best():
     """At 0.03 there are no pilot models, and a pilot model diverged at 0.1."""
     pilot = {0.001: 1.8, 0.003: 1.7, 0.01: 1.9, 0.03: NAN, 0.1: NAN}
