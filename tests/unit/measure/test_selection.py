@@ -94,8 +94,8 @@ def test_the_share_of_keys_is_over_the_heads_of_every_block():
     with torch.no_grad():
         x = model.token_embedding(tokens) + model.position_embedding.weight
         for block in model.blocks:
-            attention = block.get_submodule("attention")
-            keys = attention.before(x) @ attention.f.qkv.weight[4:8].T  # after those of queries
+            qkv = block.get_submodule("attention.f.qkv").get_parameter("weight")
+            keys = block.get_submodule("attention.before")(x) @ qkv[4:8].T  # after queries
             expected += [
                 vertices(k) for window in keys.numpy() for k in (window[:, :2], window[:, 2:])
             ]
