@@ -165,7 +165,10 @@ class Literature(ProtocolStudy):
             stack = self.stack_of(cell, seeds)
             yield Job("literature_train", name, stack.training.precision, flops(stack))
             blocks = stack.model.n_layer * len(seeds)
-            yield Job("literature_probe", name, "trained", blocks * self.windows)
+            if steps := self._refined(cell):
+                yield Job("literature_probe", name, "refined", blocks * steps)
+            else:
+                yield Job("literature_probe", name, "trained", blocks * self.windows)
         grid = self.untrained
         networks = len(grid.arms) * len(grid.placements) * sum(grid.depths) * len(grid.seeds)
         yield Job("literature_probe", STARTS, "untrained", networks * grid.windows)

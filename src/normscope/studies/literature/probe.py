@@ -30,7 +30,7 @@ from normscope.train.trained import transformers
 
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
-KEYS = 1024  # keys of a model that are tested at most, each by a linear program of 1 to 2 ms
+KEYS = 512  # keys of a model that are tested at most, each by a linear program of 1 to 2 ms
 FREE = 0.05  # nats below which a block counts as free
 FREE_NORM = 0.01  # nats below which a norm counts as free
 MODELS = ["seed", *(column.name for column in MEASURES)]

@@ -47,7 +47,7 @@ MEASURES = {
     "frozen_loss": Shown("frozen norms (nats)"),
     "refined_loss": Shown("after further steps (nats)"),
     "free_norms": Shown("free norms"),
-    "free_norms_refined": Shown("after further steps"),
+    "free_norms_refined": Shown("after\nfurther steps"),
 }
 
 
