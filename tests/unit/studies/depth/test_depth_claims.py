@@ -13,6 +13,9 @@ PLAIN = XAVIER | {"arm": "none", "placement": "none", "residual": False}
 BARE = PLAIN | {"residual": True}
 POST: dict[str, Any] = {"placement": "post"}
 DEEP = {"depth": 104}
+NORMED = XAVIER | {"residual": False}
+TRAINED = {"state": "trained"}
+DOUBLED = 2**0.5  # of the RMS, if what is added has half of the energy
 
 
 def around(measure: str, value: float, **network: Any) -> list[Row]:
@@ -31,12 +34,32 @@ def around(measure: str, value: float, **network: Any) -> list[Row]:
         ("vanishes", "matrix", "gradient_rate", PLAIN, [0.09 ** (1 / 3)], [0.11 ** (1 / 3)]),
         ("vanishes", "sublayer", "gradient_near", PLAIN, [0.05], [0.2]),
         ("vanishes", "block", "gradient_kept", PLAIN, [0.05], [0.2]),
+        # a block has four matrices
+        ("vanishes", "ten_matrices", "gradient_rate", PLAIN, [0.09**0.4], [0.11**0.4]),
+        (
+            "vanishes",
+            "fifteen_matrices",
+            "gradient_rate",
+            PLAIN,
+            [0.08 ** (4 / 15)],
+            [0.13 ** (4 / 15)],
+        ),
+        ("vanishes", "with_norm", "gradient_near", NORMED, [0.05], [0.2, 3.0]),
         ("stays", "strong", "gradient_kept", XAVIER, [0.8, 30.0], [0.4]),
         ("stays", "stable", "gradient_kept", XAVIER, [0.8, 1.2], [0.4, 30.0]),
         ("stays", "post_norm", "gradient_kept", XAVIER | POST, [0.8, 30.0], [0.4]),
+        ("stays", "without_norm", "gradient_kept", BARE, [0.8, 1.2], [0.4, 1e9]),
+        ("stays", "strong_small_start", "gradient_kept", {}, [0.8, 30.0], [0.4]),
+        ("stays", "stable_small_start", "gradient_kept", {}, [0.8, 1.2], [0.4, 30.0]),
+        ("stays", "post_norm_small_start", "gradient_kept", POST, [0.8, 30.0], [0.4]),
         ("identity_path", "magnitude", "gradient_rate", {}, [0.99, 1.01], [0.9, 1.1]),
         ("identity_path", "every_direction", "smallest", XAVIER, [0.5, 2.0], [0.05]),
+        ("identity_path", "without_norm", "smallest", BARE, [0.5, 2.0], [0.05]),
+        ("identity_path", "after_training", "smallest", TRAINED, [0.5, 2.0], [0.05]),
         ("healthy_range", "stream", "stream_growth", XAVIER, [0.2, 5.0], [0.05, 20.0]),
+        ("healthy_range", "stream_small_start", "stream_growth", {}, [0.2, 5.0], [0.05, 20.0]),
+        ("dominates", "layer", "stream_rate", XAVIER, [0.9 * DOUBLED], [1.1 * DOUBLED]),
+        ("dominates", "any_layer", "stream_step", XAVIER, [0.9 * DOUBLED], [1.1 * DOUBLED]),
     ],
 )
 def test_a_reading_about_signals_is_decided_by_its_network(
@@ -55,6 +78,8 @@ def test_a_statement_depends_on_whether_strong_is_also_stable():
         *around("gradient_kept", 30.0, **XAVIER),
         *around("gradient_kept", 1e9, **BARE),
         *around("gradient_kept", 1.0, **XAVIER | POST),
+        *around("gradient_kept", 1.0),
+        *around("gradient_kept", 1.0, **POST),
     ]
     stable = [row | {"gradient_kept": 1 + row["seed"] / 100} for row in strong]
     weak = [row | {"gradient_kept": row["gradient_kept"] / 1e10} for row in strong]
@@ -65,30 +90,46 @@ def test_a_statement_depends_on_whether_strong_is_also_stable():
     assert verdicts == {"strong": "depends", "stable": "holds", "weak": "fails"}
 
 
+@pytest.mark.parametrize(
+    ("reading", "start"),
+    [("than_without", XAVIER), ("than_without_small_start", {"init": "gpt2"})],
+)
 @pytest.mark.parametrize(("without", "answer"), [(50.0, "holds"), (2.0, "fails")])
-def test_the_stream_is_compared_with_that_without_a_norm(without, answer):
-    rows = around("stream_growth", 10.0, **XAVIER)
-    rows += rates_of("stream_growth", near(without, 0.02), **BARE)
-    assert finding("healthy_range", "than_without", tables(rows)).answer == answer
+def test_the_stream_is_compared_with_that_without_a_norm(*, reading, start, without, answer):
+    rows = around("stream_growth", 10.0, **start)
+    rows += rates_of("stream_growth", near(without, 0.02), **BARE | start)
+    assert finding("healthy_range", reading, tables(rows)).answer == answer
 
 
-def test_gradients_of_post_norm_can_be_large_at_one_start():
+@pytest.mark.parametrize(("large", "every"), [(3.0, "holds"), (0.5, "fails")])
+def test_gradients_of_post_norm_can_be_large_at_one_start_or_are_at_every_one(large, every):
     def gradients(post: float, **changes) -> list[Row]:
         pre = around("last_gradient", 1.0, **changes)
         return pre + rates_of("last_gradient", near(post, 0.02), **POST | changes)
 
-    trained = around("last_gradient", 1.0, **POST | {"state": "trained"})
-    planted = tables(gradients(0.5) + gradients(3.0, **XAVIER) + trained)
-    effects = {
-        name: [case.effect for case in found.cases.values()]
-        for name, found in statement("post_large_gradients", planted).findings.items()
-    }
-    assert {name: found for name, found in effects.items() if found} == {
-        "can": pytest.approx([3, 0.5], rel=1e-2),
-        "early": pytest.approx([0.5], rel=1e-2),
-        "can_shallower": pytest.approx([3, 0.5], rel=1e-2),  # the planted network has 12 blocks
-    }
+    planted = tables(gradients(large) + gradients(3.0, **XAVIER))
+    for found in statement("post_large_gradients", planted).findings.values():
+        effects = [case.effect for case in found.cases.values()]
+        assert effects == pytest.approx([3, large], rel=1e-2)  # planted networks have 12 blocks
     assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
+    assert verdict(statement("post_large_gradients", planted, "at_every_start")) == every
+
+
+@pytest.mark.parametrize(
+    ("reading", "measure", "network"),
+    [
+        ("over_time", "gradient_change", TRAINED),
+        ("over_blocks", "later_parameter_spread", TRAINED),
+        ("over_inputs", "later_gradient_spread", TRAINED),
+        ("at_the_start", "later_parameter_spread", XAVIER),
+        ("at_small_start", "later_parameter_spread", {}),
+    ],
+)
+def test_gradients_are_steadier_if_they_change_less_or_are_more_alike(reading, measure, network):
+    for post, answer in ((0.4, "holds"), (0.1, "fails")):
+        rows = around(measure, 0.2, **network)
+        rows += rates_of(measure, near(post, 0.02), **network | POST)
+        assert finding("pre_steadier", reading, tables(rows)).answer == answer
 
 
 GOOD = near(2.4)
@@ -119,6 +160,9 @@ def test_losses_and_failures_of_100_blocks_are_compared_by_seed(
 ):
     planted = tables([], losses(pre, **DEEP), losses(worse, **DEEP, **other))
     assert finding(key, "loss", planted).answer == by_loss
+    if key == "pre_beats_post":
+        without_margin = "holds" if worse is SLIGHTLY else by_loss
+        assert finding(key, "any_difference", planted).answer == without_margin
     if key == "trainable":
         assert finding(key, "failures", planted).answer == by_failures
 
@@ -182,16 +226,16 @@ def test_sensitivities_are_compared_over_all_pairs_of_rates():
 
 
 @pytest.mark.parametrize(
-    ("without", "with_it", "pre", "answer"),
+    ("without", "with_it", "pre", "answer", "alone"),
     [
-        (WORSE, GOOD, GOOD, "holds"),
-        (GOOD, WORSE, GOOD, "fails"),
-        (WORSE, GOOD, WORSE, "fails"),  # pre-norm gains as much
-        (SLIGHTLY, GOOD, GOOD, "fails"),
+        (WORSE, GOOD, GOOD, "holds", "holds"),
+        (GOOD, WORSE, GOOD, "fails", "fails"),
+        (WORSE, GOOD, WORSE, "fails", "holds"),  # pre-norm gains as much
+        (SLIGHTLY, GOOD, GOOD, "fails", "fails"),
     ],
 )
-def test_warm_up_is_judged_at_the_best_rates_by_its_gain_over_that_of_pre_norm(
-    without, with_it, pre, answer
+def test_warm_up_is_judged_at_the_best_rates_by_its_gain_and_by_that_over_pre_norm(
+    *, without, with_it, pre, answer, alone
 ):
     """The fast rate is best with a warm-up, the slow one without: neither gains at one rate."""
 
@@ -202,6 +246,7 @@ def test_warm_up_is_judged_at_the_best_rates_by_its_gain_over_that_of_pre_norm(
 
     planted = tables([], trained(without, with_it, **POST), trained(pre, GOOD))
     assert finding("post_warm_up", "tuned", planted).answer == answer
+    assert finding("post_warm_up", "itself", planted).answer == alone
 
 
 @pytest.mark.parametrize(("learned", "answer"), [(0, "holds"), (1, UNCLEAR)])

@@ -76,6 +76,8 @@ def test_statistics_are_within_a_token_or_across_tokens(wrong):
         ("class", "in_practice", "holds", 1 - (127 / 128) ** 0.5),
         # one of 100 features has (d - 1) / d of the energy
         ("dominates", "feature", "fails", 0.99),
+        # tokens of one mean and scale are recovered to rounding
+        ("undo", "range", "holds", 0.0),
         # sqrt(2 - 2 E s) of four Gaussian tokens
         ("batch_size", "good_statistics", "holds", tutorial.batch_theory(4)),
         ("statistics", "training", "holds", None),
