@@ -92,7 +92,8 @@ MEASURES = (
     Column(
         "unselectable_keys",
         "share of the keys of a head, after their norm if they have one, that no query can give "
-        "the highest score of their window; measured where a window has more tokens than dimensions",
+        "the highest score of their window; measured where a window has more tokens than "
+        "dimensions",
         range=SHARE,
         source="normscope.measure.selection.unselectable_keys",
     ),
