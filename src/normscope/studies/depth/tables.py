@@ -62,7 +62,22 @@ RATES = {  # meaning of a measure of a model over its blocks, and its heading if
         "RMS after the last block over that after the first",
         "stream, last to first",
     ),
+    "stream_step": ("largest factor of the stream's RMS over one block but the first", ""),
     "last_gradient": ("norm of the gradient of the last block's parameters", ""),
+    "later_gradient_spread": (
+        "standard deviation over the blocks but the first of the logarithm of the gradient",
+        "",
+    ),
+    "later_parameter_spread": (
+        "standard deviation over the blocks but the first of the logarithm of the gradient of a "
+        "block's parameters",
+        "",
+    ),
+    "block_gradient": ("norm of the gradient of the parameters of all blocks", ""),
+    "gradient_change": (
+        "absolute logarithm of block_gradient after training over that at the start",
+        "",
+    ),
     "smallest": (
         "smallest singular value of I + J over the blocks but the first",
         "least singular value",
@@ -74,7 +89,12 @@ RATES = {  # meaning of a measure of a model over its blocks, and its heading if
     ),
     "lost": ("singular values that are 0, per token: the least number", "lost a token"),
 }
-ARITHMETIC = ("smallest", "from_identity", "lost")  # the means of the others are geometric
+ARITHMETIC = (
+    "smallest",
+    "from_identity",
+    "lost",
+    "gradient_change",
+)  # the means of the others are geometric
 
 TABLES = {
     "blocks": Table(

@@ -78,11 +78,26 @@ def _ratio(values: pd.Series, numerator: int, denominator: int) -> float:
         return float(np.divide(values.iloc[numerator], values.iloc[denominator]))
 
 
+def _log_spread(values: pd.Series) -> float:
+    """Standard deviation of the logarithm of a size over blocks; NaN below 2 blocks, or of a 0."""
+    if len(values) < 2 or not (np.isfinite(values) & (values > 0)).all():
+        return math.nan
+    return float(np.log(values).std(ddof=0))
+
+
+def _length(norms: pd.Series) -> float:
+    """The norm of vectors whose norms these are, together, without underflow of their squares."""
+    largest = norms.max(skipna=False)
+    if not largest > 0 or not math.isfinite(largest):
+        return float(largest)
+    return float(largest * np.sqrt(np.square(norms / largest).sum()))
+
+
 def rates(blocks: pd.DataFrame) -> pd.DataFrame:
     """One row per model, with what one block does to sizes and what all of them do.
 
     Gradients and singular values are those of all blocks but the first, whose input is the
-    embedding, with a scale of another origin.
+    embedding, with a scale of another origin. Only ``block_gradient`` includes the first block.
 
     Args:
         blocks: blocks.csv.
@@ -99,12 +114,29 @@ def rates(blocks: pd.DataFrame) -> pd.DataFrame:
         row["gradient_near"] = _ratio(near, 0, -1)
         row["stream_rate"] = _rate(rms)
         row["stream_growth"] = _ratio(rms, -1, 0)
+        row["stream_step"] = (rms / rms.shift()).iloc[1:].max(skipna=False)
         row["last_gradient"] = last["gradient_parameters"]
+        row["later_gradient_spread"] = _log_spread(gradient)
+        row["later_parameter_spread"] = _log_spread(inner["gradient_parameters"])
+        row["block_gradient"] = _length(of_block["gradient_parameters"].loc[1:])
         row["smallest"], row["largest"] = inner["smallest"].min(), inner["largest"].max()
         farthest = np.maximum(inner["largest"] - 1, 1 - inner["smallest"])
         row["from_identity"], row["lost"] = (farthest / inner["branch"]).max(), inner["lost"].min()
         rows.append(row)
-    return pd.DataFrame(rows, columns=TABLES["rates"].names)
+    return with_change(pd.DataFrame(rows, columns=TABLES["rates"].names))
+
+
+def with_change(of_models: pd.DataFrame) -> pd.DataFrame:
+    """The models with ``gradient_change``; it is NaN unless a model was probed in both states."""
+    same = [name for name in MODEL if name != "state"]
+    at_start = of_models.loc[of_models["state"] == "start", [*same, "block_gradient"]]
+    started = of_models[same].merge(at_start, on=same, how="left")["block_gradient"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = np.abs(
+            np.log(of_models["block_gradient"].to_numpy(float) / started.to_numpy(float))
+        )
+    is_trained = of_models["state"] == "trained"
+    return of_models.assign(gradient_change=np.where(is_trained, change, math.nan))
 
 
 def by_layer(of_models: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,10 @@ PLAIN = XAVIER | {"arm": "none", "placement": "none", "residual": False}
 BARE = PLAIN | {"residual": True}
 POST: dict[str, Any] = {"placement": "post"}
 DEEP = {"depth": 104}
+SMALL = BARE | {"init": "gpt2"}
+NORMED = XAVIER | {"residual": False}
+TRAINED = {"state": "trained"}
+DOUBLED = 2**0.5  # of the RMS, if what is added has half of the energy
 
 
 def around(measure: str, value: float, **network: Any) -> list[Row]:
@@ -31,12 +35,24 @@ def around(measure: str, value: float, **network: Any) -> list[Row]:
         ("vanishes", "matrix", "gradient_rate", PLAIN, [0.09 ** (1 / 3)], [0.11 ** (1 / 3)]),
         ("vanishes", "sublayer", "gradient_near", PLAIN, [0.05], [0.2]),
         ("vanishes", "block", "gradient_kept", PLAIN, [0.05], [0.2]),
+        # a block has four matrices
+        ("vanishes", "ten_matrices", "gradient_rate", PLAIN, [0.09**0.4], [0.11**0.4]),
+        ("vanishes", "with_norm", "gradient_near", NORMED, [0.05], [0.2, 3.0]),
         ("stays", "strong", "gradient_kept", XAVIER, [0.8, 30.0], [0.4]),
         ("stays", "stable", "gradient_kept", XAVIER, [0.8, 1.2], [0.4, 30.0]),
         ("stays", "post_norm", "gradient_kept", XAVIER | POST, [0.8, 30.0], [0.4]),
+        ("stays", "without_norm", "gradient_kept", BARE, [0.8, 1.2], [0.4, 1e9]),
+        ("stays", "stable_small_start", "gradient_kept", {}, [0.8, 1.2], [0.4, 30.0]),
+        ("stays", "without_norm_small_start", "gradient_kept", SMALL, [0.8, 1.2], [0.4, 1e9]),
+        ("stays", "post_norm_small_start", "gradient_kept", POST, [0.8, 30.0], [0.4]),
         ("identity_path", "magnitude", "gradient_rate", {}, [0.99, 1.01], [0.9, 1.1]),
         ("identity_path", "every_direction", "smallest", XAVIER, [0.5, 2.0], [0.05]),
+        ("identity_path", "without_norm", "smallest", BARE, [0.5, 2.0], [0.05]),
+        ("identity_path", "after_training", "smallest", TRAINED, [0.5, 2.0], [0.05]),
         ("healthy_range", "stream", "stream_growth", XAVIER, [0.2, 5.0], [0.05, 20.0]),
+        ("healthy_range", "stream_small_start", "stream_growth", {}, [0.2, 5.0], [0.05, 20.0]),
+        ("dominates", "any_layer", "stream_step", XAVIER, [0.9 * DOUBLED], [1.1 * DOUBLED]),
+        ("dominates", "any_layer_small_start", "stream_step", {}, [0.9 * DOUBLED], [1.1 * DOUBLED]),
     ],
 )
 def test_a_reading_about_signals_is_decided_by_its_network(
@@ -55,6 +71,9 @@ def test_a_statement_depends_on_whether_strong_is_also_stable():
         *around("gradient_kept", 30.0, **XAVIER),
         *around("gradient_kept", 1e9, **BARE),
         *around("gradient_kept", 1.0, **XAVIER | POST),
+        *around("gradient_kept", 1.0),
+        *around("gradient_kept", 1.0, **POST),
+        *around("gradient_kept", 1.0, **SMALL),
     ]
     stable = [row | {"gradient_kept": 1 + row["seed"] / 100} for row in strong]
     weak = [row | {"gradient_kept": row["gradient_kept"] / 1e10} for row in strong]
@@ -65,11 +84,15 @@ def test_a_statement_depends_on_whether_strong_is_also_stable():
     assert verdicts == {"strong": "depends", "stable": "holds", "weak": "fails"}
 
 
+@pytest.mark.parametrize(
+    ("reading", "start"),
+    [("than_without", XAVIER), ("than_without_small_start", {"init": "gpt2"})],
+)
 @pytest.mark.parametrize(("without", "answer"), [(50.0, "holds"), (2.0, "fails")])
-def test_the_stream_is_compared_with_that_without_a_norm(without, answer):
-    rows = around("stream_growth", 10.0, **XAVIER)
-    rows += rates_of("stream_growth", near(without, 0.02), **BARE)
-    assert finding("healthy_range", "than_without", tables(rows)).answer == answer
+def test_the_stream_is_compared_with_that_without_a_norm(*, reading, start, without, answer):
+    rows = around("stream_growth", 10.0, **start)
+    rows += rates_of("stream_growth", near(without, 0.02), **BARE | start)
+    assert finding("healthy_range", reading, tables(rows)).answer == answer
 
 
 def test_gradients_of_post_norm_can_be_large_at_one_start():
@@ -89,6 +112,21 @@ def test_gradients_of_post_norm_can_be_large_at_one_start():
         "can_shallower": pytest.approx([3, 0.5], rel=1e-2),  # the planted network has 12 blocks
     }
     assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
+
+
+@pytest.mark.parametrize(
+    ("reading", "measure", "network"),
+    [
+        ("over_time", "gradient_change", TRAINED),
+        ("over_blocks", "later_parameter_spread", TRAINED),
+        ("over_inputs", "later_gradient_spread", TRAINED),
+    ],
+)
+def test_gradients_are_steadier_if_they_change_less_or_are_more_alike(reading, measure, network):
+    for post, answer in ((0.4, "holds"), (0.1, "fails")):
+        rows = around(measure, 0.2, **network)
+        rows += rates_of(measure, near(post, 0.02), **network | POST)
+        assert finding("pre_steadier", reading, tables(rows)).answer == answer
 
 
 GOOD = near(2.4)

@@ -129,7 +129,13 @@ def test_rates_are_factors_per_block_without_the_first():
         "gradient_near": NAN,
         "stream_rate": 2,
         "stream_growth": 8,
+        "stream_step": 2,
         "last_gradient": 0.25,
+        # ln 9, ln 3 and 0, and ln 6, ln 7 and ln 1/4
+        "later_gradient_spread": math.log(3) * math.sqrt(2 / 3),
+        "later_parameter_spread": np.std(np.log([6.0, 7.0, 0.25])),
+        "block_gradient": math.sqrt(25 + 36 + 49 + 1 / 16),
+        "gradient_change": NAN,
         "smallest": 0.5,
         "largest": 3.0,
         "from_identity": 0.8,
@@ -159,6 +165,50 @@ def test_a_rate_is_the_slope_of_least_squares_in_the_logarithm(values):
     assert row["stream_rate"] == pytest.approx(math.exp(of_stream.slope), rel=1e-9)
 
 
+def test_gradients_that_fall_by_a_factor_per_block_spread_as_equal_steps_do():
+    """The standard deviation of n equal steps of ln r is ln r times sqrt((n^2 - 1) / 12)."""
+    falling = [NAN, 1e9, *(3.0**i for i in range(5))]
+    (row,) = rates(blocks({"gradient": falling, "gradient_parameters": falling})).to_dict("records")
+    expected = math.log(3) * math.sqrt((5**2 - 1) / 12)
+    assert row["later_gradient_spread"] == pytest.approx(expected)
+    assert row["later_parameter_spread"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("gradient", [[NAN, 1.0, 2.0], [NAN, 1.0, 0.0, 2.0], [NAN, 1.0, NAN, 2.0]])
+def test_one_block_and_a_vanishing_gradient_have_no_spread(gradient):
+    (row,) = rates(blocks({"gradient": gradient})).to_dict("records")
+    assert math.isnan(row["later_gradient_spread"])
+
+
+def test_the_largest_step_of_the_stream_leaves_out_the_first_block():
+    (row,) = rates(blocks({"activation_rms": [1.0, 50.0, 100.0, 110.0, 330.0]})).to_dict("records")
+    assert row["stream_step"] == pytest.approx(3)
+
+
+def test_a_gradient_changes_by_the_factor_between_start_and_training_in_either_direction():
+    """Their norms are 5 and 50, and 5 and 1/2; very small ones do not underflow."""
+    tiny = [NAN, 3e-300, 4e-300]
+    table = pd.concat(
+        [
+            blocks(*({"gradient_parameters": [NAN, 3.0, 4.0]} for _ in range(2))),
+            blocks(
+                {"gradient_parameters": [NAN, 30.0, 40.0]},
+                {"gradient_parameters": [NAN, 0.3, 0.4]},
+                {"gradient_parameters": [NAN, 1.0, 1.0]},  # was not probed at the start
+                state="trained",
+            ),
+            blocks({"gradient_parameters": tiny}, placement="post"),
+        ],
+        ignore_index=True,
+    )
+    made = rates(table)
+    assert made["block_gradient"].tolist() == pytest.approx(
+        [5, 5, 50, 0.5, math.sqrt(2), 5e-300], rel=1e-12, abs=0
+    )
+    expected = [NAN, NAN, math.log(10), math.log(10), NAN, NAN]
+    assert made["gradient_change"].tolist() == pytest.approx(expected, nan_ok=True)
+
+
 @pytest.mark.parametrize(
     ("gradient", "kept", "stream"),
     [
@@ -180,7 +230,7 @@ def test_by_shape_has_geometric_means_of_sizes():
     estimates = by(by_shape(models, LEVEL), "measure")
     assert list(estimates) == list(RATES)
     for measure, row in estimates.items():
-        is_linear = measure in ("smallest", "from_identity", "lost")
+        is_linear = measure in ("smallest", "from_identity", "lost", "gradient_change")
         expected = interval(values) if is_linear else geometric(values)
         assert [row["n"], *(row[end] for end in BOUNDS)] == pytest.approx([3, *expected])
 

@@ -23,7 +23,6 @@ def affine(**measures: float) -> dict[str, pd.DataFrame]:
         # a hundredth in the mean or in the standard deviation, on either side
         ("standard", "output", [{"mean_after": 0.011}, {"std_after": 1.011}, {"std_after": 0.989}]),
         ("standard", "before_affine", [{"mean_before": -0.011}, {"std_before": 0.989}]),
-        ("healthy_range", "outputs", [{"std_after": 10.1}, {"std_after": 0.099}]),
         ("undo", "inputs", [{"recovered": 0.98}]),
     ],
 )
