@@ -165,7 +165,7 @@ def test_a_repair_during_a_run_is_named_among_the_deviations(monkeypatch):
         Path(path).write_text("a = 2\n")
     commit()
     Path("evidence/deviations.md").write_text("In `src/code.py`, a division by zero was repaired.")
-    with pytest.raises(Explained, match="\nsrc/more.py$"):
+    with pytest.raises(Explained, match=r"\nsrc/more\.py$"):
         check(config(), NAME)
     Path("src/more.py").unlink()
     commit()
