@@ -58,7 +58,7 @@ def _tested(reading: Reading, pair: Pair, level: float) -> Case:
             return Case.unknown("no data")
         return Case.known(reading.agrees_with(effect), effect, pair.seeds)
     if why := pair.why_open(of_mean=reading.test in BY_T):
-        return Case.unknown(why)
+        return replace(Case.unknown(why), seeds=pair.seeds)
     case = decide(reading, pair.values(infinite=reading.scale == "log"), level=level)
     return replace(case, seeds=pair.seeds)
 
