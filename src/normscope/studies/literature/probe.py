@@ -86,7 +86,8 @@ def block_rows(model: Transformer, data: Dataset, stack: Stack, windows: int) ->
 def of_blocks(rows: list[Row]) -> Row:
     """What the blocks of a model say of it."""
     later = [row["added_loss"] < FREE for row in rows[1:]]
-    gradients = [row["gradient_parameters"] / rows[-1]["gradient_parameters"] for row in rows]
+    last = rows[-1]["gradient_parameters"] or math.nan  # 0 in a model that is saturated
+    gradients = [row["gradient_parameters"] / last for row in rows]
     rms = [row["activation_rms"] for row in rows]
     return {
         "stream_growth": rows[-1]["activation_rms"] / rows[0]["activation_rms"],
@@ -114,8 +115,8 @@ def growth_imbalance(rms: list[float]) -> float:
 
 
 def log_spread(rows: list[Row], name: str) -> float:
-    """The standard deviation over blocks of the logarithm of a positive column."""
-    logs = torch.tensor([math.log(row[name]) for row in rows])
+    """The standard deviation over blocks of the logarithm of a column; NaN if one is 0."""
+    logs = torch.tensor([math.log(row[name] or math.nan) for row in rows])
     return float(logs.std(correction=0))
 
 

@@ -148,3 +148,4 @@ def test_an_interaction_is_open_if_a_model_failed_with_which_others_are_compared
     ):
         (case,) = finding(key, reading, tables).cases.values()
         assert case.open == MIXTURE
+        assert case.seeds == tuple(range(len(NOISE)))

@@ -160,6 +160,15 @@ def test_early_gradients_are_compared_with_those_of_the_last_block():
     assert math.isnan(second)  # the second of two is the last
 
 
+def test_a_model_whose_gradients_vanish_has_no_ratios_and_no_spread():
+    """A saturated model, which has not diverged, is measured all the same."""
+    row = {"entering_rms": 0.5, "activation_rms": 1.0, "gradient": 1.0, "added_loss": 0.0}
+    found = of_blocks([row | {"gradient_parameters": 0.0}] * 3)
+    names = ("first_gradient_ratio", "second_gradient_ratio", "parameter_gradient_spread")
+    assert all(math.isnan(found[name]) for name in names)
+    assert found["gradient_spread"] == 0
+
+
 def ratios(gradients: list[float]) -> tuple[float, float]:
     """The ratios of a model whose blocks have these gradients by their parameters."""
     row = {"entering_rms": 0.5, "activation_rms": 1.0, "gradient": 1.0, "added_loss": 0.0}
