@@ -43,6 +43,7 @@ from normscope.studies.statements import digests_of, load_checked
 from normscope.studies.verdicts import verdicts
 
 CLAIMS, MANIFEST, RUN = "claims.json", "manifest.json", "run.json"
+DEVIATIONS = "deviations.md"
 TOKENS = ("train.bin", "val.bin")  # of a text; meta.pkl depends on the version of Python
 ORIGIN = ("device", "python", "packages", "sources_sha256")  # of results, in a manifest
 
@@ -110,6 +111,8 @@ def check_whole(config: Config, flags: Flags) -> None:
 def check_settings(config: Config, flags: Flags) -> None:
     """Check that the settings and the code are those that were frozen.
 
+    A file that had to be repaired during the run is named in ``DEVIATIONS``, with the reason.
+
     Raises:
         Explained: They are not, or the freeze is not committed.
     """
@@ -119,8 +122,14 @@ def check_settings(config: Config, flags: Flags) -> None:
         raise Explained(f"commit {path} before the run: its commit tells when it was frozen")
     if frozen.settings.get(flags.name) != config.digest:
         raise Explained(f"{path}: other settings were frozen: make freeze, and run {flags.name}")
-    if changed := git("diff", "--name-only", frozen.commit, "--", *DECIDES):
-        raise Explained(f"these files are not those that {path} froze: freeze again\n{changed}")
+    named = flags.out / DEVIATIONS
+    excused = named.read_text() if named.is_file() else ""
+    differ = git("diff", "--name-only", frozen.commit, "--", *DECIDES).splitlines()
+    if changed := "\n".join(file for file in differ if f"`{file}`" not in excused):
+        raise Explained(
+            f"these files are not those that {path} froze: freeze again, or name in {named} what "
+            f"was repaired and why\n{changed}"
+        )
 
 
 def check_ages(config: Config, studies: Collection[str], flags: Flags) -> None:

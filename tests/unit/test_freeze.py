@@ -133,7 +133,7 @@ def test_a_model_of_a_fresh_seed_must_not_exist_when_its_test_is_frozen(monkeypa
     [
         ("settings", "other settings were frozen"),
         ("name", "other settings were frozen"),
-        ("code", "not those that .* froze: freeze again\nsrc/code.py"),
+        ("code", "not those that .* froze: freeze again, or name in .*\nsrc/code.py"),
         ("freeze", "commit evidence/frozen.json before the run"),
         ("age", "older than the commit of evidence/frozen.json"),
     ],
@@ -155,6 +155,21 @@ def test_a_run_of_anything_else_is_refused(change, message, monkeypatch):
         os.utime(paths[-1], (before, before))
     with pytest.raises(Explained, match=message):
         check(run, name)
+
+
+def test_a_repair_during_a_run_is_named_among_the_deviations(monkeypatch):
+    freeze(monkeypatch)
+    commit()
+    trained()
+    for path in ("src/code.py", "src/more.py"):
+        Path(path).write_text("a = 2\n")
+    commit()
+    Path("evidence/deviations.md").write_text("In `src/code.py`, a division by zero was repaired.")
+    with pytest.raises(Explained, match=r"\nsrc/more\.py$"):
+        check(config(), NAME)
+    Path("src/more.py").unlink()
+    commit()
+    check(config(), NAME)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from normscope.ledger import sentences
-from normscope.ledger.case import Case, decide
+from normscope.ledger.case import MIXTURE, SELECTION, Case, decide
 from normscope.ledger.claim import Evidence, Finding
 from normscope.ledger.extents import extents, series
 from normscope.ledger.pairs import Pair, pairs
@@ -58,7 +58,8 @@ def _tested(reading: Reading, pair: Pair, level: float) -> Case:
             return Case.unknown("no data")
         return Case.known(reading.agrees_with(effect), effect, pair.seeds)
     if why := pair.why_open(of_mean=reading.test in BY_T):
-        return Case.unknown(why)
+        # models that failed are data, on the seeds that they have
+        return replace(Case.unknown(why), seeds=pair.seeds if why in (MIXTURE, SELECTION) else ())
     case = decide(reading, pair.values(infinite=reading.scale == "log"), level=level)
     return replace(case, seeds=pair.seeds)
 

@@ -78,8 +78,8 @@ def _seeds(finding: Finding) -> set[int]:
 
 
 def _is_known(finding: Finding) -> bool:
-    """Whether there are data on a reading."""
-    return any(case.n for case in finding.cases.values())
+    """Whether there are data on a reading, also if they cannot be tested."""
+    return any(case.n or case.seeds for case in finding.cases.values())
 
 
 def _reach(judgement: Judgement) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which keys of an attention head a query can select: keys that no query can are unselectable."""
+"""Which keys and inputs of attention a query can select; the others are unselectable."""
 
 import numpy as np
 import torch
@@ -49,5 +49,29 @@ def unselectable(model: Transformer, tokens: Tensor) -> float:
     with passing(attentions(model)) as seen:
         model(tokens)
     windows = torch.stack([x for x, _ in seen.values()]).double().flatten(0, 1).cpu().numpy()
-    answers = [is_selectable(keys, i) for keys in windows for i in range(len(keys))]
+    return _unselectable_share(windows)
+
+
+@torch.no_grad()
+def unselectable_keys(model: Transformer, tokens: Tensor) -> float:
+    """The share of the keys of a head that no query can give the highest score of their window.
+
+    The keys are those of the dot product: after the projection, and after their norm if they have
+    one. All heads, blocks and windows have the same weight.
+
+    Args:
+        model: In evaluation mode.
+        tokens: (windows, T).
+    """
+    sublayers = attentions(model)
+    with passing(sublayers) as seen:
+        model(tokens)
+    of_blocks = [sublayer.heads(seen[name][0])[1] for name, sublayer in sublayers.items()]
+    heads = torch.cat(of_blocks).double().cpu().numpy()  # (blocks x windows x H, T, C / H)
+    return _unselectable_share(heads)
+
+
+def _unselectable_share(sets: np.ndarray) -> float:
+    """The share of the points of all sets, (sets, n, c), that cannot be selected in their set."""
+    answers = [is_selectable(keys, i) for keys in sets for i in range(len(keys))]
     return 1 - sum(answers) / len(answers)

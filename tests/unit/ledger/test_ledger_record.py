@@ -7,7 +7,7 @@ import pytest
 from ledger_recipes import RAW, UNFROZEN, book, claim, document, entry, read, two_sided
 
 from normscope.io.files import write_json
-from normscope.ledger.case import Case
+from normscope.ledger.case import MIXTURE, Case
 from normscope.ledger.claim import Claim, Finding
 from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import Frozen, Registry, Seen
@@ -137,6 +137,9 @@ HELD, DATA = Case.known(True), "its data existed before its test"
         ({}, (HELD, two_sided(0.01, seeds=(1, 8))), "exploratory", "a pilot used its seeds 8"),
         ({}, (HELD, two_sided(0.01)), "exploratory", DATA),
         ({}, (HELD, Case.unknown("no data")), "exploratory", "it has no data"),
+        # models that failed are data, which cannot be tested
+        ({}, (HELD, Case(open=MIXTURE, seeds=(1, 2))), "confirmatory", ""),
+        ({}, (HELD, Case(open=MIXTURE, seeds=(1, 8))), "exploratory", "a pilot used its seeds 8"),
         ({"unit": "prompt"}, (HELD, two_sided(0.01, unit="prompt")), "exploratory", DATA),
         # a fact about trained models has their seeds
         ({}, (Case.known(True, seeds=(8,)), two_sided(0.01, seeds=(1,))), "exploratory", "seeds 8"),

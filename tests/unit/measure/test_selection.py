@@ -6,7 +6,7 @@ import torch
 from recall_recipes import moved
 from scipy.spatial import ConvexHull
 
-from normscope.measure.selection import is_selectable, unselectable
+from normscope.measure.selection import is_selectable, unselectable, unselectable_keys
 from normscope.nn.arms import ARMS
 from normscope.nn.model import Transformer
 from normscope.nn.recipe import Model
@@ -71,3 +71,40 @@ def test_the_share_is_over_the_inputs_of_every_attention(arm, placement):
     expected = 1 - np.mean([vertices(keys) for keys in inputs])
     assert unselectable(model, tokens) == pytest.approx(expected, abs=1e-12)
     assert (expected > 0.3) == (arm == "none")
+
+
+def narrow(qk_norm: str) -> tuple[Transformer, torch.Tensor]:
+    """A model in double precision with heads of two dimensions, and three windows of 9 tokens."""
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 4, "block_size": 9, "qk_norm": qk_norm}
+    torch.manual_seed(0)
+    model = Transformer(Model.model_validate(sizes), ARMS["rmsnorm"].norm, "pre", 11)
+    moved(model)
+    return model.double().eval(), torch.randint(11, (3, 9), generator=torch.manual_seed(1))
+
+
+def test_the_share_of_keys_is_over_the_heads_of_every_block():
+    """Against scipy's hulls of keys that are computed by hand.
+
+    Inputs or queries in place of keys, heads that are not separated, and a block that is left out
+    are found.
+    """
+    model, tokens = narrow("none")
+    expected = []
+    with torch.no_grad():
+        x = model.token_embedding(tokens) + model.position_embedding.weight
+        for block in model.blocks:
+            qkv = block.get_submodule("attention.f.qkv").get_parameter("weight")
+            keys = block.get_submodule("attention.before")(x) @ qkv[4:8].T  # after queries
+            expected += [
+                vertices(k) for window in keys.numpy() for k in (window[:, :2], window[:, 2:])
+            ]
+            x = block(x)
+    share = 1 - np.mean(expected)
+    assert 0.2 < share < 0.8
+    assert unselectable_keys(model, tokens) == pytest.approx(share, abs=1e-12)
+
+
+def test_every_key_on_an_ellipse_can_be_selected():
+    """Norms of keys put those of each head there; keys before their norm are found."""
+    model, tokens = narrow("head")
+    assert unselectable_keys(model, tokens) == 0

@@ -17,6 +17,9 @@ from normscope.studies.protocols import Baseline, Protocol, ProtocolName, Protoc
 from normscope.studies.study import Job, Settings, checked, vocabulary
 from normscope.train.recipe import flops
 
+OF_MODELS = ("models", "blocks", "norms")  # what a probing job of trained models measures
+OF_STARTS = ("networks", "towers")  # and that of untrained networks
+
 
 class UntrainedGrid(Untrained):
     """Networks of several depths at the start: every combination of arm, placement and depth."""
@@ -51,7 +54,7 @@ class UntrainedGrid(Untrained):
 
 
 class Refined(Strict):
-    """Models that are trained further with the sigma of all norms frozen."""
+    """Models that are trained further with the sigma of each norm frozen, and of all norms."""
 
     protocols: Annotated[list[ProtocolName], Distinct] = Field(
         description="whose models with LayerNorm or RMSNorm in pre-norm these are"
@@ -63,7 +66,7 @@ class Literature(ProtocolStudy):
     """Transformers of many protocols, and untrained networks, for statements of papers."""
 
     TABLES: ClassVar = tables.TABLES
-    PROBED: ClassVar = ("models", "blocks", "networks", "towers")
+    PROBED: ClassVar = (*OF_MODELS, *OF_STARTS)
     PROBE_READS: ClassVar = (*ProtocolStudy.PROBE_READS, "metrics.csv")
 
     protocols: dict[ProtocolName, Protocol]
@@ -115,13 +118,13 @@ class Literature(ProtocolStudy):
 
     def tabulated(self, settings: Settings) -> list[str]:
         models = [f"models/{name}/{file}" for name in self.trainings() for file in self.TABLES_READ]
-        of_models = [(name, table) for name in self.trainings() for table in ("models", "blocks")]
-        of_others = [(STARTS, table) for table in ("networks", "towers")]
+        of_models = [(name, table) for name in self.trainings() for table in OF_MODELS]
+        of_others = [(STARTS, table) for table in OF_STARTS]
         files = [f"probes/{name}/{table}.csv" for name, table in (*of_models, *of_others)]
         return [f"literature/{path}" for path in (*files, *models)]
 
     def vocabulary(self) -> Vocabulary:
-        of_models = ("runs", "chosen", "sweeps", "blocks")
+        of_models = ("runs", "chosen", "differences", "sweeps", "blocks", "norms")
         grid = self.untrained
         starts = [
             ({"depth": depth}, Extent(depth, grid.n_embd, 0, DATASET)) for depth in grid.depths
@@ -143,7 +146,9 @@ class Literature(ProtocolStudy):
             sized=("protocol", "depth"),
             grids={
                 "runs": planned(self.models(), Cell._fields),
-                "chosen": planned(self.models(), Cell._fields[:-1]),
+                **dict.fromkeys(
+                    ("chosen", "differences"), planned(self.models(), Cell._fields[:-1])
+                ),
             },
         )
 
@@ -162,7 +167,10 @@ class Literature(ProtocolStudy):
             stack = self.stack_of(cell, seeds)
             yield Job("literature_train", name, stack.training.precision, flops(stack))
             blocks = stack.model.n_layer * len(seeds)
-            yield Job("literature_probe", name, "trained", blocks * self.windows)
+            if steps := self._refined(cell):
+                yield Job("literature_probe", name, "refined", blocks * steps)
+            else:
+                yield Job("literature_probe", name, "trained", blocks * self.windows)
         grid = self.untrained
         networks = len(grid.arms) * len(grid.placements) * sum(grid.depths) * len(grid.seeds)
         yield Job("literature_probe", STARTS, "untrained", networks * grid.windows)

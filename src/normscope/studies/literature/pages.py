@@ -19,7 +19,7 @@ from normscope.paper.table import (
 from normscope.statistics.outcome import STUCK
 from normscope.studies.arms import means
 from normscope.studies.literature.grid import Literature
-from normscope.studies.literature.tables import MEASURES, TABLES
+from normscope.studies.literature.tables import MEASURES, SIGNED, TABLES
 from normscope.studies.study import Settings
 
 CELL = [
@@ -33,9 +33,11 @@ SHOWN = {  # measures by the heading of their column
     "free_blocks": "free blocks",
     "uniform_cosine": "cosine",
     "unselectable": "unselectable",
+    "unselectable_keys": "keys",
     "largest_score": "score",
     "sink": "first",
     "sigma_growth": "sigma",
+    "free_norms_refined": "free norms",
 }
 
 
@@ -55,6 +57,20 @@ def measure_table(chosen: pd.DataFrame) -> PageTable:
     rows = means(chosen, ["protocol", "arm", "placement"], list(SHOWN))
     fields = [*CELL, count("n"), *(number(title, name) for name, title in SHOWN.items())]
     return tabulate("What was measured in the models", rows, fields)
+
+
+def norm_table(norms: pd.DataFrame) -> PageTable:
+    """One row per norm layer of a protocol's models: means over models of the loss without it."""
+    losses = ["frozen_loss", "refined_loss"]
+    rows = means(norms, [*TABLES["cells"].keys, "norm"], losses)
+    fields = [
+        *CELL,
+        text("layer", "norm"),
+        count("n"),
+        number("at once", "frozen_loss", SIGNED),
+        number("after further steps", "refined_loss", SIGNED),
+    ]
+    return tabulate("Loss added if one norm is frozen", rows, fields)
 
 
 def slope_table(slopes: pd.DataFrame) -> PageTable:
@@ -87,7 +103,7 @@ def section(study: Literature, tables: Mapping[str, pd.DataFrame], settings: Set
 
     Args:
         study: its configuration.
-        tables: cells, chosen, slopes and towers.
+        tables: cells, chosen, norms, slopes and towers.
     """
     trained = dict.fromkeys(cell.protocol for cell, _ in study.models())
     return Section(
@@ -102,12 +118,14 @@ def section(study: Literature, tables: Mapping[str, pd.DataFrame], settings: Set
             ],
             "measures": {c.name: c.meaning for c in MEASURES},
             "windows": study.windows,
+            "refined": study.refined.steps,
             "stuck": STUCK,
             "tower": study.untrained.tower,
         },
         tables={
             "cells": loss_table(tables["cells"]),
             "measures": measure_table(tables["chosen"]),
+            "norms": norm_table(tables["norms"]),
             "slopes": slope_table(tables["slopes"]),
             "towers": tower_table(tables["towers"]),
         },

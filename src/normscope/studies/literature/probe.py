@@ -1,6 +1,8 @@
 """The trained models of one job, or untrained networks: what statements of papers ask."""
 
 import math
+from itertools import pairwise
+from typing import Any
 
 import pandas as pd
 import torch
@@ -13,7 +15,7 @@ from normscope.measure import recentring
 from normscope.measure.frozen_norms import frozen
 from normscope.measure.hooks import norm_layers, passing
 from normscope.measure.scores import first_share, largest_score, scores
-from normscope.measure.selection import unselectable
+from normscope.measure.selection import unselectable, unselectable_keys
 from normscope.measure.signals import Row, signals
 from normscope.measure.skipping import added_losses
 from normscope.measure.starting import collapse_rate, last_gradient, output_change
@@ -30,15 +32,17 @@ from normscope.train.trained import transformers
 CALIBRATED = 256  # windows of the training text over which the mean of sigma is taken
 SELECTED = 4  # windows whose keys are tested, each by a linear program
 FREE = 0.05  # nats below which a block counts as free
+FREE_NORM = 0.01  # nats below which a norm counts as free
 MODELS = ["seed", *(column.name for column in MEASURES)]
 OF_SIGNALS = ("block", "activation_rms", "gradient", "gradient_parameters")
-BLOCKS = ["seed", *OF_SIGNALS, "added_loss"]
+BLOCKS = ["seed", *OF_SIGNALS, "entering_rms", "added_loss"]
+NORMS = ["seed", "norm", "place", "frozen_loss", "refined_loss"]
 
 
 def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str, pd.DataFrame]:
-    """Tables ``models`` and ``blocks`` of trained models, ``networks`` and ``towers`` of others."""
+    """Tables of trained models (models, blocks and norms), or of others (networks and towers)."""
     data = dataset.read(inputs.corpus)
-    models, blocks, networks_, towers_ = [], [], [], []
+    models, blocks, norms, networks_, towers_ = [], [], [], [], []
     if recipe.starts is not None:
         networks_ = networks(recipe.starts, data)
         towers_ = towers(recipe.starts)
@@ -51,11 +55,14 @@ def probe(recipe: Probe, inputs: ProbeInputs, device: torch.device) -> dict[str,
                 blocks += [{"seed": seed, **row} for row in rows]
                 measured = measure(model, data, stack, recipe.windows)
                 if recipe.refined:
-                    measured |= without_norms(model, data, stack, recipe.refined)
+                    together, alone = without_norms(model, data, stack, recipe.refined)
+                    norms += [{"seed": seed, **row} for row in alone]
+                    measured |= together | of_norms(alone)
                 models.append({"seed": seed, **measured, **of_blocks(rows)})
     return {
         "models": pd.DataFrame(models, columns=MODELS),
         "blocks": pd.DataFrame(blocks, columns=BLOCKS),
+        "norms": pd.DataFrame(norms, columns=NORMS),
         "networks": pd.DataFrame(networks_, columns=TABLES["networks"].names),
         "towers": pd.DataFrame(towers_, columns=TABLES["towers"].names),
     }
@@ -70,25 +77,46 @@ def block_rows(model: Transformer, data: Dataset, stack: Stack, windows: int) ->
     rows, _ = signals(lambda: F.cross_entropy(model(x).flatten(0, 1), y.flatten()), [*model.blocks])
     added = added_losses(model, x, y)
     return [
-        {name: row[name] for name in OF_SIGNALS} | {"added_loss": loss}
-        for row, loss in zip(rows[1:], added, strict=True)
+        {name: row[name] for name in OF_SIGNALS}
+        | {"entering_rms": before["activation_rms"], "added_loss": loss}
+        for (before, row), loss in zip(pairwise(rows), added, strict=True)
     ]
 
 
 def of_blocks(rows: list[Row]) -> Row:
     """What the blocks of a model say of it."""
     later = [row["added_loss"] < FREE for row in rows[1:]]
+    last = rows[-1]["gradient_parameters"] or math.nan  # 0 in a model that is saturated
+    gradients = [row["gradient_parameters"] / last for row in rows]
+    rms = [row["activation_rms"] for row in rows]
     return {
         "stream_growth": rows[-1]["activation_rms"] / rows[0]["activation_rms"],
         "gradient_spread": log_spread(rows, "gradient"),
         "parameter_gradient_spread": log_spread(rows, "gradient_parameters"),
         "free_blocks": sum(later) / len(later) if later else math.nan,
+        "growth_imbalance": growth_imbalance([rows[0]["entering_rms"], *rms]),
+        "later_growth_imbalance": growth_imbalance(rms),
+        "first_gradient_ratio": gradients[0],
+        "second_gradient_ratio": gradients[1] if len(rows) > 2 else math.nan,
     }
 
 
+def growth_imbalance(rms: list[float]) -> float:
+    """How unevenly blocks add to the stream's mean square.
+
+    This is the standard deviation over blocks of what a block adds, over the absolute value of its
+    mean; NaN with fewer than two blocks.
+
+    Args:
+        rms: RMS of the stream before the first of these blocks, and after each of them.
+    """
+    added = torch.tensor(rms, dtype=torch.float64).square().diff()
+    return float(added.std(correction=0) / added.mean().abs()) if len(added) > 1 else math.nan
+
+
 def log_spread(rows: list[Row], name: str) -> float:
-    """The standard deviation over blocks of the logarithm of a positive column."""
-    logs = torch.tensor([math.log(row[name]) for row in rows])
+    """The standard deviation over blocks of the logarithm of a column; NaN if one is 0."""
+    logs = torch.tensor([math.log(row[name] or math.nan) for row in rows])
     return float(logs.std(correction=0))
 
 
@@ -118,6 +146,7 @@ def measure(model: Transformer, data: Dataset, stack: Stack, windows: int) -> Ro
     }
     if stack.model.n_embd < stack.model.block_size - 1:  # else all points are vertices
         row["unselectable"] = unselectable(model, x[:SELECTED])
+        row["unselectable_keys"] = unselectable_keys(model, x[:SELECTED])
     if can_be_recentred(stack):
         row["recentring_change"] = recentring.change(model, x)
     return row
@@ -131,25 +160,47 @@ def can_be_recentred(stack: Stack) -> bool:
     return is_layernorm and stack.placement == "pre" and model.final_norm and not has_others
 
 
-def without_norms(model: Transformer, data: Dataset, stack: Stack, steps: int) -> Row:
-    """What freezing sigma of all norms adds to the loss: at once, and after further steps.
+def without_norms(
+    model: Transformer, data: Dataset, stack: Stack, steps: int
+) -> tuple[Row, list[dict[str, Any]]]:
+    """What freezing sigma adds to the loss: at once, and after further steps.
 
     After further steps, the loss is compared with that of the model after as many steps.
+
+    Returns:
+        The added losses with all norms frozen together, and one row per norm that is frozen alone.
     """
     device = device_of(model)
     tokens = as_tensor(data.train[: stack.training.train_tokens]).to(device)
     batches = [
         draw(tokens, stack.model.block_size, CALIBRATED, torch.Generator().manual_seed(0))[0]
     ]
-    variants = {"whole": model, "frozen": frozen(model, list(norm_layers(model)), batches)}
+    names = list(norm_layers(model))
+    variants = {"whole": model, "all": frozen(model, names, batches)}
+    variants |= {name: frozen(model, [name], batches) for name in names}
     val = as_tensor(data.val[: stack.training.eval_tokens]).to(device)
     T = stack.model.block_size
     now = {name: split_loss(one, val, T).mean for name, one in variants.items()}
     later = refined_losses(variants, stack, data, steps, device)
-    return {
-        "frozen_loss": now["frozen"] - now["whole"],
-        "refined_loss": later["frozen"] - later["whole"],
-    }
+
+    def added(name: str) -> Row:
+        return {
+            "frozen_loss": now[name] - now["whole"],
+            "refined_loss": later[name] - later["whole"],
+        }
+
+    alone = [{"norm": name, "place": i, **added(name)} for i, name in enumerate(names, start=1)]
+    return added("all"), alone
+
+
+def of_norms(rows: list[dict[str, Any]]) -> Row:
+    """The shares of the norms that cost less than ``FREE_NORM`` alone; NaN if a cost is NaN."""
+    shares = {}
+    for share, loss in (("free_norms", "frozen_loss"), ("free_norms_refined", "refined_loss")):
+        costs = [row[loss] for row in rows]
+        is_known = not any(map(math.isnan, costs))
+        shares[share] = sum(c < FREE_NORM for c in costs) / len(costs) if is_known else math.nan
+    return shares
 
 
 def fitted_loss(model: Transformer, data: Dataset, stack: Stack, windows: int) -> float:

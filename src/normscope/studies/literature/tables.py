@@ -60,6 +60,19 @@ MEASURES = (
         range=SHARE,
         source="normscope.measure.skipping.added_losses",
     ),
+    *many(
+        {
+            "growth_imbalance": "standard deviation over blocks of what a block adds to the "
+            "stream's mean square, over the absolute value of its mean",
+            "later_growth_imbalance": "the same over blocks from the second on; known where there "
+            "are three blocks or more",
+            "first_gradient_ratio": "norm of the gradient by the parameters of the first block, "
+            "over that of the last one",
+            "second_gradient_ratio": "the same of the second block; known where there are three "
+            "blocks or more",
+        },
+        source=f"{PROBE}.of_blocks",
+    ),
     Column(
         "uniform_cosine",
         "mean over tokens and blocks of the cosine between the stream and the uniform vector",
@@ -75,6 +88,14 @@ MEASURES = (
         "measured where a window has more tokens than dimensions",
         range=SHARE,
         source="normscope.measure.selection.unselectable",
+    ),
+    Column(
+        "unselectable_keys",
+        "share of the keys of a head, after their norm if they have one, that no query can give "
+        "the highest score of their window; measured where a window has more tokens than "
+        "dimensions",
+        range=SHARE,
+        source="normscope.measure.selection.unselectable_keys",
     ),
     Column(
         "largest_score",
@@ -110,6 +131,15 @@ MEASURES = (
         source=f"{PROBE}.without_norms",
         **NATS,
     ),
+    *many(
+        {
+            "free_norms": "share of the norms whose sigma can be frozen alone for less than 0.01 "
+            "nats, before any further step",
+            "free_norms_refined": "the same after further steps",
+        },
+        range=SHARE,
+        source=f"{PROBE}.of_norms",
+    ),
 )
 GROWTH = many(
     {
@@ -121,23 +151,33 @@ GROWTH = many(
     },
     source=f"{HERE}.growth",
 )
-ABOVE = many(
-    {
-        "above_arm": "capped loss minus that with the baseline's arm in the same placement",
-        "above_placement": "capped loss minus that of the same arm in the baseline's placement",
-    },
-    unit="nats",
-    format=SIGNED,
-    source=f"{HERE}.above",
-)
 RUN = (*MODEL, *TRAINED, *GROWTH, *MEASURES)
 
 TABLES = {
     "runs": Table("one trained model", RUN, f"{HERE}.all_runs"),
     "chosen": Table(
         "one trained model at the learning rate that was chosen for it",
-        (*RUN, AT_EDGE, *ABOVE),
+        (*RUN, AT_EDGE),
         "normscope.statistics.tuning.chosen",
+    ),
+    "differences": Table(
+        "one trained model at its chosen learning rate, compared with models of its protocol and "
+        "seed at theirs",
+        (
+            *MODEL,
+            FAILED.but(meaning="whether it, or a model with which it is compared, failed"),
+            *many(
+                {
+                    "above_arm": "capped loss minus that of the baseline's arm in its placement",
+                    "above_placement": "capped loss minus that in the baseline's placement",
+                    "above_both": "above_placement minus that of the baseline's arm: how far the "
+                    "effects of arm and placement do not add up",
+                },
+                unit="nats",
+                format=SIGNED,
+            ),
+        ),
+        f"{HERE}.differences",
     ),
     "cells": Table(
         "one arm and placement of a protocol, at the learning rate that was chosen for it",
@@ -164,6 +204,7 @@ TABLES = {
         (
             *MODEL,
             key("block", "block, counted from 1", int),
+            Column("entering_rms", "RMS of the stream before the block"),
             Column("activation_rms", "RMS of the stream after the block"),
             Column(
                 "gradient", "norm of the loss's gradient at the block's input", format=SCIENTIFIC
@@ -176,6 +217,21 @@ TABLES = {
             Column("added_loss", "loss added if the block is left out", **NATS),
         ),
         f"{PROBE}.block_rows",
+    ),
+    "norms": Table(
+        "one norm of a trained model at its chosen learning rate whose sigma is frozen alone",
+        (
+            *MODEL,
+            key("norm", "dotted name of the layer"),
+            count("place", "place in the order of depth, counted from 1"),
+            Column("frozen_loss", "loss added before any further step", **NATS),
+            Column(
+                "refined_loss",
+                "loss after further steps, less that after as many steps without freezing",
+                **NATS,
+            ),
+        ),
+        f"{PROBE}.without_norms",
     ),
     "scales": Table(
         "one recorded step of a trained model at its chosen learning rate",

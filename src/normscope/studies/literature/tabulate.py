@@ -25,14 +25,17 @@ def tabulate(recipe: LiteratureTables, inputs: TableInputs) -> dict[str, pd.Data
     runs = all_runs(recipe, inputs, curves)
     picked = chosen(runs, CELL, by="capped_loss")
     blocks = collect(inputs.probes, "blocks.csv", keys)
+    norms = collect(inputs.probes, "norms.csv", keys)
     starts: dict[str, dict[str, str]] = {STARTS: {}}
     networks = collect(inputs.probes, "networks.csv", starts)
     return {
         "runs": runs,
-        "chosen": above(picked, recipe.baseline_arm, recipe.baseline_placement),
+        "chosen": picked,
+        "differences": differences(picked, recipe.baseline_arm, recipe.baseline_placement),
         "cells": means(picked, recipe.level),
         "sweeps": sweeps(runs),
         "blocks": blocks.merge(picked[MODEL], on=MODEL)[TABLES["blocks"].names],
+        "norms": norms.merge(picked[MODEL], on=MODEL)[TABLES["norms"].names],
         "scales": scales(curves).merge(picked[MODEL], on=MODEL),
         "networks": networks,
         "slopes": slopes(networks),
@@ -96,19 +99,38 @@ def log_ratio(values: pd.Series) -> float:
     return float(np.log(values.iloc[-1] / values.iloc[0])) if len(values) > 1 else math.nan
 
 
-def above(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> pd.DataFrame:
-    """The models with ``above_arm`` and ``above_placement``, paired by protocol and seed."""
-    loss = picked.set_index(["protocol", "seed", "arm", "placement"])["capped_loss"]
+def differences(picked: pd.DataFrame, baseline_arm: str, baseline_placement: str) -> pd.DataFrame:
+    """One row per model: its loss over those of the baseline's arm, placement and both.
 
-    def of(arm: pd.Series | str, placement: pd.Series | str) -> np.ndarray:
-        key = picked.assign(arm=arm, placement=placement)
-        at = pd.MultiIndex.from_frame(key[["protocol", "seed", "arm", "placement"]])
-        return loss.reindex(at).to_numpy()
-
-    same_arm, same_placement = picked["arm"], picked["placement"]
-    return picked.assign(
-        above_arm=picked["capped_loss"] - of(baseline_arm, same_placement),
-        above_placement=picked["capped_loss"] - of(same_arm, baseline_placement),
+    Args:
+        picked: The models at their chosen learning rates.
+        baseline_arm: The arm of the baseline.
+        baseline_placement: Its placement.
+    """
+    at = ["protocol", "seed", "arm", "placement"]
+    by = picked.set_index(at)[["capped_loss", "failed"]]
+    changes = {
+        "itself": {},
+        "arm": {"arm": baseline_arm},
+        "placement": {"placement": baseline_placement},
+        "both": {"arm": baseline_arm, "placement": baseline_placement},
+    }
+    others = {
+        name: by.reindex(pd.MultiIndex.from_frame(picked.assign(**change)[at])).reset_index()
+        for name, change in changes.items()
+    }
+    loss = pd.DataFrame({name: rows["capped_loss"] for name, rows in others.items()})
+    failed = pd.DataFrame({name: rows["failed"] for name, rows in others.items()})
+    of_arm, of_placement = loss["itself"] - loss["arm"], loss["itself"] - loss["placement"]
+    return (
+        picked[MODEL]
+        .reset_index(drop=True)
+        .assign(
+            failed=failed.max(axis=1).astype(int),
+            above_arm=of_arm,
+            above_placement=of_placement,
+            above_both=of_placement - (loss["arm"] - loss["both"]),
+        )
     )
 
 

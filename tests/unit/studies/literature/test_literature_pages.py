@@ -21,12 +21,19 @@ def test_the_section_has_means_over_models_their_number_and_the_sizes_of_what_is
     cell = CELL | {"n": 2, "failed": 1, "rate": 0.003, "at_edge": True}
     slope = {"arm": "layernorm", "placement": "post"}
     tower = {"arm": "none", "causal": False}
+    norm = CELL | {"norm": "final_norm", "place": 5}
     tables = {
         "cells": frame("cells", cell | {"mean": 2.5, "low": 2.4, "high": 2.6}),
         "chosen": frame(
             "chosen",
             CELL | {"seed": 1, "stream_growth": 2.0, "sink": 0.25, "sigma_growth": 1.0},
             CELL | {"seed": 2, "stream_growth": 4.0, "sink": 0.75},
+        ),
+        "norms": frame(
+            "norms",
+            norm | {"seed": 1, "frozen_loss": 0.5, "refined_loss": 0.25},
+            norm | {"seed": 2, "frozen_loss": 1.0, "refined_loss": -0.5},
+            norm | {"seed": 1, "norm": "blocks.0.mlp.before", "place": 2, "frozen_loss": 0.0},
         ),
         "slopes": frame(
             "slopes",
@@ -42,6 +49,9 @@ def test_the_section_has_means_over_models_their_number_and_the_sizes_of_what_is
     (measures,) = shown(part.tables["measures"])
     assert measures | {"n": "2", "stream": "3.000", "first": "0.500"} == measures
     assert (measures["sigma"], measures["score"]) == ("1.000", "–")  # known in one model, in none
+    final, other = shown(part.tables["norms"])
+    assert [*final.values()] == ["small", "RMSNorm", "mix", "final_norm", "2", "+0.750", "−0.125"]
+    assert (other["layer"], other["n"]) == ("blocks.0.mlp.before", "1")
     (slopes,) = shown(part.tables["slopes"])
     assert slopes | {"n": "2", "output change": "1.250", "last gradient": "−0.375"} == slopes
     (towers,) = shown(part.tables["towers"])

@@ -26,6 +26,8 @@ from normscope.train.trained import transformers
 LN = "small-layernorm-pre-0.01-2"
 LOST = ("small-rmsnorm-post-0.01-2", 10)  # the job and seed of a model that diverged
 CPU = torch.device("cpu")
+MODEL = TABLES["runs"].keys
+QK = ("qk", "layernorm", "pre", 0.01, 2)  # the model of its protocol at the chosen rate
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def place(tmp_path_factory) -> Path:
 def tables(place, data) -> dict[str, pd.DataFrame]:
     """The tables of the small grid. The text that the models learned ends after 200 tokens."""
     training = GRID["protocols"]["small"]["training"] | {"train_tokens": 200}
-    grid = literature_grid(protocols__small__training=training)
+    grid = literature_grid(protocols__small__training=training, refined__protocols=["small", "qk"])
     for i, (name, stack) in enumerate(grid.trainings().items()):
         losses = [None if (name, seed) == LOST else 2 + i / 10 for seed in stack.seeds]
         stored_models.write(place / "models" / name, stack, losses)
@@ -58,9 +60,14 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
     is_small, is_pre = runs["protocol"] == "small", runs["placement"] == "pre"
     known = {
         **{column.name: ~is_lost for column in MEASURES},
-        "unselectable": ~is_small,  # in windows of more tokens than the width
+        # in windows of more tokens than the width
+        **dict.fromkeys(("unselectable", "unselectable_keys"), ~is_small),
         "recentring_change": is_small & (runs["arm"] == "layernorm") & is_pre,
-        **dict.fromkeys(("frozen_loss", "refined_loss"), is_small & is_pre),
+        # of models of more than two blocks
+        **dict.fromkeys(("later_growth_imbalance", "second_gradient_ratio"), runs["seed"].isna()),
+        **dict.fromkeys(
+            ("frozen_loss", "refined_loss", "free_norms", "free_norms_refined"), is_pre
+        ),
     }
     for name, where in known.items():
         assert runs[name].notna().eq(where).all(), name
@@ -70,6 +77,13 @@ def test_the_tables_have_every_model_and_the_probes_those_that_did_not_diverge(t
     assert len(blocks) == 2 * (len(chosen) - 1)  # of two blocks; one model diverged
     assert blocks.drop(columns=["protocol", "arm", "placement"]).notna().all(axis=None)
     assert (runs["recentring_change"].dropna() < 1e-6).all()
+    norms = tables["norms"]
+    refined = chosen[chosen["placement"] == "pre"].set_index(MODEL)
+    assert norms.notna().all(axis=None)
+    # two in each block and the final norm, and in the other protocol two more in each attention
+    assert norms.groupby(MODEL).size().to_dict() == dict.fromkeys(refined.index, 5) | {QK: 9}
+    shares = norms.assign(is_free=norms["frozen_loss"] < 0.01).groupby(MODEL)["is_free"].mean()
+    assert refined["free_norms"].to_dict() == pytest.approx(shares.to_dict())
 
 
 def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place, tables):
@@ -87,6 +101,7 @@ def test_the_measures_are_those_of_the_seeds_model_on_windows_of_its_text(place,
     expected = {
         "fitted_loss": F.cross_entropy(logits.flatten(0, 1), window[:, 1:].flatten()),
         "stream_growth": rms[2] / rms[1],
+        "growth_imbalance": abs(1 - 2 * (rms[1] ** 2 - rms[0] ** 2) / (rms[2] ** 2 - rms[0] ** 2)),
         "uniform_cosine": cosine.mean(),
         "uniform_energy": 8 * cosine.square().mean(),
         "largest_activation": x.abs().max() / x.abs().median(),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recall_recipes import by
 
 from normscope.studies.literature.tables import TABLES
-from normscope.studies.literature.tabulate import above, growth, scales, slopes, sweeps
+from normscope.studies.literature.tabulate import differences, growth, scales, slopes, sweeps
 
 NAN = math.nan
 KEY = {"protocol": "small", "arm": "layernorm", "placement": "pre", "learning_rate": 0.003}
@@ -36,12 +36,40 @@ def test_a_loss_is_compared_with_the_same_seed_and_protocol_where_there_is_a_par
         ("deep", "rmsnorm", "post", 1): 8.5,
     }
     keys = ("protocol", "arm", "placement", "seed")
-    rows = [dict(zip(keys, key, strict=True)) | {"capped_loss": v} for key, v in losses.items()]
-    rows = above(pd.DataFrame(rows[::-1]), "rmsnorm", "pre").set_index(list(keys)).loc[list(losses)]
+    rows = [
+        dict(zip(keys, key, strict=True))
+        | {"learning_rate": 0.01, "capped_loss": v, "failed": int(v > 8)}
+        for key, v in losses.items()
+    ]
+    found = differences(pd.DataFrame(rows[::-1]), "rmsnorm", "pre")
+    rows = found.set_index(list(keys)).loc[list(losses)]
     of_arm = [0, 0, 0.5, 0.4, NAN, NAN, NAN, -1, 0, 0]
     of_placement = [0, 0, 0, 0, 0, 0.5, NAN, 0, 0, 0.5]
     np.testing.assert_allclose(rows["above_arm"], of_arm, atol=1e-12)
     np.testing.assert_allclose(rows["above_placement"], of_placement, atol=1e-12)
+
+
+@given(*[st.floats(-3, 3)] * 4)
+def test_above_both_is_what_the_effects_of_arm_and_placement_do_not_add_up_to(a, b, c, d):
+    """Losses are sums of both effects and an interaction; a sign that is exchanged is found.
+
+    The baseline has none in either factor. The second seed lacks one of the four models.
+    """
+    losses = {("rmsnorm", "pre"): a, ("layernorm", "pre"): a + b, ("rmsnorm", "post"): a + c}
+    losses |= {("layernorm", "post"): a + b + c + d}
+    rows = [
+        model(arm=arm, placement=placement, seed=seed, capped_loss=seed + loss)
+        for (arm, placement), loss in losses.items()
+        for seed in (1, 2)
+        if (arm, placement, seed) != ("rmsnorm", "post", 2)
+    ]
+    found = differences(pd.DataFrame(rows), "rmsnorm", "pre")
+    found = found.set_index(["arm", "placement", "seed"])
+    both = found["above_both"]
+    assert both["layernorm", "post", 1] == pytest.approx(d, abs=1e-9)
+    assert math.isnan(both["layernorm", "post", 2])
+    others = [both["rmsnorm", "pre", 1], both["layernorm", "pre", 1], both["rmsnorm", "post", 1]]
+    assert others == pytest.approx([0, 0, 0], abs=1e-9)
 
 
 def test_a_sweep_is_compared_with_the_pilots_rate_and_not_with_its_own_best():

@@ -21,7 +21,10 @@ SMALL: dict = {"markersize": 2.5, "markeredgewidth": 0.7}
 MEDIAN: dict = style.DASH | {"markersize": 7, "markeredgewidth": 1}
 DEEP = 3  # blocks from which differences between blocks are shown
 KEYS = TABLES["cells"].keys
-BY_BLOCK = ["stream_growth", "gradient_spread", "parameter_gradient_spread", "free_blocks"]
+BY_BLOCK = [
+    *("stream_growth", "growth_imbalance"),
+    *("gradient_spread", "parameter_gradient_spread", "free_blocks"),
+]
 Cells = tuple[tuple[str, ...], ...]
 
 
@@ -34,13 +37,17 @@ class Shown(NamedTuple):
 
 MEASURES = {
     "stream_growth": Shown("stream\ngrowth", is_log=True),
+    "growth_imbalance": Shown("imbalance\nof growth"),
     "gradient_spread": Shown("gradients\nat inputs"),
     "parameter_gradient_spread": Shown("gradients by\nparameters"),
     "free_blocks": Shown("free\nblocks"),
     "uniform_energy": Shown("uniform energy", is_log=True),
+    "unselectable_keys": Shown("unselectable keys"),
     "unselectable": Shown("unselectable inputs"),
     "frozen_loss": Shown("frozen norms (nats)"),
     "refined_loss": Shown("after further steps (nats)"),
+    "free_norms": Shown("free norms"),
+    "free_norms_refined": Shown("after\nfurther steps"),
 }
 
 
