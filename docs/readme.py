@@ -21,11 +21,12 @@ from normscope.paper.statements import (
     ledger_table,
 )
 from normscope.paper.table import Column, PageTable, Quantity
+from normscope.statistics.estimate import estimate_median
 from normscope.statistics.summary import select
 from normscope.studies.depth.pages import rate_table
 from normscope.studies.jacobian.pages import cost_table
 from normscope.studies.literature.pages import loss_table as literature_table
-from normscope.studies.literature.pages import slope_table, tower_table
+from normscope.studies.literature.pages import norm_table, slope_table, tower_table
 from normscope.studies.main.pages import loss_table
 from normscope.studies.pretrained.pages import gain_table
 from normscope.studies.recall.pages import cell_table
@@ -83,23 +84,26 @@ def by_verdict(claims: Sequence[Mapping[str, Any]]) -> str:
     return f"{found.total()} ({', '.join(f'{found[name]} {name}' for name in VERDICTS)})"
 
 
-def regime_table(ledger: Mapping[str, Any]) -> PageTable:
-    """DyT's loss relative to LayerNorm's, by amount of training text, next to the published."""
+def regime_table(ledger: Mapping[str, Any], chosen: pd.DataFrame, level: float) -> PageTable:
+    """DyT's loss relative to LayerNorm's, by amount of training text, next to the published.
+
+    These are medians over all seeds, because failed models leave a comparison of means open.
+    """
     columns = (
         *map(Column, ("statement", "published")),
         Column("here", Format("percent", sign=True)),
-        Column("n", INTEGER),
+        *(Column(name, INTEGER) for name in ("n", "failed")),
     )
-    rows = [
-        (
-            claim["statement"],
-            claim["published_number"],
-            Quantity(*(claim[name] - 1 for name in ("effect", "low", "high"))),
-            claim["n"],
-        )
-        for claim in ledger["claims"]
-        if claim["document"] == "dyt_regimes"
-    ]
+    rows = []
+    for claim in ledger["claims"]:
+        if claim["document"] == "dyt_regimes":
+            of_text = select(chosen, protocol=claim["key"].rpartition("_")[2]).set_index("seed")
+            dyt, layernorm = (select(of_text, arm=arm) for arm in ("dyt_two", "layernorm"))
+            above = (dyt["val_loss"] / layernorm["val_loss"] - 1).dropna()
+            failed = int((dyt["failed"] > layernorm["failed"]).sum())
+            found = estimate_median(list(above), level)
+            median = Quantity(found.mean, found.low, found.high)
+            rows.append((claim["statement"], claim["published_number"], median, found.n, failed))
     return PageTable("DyT by training text", columns, tuple(rows))
 
 
@@ -136,8 +140,9 @@ def tables() -> dict[str, PageTable]:
             *("placement", "residual", "start", "blocks", "n", "gradient per block"),
             *("stream per block", "least singular value"),
         ),
-        "regimes": regime_table(ledger),
+        "regimes": regime_table(ledger, table("literature", "chosen"), config["level"]),
         "literature": literature_table(table("literature", "cells")),
+        "norms": norm_table(table("literature", "norms")),
         "slopes": slope_table(table("literature", "slopes")),
         "towers": tower_table(table("literature", "towers")),
         "pretrained": gain_table(models[models["experiment"] != "twins"]).select(

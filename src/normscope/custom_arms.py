@@ -46,7 +46,8 @@ class CustomArm(Strict):
     module: Annotated[str, Field(pattern=r"^[^:\r\n]+:[A-Za-z_]\w*$")] = Field(
         description="file.py:Class, found from the folder of the configuration file, or "
         "package.module:Class of an installed package. The class is called with d, in its first "
-        "argument that options does not name, and maps (..., d) to (..., d)"
+        "argument without a default that options does not name, or in one that is named d, dim or "
+        "the like, and maps (..., d) to (..., d)"
     )
     label: Line | None = Field(default=None, description="in figures; by default its class")
     options: Annotated[dict[str, Any], AfterValidator(_plain)] = Field(
@@ -74,9 +75,17 @@ def name_card_norms(raw: Any) -> None:
 
 
 def _named(norm: str, known: dict[str, Any]) -> str:
-    """The arm of a norm, which is added to the known ones if it is a class."""
+    """The arm of a norm, which is added to the known ones if it is a class.
+
+    Raises:
+        Explained: It is a file or a package without a class.
+    """
     place, colon, kind = norm.rpartition(":")
     if not colon:
+        if norm.endswith(".py") or "." in norm:
+            package, _, last = norm.rpartition(".")
+            example = f"{norm}:MyNorm" if norm.endswith(".py") else f"{package}:{last}"
+            raise Explained(f"card.norm: {norm} names no class: write {example}")
         return norm
     name = _slug(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", kind))
     if name in {row.name for row in arms.BUILT_IN} or known.get(name, {"module": norm}) != {
@@ -119,6 +128,8 @@ def add_arms(raw: Any, root: Path, folders: Sequence[Path], copies: Path) -> Non
             arm = CustomArm.model_validate(entry)
         except ValidationError:
             continue
+        if name in {row.name for row in arms.BUILT_IN}:
+            raise Explained(f"arms.{name}: a built-in arm has this name: choose another")
         try:
             custom = _examined(_found(arm, folders, copies), root, copies)
         except Explained as e:
@@ -146,7 +157,10 @@ def _found(arm: CustomArm, folders: Sequence[Path], copies: Path) -> Custom:
     path = next(filter(Path.is_file, paths), None)
     if path is None:
         looked = " and ".join(str(folder.absolute()) for folder in dict.fromkeys(folders))
-        raise Explained(f"there is no file {place} in {looked}")
+        raise Explained(
+            f"there is no file {place} in {looked}; a path with spaces is given in a list, "
+            'norm: ["a b/norm.py:Norm"]'
+        )
     sources = {file.name: file.read_bytes() for file in _closure(path.absolute())}
     digests = " ".join(f"{name} {source_digest(source)}" for name, source in sources.items())
     code = hashlib.sha256(digests.encode()).hexdigest()[:16]

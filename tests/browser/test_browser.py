@@ -127,7 +127,7 @@ def test_every_card_names_its_figure_its_test_its_code_and_its_command(visit, su
         entry, *functions, command = card["places"]
         path, _, key = entry.partition(": ")
         assert key == card["key"]
-        assert f"\n  {key}:\n" in (ROOT / path).read_text()
+        assert f"\n  {key}:" in (ROOT / path).read_text()
         assert functions
         for name in functions:
             module, _, function = name.rpartition(".")

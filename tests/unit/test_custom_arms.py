@@ -98,7 +98,7 @@ def test_a_norm_is_examined_once(user, monkeypatch):
         ("other.py:MyNorm", "arms.mine: there is no file other.py in "),
         ("my_norm.py:MyNrom", "my_norm.py has no class 'MyNrom'; did you mean MyNorm?"),
         ("nowhere.norms:N", "no package 'nowhere' is installed here"),
-        ("torch.nn:Flatten", "torch.nn:Flatten: it must map (..., d) to (..., d)"),
+        ("torch.nn:GLU", "torch.nn:GLU: it must map (..., d) to (..., d)"),
     ],
 )
 def test_a_norm_that_is_not_there_is_refused(user, module, reason):
@@ -106,6 +106,19 @@ def test_a_norm_that_is_not_there_is_refused(user, module, reason):
         registered(user, module)
     assert reason in str(error.value)
     assert "mine" not in ARMS
+
+
+def test_an_arm_has_no_name_of_a_built_in_one(user):
+    with pytest.raises(Explained, match=r"arms\.rmsnorm: a built-in arm has this name"):
+        add_arms({"arms": {"rmsnorm": {"module": "my_norm.py:MyNorm"}}}, ROOT, [user], Path("code"))
+
+
+@pytest.mark.parametrize(
+    ("norm", "hint"), [("a/b.py", "write a/b.py:MyNorm"), ("torch.nn.RMSNorm", "torch.nn:RMSNorm")]
+)
+def test_a_file_without_a_class_is_refused(norm, hint):
+    with pytest.raises(Explained, match=hint):
+        add_arms({"card": {"norm": norm}}, ROOT, [], Path("code"))
 
 
 def test_code_that_cannot_be_parsed_is_refused_with_its_line(user):

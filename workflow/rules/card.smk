@@ -9,6 +9,7 @@ CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
 if CARD is not None:
     CARD_TABLES = [f"results/card/tables/{name}.csv" for name in CARD.TABLES]
     DRAWN_TABLES = ("runs", "compared", "trials")
+    reported(CARD.check_free, Path("results/card"))
 
     rule card_train:
         input:

@@ -97,7 +97,7 @@ def card(
         raise Explained(
             "cards are made by the workflow: install normscope with pip install -e CLONE"
         )
-    given = [norm] if isinstance(norm, str | type) else list(norm)
+    given = list(norm) if isinstance(norm, list | tuple) else [norm]
     if not given:
         raise Explained("norm is empty: give a class or a name")
     at = Path(folder).absolute()
@@ -172,7 +172,8 @@ def _run(command: Sequence[str]) -> None:
         process.wait()
         raise
     if process.wait():
-        raise Explained("\n".join(lines[-12:]))
+        noise = ("Using profile", "WorkflowError", "  File ")
+        raise Explained("\n".join([line for line in lines if not line.startswith(noise)][-12:]))
 
 
 def _lines(process: subprocess.Popen[str]) -> Iterator[str]:

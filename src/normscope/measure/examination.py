@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.nn.parameter import is_lazy
 
 from normscope.errors import Explained
 from normscope.nn.custom import make
@@ -16,6 +17,7 @@ from normscope.nn.recipe import Custom
 Tensors = Mapping[str, Tensor]
 WIDTHS = (64, 32)  # of the two sizes of models that are trained most
 SHAPE = (2, 3)  # windows and tokens
+LENGTHS = (1, 5), (4, 2), (32, 32), (1, 256)  # the last ones are as long as those of models
 STEP = 1e-4  # of finite differences
 SCALES = (1.0, 1e-3, 1e3)  # of inputs
 TOLERANCE = 1e-5  # of outputs that should be equal, relative to the largest
@@ -37,9 +39,12 @@ def examine(custom: Custom) -> Custom:
     for d in WIDTHS:
         norm = subject.built(d)
         _check_parameters(norm)
+        names = [name for name, _ in norm.module.named_parameters()]
         for scale in SCALES:
             _check_values(norm, scale * _tokens(d), f"tokens of scale {scale:g}")
         _check_values(norm, torch.zeros(*SHAPE, d), "tokens of zeros")
+        if names != [name for name, _ in norm.module.named_parameters()]:
+            raise Explained("its first call makes or removes parameters: make them in __init__")
     _check_lengths(subject)
     _check_precision(subject)
     _check_evaluation(subject)
@@ -63,7 +68,10 @@ class _Subject:
         torch.manual_seed(seed)
         module = make(self.custom, d)
         if not isinstance(module, nn.Module):
-            raise Explained(f"it is a {type(module).__name__}: give a subclass of torch.nn.Module")
+            kind = type(module).__name__
+            raise Explained(
+                f"{self.custom.name} makes a {kind}: name a subclass of torch.nn.Module"
+            )
         return _Run(module, is_flat=self.custom.is_flat)
 
     @property
@@ -123,6 +131,8 @@ def _check_parameters(norm: _Run) -> None:
         if not parameter.requires_grad:
             raise Explained(f"{name} requires no gradient: register it as a buffer")
     for name, tensor in tensors:
+        if is_lazy(tensor):
+            raise Explained(f"{name} has no shape until the first call: make it in __init__")
         if tensor.device.type != "cpu":
             raise Explained(f"{name} is on {tensor.device}: build it on the CPU; jobs move it")
         if tensor.is_floating_point() and tensor.dtype != torch.float32:
@@ -134,7 +144,13 @@ def _check_values(norm: _Run, x: Tensor, of: str) -> None:
     given = x.clone().requires_grad_()
     seen = given * 1  # a leaf could not be changed in place
     before = seen.detach().clone()
-    y = norm(seen)
+    try:
+        y = norm(seen)
+    except Exception as e:  # of any kind, as the code is a user's
+        shape = tuple(x.shape)
+        raise Explained(
+            f"it fails for tokens {shape}, and must take any number and width: {e}"
+        ) from e
     if not torch.equal(seen.detach(), before):
         raise Explained("it changes its input in place: compute a new tensor")
     if y.dtype != x.dtype:
@@ -156,7 +172,7 @@ def _check_values(norm: _Run, x: Tensor, of: str) -> None:
 
 def _check_lengths(subject: _Subject) -> None:
     """Check that it takes windows of any number and length."""
-    for tokens in ((1, 5), (4, 2)):
+    for tokens in LENGTHS:
         x = torch.randn(*tokens, WIDTHS[0], generator=torch.Generator().manual_seed(0))
         try:
             y = subject.built()(x)

@@ -23,6 +23,10 @@ from normscope.errors import Explained, suggest
 from normscope.nn.dropout import drawn_seed
 from normscope.nn.recipe import Custom
 
+# names of arguments with a default that are the width of tokens all the same
+WIDTHS = frozenset(
+    "d d_model features hidden_size n_embd normalized_shape num_channels num_features width".split()
+)
 _GIVEN: ContextVar[type[nn.Module] | None] = ContextVar("class of custom norms", default=None)
 
 
@@ -48,7 +52,7 @@ def load(custom: Custom) -> Callable[..., Any]:
     try:
         path = Path(custom.folder, place)
         module = _imported(path) if custom.folder else importlib.import_module(place)
-    except Exception as e:  # of any kind, as the code is a user's
+    except (Exception, SystemExit) as e:  # of any kind, as the code is a user's
         raise Explained(f"{place} cannot be imported: {type(e).__name__}: {e}") from e
     kind = getattr(module, name, None)
     is_module = inspect.isclass(kind) and issubclass(kind, nn.Module)
@@ -86,14 +90,14 @@ def _imported(path: Path) -> ModuleType:
 
 
 def make(custom: Custom, d: int) -> Any:
-    """An instance of a custom norm; d is its first argument that the options do not name.
+    """An instance of a custom norm; the options have its arguments but d.
 
     Raises:
         Explained: The class cannot be built.
     """
     kind = load(custom)
     try:
-        free = _free(kind, custom)
+        free = _of_width(kind, custom)
         if free is None:
             return kind(**custom.options)
         if free.kind is inspect.Parameter.POSITIONAL_ONLY:
@@ -101,16 +105,23 @@ def make(custom: Custom, d: int) -> Any:
         return kind(**custom.options, **{free.name: d})
     except Exception as e:  # of any kind, as the code is a user's
         arguments = ", ".join([str(d), *(f"{k}={v!r}" for k, v in custom.options.items())])
-        raise Explained(f"cannot be built with ({arguments}): {type(e).__name__}: {e}") from e
+        raise Explained(
+            f"cannot be built with ({arguments}): {type(e).__name__}: {e}; give what is missing "
+            f"under arms, as {{module: {custom.name}, options: {{name: value}}}}"
+        ) from e
 
 
-def _free(kind: Callable[..., Any], custom: Custom) -> inspect.Parameter | None:
-    """The first argument of a class that the options leave open."""
+def _of_width(kind: Callable[..., Any], custom: Custom) -> inspect.Parameter | None:
+    """The argument of a class that takes d: the first one without a default that is left open.
+
+    If all have defaults, it is the first one with a name of ``WIDTHS``; a class may have none.
+    """
     is_plain = inspect.isclass(kind) and kind.__init__ is nn.Module.__init__
     parameters = {} if is_plain else inspect.signature(kind).parameters
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    free = (p for n, p in parameters.items() if n not in custom.options and p.kind not in kinds)
-    return next(free, None)
+    free = [p for n, p in parameters.items() if n not in custom.options and p.kind not in kinds]
+    needed = [p for p in free if p.default is inspect.Parameter.empty]
+    return next(iter([*needed, *(p for p in free if p.name in WIDTHS)]), None)
 
 
 def start(model: nn.Module) -> None:

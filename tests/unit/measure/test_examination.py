@@ -7,6 +7,7 @@ import pytest
 
 from normscope.errors import Explained
 from normscope.measure.examination import examine
+from normscope.nn.custom import make
 from normscope.nn.recipe import Custom
 
 HEAD = """
@@ -55,7 +56,7 @@ def test_a_norm_of_each_token_can_be_stacked(tmp_path):
     ],
 )
 def test_norms_of_packages_are_found_to_be_what_they_are(name, options, found):
-    """GroupNorm and BatchNorm take (N, d); d is the first argument that the options leave open."""
+    """GroupNorm and BatchNorm take (N, d); d is the argument that has no default."""
     norm = examine(Custom(name=name, options=options, code="a package"))
     assert (norm.is_flat, norm.is_token_wise, norm.is_random, norm.stacks) == found
 
@@ -80,13 +81,25 @@ def test_a_norm_that_is_random_in_training_is_trained_alone(size, tmp_path):
         "    def forward(self, x): return x.tanh()",
         "class N(nn.Module):\n    def __init__(self, d, /): super().__init__()\n"
         "    def forward(self, x): return x.tanh()",
+        "class N(nn.Module):\n"
+        "    def __init__(self, eps=1e-5, width=8): super().__init__(); self.width = width\n"
+        "    def forward(self, x): return x.tanh() * torch.ones(self.width)",
         "def N(d): return nn.LayerNorm(d)",
     ],
 )
 def test_a_width_is_given_where_there_is_a_place_for_it(code, tmp_path):
-    head = "from __future__ import annotations\nfrom torch import nn\n"
+    head = "from __future__ import annotations\nimport torch\nfrom torch import nn\n"
     (tmp_path / "n.py").write_text(head + code)
     assert examine(Custom(name="n.py:N", folder=str(tmp_path), code="0")).stacks
+
+
+def test_a_width_is_not_given_in_place_of_another_setting(tmp_path):
+    """An eps of 64 would make another norm, of which nobody would know."""
+    code = "class N(nn.Module):\n    def __init__(self, eps=1e-5):\n        super().__init__()\n"
+    (tmp_path / "n.py").write_text(f"from torch import nn\n{code}        self.eps = eps\n")
+    for options, eps in (({}, 1e-5), ({"eps": 0.1}, 0.1)):
+        custom = Custom(name="n.py:N", folder=str(tmp_path), code="0", options=options)
+        assert make(custom, 64).eps == eps
 
 
 def test_no_function_of_a_package_is_called():
@@ -164,6 +177,20 @@ def forward(self, x):
             "shift is torch.float64: make it torch.float32",
         ),
         ("    torch.empty(d, device='cuda')\n" + forward(), "cannot be built with (64): "),
+        ("    self.shift = nn.LazyLinear(d)\n" + forward(), "no shape until the first call"),
+        (
+            forward(
+                "self.shift = getattr(self, 'shift', nn.Parameter(torch.zeros(x.shape[-1])))",
+                gives=f"self.gain * {RMS} + self.shift",
+            ),
+            "its first call makes or removes parameters: make them in __init__",
+        ),
+        (
+            "    self.place = nn.Parameter(torch.ones(16, 1))\n"
+            + forward(gives=f"self.gain * {RMS} * self.place[: x.shape[-2]]"),
+            "must map (..., d) to (..., d), whatever the number of tokens",
+        ),
+        (forward("x = x * torch.ones(64)"), "it fails for tokens (2, 3, 32), and must take any"),
         ("    raise ValueError('no')\n" + forward(), "cannot be built with (64): ValueError: no"),
     ],
 )
@@ -179,9 +206,10 @@ def test_a_norm_that_cannot_be_trained_is_refused_with_the_reason(body, reason, 
     [
         ("import torhc", "n.py cannot be imported: ModuleNotFoundError"),
         ("1 / 0", "n.py cannot be imported: ZeroDivisionError"),
+        ("import sys\nsys.exit(3)", "n.py cannot be imported: SystemExit: 3"),
         ("from torch import nn\nclass Norm(nn.Module): ...", "has no class 'N'; known: Norm"),
         ("N = 3", "has no class 'N'"),
-        ("def N(d): return lambda x: x", "it is a function: give a subclass of torch.nn.Module"),
+        ("def N(d): return lambda x: x", "n.py:N makes a function: name a subclass of"),
     ],
 )
 def test_code_without_such_a_class_is_refused(code, reason, tmp_path):

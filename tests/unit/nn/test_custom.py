@@ -119,8 +119,7 @@ def test_a_random_norm_draws_from_the_generator_of_its_model():
         statistic="custom",
         custom=Custom(name="torch.nn:Dropout", code="0", options={"p": 0.5}, is_random=True),
     )
-    # d is the first argument that is left open, which is Dropout's inplace
-    layer, x = build(norm, 0), torch.ones(4, 8)
+    layer, x = build(norm, 8), torch.ones(4, 8)
     state = torch.get_rng_state()
     outputs = []
     for _ in range(2):

@@ -90,8 +90,8 @@ def training_line(cards: Cards, norm: str) -> str:
     for regime in COMPARED:
         (row,) = to_rows(select(cards.tables["compared"], arm=norm, regime=regime))
         size = regime_words(regime, cards.config.regimes[regime])
-        parts.append(f"{difference(row)} ({size}; {row['reads']}, n = {row['pairs']})")
-    line = f"Training: loss minus that of LayerNorm, in nats: {'; '.join(parts)}."
+        parts.append(f"{row['reads']}: {difference(row)} ({size}; n = {row['pairs']})")
+    line = f"Training: {'; '.join(parts)}. Numbers are losses minus LayerNorm's, in nats."
     return f"{line} {with_length(cards, norm)}".strip()
 
 
@@ -117,9 +117,9 @@ def with_length(cards: Cards, norm: str) -> str:
     if short["failed"] and long["failed"]:
         return f"Models fail after {few} and after {many} steps."
     if long["difference_high"] < short["difference_low"]:
-        return f"The difference is smaller after {many} steps than after {few}."
+        return f"After {many} steps it is better, next to LayerNorm, than after {few}."
     if long["difference_low"] > short["difference_high"]:
-        return f"The difference is larger after {many} steps than after {few}."
+        return f"After {many} steps it is worse, next to LayerNorm, than after {few}."
     return ""
 
 
@@ -135,6 +135,8 @@ def rates(row: Row) -> str:
     if math.isnan(row["from"]):
         return "none, as no rate taught it more than character frequencies"
     stable = "none" if math.isnan(row["stable"]) else f"{row['stable']:g}"
+    if row["stable"] == row["largest"]:
+        stable += ", the largest tried"
     return f"{row['from']:g} to {row['to']:g}; largest without a failure: {stable}"
 
 
@@ -157,9 +159,10 @@ def function_line(tables: Mapping[str, pd.DataFrame], norm: str) -> str:
     if means.notna().all():
         shares = {name: f"{100 * value:.1f}%" for name, value in means.items()}
         parts.append(
-            f"of the gradient in trained models, {shares['mean_in']} lies along 1 at its output "
-            f"and {shares['mean_out']} at its input, and along the token {shares['radial_in']} and "
-            f"{shares['radial_out']} (of a random direction, {100 / Regime().n_embd:.1f}%)"
+            f"of the gradient in trained models, {shares['mean_in']} is the mean over channels at "
+            f"its output and {shares['mean_out']} at its input, and along the token "
+            f"{shares['radial_in']} and {shares['radial_out']} (of a random direction, "
+            f"{100 / Regime().n_embd:.1f}%)"
         )
     return f"Function: {'; '.join(parts)}."
 

@@ -246,6 +246,7 @@ def records(cards: Cards, norm: str) -> dict[str, Any]:
     return {
         "norm": norm,
         "label": LABELS[norm],
+        "source": ARMS[norm].source,
         "budget": cards.config.budget,
         "lines": first_lines(cards, norm),
         "tables": tables | {"speed": list(clean(cards.speed))},

@@ -161,11 +161,18 @@ def step_share(norm: Norm, rounds: int, device: torch.device) -> float:
 
 
 def stepper(model: Transformer, regime: Regime) -> Callable[[], None]:
-    """A function that takes a forward and a backward pass on random tokens."""
+    """A function that takes a training step on random tokens, with torch's AdamW."""
     device = model.token_embedding.weight.device
     shape = (regime.batch_size, regime.model.block_size)
     tokens, targets = torch.randint(VOCABULARY, (2, *shape), device=device)
-    return lambda: cross_entropy(model(tokens), targets).backward()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=regime.training.learning_rate)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        cross_entropy(model(tokens), targets).backward()
+        optimizer.step()
+
+    return step
 
 
 def timed(function: Callable[[], None], x: Tensor) -> float:

@@ -37,7 +37,7 @@ def tabulate(recipe: CardTables, inputs: TableInputs) -> dict[str, pd.DataFrame]
         "trials": trials,
         "runs": runs,
         "compared": compare(runs, recipe),
-        "sensitivity": sensitivity(select(trials, regime=recipe.sweep)),
+        "sensitivity": sensitivity(*(select(t, regime=recipe.sweep) for t in (trials, runs))),
         **of_probes,
     }
     return tables | {"statements": asked(tables)}
@@ -110,13 +110,17 @@ def reading(row: Mapping[str, float], *, at_edge: bool) -> str:
     if high < 0:
         return f"better{at}" + ("" if low < -RELEVANT else ", by less than 0.05")
     is_close = low > -RELEVANT and high < RELEVANT
-    return "no difference above 0.05" if is_close else "not told apart"
+    return f"no difference above 0.05{at}" if is_close else f"not told apart{at}"
 
 
-def sensitivity(trials: pd.DataFrame) -> pd.DataFrame:
+def sensitivity(trials: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """The range of learning rates within ``NEAR`` of the best, and the largest stable one.
 
     The best is the one that was chosen. Where all of its models failed, there is no range.
+
+    Args:
+        trials: The pilot models.
+        runs: The models at the rates that these chose, of which none may fail at a stable rate.
     """
     rows = []
     for cell, models in split(trials, ["arm"]):
@@ -128,7 +132,10 @@ def sensitivity(trials: pd.DataFrame) -> pd.DataFrame:
         low = next(i for i in range(best, -1, -1) if i == 0 or not near[i - 1])
         high = next(i for i in range(best, len(near)) if i == len(near) - 1 or not near[i + 1])
         learns = means["failed"].iloc[best] < 1
-        stable = [r for r, failed in zip(rates, means["failed"], strict=True) if not failed]
+        chosen = select(runs, arm=cell["arm"])
+        lost = {*chosen.loc[chosen["failed"] > 0, "learning_rate"]}
+        lost |= {*means.index[means["failed"] > 0]}
+        stable = [rate for rate in rates if rate not in lost]
         rows.append(
             {
                 **cell,

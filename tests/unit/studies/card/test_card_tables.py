@@ -1,5 +1,6 @@
 """What a card says of losses and learning rates, on tables that the tests write."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -11,11 +12,13 @@ from pydantic import ValidationError
 
 from normscope.columns import Table
 from normscope.custom_arms import name_card_norms
+from normscope.errors import Explained
 from normscope.ledger.entry import load
+from normscope.nn.arms import ARMS
 from normscope.statistics.levels import FEWEST
 from normscope.studies.card import tabulate
 from normscope.studies.card.grid import COMPARED, UNTRAINED, Card, Regime, budgets
-from normscope.studies.card.lines import Cards, identity_line, training_line, with_length
+from normscope.studies.card.lines import Cards, identity_line, rates, training_line, with_length
 from normscope.studies.card.recipe import CardTables
 from normscope.studies.card.statements import statements
 from normscope.studies.card.tables import TABLES
@@ -97,12 +100,12 @@ def test_a_norm_that_fails_at_first_is_not_called_a_failure():
     tables = {"compared": tabulate.compare(runs, recipe())}
     line = with_length(cards._replace(tables=tables), "dyt")
     assert line == "Models fail after 300 and after 1,000 steps."
-    for long, said in ((2.3, ""), (2.1, "smaller"), (2.5, "larger")):
+    for long, said in ((2.3, ""), (2.1, "better"), (2.5, "worse")):
         other = losses | {("dyt", r): x for r, x in zip(COMPARED, (2.3, long, 2.3), strict=True)}
         tables = {"compared": tabulate.compare(models(other), recipe())}
         line = with_length(cards._replace(tables=tables), "dyt")
         assert line == (
-            f"The difference is {said} after 1,000 steps than after 300." if said else ""
+            f"After 1,000 steps it is {said}, next to LayerNorm, than after 300." if said else ""
         )
 
 
@@ -132,7 +135,8 @@ def test_ranges_of_learning_rates():
         {"arm": "dyt", "learning_rate": r, "val_loss": x, "failed": int(x > 3)}
         for r, x in losses.items()
     )
-    (row,) = tabulate.sensitivity(trials).to_dict("records")
+    runs = pd.DataFrame({"arm": "dyt", "learning_rate": 0.003, "failed": [0, 0]})
+    (row,) = tabulate.sensitivity(trials, runs).to_dict("records")
     # 0.03 is as good, but not in the range without a gap
     assert row == {
         "arm": "dyt",
@@ -142,8 +146,33 @@ def test_ranges_of_learning_rates():
         "stable": 0.03,
         "largest": 0.1,
     }
-    (row,) = tabulate.sensitivity(trials.assign(failed=1)).to_dict("records")
+    (row,) = tabulate.sensitivity(trials.assign(failed=1), runs).to_dict("records")
     assert all(math.isnan(row[key]) for key in ("from", "to", "stable"))
+
+
+def test_a_rate_at_which_a_compared_model_failed_is_not_stable():
+    trials = pd.DataFrame(
+        {"arm": "dyt", "learning_rate": r, "val_loss": x, "failed": 0}
+        for r, x in {0.01: 2.2, 0.03: 2.0}.items()
+    )
+    runs = pd.DataFrame({"arm": "dyt", "learning_rate": 0.03, "failed": [0, 1]})
+    (row,) = tabulate.sensitivity(trials, runs).to_dict("records")
+    assert (row["best"], row["stable"]) == (0.03, 0.01)
+    assert rates(row | {"stable": 0.03}).endswith("0.03, the largest tried")
+
+
+def test_the_card_of_another_norm_is_not_replaced(tmp_path):
+    card = Card(norm=["dyt"])
+    card.check_free(tmp_path)
+    path = tmp_path / "dyt/card.json"
+    path.parent.mkdir()
+    for source, is_free in ((ARMS["dyt"].source, True), ("a/n.py:DyT", False)):
+        path.write_text(json.dumps({"source": source}))
+        if is_free:
+            card.check_free(tmp_path)
+        else:
+            with pytest.raises(Explained, match=r"dyt has the card of a/n\.py:DyT: remove this"):
+                card.check_free(tmp_path)
 
 
 def test_a_rate_at_the_edge_is_named_whosever_it_is():
@@ -151,6 +180,12 @@ def test_a_rate_at_the_edge_is_named_whosever_it_is():
     runs.loc[runs["arm"] == "layernorm", "at_edge"] = True
     by_arm = tabulate.compare(runs, recipe()).set_index("arm")
     assert by_arm.loc["dyt", "reads"] == "better at the rates tried"
+    same = runs.assign(capped_loss=2.0 + 0.001 * runs["seed"] * (runs["arm"] == "dyt"))
+    by_arm = tabulate.compare(same, recipe()).set_index("arm")
+    assert by_arm.loc["dyt", "reads"] == "worse at the rates tried, by less than 0.05"
+    close = same.assign(capped_loss=2.0 + (-1) ** same["seed"] * 0.01 * (same["arm"] == "dyt"))
+    by_arm = tabulate.compare(close, recipe()).set_index("arm")
+    assert by_arm.loc["dyt", "reads"] == "no difference above 0.05 at the rates tried"
 
 
 def test_the_reported_rate_is_the_one_that_was_trained():

@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_legend, arm_look, draw_models, in_order, line_look
+from normscope.studies.arms import arm_look, draw_models, in_order, line_look
 
 MM_PER_ROW, ROOM_MM, LEAST_MM = 5, 28, 60
 LINEAR = 0.1  # nats up to which the axis is linear
@@ -82,7 +82,8 @@ def draw(
     figure, axes = style.canvas(look.width_mm, height, 1, 2, shared=False)
     differences(axes[0, 0], runs, compared)
     rates(axes[0, 1], select(trials, regime=sweep))
-    arm_legend(figure)
+    arms = style.labelled([axes[0, 1]])  # on top, where a page shows it without scrolling
+    figure.legend([*arms.values()], [*arms], loc="outside upper center", ncols=len(arms))
     n = compared.groupby("regime", sort=False)["n"].max()
     sizes = ", ".join(f"{str(name).replace('_', ' ')} {count}" for name, count in n.items())
     return figure, f"n of each norm: {sizes}. Bars: {look.level:.0%} t intervals over pairs."
