@@ -97,7 +97,7 @@ def card(
         raise Explained(
             "cards are made by the workflow: install normscope with pip install -e CLONE"
         )
-    given = list(norm) if isinstance(norm, list | tuple) else [norm]
+    given = [norm] if isinstance(norm, str | type | nn.Module) else list(norm)
     if not given:
         raise Explained("norm is empty: give a class or a name")
     at = Path(folder).absolute()
