@@ -79,10 +79,10 @@ RATES = {  # meaning of a measure of a model over its blocks, and its heading if
         "",
     ),
     "smallest": (
-        "smallest singular value of I + J over the blocks but the first",
+        "smallest singular value of I + J over the measured blocks",
         "least singular value",
     ),
-    "largest": ("largest singular value of I + J over the blocks but the first", "largest"),
+    "largest": ("largest singular value of I + J over the measured blocks", "largest"),
     "from_identity": (
         "largest distance of a singular value from 1, over norm of J",
         "farthest from 1, over norm of J",
