@@ -1,6 +1,7 @@
 """The tutorial's pages: numbers come from evidence, and a stale sentence fails the build."""
 
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -133,19 +134,29 @@ def test_a_line_is_named(checks: ModuleType):
 
 
 def test_a_changed_verdict_is_stale(lesson: ModuleType, evidence: Path):
-    lesson.relies_on("identity_path", "holds")
+    before = {key: claim["verdict"] for key, claim in lesson.claims().items()}
+    for key, verdict in before.items():
+        lesson.relies_on(key, verdict)
     change(evidence, "rates", "gradient_rate", "pre", 1e3)
     change(evidence, "rates", "smallest", "pre", 1e-9)
     lesson._read.cache_clear()
     lesson._claims.cache_clear()
-    with pytest.raises(lesson.StaleProse, match="'identity_path' holds, but the evidence: fails"):
-        lesson.relies_on("identity_path", "holds")
+    after = {key: claim["verdict"] for key, claim in lesson.claims().items()}
+    changed = [key for key in before if after[key] != before[key]]
+    assert changed
+    for key in changed:
+        message = f"'{key}' {before[key]}, but the evidence: {after[key]}"
+        with pytest.raises(lesson.StaleProse, match=re.escape(message)):
+            lesson.relies_on(key, before[key])
 
 
 def test_a_reading_with_another_answer_is_stale(lesson: ModuleType):
-    lesson.relies_on("stays", "holds", "strong")
-    with pytest.raises(lesson.StaleProse, match=r"read as 'stable', holds, .*: fails"):
-        lesson.relies_on("stays", "holds", "stable")
+    for name, reading in lesson.claims()["stays"]["readings"].items():
+        answer = reading["alone"].partition(":")[0]
+        lesson.relies_on("stays", answer, name)
+        other = "fails" if answer == "holds" else "holds"
+        with pytest.raises(lesson.StaleProse, match=rf"read as '{name}', {other}, .*: {answer}"):
+            lesson.relies_on("stays", other, name)
 
 
 def test_a_changed_order_is_stale(lesson: ModuleType, evidence: Path):
@@ -192,7 +203,8 @@ def test_words(lesson: ModuleType):
 def test_statements_are_shown_in_full(lesson: ModuleType):
     shown = lesson.verdicts()._repr_html_()
     assert shown.count("<details") == len(lesson.claims())
-    assert "claim-holds" in lesson.verdicts("identity_path")._repr_html_()
+    for key, claim in lesson.claims().items():
+        assert f"claim-{claim['verdict']}" in lesson.verdicts(key)._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -230,7 +242,7 @@ kernelspec:
 ```{{code-cell}} ipython3
 :tags: [remove-input]
 import lesson
-lesson.relies_on("identity_path", "{verdict}")
+lesson.relies_on("stays", "{answer}")
 ```
 
 It is {said}, $x^2$.
@@ -238,21 +250,22 @@ It is {said}, $x^2$.
 
 
 @pytest.mark.parametrize(
-    ("verdict", "said", "message"),
+    ("answer", "said", "message"),
     [
-        ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
-        ("fails", "so", "prose says that 'identity_path' fails, but the evidence: holds"),
-        ("holds", "1.2", "index.md:14: It is 1.2"),
-        ("holds", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
-        ("holds", "[gone](#gone)", "gone"),
+        ("", "{eval}`lesson.rate('gradient_kept', 'pre', 12).alone`", ""),
+        ("contradicted", "so", "prose says that 'stays' contradicted, but the evidence: "),
+        ("", "1.2", "index.md:14: It is 1.2"),
+        ("", "{eval}`lesson.rate('gradient_kept', 'pre', 13)`", "0 rows"),
+        ("", "[gone](#gone)", "gone"),
     ],
 )
 def test_a_build_fails_for_what_is_stale(
-    verdict: str, said: str, message: str, lesson: ModuleType, tmp_path: Path
+    answer: str, said: str, message: str, lesson: ModuleType, tmp_path: Path
 ):
     (tmp_path / "pages/_static").mkdir(parents=True)
     (tmp_path / "pages/_static/tutorial.css").write_text("")
-    (tmp_path / "pages/index.md").write_text(PAGE.format(verdict=verdict, said=said))
+    answer = answer or lesson.claims()["stays"]["verdict"]
+    (tmp_path / "pages/index.md").write_text(PAGE.format(answer=answer, said=said))
     options = ["-W", "-n", "-q", "-E", "-b", "html", "-c", str(DOCS), "-d", str(tmp_path / "trees")]
     build = subprocess.run(
         [sys.executable, "-m", "sphinx", *options, str(tmp_path / "pages"), str(tmp_path / "html")],
