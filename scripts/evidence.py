@@ -63,6 +63,9 @@ class Flags(Strict):
         default=Path("docs/shown.yaml"), description="additional tables and figures that pages show"
     )
     name: str = Field(default="config/paper.yaml", description="the run's configuration file")
+    judge: bool = Field(
+        default=False, description="judge the kept tables again, as after changed words"
+    )
 
 
 class Shown(Strict):
@@ -312,6 +315,10 @@ def main() -> None:
     is_whole = not flags.studies
     studies = [name for name in config.studies if is_whole or name in flags.studies]
     shown = read_shown(flags.shown, config)
+    if flags.judge:
+        judge_again(config, flags, shown)
+        append_history(flags.out)
+        return
     is_frozen = (flags.out / FROZEN).exists()
     if is_whole:
         check_whole(config, flags)
