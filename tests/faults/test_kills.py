@@ -63,6 +63,8 @@ def longer(cloned: Project, is_short: bool, tmp_path_factory: pytest.TempPathFac
     protocols = [one["training"] for part in parts for one in part["protocols"].values()]
     for part in (config["training"], *config["recall"]["tasks"].values(), *protocols):
         part["steps"] = STEPS
+        if part.get("warmup_steps", 0) >= STEPS:  # of a protocol with more steps
+            part["warmup_steps"] = STEPS // 3
     config["depth"]["training"]["steps"] = SHORT
     (project.root / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     for stage in ("runs", "paper"):
