@@ -24,6 +24,7 @@ from normscope.ledger.record import record
 from normscope.nn.recipe import PLACEMENTS
 from normscope.paper.statements import shown_verdict
 from normscope.pilot import read_project
+from normscope.statistics.levels import ALPHA
 from normscope.studies.depth.grid import Depth
 from normscope.studies.depth.measures import INITS
 from normscope.studies.statements import digests_of, import_tests
@@ -119,7 +120,7 @@ def _claims(folder: Path) -> dict[str, dict[str, Any]]:
     evidence = Evidence(tables, studies, config().level)
     settings = json.loads(result("claims.json").read_text())["settings"]
     registry = read_registry(folder, digests_of(_document()), settings)
-    judged = judge(find_all(_document(), evidence), 1 - config().level)
+    judged = judge(find_all(_document(), evidence), ALPHA)
     return {one.claim.key: record(one, registry) for one in judged}
 
 

@@ -182,7 +182,7 @@ def models(config: Studies, studies: Collection[str], flags: Flags) -> pd.DataFr
     """
     path = flags.out / "models.csv"
     tables = []
-    if path.is_file() and studies != config.studies.keys():
+    if path.is_file() and set(studies) != config.studies.keys():
         before = pd.read_csv(path, dtype=str, keep_default_na=False)
         tables.append(before[~before["study"].isin(list(studies))])
     for name in studies:
@@ -290,12 +290,11 @@ def judge_again(config: Config, flags: Flags, shown: Shown) -> None:
 def append_history(out: Path) -> None:
     """Append every verdict that is new, or has other seeds, numbers or status than its last line.
 
-    Not those of the studies that ran alone: a statement may compare the data of several.
+    Not only those of the studies that ran alone: a statement may compare the data of several.
     """
     ledger = json.loads((out / CLAIMS).read_text())
     path, commit = out / HISTORY, git("rev-parse", "HEAD")
-    lines = read_history(path) if path.exists() else []
-    last = {line.statement: line for line in lines}
+    last = {line.statement: line for line in read_history(path)}
     with path.open("a") as file:
         for claim in ledger["claims"]:
             kept = {key: claim[key] for key in ("digest", "seeds", "verdict", "n", "p", "status")}

@@ -34,16 +34,17 @@ def removable(
     centers, else ``u = x``. With sigma frozen at its mean over tokens (Baroni et al. 2025,
     arXiv:2507.02559) it is an affine map, ``gain * u / mean(sigma) + bias``, which linear layers
     can take over: see ``remove`` and ``fold``. The table has one row per norm, in which the others
-    stay, and a row ``all`` without any of them. The model is not trained after the removal, and all
-    means are those of the model with its norms.
+    stay, and a row ``all`` without all those that can be frozen. The model is not trained after the
+    removal, and all means are those of the model with its norms.
 
     Columns: norm (its name), kind (its class), sigma_mean and sigma_std (over tokens), sigma_first
     (the mean at the first position of a window), loss (nats per token, of the model with its
     norms), frozen_loss (without this one), added_loss (the difference), change (the largest change
     of a logit, over the largest absolute logit), removable, and problem (why a norm cannot be
-    frozen; its other numbers are then missing). ``removable`` is ``exact`` if change is at most
-    1e-5, which rounding in float32 explains, ``near`` if the added loss is at most 0.01 nats, and
-    ``no`` otherwise. Losses and changes are infinite where a logit is not finite.
+    frozen; its other numbers are then missing; of ``all`` the norms that stay). ``removable`` is
+    ``exact`` if change is at most 1e-5, which rounding in float32 explains, ``near`` if the added
+    loss is at most 0.01 nats, and ``no`` otherwise. Losses and changes are infinite where a logit
+    is not finite.
 
     Norms that can go one by one may not be able to go together: give them as ``names``, and read
     the row ``all``. If ``sigma_first`` is hundreds of times ``sigma_mean``, as in many language
@@ -69,6 +70,8 @@ def removable(
         variants = {name: {name: new[name]} for name in new}
         if new:
             variants[TOGETHER] = new
+        if problems:
+            problems[TOGETHER] = f"stay, as they cannot be frozen: {', '.join(problems)}"
         loss, effects = _effects(model, batches, variants)
     kinds = {name: {"kind": type(norm).__name__} for name, norm in chosen.items()}
     described = {name: _described(measured[name]) for name in new}

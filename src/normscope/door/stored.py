@@ -94,8 +94,7 @@ def load(
 
     Args:
         name: ``study.job``, as ``models`` lists them.
-        seed: seed of the model; a job trains several models, and its name ends with the seed of
-            the first, which is the default.
+        seed: seed of the model; a job trains several models, and the first one is the default.
         results: folder of the run.
         norm: the class of its norm, if the norm has code of its own, which runs with your rights.
 

@@ -56,7 +56,9 @@ def _repeated(claims: Claims) -> Iterator[tuple[str, str]]:
     for document, key, entry in claims:
         for name, reading in entry.readings.items():
             if reading.contrast is not None:
-                parts = reading.model_dump_json(include=DECISIVE)
+                parts = reading.model_dump_json(
+                    include=DECISIVE, exclude={"contrast": {"sentence"}}
+                )
                 place = f"claims.{key}.readings.{name}"
                 first = tested.setdefault((document, parts), place)
                 if first != place:
@@ -207,6 +209,8 @@ def _in_cells(
             known = [*names, *(values or ()), *words]
             if isinstance(given, list) and value in WORDS:
                 yield column, f"{value!r} stands for all values: give it alone, without a list"
+            elif value in WORDS and value not in words:
+                yield column, f"{value!r} cannot stand here: give a value of {column}"
             elif is_listed and value not in known:
                 yield column, f"unknown value {value!r}; {suggest(value, known)}"
             elif not is_listed and (kind := _other_kind(value, vocabulary.is_number(column))):

@@ -230,7 +230,7 @@ def load(paths: Iterable[Path]) -> Claims:
     problems: list[str] = []
     for path in paths:
         if not re.fullmatch(PATTERN, path.stem):
-            problems.append(f"{path}: rename it: a document's name has only a-z, 0-9 and _")
+            problems.append(f"{path}: rename it: a document's name {PATTERNS[PATTERN]}")
             continue
         raw = read_yaml(path)
         try:
@@ -286,10 +286,10 @@ def _over(base: dict[str, Any], given: Any) -> Any:
 def _whole(name: str, readings: Mapping[str, Any]) -> Any:
     """A reading, with the keys of the one that it asks of other models, but for its words.
 
-    An unknown name is left for the validation to report.
+    What is not a name of a reading is left for the validation to report.
     """
     reading = readings[name]
-    if not isinstance(reading, dict) or reading.get("reach") is None:
+    if not isinstance(reading, dict) or not isinstance(reading.get("reach"), str):
         return reading
     of_words = {k: r for k, r in readings.items() if isinstance(r, dict) and "reach" not in r}
     base = of_words.get(reading["reach"], next(iter(of_words.values()), {}))

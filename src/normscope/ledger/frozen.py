@@ -117,12 +117,16 @@ def read_frozen(path: Path) -> Frozen:
 
 
 def read_history(path: Path) -> list[Line]:
-    """The lines of a history."""
+    """The lines of a history; none if there is no file."""
+    if not path.is_file():
+        return []
     return [Line.model_validate_json(line) for line in path.read_text().splitlines()]
 
 
 def read_seen(path: Path) -> list[Seen]:
-    """The seeds of a file seen.yaml."""
+    """The seeds of a file seen.yaml; none if there is no file."""
+    if not path.is_file():
+        return []
     return TypeAdapter(list[Seen]).validate_python(read_yaml(path))
 
 
@@ -189,7 +193,7 @@ def read_registry(folder: Path, digests: Mapping[str, str], settings: str) -> Re
     return Registry(
         digests,
         read_frozen(frozen) if frozen.is_file() else None,
-        read_history(history) if history.is_file() else (),
-        read_seen(seen) if seen.is_file() else (),
+        read_history(history),
+        read_seen(seen),
         settings,
     )

@@ -250,7 +250,8 @@ def _why_undecided(claim: Claim, by: Support, p_holm: float, alpha: float) -> st
         return f"{which}, {p_holm:.2g} after Holm's correction"
     reading = claim.entry.readings[by.reading]
     if by.one_sided == 1 and not reading.refutable:
-        return f"its cases do not show it, and cannot show that there is none{where}"
+        shown = _where(claim, by.reading, "")
+        return f"its cases do not show it, and cannot show that there is none{shown}"
     is_margin = reading.margin is not None and (reading.direction == "within" or not by.holds)
     against = ", tested against the margin" if is_margin else ""
     return f"{which}{against}{where}"

@@ -34,7 +34,7 @@ def _joined(reading: Reading, parts: Sequence[str]) -> str:
 
 def _case(reading: Reading, pair: Pair, case: Case) -> str:
     """One case, by the contrast's sentence or by the common one."""
-    first, *others = _means(reading, pair)
+    first, *others = _sides(reading, pair)
     if case.open or case.fact is not None:
         return case.open or first
     low, high = (significant_or_tiny(v) for v in (case.low, case.high))
@@ -53,6 +53,14 @@ def _case(reading: Reading, pair: Pair, case: Case) -> str:
 
 def _named(pair: Pair, words: str) -> str:
     return f"{pair.name}: {words}" if pair.name else words
+
+
+def _sides(reading: Reading, pair: Pair) -> list[str]:
+    """The medians of the sides if the test is of medians, or else their means."""
+    if reading.test != "median":
+        return _means(reading, pair)
+    values = (rows[VALUE].astype(float).median(skipna=False) for rows in pair.sides)
+    return [significant_or_tiny(value) for value in values]
 
 
 def _means(reading: Reading, pair: Pair) -> list[str]:

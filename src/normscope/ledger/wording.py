@@ -39,4 +39,6 @@ def check_fields(text: str, values: Mapping[str, float | str | None]) -> None:
                 raise ValueError("a number has no such format")
             format(value, spec or "")
         except ValueError as e:
-            raise ValueError(f"{written}: {e}; {{{field}:g}} is a short number") from None
+            way = "is rounded already" if isinstance(value, str) else "is a short number"
+            short = f"{{{field}}}" if isinstance(value, str) else f"{{{field}:g}}"
+            raise ValueError(f"{written}: {e}; {short} {way}") from None

@@ -11,6 +11,7 @@ from normscope.ledger.entry import Claims
 from normscope.ledger.frozen import Registry
 from normscope.ledger.judgement import find_all, judge
 from normscope.ledger.record import ledger
+from normscope.statistics.levels import ALPHA
 from normscope.studies.sources import sources
 from normscope.studies.statements import import_tests
 from normscope.studies.study import Study
@@ -40,7 +41,7 @@ def verdicts(
     Args:
         claims: The statements.
         studies: The configuration of every study, by name.
-        level: The confidence level.
+        level: The confidence level of intervals.
         folders: The folder with the tables of every study, by name. A statement that reads a table
             which is missing is undecided, and counts among the tests of its document.
         registry: Which tells confirmatory verdicts.
@@ -61,4 +62,4 @@ def verdicts(
         or Claim(document, key, entry, dict.fromkeys(entry.readings, Finding({"": UNKEPT})))
         for document, key, entry in claims
     ]
-    return ledger(claims, judge(statements, 1 - level), level, registry)
+    return ledger(claims, judge(statements, ALPHA), level, registry)

@@ -120,6 +120,7 @@ def test_a_norm_of_tokens_on_a_sphere_is_exact_and_others_are_not():
     assert normscope.removable(Sphere(0.5), tokens)["removable"][0] != "exact"
     assert table.loc["unused", "problem"] == "the model does not run it on these tokens"
     assert table.loc["unused", "added_loss":"removable"].isna().all()  # pyright: ignore
+    assert table.loc["all", "problem"] == "stay, as they cannot be frozen: unused"
 
 
 def test_logits_that_overflow_are_an_infinite_change():

@@ -227,6 +227,14 @@ def test_a_sentence_has_the_numbers_of_its_case():
     assert finding.corrected == "difference: 3.00 and 1.00: 2.00 [2.00, 2.00], 6 seeds"
 
 
+def test_a_sentence_on_medians_has_the_medians_of_both_sides():
+    finding = find_in(
+        runs("a", [3.0] * 5 + [90.0]), runs("b", [1.0] * 5 + [-80.0]), less={"arm": "b"},
+        test="median", sentence="{first} and {second}: {effect}, {n}",
+    )  # fmt: skip
+    assert finding.corrected == "difference: 3.00 and 1.00: 2.00, 6 seeds"
+
+
 def test_measures_are_arithmetic_of_columns():
     rows = pd.DataFrame({"a": [3.0, 0.0], "b": [4.0, 4.0], "c": [0.0, 2.0]}, index=[7, 7])
     assert measure("-a + (b - 1) * 2 / 3", rows).tolist() == [-1, 2]

@@ -176,7 +176,6 @@ class Card(Strict):
         return CardTables(
             jobs=self.cells(),
             probes={name: self.cells()[name].arm for name in self.probes()},
-            compared=list(COMPARED),
             reference=REFERENCE,
             sweep=SWEPT,
             eval_tokens=EVAL_TOKENS,

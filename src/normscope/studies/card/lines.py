@@ -137,7 +137,8 @@ def rates(row: Row) -> str:
     stable = "none" if math.isnan(row["stable"]) else f"{row['stable']:g}"
     if row["stable"] == row["largest"]:
         stable += ", the largest tried"
-    return f"{row['from']:g} to {row['to']:g}; largest without a failure: {stable}"
+    near = f"{row['from']:g}" + (f" to {row['to']:g}" if row["to"] > row["from"] else " alone")
+    return f"{near}; largest without a failure: {stable}"
 
 
 def invariances(row: Row) -> str:

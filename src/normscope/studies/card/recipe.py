@@ -84,7 +84,6 @@ class CardTables(Strict):
     Args:
         jobs: The cell of every training job.
         probes: The arm of every probing job.
-        compared: The regimes that are compared with LayerNorm, seed by seed.
         reference: The arm that the others are compared with.
         sweep: The regime whose pilot models show how sensitive a norm is to the learning rate.
         eval_tokens: Tokens of the validation split on which losses are evaluated.
@@ -93,7 +92,6 @@ class CardTables(Strict):
 
     jobs: dict[str, Cell]
     probes: dict[str, str]
-    compared: list[str]
     reference: str
     sweep: str
     eval_tokens: PositiveInt

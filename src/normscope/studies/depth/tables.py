@@ -40,7 +40,7 @@ WARM_UP = steps("warmup_steps", "steps of warm-up", title="warm-up", label="{} s
 SCHEDULE = (
     LEARNING_RATE.but(label="rate {:g}"),
     WARM_UP,
-    steps("steps", "optimizer steps"),
+    steps("steps", "optimizer steps after the warm-up"),
 )
 MODEL = (*SHAPE, STATE, SEED)
 BLOCK = key("block", "block, counted from 1; 0 is the embedding", int)
@@ -105,7 +105,7 @@ TABLES = {
             *many(
                 {
                     "activation_rms": "RMS of the residual stream after the block",
-                    "gradient": "norm of the gradient at the output of the block",
+                    "gradient": "norm of the gradient at the input of the block",
                     "gradient_parameters": "norm of the gradient of the block's parameters",
                 },
                 source=SIGNALS,

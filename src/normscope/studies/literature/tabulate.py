@@ -58,6 +58,7 @@ def all_runs(recipe: LiteratureTables, inputs: TableInputs, curves: pd.DataFrame
     measured = collect(inputs.probes, "models.csv", keys)
     measured = measured.reindex(columns=[*MODEL, *(column.name for column in MEASURES)])
     runs = runs.merge(growth(curves), on=MODEL, how="left")
+    # the last recorded step of a model that diverged is not its end
     runs.loc[runs["diverged_at"].notna(), [column.name for column in GROWTH]] = math.nan
     return runs.merge(measured, on=MODEL, how="left")[TABLES["runs"].names]
 
@@ -74,8 +75,6 @@ def scales(curves: pd.DataFrame) -> pd.DataFrame:
 
 def growth(curves: pd.DataFrame) -> pd.DataFrame:
     """One row per model: the columns ``GROWTH``, missing where scales were not recorded.
-
-    They are also missing for a model that diverged, whose last recorded step is not its end.
 
     Args:
         curves: One row per recorded step of a model.

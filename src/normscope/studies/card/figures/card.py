@@ -11,7 +11,7 @@ from normscope.nn.arms import ARMS
 from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
-from normscope.studies.arms import arm_look, draw_models, in_order, line_look
+from normscope.studies.arms import add_sample, arm_look, draw_models, in_order, line_look
 
 MM_PER_ROW, ROOM_MM, LEAST_MM = 5, 28, 60
 LINEAR = 0.1  # nats up to which the axis is linear
@@ -58,7 +58,7 @@ def rates(axis: Axes, trials: pd.DataFrame) -> None:
         draw_models(axis, arm, learned["x"], learned["capped_loss"], markersize=3)
         at_top: dict = {"transform": axis.get_xaxis_transform(), "marker": "x", "mfc": None}
         draw_models(axis, arm, failed["x"], np.full(len(failed), 0.97), markersize=3, **at_top)
-        axis.plot([], [], label=ARMS[arm].label, mfc="none", **arm_look(arm))
+        add_sample(axis, arm)
     learned = select(trials, failed=0)["capped_loss"]
     if len(learned):
         axis.set_ylim(learned.min() - ROOM, learned.max() + ROOM)
