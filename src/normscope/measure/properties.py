@@ -199,16 +199,34 @@ def singular_values(norm: Callable[[Tensor], Tensor], token: Tensor) -> Tensor:
     return torch.linalg.svdvals(jacobian)
 
 
-def shares(v: Tensor, x: Tensor) -> tuple[float, float]:
-    """Mean shares of the energy of v along 1 and along the tokens x, both (tokens, d).
+class Shares(NamedTuple):
+    """Shares of a gradient's energy. They add up to 1 where the tokens have mean zero.
 
-    Tokens where v is zero are left out.
+    Args:
+        mean: Along 1.
+        radial: Along the token.
+        rest: Orthogonal to both.
+    """
+
+    mean: float
+    radial: float
+    rest: float
+
+
+def shares(v: Tensor, x: Tensor) -> Shares:
+    """Mean shares of the energy of v along 1, along the tokens x and outside their plane.
+
+    Both are (tokens, d). Tokens where v is zero are left out.
     """
     energy = v.square().sum(-1)
+    centered = [t - t.mean(-1, keepdim=True) for t in (v, x)]
     along_ones = v.mean(-1).square() * v.shape[-1]
-    length = x.square().sum(-1).clamp_min(torch.finfo(x.dtype).tiny)
-    along_x = (v * x).sum(-1).square() / length
+    rest = centered[0].square().sum(-1) - _energy_along(*centered)
     is_known = energy > 0
-    parts = (part[is_known] / energy[is_known] for part in (along_ones, along_x))
-    mean, radial = (float(part.mean()) for part in parts)
-    return mean, radial
+    parts = (part[is_known] / energy[is_known] for part in (along_ones, _energy_along(v, x), rest))
+    return Shares(*(float(part.mean()) for part in parts))
+
+
+def _energy_along(v: Tensor, x: Tensor) -> Tensor:
+    """The energy of v along x, by token; zero where x is zero."""
+    return (v * x).sum(-1).square() / x.square().sum(-1).clamp_min(torch.finfo(x.dtype).tiny)

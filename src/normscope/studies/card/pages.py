@@ -137,6 +137,8 @@ def gradient_table(layers: pd.DataFrame) -> PageTable:
             number("along 1, out", "mean_out", PERCENT),
             number("along token, in", "radial_in", PERCENT),
             number("along token, out", "radial_out", PERCENT),
+            number("rest, in", "rest_in", PERCENT),
+            number("rest, out", "rest_out", PERCENT),
             *declared(TABLES["layers"], "input_rms", "largest", "smallest", "saturated"),
         ],
     )
@@ -219,6 +221,7 @@ def speed_table(speed: pd.DataFrame) -> PageTable:
             number("kept", "saved", RATIO),
             number("kept by LayerNorm", "saved_layernorm", RATIO),
             number("kept by RMSNorm", "saved_rmsnorm", RATIO),
+            number("share of a step", "step", PERCENT),
         ],
     )
 

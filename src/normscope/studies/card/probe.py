@@ -102,7 +102,7 @@ def loss_of(model: Transformer, tokens: Tensor, targets: Tensor) -> Any:
 
 
 LAYER = (
-    *("mean_in", "radial_in", "mean_out", "radial_out"),
+    *("mean_in", "radial_in", "rest_in", "mean_out", "radial_out", "rest_out"),
     *("input_rms", "largest", "smallest", "saturated"),
 )
 
@@ -112,8 +112,9 @@ def through_norms(
 ) -> Iterator[Row]:
     """One row per norm of a copy of a model in one forward and backward pass.
 
-    Shares of the gradient's energy along 1 and along the token, before and after the norm in the
-    backward pass; the RMS of its input; extreme singular values of its Jacobian; saturation.
+    Shares of the gradient's energy along 1, along the token and orthogonal to both, before and
+    after the norm in the backward pass; the RMS of its input; extreme singular values of its
+    Jacobian; saturation.
     """
     model = copy.deepcopy(model).double().train()
     named = norm_layers(model)
@@ -130,10 +131,8 @@ def through_norms(
         largest, smallest = extremes(layer, at[:: len(at) // AT][:AT], is_token_wise)
         yield {
             "layer": name,
-            "mean_in": before[0],
-            "radial_in": before[1],
-            "mean_out": after[0],
-            "radial_out": after[1],
+            **{f"{name}_in": share for name, share in before._asdict().items()},
+            **{f"{name}_out": share for name, share in after._asdict().items()},
             "input_rms": float(at.square().mean().sqrt()),
             "largest": largest,
             "smallest": smallest,

@@ -1,7 +1,7 @@
 """The tables of a card, as they are declared: rows, columns, meanings. No pandas."""
 
 from normscope.columns import SHARE, Column, Table, count, estimate, flag, key, many, text
-from normscope.formats import GENERAL, PERCENT, decimals
+from normscope.formats import GENERAL, PERCENT, SCIENTIFIC, decimals
 from normscope.studies.columns import (
     ARM,
     AT_EDGE,
@@ -131,8 +131,10 @@ TABLES = {
                 {
                     "mean_in": "share of the gradient's energy along 1, at the norm's output",
                     "radial_in": "share along the token, at the norm's output",
+                    "rest_in": "share orthogonal to both, at the norm's output",
                     "mean_out": "share along 1, at its input",
                     "radial_out": "share along the token, at its input",
+                    "rest_out": "share orthogonal to both, at its input",
                 },
                 **PASSED,
             ),
@@ -155,7 +157,7 @@ TABLES = {
             key("statement", "its key in the ledger"),
             N,
             count("agree", "models that agree with it"),
-            Column("median", "median over models of what is measured"),
+            Column("median", "median over models of what is measured", format=SCIENTIFIC),
             text("verdict", "holds, fails or undecided"),
         ),
         f"{HERE}.asked",
