@@ -34,6 +34,9 @@ def main() -> None:
     origin = json.loads((made / config.card.norm[0] / "card.json").read_text())["origin"]
     if origin["config_sha256"] != sheet.origin(config.card, {}, {})["config_sha256"]:
         raise Explained(f"{made} has cards of other settings than {flags.name}: make gallery")
+    files = [made / "tables" / f"{name}.csv" for name in TABLES] + [made / "speed" / kept.COSTS]
+    if missing := [str(path) for path in files if not path.is_file()]:
+        raise Explained(f"{', '.join(missing)}: missing; remove {made}, then make gallery")
     run = kept.Run(
         card=config.card,
         level=config.level,
@@ -44,9 +47,8 @@ def main() -> None:
     )
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    for name in TABLES:
-        shutil.copy(made / "tables" / f"{name}.csv", out)
-    shutil.copy(made / "speed" / kept.COSTS, out)
+    for path in files:
+        shutil.copy(path, out)
     write_json(out / kept.RUN, run.model_dump(mode="json"))
     print(f"{out}: {sum(path.stat().st_size for path in out.iterdir()) / 1e6:.1f} MB")
 
