@@ -112,7 +112,7 @@ evidence: $(READY) # runs config/paper.yaml for hours and keeps the results in e
 	python scripts/evidence.py $(STUDIES)
 
 verify: $(READY) # retrains a random tenth of the small models in the evidence, and compares them
-	snakemake --cores 4 --configfile config/paper.yaml texts
+	snakemake --cores 4 texts --configfile config/paper.yaml
 	python scripts/verify.py
 
 BUILD :=

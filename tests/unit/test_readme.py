@@ -38,6 +38,14 @@ def test_what_a_page_names_is_there(page: Path):
     assert {t for t in targets if not re.search(rf"^{t}:", makefile, re.MULTILINE)} == set()
 
 
+@pytest.mark.parametrize("page", [ROOT / "Makefile", *PAGES], ids=lambda p: p.name)
+def test_no_target_follows_configfile(page: Path):
+    """Snakemake takes all words after it as files."""
+    given = re.findall(r"snakemake [^`\n]*--configfile ((?:[\w./]+ *)+)", page.read_text())
+    words = [word for words in given for word in words.split()]
+    assert [word for word in words if not word.endswith(".yaml")] == []
+
+
 @pytest.mark.parametrize("page", README["PAGES"], ids=lambda p: p.name)
 def test_a_page_shows_what_the_evidence_has(page: Path):
     text = page.read_text()
