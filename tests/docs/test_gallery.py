@@ -90,7 +90,8 @@ def test_numbers_are_those_of_the_kept_tables(gallery: ModuleType):
         for cell, regime in zip(cells[1:4], ("short", "long", "deep"), strict=True):
             assert cell == compared(norm, losses[norm, regime])
         low, high = (ranges[norm,][end] for end in ("from", "to"))
-        assert cells[4].startswith("none" if math.isnan(low) else f"{low:g} to {high:g};")
+        near = f"{low:g} alone;" if low == high else f"{low:g} to {high:g};"
+        assert cells[4].startswith("none" if math.isnan(low) else near)
         is_timed = norm != "none"
         assert cells[6] == (
             f"{times[norm, 1024, 'eager']['to_layernorm']:.2f}" if is_timed else "–"
