@@ -34,8 +34,7 @@ def removable(
     centers, else ``u = x``. With sigma frozen at its mean over tokens (Baroni et al. 2025,
     arXiv:2507.02559) it is an affine map, ``gain * u / mean(sigma) + bias``, which linear layers
     can take over: see ``remove`` and ``fold``. The table has one row per norm, in which the others
-    stay, and a row ``all`` without all those that can be frozen. The model is not trained after the
-    removal, and all means are those of the model with its norms.
+    stay, and a row ``all`` without all those that can be frozen. Nothing is trained.
 
     Columns: norm (its name), kind (its class), sigma_mean and sigma_std (over tokens), sigma_first
     (the mean at the first position of a window), loss (nats per token, of the model with its
@@ -43,8 +42,7 @@ def removable(
     of a logit, over the largest absolute logit), removable, and problem (why a norm cannot be
     frozen; its other numbers are then missing; of ``all`` the norms that stay). ``removable`` is
     ``exact`` if change is at most 1e-5, which rounding in float32 explains, ``near`` if the added
-    loss is at most 0.01 nats, and ``no`` otherwise. Losses and changes are infinite where a logit
-    is not finite.
+    loss is at most 0.01 nats, else ``no``. A logit that is not finite makes both infinite.
 
     Norms that can go one by one may not be able to go together: give them as ``names``, and read
     the row ``all``. If ``sigma_first`` is hundreds of times ``sigma_mean``, as in many language
@@ -56,8 +54,7 @@ def removable(
         tokens: (windows, positions), of text as the model learned it. The means of sigma are over
             these tokens, and the loss is that of predicting all but the first of each window.
         names: of norms in the model; by default of all LayerNorms and RMSNorms.
-        first_apart: the first position of each window has a separate mean, as in the code of Baroni
-            et al. until late in their fine-tuning.
+        first_apart: the first position of each window has a separate mean.
 
     Raises:
         Explained: the model has no norm, or none with one of the names; it does not accept the

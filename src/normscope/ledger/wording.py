@@ -39,6 +39,6 @@ def check_fields(text: str, values: Mapping[str, float | str | None]) -> None:
                 raise ValueError("a number has no such format")
             format(value, spec or "")
         except ValueError as e:
-            way = "is rounded already" if isinstance(value, str) else "is a short number"
-            short = f"{{{field}}}" if isinstance(value, str) else f"{{{field}:g}}"
-            raise ValueError(f"{written}: {e}; {short} {way}") from None
+            is_text = isinstance(value, str)  # of a number
+            right = f"{{{field}}} is rounded already" if is_text else f"{{{field}:g}} is short"
+            raise ValueError(f"{written}: {e}; {right}") from None
