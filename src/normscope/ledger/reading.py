@@ -92,18 +92,21 @@ class Reading(Quoted):
 
     @model_validator(mode="after")
     def _test_is_whole(self) -> Self:
-        if (self.test == "equivalence") != (self.direction == "within"):
-            raise ValueError("test: equivalence and direction: within go together")
-        if self.test == "equivalence" and self.margin is None:
-            raise ValueError("test: equivalence needs a margin")
+        is_within = self.direction == "within"
+        if self.test == "equivalence" and not is_within:
+            raise ValueError("test: equivalence goes with direction: within")
+        if is_within and self.test not in ("equivalence", "median"):
+            raise ValueError("direction: within goes with test: equivalence, or test: median")
+        if is_within and self.margin is None:
+            raise ValueError("direction: within needs a margin")
         if (self.margin is None) != (self.margin_because is None):
             raise ValueError("margin and margin_because go together: a margin needs a reason")
         if self.test in ("permutation", "none") and (self.bound, self.margin) != (None, None):
             raise ValueError(f"test: {self.test} takes no bound and no margin")
         if not self.refutable and (self.holds_in != "any" or self.test == "fact"):
             raise ValueError("refutable: false goes with holds_in: any, and not with a fact")
-        if self.test == "equivalence" and self.bound is None:
-            raise ValueError("test: equivalence needs a bound")
+        if is_within and self.bound is None:
+            raise ValueError("direction: within needs a bound")
         if self.test in ("sign_flip", "median") and self.direction is None:
             raise ValueError(f"test: {self.test} needs a direction")
         if self.test == "sign_flip" and self.margin is not None:

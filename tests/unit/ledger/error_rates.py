@@ -138,6 +138,8 @@ def of_the_ledger() -> Iterator[Design]:
     yield Design(
         "equivalence of ratios", "at the factor", single(factor, lognormal(2.0)), sizes=TWO
     )
+    medians = margin(1.0, **{**ALIKE, **MEDIAN})
+    yield Design("equivalence of medians", "at the margin", single(medians, normal(1.0)))
     yield Design("median", "normal, no difference", single(MEDIAN, normal()), sizes=EVERY)
     yield Design("median", "exponential, no difference", single(MEDIAN, exponential))
     yield Design("median", "shares, half of them 1", single({**MEDIAN, "bound": 0.999}, half_ones))

@@ -116,6 +116,17 @@ def test_equivalence_is_two_one_sided_t_tests(mean, reads, end):
     assert case.answer() == reads
 
 
+def test_equivalence_of_medians_is_two_sign_tests():
+    """Ten of eleven models are inside, or outside; one failed, which moves the mean outside."""
+    values = [-0.9, -0.5, *[0.1] * 7, 0.9, 50.0]
+    case = case_of(reading("within", test="median"), values)
+    assert case.p_holds == pytest.approx(stats.binomtest(10, 11, alternative="greater").pvalue)
+    assert (case.effect, case.answer()) == (0.1, "holds")
+    outside = case_of(reading("within", test="median"), [v + 1.7 for v in values])
+    assert outside.p_fails == pytest.approx(stats.binomtest(10, 11, alternative="greater").pvalue)
+    assert outside.answer() == "fails"
+
+
 def test_a_margin_of_a_direction_is_the_least_difference_that_counts():
     """What is clearly below it refutes; what is beyond it and clearly above the bound holds."""
     spread = [-0.02, -0.01, 0.0, 0.0, 0.01, 0.02]

@@ -71,6 +71,7 @@ def _largest(cases: Pairs) -> tuple[Case, tuple[float, float]]:
         cases[best],
         p_holds=_of_one_and_all(rows, lambda pair: cases[pair].p_holds),
         p_fails=_of_one_and_all(columns, lambda pair: cases[pair].p_fails),
+        p_beyond=_of_one_and_all(rows, lambda pair: cases[pair].p_beyond),
         smallest=len(rows) * cases[best].smallest,
         **unknown,
     )

@@ -116,8 +116,10 @@ class Depth(TransformerStudy):
     trained: Annotated[list[TrainedGrid], AfterValidator(_one_length)]
     kept: Kept = Field(description="the schedule of the trained models that are probed")
     windows: PositiveInt = Field(description="windows of validation text in the batch of a probe")
-    spectra: PositiveInt = Field(
-        description="blocks, spread evenly, whose Jacobian's singular values are measured"
+    spectra: int = Field(
+        ge=2,
+        description="blocks whose Jacobian's singular values are measured, spread evenly from the "
+        "second to the last",
     )
 
     @model_validator(mode="after")

@@ -63,8 +63,8 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
     Args:
         model: without dropout; running statistics of its norms change.
         tokens, targets: (windows, T).
-        spectra: blocks, spread evenly up to the last, with the ``spectrum`` of their Jacobian over
-            the first ``TOKENS`` tokens.
+        spectra: how many blocks, spread evenly from the second to the last, get the ``spectrum`` of
+            their Jacobian over the first ``TOKENS`` tokens.
     """
     model = model.double().train()
     blocks = list(model.blocks)
@@ -73,7 +73,8 @@ def probed(model: Transformer, tokens: Tensor, targets: Tensor, spectra: int) ->
         return F.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
 
     rows, streams = signals(loss, blocks)
-    for i in np.unique(np.linspace(0, len(blocks) - 1, spectra + 1).round().astype(int)[1:]):
+    last = len(blocks) - 1
+    for i in np.unique(np.linspace(min(1, last), last, spectra).round().astype(int)):
         x = streams[i][:1, :TOKENS]  # a causal block is the same on the first tokens alone
         rows[i + 1] |= spectrum(block_jacobian(blocks[i], x), x.shape[1])
     return rows

@@ -108,7 +108,7 @@ def test_gradients_of_post_norm_can_be_large_at_one_start():
     }
     assert {name: found for name, found in effects.items() if found} == {
         "can": pytest.approx([3, 0.5], rel=1e-2),
-        "early": pytest.approx([0.5], rel=1e-2),
+        "early_from_gpt2": pytest.approx([0.5], rel=1e-2),
         "can_shallower": pytest.approx([3, 0.5], rel=1e-2),  # the planted network has 12 blocks
     }
     assert verdict(statement("post_large_gradients", planted, "can")) == "holds"
@@ -120,6 +120,9 @@ def test_gradients_of_post_norm_can_be_large_at_one_start():
         ("over_time", "gradient_change", TRAINED),
         ("over_blocks", "later_parameter_spread", TRAINED),
         ("over_inputs", "later_gradient_spread", TRAINED),
+        ("over_time_from_xavier", "gradient_change", TRAINED | XAVIER),
+        ("over_blocks_from_xavier", "later_parameter_spread", TRAINED | XAVIER),
+        ("over_inputs_from_xavier", "later_gradient_spread", TRAINED | XAVIER),
     ],
 )
 def test_gradients_are_steadier_if_they_change_less_or_are_more_alike(reading, measure, network):
@@ -215,6 +218,7 @@ def test_sensitivities_are_compared_over_all_pairs_of_rates():
     (case,) = finding("pre_less_sensitive", "without_warm_up", tables([], post, pre)).cases.values()
     assert case.effect == pytest.approx(0.2)
     assert (case.p_holds, case.p_fails) == (pytest.approx(18 / 256), 1)
+    assert case.p_beyond == pytest.approx(18 / 256)  # seven are beyond the margin, too
     assert case.smallest == pytest.approx(2 / 256)
     assert math.isnan(case.low)
 

@@ -11,8 +11,10 @@ from normscope.paper import style
 from normscope.paper.drawing import Look
 from normscope.statistics.summary import select
 from normscope.studies.depth.figures import COLORS, legend_below
+from normscope.studies.depth.measures import INITS
 
 RESIDUAL = {True: {"marker": "o"}, False: {"marker": "D"}}
+OTHER_START: dict = {"marker": "s"}  # than GPT-2's, with residual connections
 CROSS: dict = {"linestyle": "", "markersize": 4, "markeredgewidth": 0.7}
 FAILED: dict = {True: {"marker": "x", **CROSS}, False: {"marker": "+", **CROSS}}
 ROOM = 1.5  # factor around the lowest and the highest rate
@@ -31,16 +33,19 @@ def draw_panel(axis: Axes, models: pd.DataFrame, warm_ups: list[int]) -> None:
     """
     axis.axhline(models["unigram"].iloc[0], color="0.6", linestyle=":", linewidth=1)
     for key, group in models.groupby(KEYS, sort=False):
-        (placement, _, warm_up), residual = (key[0], *key[2:]), bool(key[1])
+        placement, residual, init, warm_up = key[0], bool(key[1]), str(key[2]), key[3]
         i = warm_ups.index(int(str(warm_up)))
-        step = 1.6 * (list(PLACEMENTS).index(str(placement)) - 1) + 0.8 * i
+        is_other = residual and init != "gpt2"
+        step = 1.6 * (list(PLACEMENTS).index(str(placement)) - 1) + 0.8 * i + 4 * is_other
         cell = group.assign(x=group["learning_rate"] * 2 ** (SHIFT * step))
         color = COLORS[str(placement)]
         medians = cell.groupby("x")["capped_loss"].median()
         axis.plot(medians, color=color, linestyle=style.LINES[i % 5])
         names = [PLACEMENTS[str(placement)], f"warm-up: {warm_up} steps"]
         names += ["without residuals"] * (not residual)
-        mark: dict = {"linestyle": "", "mfc": "none", "markersize": 3, **RESIDUAL[residual]}
+        names += [INITS[init]] * is_other
+        marker = OTHER_START if is_other else RESIDUAL[residual]
+        mark: dict = {"linestyle": "", "mfc": "none", "markersize": 3, **marker}
         learned, failed = cell[cell["failed"] == 0], cell[cell["failed"] == 1]
         style.points(axis, learned["x"], learned["capped_loss"], *names, color=color, **mark)
         names.append("a model that failed")
@@ -74,6 +79,10 @@ def draw(tables: Mapping[str, pd.DataFrame], look: Look) -> tuple[Figure, str]:
         for i, w in enumerate(warm_ups)
     }
     looks["one model"] = {"linestyle": "", "mfc": "none", **RESIDUAL[True]}
+    others = models.loc[models["residual"] & (models["init"] != "gpt2"), "init"].unique()
+    looks |= {
+        f"one model, {INITS[i]}": {"linestyle": "", "mfc": "none", **OTHER_START} for i in others
+    }
     if not models["residual"].all():
         looks["one model, without residuals"] = {"linestyle": "", "mfc": "none", **RESIDUAL[False]}
         looks["failed, without residuals"] = FAILED[False]
