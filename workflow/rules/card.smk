@@ -8,7 +8,6 @@ CORPUS = [f"{corpus(DATASET)}/{name}" for name in TOKENS]
 
 if CARD is not None:
     CARD_TABLES = [f"results/card/tables/{name}.csv" for name in CARD.TABLES]
-    DRAWN_TABLES = ("runs", "compared", "trials")
     reported(CARD.check_free, Path("results/card"))
 
     rule card_train:
@@ -16,11 +15,7 @@ if CARD is not None:
             code("sweep"),
             CORPUS,
         output:
-            multiext(
-                "results/card/models/{name}/",
-                *("models.safetensors", "config.json", "curves.csv", "metrics.csv"),
-                *("pilot.csv", "SHA256SUMS"),
-            ),
+            multiext("results/card/models/{name}/", *CARD.TRAINED),
         log:
             "results/logs/card_train/{name}.log",
         cache: "omit-software"
@@ -128,7 +123,7 @@ if CARD is not None:
     rule card_figure:
         input:
             code("draw", "card", "figures/card"),
-            [f"results/card/tables/{name}.csv" for name in DRAWN_TABLES],
+            [f"results/card/tables/{name}.csv" for name in CARD.DRAWN],
         output:
             multiext("results/card/{norm}/figures/card", ".pdf", ".svg", ".txt"),
         log:
@@ -137,7 +132,7 @@ if CARD is not None:
             "../envs/normscope.yaml"
         params:
             tables=",".join(
-                f"{name}=results/card/tables/{name}.csv" for name in DRAWN_TABLES
+                f"{name}=results/card/tables/{name}.csv" for name in CARD.DRAWN
             ),
             params=lambda wildcards: json.dumps(CARD.figure(wildcards.norm)),
             look=verbatim(json.dumps(LOOK)),

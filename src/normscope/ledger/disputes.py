@@ -6,7 +6,7 @@ from typing import Any
 from normscope.ledger.entry import Claims
 from normscope.ledger.reading import Reading
 
-SAME = {"table", "measure", "cells", "less", "over", "each", "at", "best", "replicates"}
+NOT_COMPARED = {"needs", "as_published", "sentence"}  # keys that do not say what is compared
 
 
 def disputes(claims: Claims, records: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -48,4 +48,5 @@ def _shared(
 def _on_the_same_models(one: Reading, other: Reading) -> bool:
     if one.contrast is None or other.contrast is None or one.scale != other.scale:
         return False
-    return one.contrast.model_dump(include=SAME) == other.contrast.model_dump(include=SAME)
+    first, second = (r.model_dump(exclude=NOT_COMPARED) for r in (one.contrast, other.contrast))
+    return first == second

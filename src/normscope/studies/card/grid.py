@@ -11,13 +11,14 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from normscope.columns import Table
 from normscope.errors import Explained, suggest
+from normscope.io.files import SUMS
 from normscope.io.yamlfile import read_yaml
 from normscope.nn.arms import ARMS, ArmName
 from normscope.nn.recipe import Model, Placement
 from normscope.schema import Distinct, PositiveInt, Rate, Some, Strict
 from normscope.statistics.power import detectable
 from normscope.studies.card import tables
-from normscope.studies.card.recipe import CardTables, Cell, Costs, NormProbe, Sweep
+from normscope.studies.card.recipe import FILES, CardTables, Cell, Costs, NormProbe, Sweep
 from normscope.studies.study import Job
 from normscope.train.recipe import Training, flops
 
@@ -103,6 +104,8 @@ class Card(Strict):
     """The card of one or several norms."""
 
     TABLES: ClassVar[Mapping[str, Table]] = tables.TABLES
+    TRAINED: ClassVar = (*FILES, SUMS)  # files of models/{name}/
+    DRAWN: ClassVar = ("runs", "compared", "trials")  # tables of the figure
 
     norm: Annotated[list[ArmName], BeforeValidator(_listed), Some, Distinct] = Field(
         description="arms, or file.py:Class and package.module:Class, with spaces between them"

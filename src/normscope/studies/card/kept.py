@@ -21,7 +21,6 @@ from normscope.studies.card.tables import SPEED, TABLES
 
 FOLDER, RUN, COSTS = "card", "run.json", "speed.csv"
 MACHINE = ("device", "python", "packages")
-DRAWN = ("runs", "compared", "trials")
 
 
 class Run(Strict):
@@ -66,7 +65,7 @@ def read(evidence: Path) -> Kept:
 def drawing(cards: Cards, norm: str, look: Look) -> sheet.Drawing:
     """The figure of a norm's card, as rule card_figure draws it."""
     style.use(look.font_pt)
-    tables = {name: cards.tables[name] for name in DRAWN}
+    tables = {name: cards.tables[name] for name in Card.DRAWN}
     figure, caption = card.draw(tables, look, **cards.config.figure(norm))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, sheet.FIGURE)

@@ -8,6 +8,7 @@ from normscope.train.recipe import OnDevice, Seeds, Stack, Training
 from normscope.train.schedule import at_schedule
 
 PILOT = "pilot.csv"  # of a training job: the losses of its pilot models
+FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", PILOT)  # of a job
 
 
 class Cell(NamedTuple):

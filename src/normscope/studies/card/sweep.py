@@ -8,7 +8,7 @@ from typing import Any
 
 from normscope.io.files import write_sums, write_text
 from normscope.schema import rate_name
-from normscope.studies.card.recipe import PILOT, Sweep
+from normscope.studies.card.recipe import FILES, PILOT, Sweep
 from normscope.studies.pilot import least
 from normscope.train.files import write_models
 from normscope.train.outputs import TrainingFlags, say
@@ -18,8 +18,6 @@ from normscope.train.runtime import Runtime
 from normscope.train.session import train
 from normscope.train.stacking import in_step
 from normscope.train.trainer import Learner
-
-FILES = ("models.safetensors", "config.json", "curves.csv", "metrics.csv", PILOT)
 
 
 def sweep(

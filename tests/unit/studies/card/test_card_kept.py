@@ -96,7 +96,7 @@ def page(
     """Make the card of a norm by the scripts of rules card_figure and card_page."""
     assert config.card is not None
     made = folder / "results/card"
-    drawn = ",".join(f"{name}={made}/tables/{name}.csv" for name in kept.DRAWN)
+    drawn = ",".join(f"{name}={made}/tables/{name}.csv" for name in config.card.DRAWN)
     params, figure = json.dumps(config.card.figure(norm)), f"{made}/{norm}/card"
     script(monkeypatch, "draw", *("card", "card", "--tables", drawn, "--params", params),
            *("--look", look.model_dump_json(), "--out", figure))  # fmt: skip

@@ -10,8 +10,8 @@ from trainings import FP32
 
 from normscope.io import dataset
 from normscope.io.files import is_altered
-from normscope.studies.card.recipe import Sweep
-from normscope.studies.card.sweep import FILES, sweep
+from normscope.studies.card.recipe import FILES, Sweep
+from normscope.studies.card.sweep import sweep
 from normscope.train import files
 from normscope.train.outputs import TrainingFlags
 from normscope.train.problem import NextCharacter
